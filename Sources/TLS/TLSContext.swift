@@ -1,0 +1,208 @@
+internal import COpenSSL
+
+/// What all connections of one listener, or of one client, share: who we are, whom we believe,
+/// which protocols and versions we speak, and the keys of the session tickets.
+///
+/// Tickets are stateless (RFC 5077; RFC 8446, section 4.6.1): the server remembers nothing, and
+/// the ticket keys live and die with this object. Early data is never accepted.
+///
+/// `@unchecked Sendable`: the SSL_CTX is complete before the factory functions return and only
+/// read afterwards; OpenSSL's own counters and ticket keys in it are made for use by many threads
+/// (man 7 openssl-threads). `protocols` is never written after `init`.
+package final class TLSContext: @unchecked Sendable {
+  /// Whether a server asks its clients for a certificate.
+  package enum ClientCertificates: Sendable {
+    /// It does not ask.
+    case none
+    /// It asks, names no authorities, and goes on whatever comes: none, a good one, or one that
+    /// this trust does not cover; `TLSPeer.verification` says which. So the layer above can
+    /// answer 403 `BadCertificate` where a failed handshake would tell the provider nothing.
+    case optional(TLSTrust)
+  }
+
+  let pointer: OpaquePointer
+  /// Whether peers' certificates are looked at.
+  let verifies: Bool
+  /// The ALPN names in wire form, where OpenSSL's callback can read them.
+  private let protocols: UnsafeMutableBufferPointer<UInt8>
+
+  private init(
+    method: OpaquePointer?, verifies: Bool, identity: TLSIdentity?, protocols names: [String],
+    versions: ClosedRange<TLSVersion>
+  ) throws(TLSError) {
+    OpenSSLLibrary.prepare()
+    ErrorQueue.clear()
+    let wire = try TLSContext.wireFormat(of: names)
+    guard let pointer = SSL_CTX_new(method) else { throw .library(ErrorQueue.takeText()) }
+    self.pointer = pointer
+    self.verifies = verifies
+    protocols = .allocate(capacity: wire.count)
+    _ = protocols.initialize(from: wire)
+    try configure(versions: versions)
+    if let identity { try use(identity) }
+  }
+
+  deinit {
+    // Sessions keep their context alive, so no handshake can ask for `protocols` any more.
+    SSL_CTX_free(pointer)
+    protocols.deallocate()
+  }
+
+  /// A server. It selects the first of `applicationProtocols` that the client offers, fails the
+  /// handshake with the alert no_application_protocol when the client offers only others, and
+  /// accepts a client that offers none (some APNs clients start HTTP/2 without ALPN).
+  /// Throws when a certificate, key or name cannot be used.
+  package static func server(
+    identity: TLSIdentity, clientCertificates: ClientCertificates,
+    applicationProtocols: [String], versions: ClosedRange<TLSVersion> = .tls12 ... .tls13
+  ) throws(TLSError) -> TLSContext {
+    var verifies = false
+    if case .optional(let trust) = clientCertificates { verifies = !trust.isInsecure }
+    let context = try TLSContext(
+      method: TLS_server_method(), verifies: verifies, identity: identity,
+      protocols: applicationProtocols, versions: versions)
+    if case .optional(let trust) = clientCertificates { try context.askForCertificates(trust) }
+    context.selectProtocols()
+    return context
+  }
+
+  /// A client. `identity` is shown to servers that ask for one; `applicationProtocols` are
+  /// offered in this order. Throws when a certificate, key or name cannot be used.
+  package static func client(
+    trust: TLSTrust, identity: TLSIdentity?, applicationProtocols: [String],
+    versions: ClosedRange<TLSVersion> = .tls12 ... .tls13
+  ) throws(TLSError) -> TLSContext {
+    let context = try TLSContext(
+      method: TLS_client_method(), verifies: !trust.isInsecure, identity: identity,
+      protocols: applicationProtocols, versions: versions)
+    try context.believe(trust)
+    SSL_CTX_set_verify(context.pointer, trust.isInsecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
+    if !context.protocols.isEmpty {
+      // Unlike its neighbours this function returns 0 for success.
+      let refused = SSL_CTX_set_alpn_protos(
+        context.pointer, context.protocols.baseAddress, UInt32(context.protocols.count))
+      guard refused == 0 else { throw .library(ErrorQueue.takeText()) }
+    }
+    return context
+  }
+
+  // MARK: - Details
+
+  private func configure(versions: ClosedRange<TLSVersion>) throws(TLSError) {
+    pushrelay_SSL_CTX_set_options(pointer)
+    pushrelay_SSL_CTX_set_mode(pointer)
+    // One read per call instead of two per record. The buffer it fills is given back when empty.
+    pushrelay_SSL_CTX_set_read_ahead(pointer, 1)
+    pushrelay_SSL_CTX_set_session_cache_off(pointer)
+    pushrelay_SSL_CTX_set_max_cert_list(pointer, Self.certificateListLimit)
+    // AES-128 first: it is enough, and faster than AES-256 with its longer hash. Of TLS 1.2 only
+    // what HTTP/2 allows (RFC 9113, section 9.2.2): ephemeral keys with AEAD.
+    let configured =
+      SSL_CTX_set_ciphersuites(
+        pointer, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1
+      && SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
+      && pushrelay_SSL_CTX_set_min_proto_version(pointer, versions.lowerBound.openSSL) == 1
+      && pushrelay_SSL_CTX_set_max_proto_version(pointer, versions.upperBound.openSSL) == 1
+      // A ticket is renewed by the connection that uses it, so one is enough.
+      && SSL_CTX_set_num_tickets(pointer, 1) == 1
+      && SSL_CTX_set_session_id_context(pointer, Array("push-relay".utf8), 10) == 1
+    guard configured else { throw .library(ErrorQueue.takeText()) }
+  }
+
+  private func use(_ identity: TLSIdentity) throws(TLSError) {
+    let chain = identity.material.chain.certificates
+    guard SSL_CTX_use_certificate(pointer, chain[0]) == 1 else {
+      throw .invalidCertificate(ErrorQueue.takeText())
+    }
+    for certificate in chain.dropFirst() {
+      guard pushrelay_SSL_CTX_add1_chain_cert(pointer, certificate) == 1 else {
+        throw .invalidCertificate(ErrorQueue.takeText())
+      }
+    }
+    guard SSL_CTX_use_PrivateKey(pointer, identity.material.key.pointer) == 1 else {
+      throw .invalidPrivateKey(ErrorQueue.takeText())
+    }
+  }
+
+  private func believe(_ trust: TLSTrust) throws(TLSError) {
+    switch trust {
+    case .insecure:
+      break
+    case .system:
+      guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
+        throw .library(ErrorQueue.takeText())
+      }
+    case .authorities(let pem):
+      let authorities = try CertificateList(pem: pem)
+      let store = SSL_CTX_get_cert_store(pointer)
+      for authority in authorities.certificates where X509_STORE_add_cert(store, authority) != 1 {
+        throw .invalidCertificate(ErrorQueue.takeText())
+      }
+      X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+    }
+  }
+
+  private func askForCertificates(_ trust: TLSTrust) throws(TLSError) {
+    try believe(trust)
+    SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+    let verify: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
+      // The outcome stays in `store` and becomes SSL_get_verify_result; the handshake goes on.
+      // What the verification put into the error queue would be taken for a failure of it.
+      ERR_set_mark()
+      _ = X509_verify_cert(store)
+      ERR_pop_to_mark()
+      return 1
+    }
+    SSL_CTX_set_cert_verify_callback(pointer, verify, nil)
+  }
+
+  private func selectProtocols() {
+    guard !protocols.isEmpty else { return }
+    // Only called when the client offers something.
+    SSL_CTX_set_alpn_select_cb(
+      pointer,
+      { _, selected, selectedLength, offered, offeredLength, argument in
+        guard let argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+        let context = Unmanaged<TLSContext>.fromOpaque(argument).takeUnretainedValue()
+        return context.select(selected, selectedLength, offered, offeredLength)
+      },
+      Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  private func select(
+    _ selected: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
+    _ selectedLength: UnsafeMutablePointer<UInt8>?,
+    _ offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32
+  ) -> Int32 {
+    var choice: UnsafeMutablePointer<UInt8>?
+    let outcome = SSL_select_next_proto(
+      &choice, selectedLength, protocols.baseAddress, UInt32(protocols.count), offered,
+      offeredLength)
+    guard outcome == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+    selected?.pointee = UnsafePointer(choice)
+    return SSL_TLSEXT_ERR_OK
+  }
+
+  /// A length byte and a name, again and again (RFC 7301, section 3.1).
+  private static func wireFormat(of names: [String]) throws(TLSError) -> [UInt8] {
+    var wire: [UInt8] = []
+    for name in names {
+      guard let length = UInt8(exactly: name.utf8.count), length > 0 else {
+        throw .invalidApplicationProtocol(name)
+      }
+      wire.append(length)
+      wire.append(contentsOf: name.utf8)
+    }
+    return wire
+  }
+
+  /// The bytes of certificates a peer may make us keep during a handshake; real chains have 2 to
+  /// 6 thousand.
+  private static let certificateListLimit = 32_768
+}
+
+extension TLSTrust {
+  var isInsecure: Bool {
+    if case .insecure = self { true } else { false }
+  }
+}

@@ -1,0 +1,270 @@
+internal import COpenSSL
+package import NIOCore
+
+/// One TLS connection without a socket: ciphertext in, plaintext and ciphertext out.
+///
+/// 1. The caller owns all buffers. They are appended to, never cleared.
+/// 2. Every call takes all of its input. OpenSSL keeps at most one incomplete record.
+/// 3. Whatever a call appends to `output` must go to the peer, in order, also when it throws:
+///    then it is the alert that tells the peer why.
+/// 4. An error is thrown once. The phase is then `failed`, and later input is dropped silently.
+/// 5. OpenSSL's error queue is empty before and after each call.
+///
+/// ```
+/// handshaking ──▶ established ──▶ peerClosed ──▶ closed
+///      │  └──────────│───┴── close ─────────────▶ ▲
+///      └─────────────┴──────▶ failed   (receive, send, receiveEndOfFile)
+/// ```
+///
+/// It has no address of its own: OpenSSL only knows the heap cell behind `transport`, so a
+/// session may be moved and stored anywhere. It must be used by one thread at a time.
+package struct TLSSession: ~Copyable {
+  /// Where a session is in its life.
+  package enum Phase: Sendable, Equatable {
+    /// Nothing can be sent yet.
+    case handshaking
+    /// Data may go both ways.
+    case established
+    /// The peer has said that it sends nothing more (close_notify); we still may.
+    case peerClosed
+    /// We have said so ourselves, or gave up before the handshake was complete.
+    case closed
+    /// It broke: a failed handshake, a bad record, an alert, a transport cut short.
+    case failed
+  }
+
+  /// Where the session is.
+  package private(set) var phase: Phase = .handshaking
+
+  private let session: OpaquePointer
+  private let transport: UnsafeMutablePointer<Transport>
+  /// Kept because OpenSSL's callbacks read from it, not only for `peer`.
+  private let context: TLSContext
+  private let serverName: String?
+
+  /// A server's side of a new connection. Throws `library` when memory is short.
+  package init(server context: TLSContext) throws(TLSError) {
+    (session, transport) = try Self.make(context)
+    self.context = context
+    serverName = nil
+    SSL_set_accept_state(session)
+  }
+
+  /// A client's side of a new connection; `start` sends the first bytes.
+  ///
+  /// The server's certificate must be for `serverName`, a DNS name (which is also sent as SNI) or
+  /// an IP address (which is not, RFC 6066, section 3). With nil any name will do. A `ticket` of
+  /// an earlier session with the same context and name shortens the handshake if the server
+  /// agrees. Throws `invalidServerName`, or `library` when memory is short.
+  package init(
+    client context: TLSContext, serverName: String?, resuming ticket: TLSTicket? = nil
+  ) throws(TLSError) {
+    let (session, transport) = try Self.make(context)
+    if let serverName, !Self.expect(serverName, from: session) {
+      ErrorQueue.clear()
+      Self.free(session, transport)
+      throw .invalidServerName(serverName)
+    }
+    self.session = session
+    self.transport = transport
+    self.context = context
+    self.serverName = serverName
+    SSL_set_connect_state(session)
+    ticket?.offer(by: session, context: context, serverName: serverName)
+  }
+
+  deinit {
+    // Without this OpenSSL takes an unannounced end for an attack and spoils the ticket; phones
+    // lose their connection all the time. After a real failure the ticket stays spoilt.
+    if phase != .failed { SSL_set_shutdown(session, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
+    Self.free(session, transport)
+  }
+
+  // MARK: - Verbs
+
+  /// Appends a client's first bytes to `output`. Has no effect on a server or when called again.
+  package mutating func start(output: inout ByteBuffer) throws(TLSError) {
+    guard phase == .handshaking else { return }
+    swap(&transport.pointee.output, &output)
+    defer { swap(&transport.pointee.output, &output) }
+    ErrorQueue.clear()
+    try handshake()
+  }
+
+  /// Takes what came from the peer. Plaintext is appended to `plaintext`; what the peer must be
+  /// sent (its part of the handshake, tickets, an alert) to `output`. Look at `phase` afterwards:
+  /// it may have become `established` or `peerClosed`. Plaintext that was appended before an error
+  /// is authentic. Throws `certificateRejected`, `alertReceived`, `handshakeFailed` or
+  /// `connectionFailed`.
+  package mutating func receive(
+    _ input: inout ByteBuffer, plaintext: inout ByteBuffer, output: inout ByteBuffer
+  ) throws(TLSError) {
+    swap(&transport.pointee.input, &input)
+    swap(&transport.pointee.output, &output)
+    defer {
+      swap(&transport.pointee.input, &input)
+      swap(&transport.pointee.output, &output)
+      input.moveReaderIndex(to: input.writerIndex)
+    }
+    ErrorQueue.clear()
+    if phase == .handshaking { try handshake() }
+    if phase == .established { try decrypt(into: &plaintext) }
+  }
+
+  /// Tells the session that the transport has ended. Throws `truncated` when the peer had not
+  /// said that it was done: bytes may be missing. A peer of HTTP/2 often does that, and its frames
+  /// say for themselves whether they are complete, so a server may well ignore the error.
+  package mutating func receiveEndOfFile() throws(TLSError) {
+    guard phase == .handshaking || phase == .established else { return }
+    phase = .failed
+    throw .truncated
+  }
+
+  /// Encrypts all of `plaintext`, in records of up to 16 KB, and appends them to `output`.
+  /// Throws `notEstablished` in any phase but `established` and `peerClosed`.
+  package mutating func send(
+    _ plaintext: inout ByteBuffer, output: inout ByteBuffer
+  ) throws(TLSError) {
+    guard phase == .established || phase == .peerClosed else { throw .notEstablished }
+    let length = plaintext.readableBytes
+    guard length > 0 else { return }
+    let records = (length - 1) / Self.recordLength + 1
+    output.reserveCapacity(minimumWritableBytes: length + records * Self.recordOverhead)
+    swap(&transport.pointee.output, &output)
+    defer { swap(&transport.pointee.output, &output) }
+    ErrorQueue.clear()
+    var written = 0
+    let result = plaintext.withUnsafeReadableBytes { bytes in
+      SSL_write_ex(session, bytes.baseAddress, bytes.count, &written)
+    }
+    guard result == 1 else { throw fail() }
+    plaintext.moveReaderIndex(forwardBy: written)
+  }
+
+  /// Says that we send nothing more (close_notify), once. A session whose handshake is not
+  /// complete has no way to say so and just ends; one that failed has said so with its alert.
+  package mutating func close(output: inout ByteBuffer) {
+    switch phase {
+    case .established, .peerClosed:
+      swap(&transport.pointee.output, &output)
+      defer { swap(&transport.pointee.output, &output) }
+      ErrorQueue.clear()
+      _ = SSL_shutdown(session)
+      ErrorQueue.clear()
+      phase = .closed
+    case .handshaking:
+      phase = .closed
+    case .closed, .failed:
+      break
+    }
+  }
+
+  /// Who the peer is, once the handshake is complete; nil before, and after a failure. Read from
+  /// OpenSSL each time: keep the value.
+  package var peer: TLSPeer? {
+    guard SSL_is_init_finished(session) == 1 else { return nil }
+    return TLSPeer(session: session, verifies: context.verifies)
+  }
+
+  /// The newest ticket a client got from its server. TLS 1.3 servers send theirs after the
+  /// handshake, so ask late.
+  package var ticket: TLSTicket? {
+    guard SSL_is_server(session) == 0 else { return nil }
+    return TLSTicket(session: session, context: context, serverName: serverName)
+  }
+
+  // MARK: - Details
+
+  private mutating func handshake() throws(TLSError) {
+    let result = SSL_do_handshake(session)
+    if result == 1 {
+      phase = .established
+    } else if SSL_get_error(session, result) != SSL_ERROR_WANT_READ {
+      throw fail()
+    }
+  }
+
+  /// Reads record after record straight into the free space of `plaintext`. It stops as soon as
+  /// nothing is left: one more read would allocate OpenSSL's buffer only to find it empty.
+  private mutating func decrypt(into plaintext: inout ByteBuffer) throws(TLSError) {
+    let session = session
+    while transport.pointee.input.readableBytes > 0 || SSL_has_pending(session) == 1 {
+      var result: Int32 = 0
+      let waiting = transport.pointee.input.readableBytes
+      let space = min(max(waiting, Self.leastSpace), Self.recordLength)
+      plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: space) { target in
+        var count = 0
+        result = SSL_read_ex(session, target.baseAddress, target.count, &count)
+        return count
+      }
+      guard result != 1 else { continue }
+      switch SSL_get_error(session, result) {
+      case SSL_ERROR_WANT_READ: return
+      case SSL_ERROR_ZERO_RETURN:
+        phase = .peerClosed
+        return
+      default: throw fail()
+      }
+    }
+  }
+
+  /// Enters `failed` and says why, by the oldest entry of OpenSSL's error queue.
+  private mutating func fail() -> TLSError {
+    let duringHandshake = phase == .handshaking
+    phase = .failed
+    guard let entry = ErrorQueue.takeFirst() else {
+      return duringHandshake
+        ? .handshakeFailed("closed by the peer") : .connectionFailed("no reason given")
+    }
+    let alert = Int(entry.reason) - Int(SSL_AD_REASON_OFFSET)
+    if entry.isFromSSL, let code = UInt8(exactly: alert) {
+      let text = SSL_alert_desc_string_long(Int32(code)).map { String(cString: $0) } ?? ""
+      return .alertReceived(code: code, text: text)
+    }
+    if entry.isFromSSL, entry.reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
+      return .certificateRejected(
+        reason: TLSPeer.verificationText(SSL_get_verify_result(session)))
+    }
+    return duringHandshake ? .handshakeFailed(entry.text) : .connectionFailed(entry.text)
+  }
+
+  private static func make(
+    _ context: TLSContext
+  ) throws(TLSError) -> (OpaquePointer, UnsafeMutablePointer<Transport>) {
+    ErrorQueue.clear()
+    guard let session = SSL_new(context.pointer) else { throw .library(ErrorQueue.takeText()) }
+    let transport = UnsafeMutablePointer<Transport>.allocate(capacity: 1)
+    transport.initialize(to: Transport())
+    guard let bio = Transport.makeBIO(over: transport) else {
+      free(session, transport)
+      throw .library(ErrorQueue.takeText())
+    }
+    // One BIO for both directions; the session owns it.
+    SSL_set_bio(session, bio, bio)
+    return (session, transport)
+  }
+
+  private static func free(
+    _ session: OpaquePointer, _ transport: UnsafeMutablePointer<Transport>
+  ) {
+    SSL_free(session)
+    transport.deinitialize(count: 1)
+    transport.deallocate()
+  }
+
+  /// Has the certificate checked for `name`, and sends it as SNI unless it is an IP address.
+  private static func expect(_ name: String, from session: OpaquePointer) -> Bool {
+    guard !name.isEmpty, !name.utf8.contains(0) else { return false }
+    if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), name) == 1 { return true }
+    SSL_set_hostflags(session, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    return SSL_set1_host(session, name) == 1
+      && pushrelay_SSL_set_tlsext_host_name(session, name) == 1
+  }
+
+  /// The plaintext of one record (RFC 8446, section 5.1), and what TLS 1.2 adds to it at most
+  /// with our ciphers: header 5, nonce 8, tag 16.
+  private static let recordLength = 16_384
+  private static let recordOverhead = 29
+  /// Enough for a handful of requests, so that the buffer grows once and not with each record.
+  private static let leastSpace = 2_048
+}
