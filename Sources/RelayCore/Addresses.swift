@@ -1,0 +1,73 @@
+/// An HTTP/2 stream of this relay: a loop, a connection on it, a stream of that.
+///
+/// Effects carry these instead of channels or promises, so that they can be compared and replayed.
+package struct StreamAddress: Hashable, Sendable {
+  /// The event loop that owns the connection.
+  package var loop: UInt16
+  /// The connection's number on that loop; never used twice while the relay runs.
+  package var connection: UInt32
+  /// The HTTP/2 stream.
+  package var stream: Int32
+
+  package init(loop: UInt16, connection: UInt32, stream: Int32) {
+    self.loop = loop
+    self.connection = connection
+    self.stream = stream
+  }
+}
+
+/// Where a request, of a provider or of a device, waits for its answer.
+package typealias RequestID = StreamAddress
+
+/// Where a device listens. A phone's long-lived connection is one stream, and thousands of simulated
+/// phones may share one TCP connection.
+package typealias ConnectionID = StreamAddress
+
+/// A device as the device API names it: 128 random bits.
+package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
+  package var value: UniqueID
+
+  package init(_ value: UniqueID) {
+    self.value = value
+  }
+
+  package init?(_ text: some StringProtocol) {
+    guard let value = UniqueID(text) else { return nil }
+    self.value = value
+  }
+
+  /// What decides the shard; minted tokens repeat it so that a push finds the same shard.
+  package var routingKey: UInt64 { value.high }
+
+  package var description: String { value.description }
+}
+
+/// SHA-256 of a device's secret. The relay never keeps the secret itself.
+package struct SecretHash: Hashable, Sendable {
+  package var words: (UInt64, UInt64, UInt64, UInt64)
+
+  package init(words: (UInt64, UInt64, UInt64, UInt64)) {
+    self.words = words
+  }
+
+  /// Compares without an early exit, so that the time taken says nothing about the secret.
+  package static func == (left: SecretHash, right: SecretHash) -> Bool {
+    let difference =
+      (left.words.0 ^ right.words.0) | (left.words.1 ^ right.words.1)
+      | (left.words.2 ^ right.words.2) | (left.words.3 ^ right.words.3)
+    return difference == 0
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    hasher.combine(words.3)
+  }
+}
+
+/// Which of `count` shards a routing key belongs to (multiplicative hashing on the high half).
+package func shardIndex(forRoutingKey key: UInt64, count: Int) -> Int {
+  let mixed = key &* 0x9E37_79B9_7F4A_7C15
+  return Int((mixed >> 32) &* UInt64(count) >> 32)
+}

@@ -1,0 +1,105 @@
+/// What an app hands to its provider: an opaque string of bytes that names one app on one device.
+///
+/// Its length must not be assumed (facts/apns.md, section 6.5): 2 to 100 bytes are read here, the
+/// ones this relay mints have 32. Those live in the value itself; longer ones cost one allocation.
+package struct DeviceToken: Hashable, Sendable {
+  private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+  private var length: UInt8 = 0
+  private var rest: [UInt8] = []
+
+  /// How many bytes the token has.
+  package var count: Int { Int(length) }
+
+  /// Bytes of a token; nil when there are too few or too many (`Limits.deviceTokenBytes`).
+  package init?(bytes: Span<UInt8>) {
+    guard Limits.deviceTokenBytes.contains(bytes.count) else { return nil }
+    length = UInt8(bytes.count)
+    for index in 0..<bytes.count {
+      append(bytes[index], at: index)
+    }
+  }
+
+  /// Hexadecimal digits in either case, as in `/3/device/<token>`; nil when they are not a token.
+  package init?(hexadecimal text: Span<UInt8>) {
+    let byteCount = text.count / 2
+    guard text.count == byteCount * 2, Limits.deviceTokenBytes.contains(byteCount) else {
+      return nil
+    }
+    length = UInt8(byteCount)
+    for index in 0..<byteCount {
+      guard let high = hexadecimalValue(text[index &* 2]),
+        let low = hexadecimalValue(text[index &* 2 &+ 1])
+      else { return nil }
+      append(high << 4 | low, at: index)
+    }
+  }
+
+  /// Hexadecimal digits in either case; nil when they are not a token.
+  package init?(hexadecimal text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    self.init(hexadecimal: bytes.span)
+  }
+
+  /// A token of this relay: three random words, then the device's routing key.
+  package init(random: (UInt64, UInt64, UInt64), routingKey: UInt64) {
+    words = (random.0, random.1, random.2, routingKey)
+    length = 32
+  }
+
+  /// The routing key that a minted token repeats. For a token that a device brought along itself the
+  /// value says nothing; such tokens are listed in a directory.
+  package var routingKey: UInt64 { words.3 }
+
+  /// The bytes as they travel.
+  package var bytes: [UInt8] {
+    (0..<count).map { byte(at: $0) }
+  }
+
+  /// Lower-case hexadecimal digits.
+  package var hexadecimal: String {
+    var text: [UInt8] = []
+    text.reserveCapacity(count * 2)
+    for index in 0..<count {
+      let value = byte(at: index)
+      text.append(hexadecimalDigit(value >> 4))
+      text.append(hexadecimalDigit(value & 0xF))
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  package static func == (left: DeviceToken, right: DeviceToken) -> Bool {
+    left.words == right.words && left.length == right.length && left.rest == right.rest
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    hasher.combine(words.3)
+    if length > 32 { hasher.combine(rest) }
+  }
+
+  @inline(__always)
+  private mutating func append(_ byte: UInt8, at index: Int) {
+    switch index >> 3 {
+    case 0: words.0 = words.0 << 8 | UInt64(byte)
+    case 1: words.1 = words.1 << 8 | UInt64(byte)
+    case 2: words.2 = words.2 << 8 | UInt64(byte)
+    case 3: words.3 = words.3 << 8 | UInt64(byte)
+    default: rest.append(byte)
+    }
+  }
+
+  private func byte(at index: Int) -> UInt8 {
+    let word: UInt64
+    switch index >> 3 {
+    case 0: word = words.0
+    case 1: word = words.1
+    case 2: word = words.2
+    case 3: word = words.3
+    default: return rest[index - 32]
+    }
+    let bytesInWord = min(8, count - index & ~7)
+    return UInt8(truncatingIfNeeded: word >> UInt64((bytesInWord - 1 - index & 7) * 8))
+  }
+}

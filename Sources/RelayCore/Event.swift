@@ -1,0 +1,48 @@
+/// Everything that can happen to a shard: facts, in the past tense.
+package enum Event: Hashable, Sendable {
+  /// A provider posted a well-formed, authorized notification.
+  case submitted(Notification, from: RequestID)
+
+  /// The journal has everything up to this sequence on disk.
+  case persisted(through: UInt64)
+  /// The journal could not write anything up to this sequence that it had not reported as persisted.
+  case persistFailed(through: UInt64)
+
+  /// A device was made.
+  case enrolled(DeviceID, SecretHash, from: RequestID)
+  /// A device announced an app. `isOwn` says that the device brought the token along.
+  case registered(DeviceCredential, Topic, DeviceToken, isOwn: Bool, from: RequestID)
+  /// An app was removed from a device.
+  case unregistered(DeviceCredential, Topic, from: RequestID)
+  /// Somebody with the device's secret asked how it stands.
+  case inspected(DeviceCredential, from: RequestID)
+
+  /// A device opened its stream.
+  case connected(DeviceCredential, ConnectionID)
+  /// A device acknowledged a notification: by its unique id, or by the provider's id.
+  case acked(ConnectionID, UniqueID, DeliveryOutcome?)
+  /// A device said how it is.
+  case reported(ConnectionID, DeviceCondition)
+  /// A device said anything else, such as the answer to a keep-alive.
+  case heard(ConnectionID)
+  /// A device's stream ended.
+  case disconnected(ConnectionID)
+
+  /// Somebody configured another policy.
+  case policyChanged(SilentPolicy)
+  /// The relay is going down: say good-bye to every device.
+  case shutDown
+  /// Time has passed.
+  case tick
+}
+
+/// A device and the proof that the request comes from it.
+package struct DeviceCredential: Hashable, Sendable {
+  package var device: DeviceID
+  package var secret: SecretHash
+
+  package init(device: DeviceID, secret: SecretHash) {
+    self.device = device
+    self.secret = secret
+  }
+}

@@ -1,0 +1,31 @@
+/// The header fields that the provider API knows (facts/apns.md, section 2). Everything else is ignored.
+package enum FieldName: UInt8, CaseIterable, Sendable {
+  case method, path, authorization, apnsID, apnsExpiration, apnsPriority, apnsTopic
+  case apnsCollapseID, apnsPushType, contentType, contentLength, host
+
+  /// The name on the wire; lower case, as HTTP/2 demands (RFC 9113 section 8.2).
+  package var wireName: String {
+    switch self {
+    case .method: ":method"
+    case .path: ":path"
+    case .authorization: "authorization"
+    case .apnsID: "apns-id"
+    case .apnsExpiration: "apns-expiration"
+    case .apnsPriority: "apns-priority"
+    case .apnsTopic: "apns-topic"
+    case .apnsCollapseID: "apns-collapse-id"
+    case .apnsPushType: "apns-push-type"
+    case .contentType: "content-type"
+    case .contentLength: "content-length"
+    case .host: "host"
+    }
+  }
+
+  /// The field with this name, if it is one of them.
+  package init?(_ bytes: Span<UInt8>) {
+    guard let found = Self.table.find(PackedName(bytes, 0..<bytes.count)) else { return nil }
+    self = found
+  }
+
+  private static let table = NameTable<FieldName>(name: \.wireName)
+}

@@ -1,0 +1,115 @@
+/// One accepted notification that has not reached its end.
+package struct Entry: Sendable {
+  /// Exactly one of these at any time.
+  package enum Phase: Hashable, Sendable {
+    /// Until the journal has it, it may not take a slot: it could not give it back.
+    case waiting
+    /// In its app's slot.
+    case stored
+    /// Sent, not acknowledged; `next` is the following entry in flight to the device, or -1.
+    case inFlight(next: Int32)
+  }
+
+  package var notification: Notification
+  /// The place in the order of acceptance over the whole shard.
+  package var order: UInt64
+  /// The journal's number, or 0 for what is never stored.
+  package var sequence: UInt64
+  package var acceptedAt: Instant
+  package var app: Int32
+  package var phase: Phase
+  package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
+
+  /// Whether it may go (back) into a slot.
+  package var isStorable: Bool { sequence != 0 }
+
+  /// Whether it is too late to deliver it.
+  package func isExpired(at now: Instant) -> Bool {
+    switch notification.expiration {
+    case .once: false
+    case .at(let moment): moment <= now
+    }
+  }
+}
+
+/// One app on one device: its token, its budget and its two slots.
+package struct App: Sendable {
+  package var token: DeviceToken
+  package var topic: Topic
+  package var device: Int32
+  /// The device's next app, or -1.
+  package var next: Int32 = -1
+  /// False once the app was removed; it stays until its last entry has reached its end.
+  package var isRegistered = true
+  /// Entries that refer to this app, in whatever phase.
+  package var entryCount: Int32 = 0
+  /// The slots: an entry, or -1. At most one per class is the promise of the whole product.
+  package var visible: Int32 = -1
+  package var silent: Int32 = -1
+  /// Entries of each class that wait for the journal.
+  package var waitingVisible: Int32 = 0
+  package var waitingSilent: Int32 = 0
+  package var budget = RateLimit.State()
+  /// For `TooManyRequests`.
+  package var requests = RateLimit.State()
+  package var refillTimer: TimerWheel.TimerID = TimerWheel.none
+  package var holdTimer: TimerWheel.TimerID = TimerWheel.none
+
+  package subscript(slot notificationClass: NotificationClass) -> Int32 {
+    get { notificationClass == .visible ? visible : silent }
+    set {
+      switch notificationClass {
+      case .visible: visible = newValue
+      case .silent: silent = newValue
+      }
+    }
+  }
+
+  package subscript(waiting notificationClass: NotificationClass) -> Int32 {
+    get { notificationClass == .visible ? waitingVisible : waitingSilent }
+    set {
+      switch notificationClass {
+      case .visible: waitingVisible = newValue
+      case .silent: waitingSilent = newValue
+      }
+    }
+  }
+}
+
+/// One device.
+package struct Device: Sendable {
+  /// How the relay is connected with it; exactly one of these.
+  package enum Phase: Hashable, Sendable {
+    case away
+    /// Connected, nothing asked.
+    case live(ConnectionID)
+    /// Connected, and a keep-alive waits for its answer.
+    case questioned(ConnectionID)
+  }
+
+  package var id: DeviceID
+  package var secret: SecretHash
+  package var phase = Phase.away
+  package var condition = DeviceCondition()
+  package var budget = RateLimit.State()
+  package var firstApp: Int32 = -1
+  package var appCount: Int32 = 0
+  /// Entries in slots, over all apps.
+  package var storedCount: Int32 = 0
+  /// The entries in flight, newest first, as a list through `Entry.Phase.inFlight`.
+  package var firstInFlight: Int32 = -1
+  package var inFlightCount: Int32 = 0
+  package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none
+
+  package init(id: DeviceID, secret: SecretHash) {
+    self.id = id
+    self.secret = secret
+  }
+
+  package var connection: ConnectionID? {
+    switch phase {
+    case .away: nil
+    case .live(let connection), .questioned(let connection): connection
+    }
+  }
+}

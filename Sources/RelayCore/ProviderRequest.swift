@@ -1,0 +1,207 @@
+/// The head of a provider's request while it is read, field by field, and the checks on it in the
+/// order of facts/apns.md section 4.5.
+///
+/// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not an
+/// error yet: the order of checks decides which of several mistakes the provider hears of.
+package struct ProviderRequestHead: Sendable {
+  private enum Field<Value: Sendable>: Sendable {
+    case absent
+    case given(Value)
+    case bad
+  }
+
+  private enum Path: Sendable {
+    case bad
+    case withoutToken
+    /// nil when what follows the prefix is no device token.
+    case token(DeviceToken?)
+  }
+
+  private var isPost = false
+  private var path = Path.bad
+  private var seen = CaseSet<FieldName>()
+  private var hasDuplicates = false
+  private var apnsID = Field<UniqueID>.absent
+  private var expiration = Field<Int64>.absent
+  private var priority = Field<Priority>.absent
+  private var collapseID = Field<[UInt8]>.absent
+  private var pushType = Field<PushType>.absent
+  private var topic = Field<Topic>.absent
+  /// `apns-id` as it was spelled, when that is not the canonical spelling. Clients compare the echo
+  /// byte by byte (facts/apns.md, section 11).
+  package private(set) var apnsIDSpelling: [UInt8] = []
+
+  package init() {}
+
+  /// The provider's id, if it gave a usable one.
+  package var providerID: UniqueID? {
+    if case .given(let id) = apnsID { id } else { nil }
+  }
+
+  /// The most that this request's body may have, in bytes.
+  package var payloadLimitBytes: Int {
+    if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
+  }
+
+  /// The push type, if a known one was given.
+  package var givenPushType: PushType? {
+    if case .given(let type) = pushType { type } else { nil }
+  }
+
+  /// Takes one field of the header block; `authorization` is the caller's to check.
+  ///
+  /// `recentTopic` is what the connection saw last. A provider sends the same one again and again;
+  /// sharing its bytes saves an allocation per request.
+  package mutating func take(
+    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?
+  ) {
+    if seen.contains(field) { hasDuplicates = true }
+    seen.insert(field)
+    switch field {
+    case .method: isPost = matches(value, "POST")
+    case .path: path = Self.parsePath(value)
+    case .apnsID: takeID(value)
+    case .apnsExpiration:
+      expiration = Self.parseInteger(value).map { .given($0) } ?? .bad
+    case .apnsPriority: priority = Priority(wireValue: value).map { .given($0) } ?? .bad
+    case .apnsTopic:
+      if recentTopic?.equals(value) != true, let new = Topic(value) { recentTopic = new }
+      topic = recentTopic?.equals(value) == true ? .given(recentTopic!) : .bad
+    case .apnsCollapseID:
+      collapseID = value.count <= Limits.collapseIDBytes ? .given(Self.copy(value)) : .bad
+    case .apnsPushType: pushType = PushType(wireName: value).map { .given($0) } ?? .bad
+    case .authorization, .contentType, .contentLength, .host: break
+    }
+  }
+
+  /// The checks that come before the provider's right to push is looked at.
+  package func checkRequestLine() throws(Rejection) {
+    guard isPost else { throw .methodNotAllowed }
+    switch path {
+    case .bad: throw .badPath
+    case .withoutToken: throw .missingDeviceToken
+    case .token: break
+    }
+    guard !hasDuplicates else { throw .duplicateHeaders }
+  }
+
+  /// The checks that come after it, up to the topic; returns the topic.
+  ///
+  /// - Parameter defaultTopic: the one that a client certificate implies, if it names just one.
+  package func checkFields(defaultTopic: Topic?) throws(Rejection) -> Topic {
+    if case .bad = apnsID { throw .badMessageID }
+    if case .bad = expiration { throw .badExpirationDate }
+    if case .bad = priority { throw .badPriority }
+    if case .bad = collapseID { throw .badCollapseID }
+    if case .bad = pushType { throw .invalidPushType }
+    switch topic {
+    case .bad: throw .badTopic
+    case .absent:
+      guard let defaultTopic else { throw .missingTopic }
+      return defaultTopic
+    case .given(let topic):
+      if case .given(let type) = pushType, !type.fits(topic: topic.bytes.span) { throw .badTopic }
+      return topic
+    }
+  }
+
+  /// The checks on body and device token; what they leave is a notification.
+  ///
+  /// - Parameters:
+  ///   - body: all of it, at most `payloadLimitBytes`; the caller has refused longer ones.
+  ///   - uniqueID: the relay's name for it.
+  ///   - isStrict: refuse a silent push of priority 10 (decision D1) and a missing push type (D3).
+  package func notification(
+    topic: Topic, body: consuming [UInt8], uniqueID: UniqueID, isStrict: Bool, at now: Instant,
+    lints: inout CaseSet<Lint>
+  ) throws(Rejection) -> Notification {
+    let scan: PayloadScan
+    do {
+      scan = try scanPayload(body.span)
+    } catch .empty {
+      throw .payloadEmpty
+    } catch {
+      throw .badRequestPayload
+    }
+    guard case .token(let parsed) = path, let token = parsed else { throw .badDeviceToken }
+    var chosenPriority = Priority.immediate
+    if case .given(let given) = priority { chosenPriority = given }
+    let classification = Classification(
+      scan, pushType: givenPushType, topic: topic.bytes.span, priority: chosenPriority)
+    lints = classification.lints
+    if isStrict {
+      if lints.contains(.silentAtPriorityTen) { throw .badPriority }
+      if lints.contains(.pushTypeInferred) { throw .invalidPushType }
+    }
+    var seconds: Int64?
+    if case .given(let given) = expiration { seconds = given }
+    var collapse: [UInt8] = []
+    if case .given(let given) = collapseID { collapse = given }
+    return Notification(
+      uniqueID: uniqueID, apnsID: providerID ?? uniqueID, token: token, topic: topic,
+      notificationClass: classification.kind, pushType: classification.pushType,
+      priority: chosenPriority, wakesApp: classification.wakesApp, collapseID: collapse,
+      expiration: Expiration(unixSeconds: seconds, at: now), payload: body)
+  }
+
+  // MARK: Values
+
+  private mutating func takeID(_ value: Span<UInt8>) {
+    guard let id = UniqueID(parsing: value) else {
+      apnsID = .bad
+      return
+    }
+    apnsID = .given(id)
+    for index in 0..<value.count
+    where value[index] >= UInt8(ascii: "A") && value[index] <= UInt8(ascii: "F") {
+      apnsIDSpelling = Self.copy(value)
+      return
+    }
+  }
+
+  private static func parsePath(_ value: Span<UInt8>) -> Path {
+    let prefixCount = devicePrefix.utf8.count
+    guard value.count >= prefixCount - 1,
+      matches(value.extracting(0..<(prefixCount - 1)), "/3/device")
+    else { return .bad }
+    guard value.count > prefixCount - 1 else { return .withoutToken }
+    guard value[prefixCount - 1] == UInt8(ascii: "/") else { return .bad }
+    guard value.count > prefixCount else { return .withoutToken }
+    let rest = value.extracting(prefixCount..<value.count)
+    for index in 0..<rest.count where rest[index] == UInt8(ascii: "/") { return .bad }
+    return .token(DeviceToken(hexadecimal: rest))
+  }
+
+  private static let devicePrefix = "/3/device/"
+
+  /// A whole number without sign, blanks or fraction; nil for anything else.
+  private static func parseInteger(_ value: Span<UInt8>) -> Int64? {
+    guard (1...18).contains(value.count) else { return nil }
+    var number: Int64 = 0
+    for index in 0..<value.count {
+      let digit = value[index] &- UInt8(ascii: "0")
+      guard digit <= 9 else { return nil }
+      number = number * 10 + Int64(digit)
+    }
+    return number
+  }
+
+  private static func copy(_ value: Span<UInt8>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(value.count)
+    for index in 0..<value.count { bytes.append(value[index]) }
+    return bytes
+  }
+}
+
+/// Whether the bytes are exactly this text.
+private func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
+  let expected = text.utf8
+  guard value.count == expected.count else { return false }
+  var index = 0
+  for character in expected {
+    guard value[index] == character else { return false }
+    index += 1
+  }
+  return true
+}

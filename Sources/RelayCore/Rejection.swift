@@ -1,0 +1,188 @@
+/// Every refusal that a provider can see: one case, one row of the table.
+///
+/// Statuses and strings are Apple's ("Handling notification responses from APNs", collected in
+/// facts/apns.md section 4.2). `badRequestPayload` is our addition for a body that is no JSON object;
+/// Apple documents that string for broadcasts only (decision D4 in the design).
+package enum Rejection: UInt8, CaseIterable, Error, Sendable {
+  case badCollapseID
+  case badDeviceToken
+  case badExpirationDate
+  case badMessageID
+  case badPriority
+  case badTopic
+  case deviceTokenNotForTopic
+  case duplicateHeaders
+  case idleTimeout
+  case invalidPushType
+  case missingDeviceToken
+  case missingTopic
+  case payloadEmpty
+  case topicDisallowed
+  case badRequestPayload
+  case badCertificate
+  case badCertificateEnvironment
+  case expiredProviderToken
+  case forbidden
+  case invalidProviderToken
+  case missingProviderToken
+  case unrelatedKeyIDInToken
+  case badEnvironmentKeyIDInToken
+  case badPath
+  case methodNotAllowed
+  case expiredToken
+  case unregistered
+  case payloadTooLarge
+  case tooManyProviderTokenUpdates
+  case tooManyRequests
+  case internalServerError
+  case serviceUnavailable
+  case shutdown
+
+  /// What the provider should do about it.
+  package enum Advice: String, Sendable {
+    case fix = "mend the request"
+    case dropToken = "stop using this device token"
+    case newConnection = "open a new connection"
+    case newToken = "sign a new provider token"
+    case keepToken = "keep the provider token for at least 20 minutes"
+    case retryLater = "try again later"
+  }
+
+  /// A row of the table.
+  package struct Row: Sendable {
+    /// The HTTP status.
+    package let status: UInt16
+    /// The `reason` string on the wire.
+    package let reason: String
+    /// When it is sent.
+    package let text: String
+    package let advice: Advice
+
+    fileprivate init(_ status: UInt16, _ reason: String, _ text: String, _ advice: Advice) {
+      self.status = status
+      self.reason = reason
+      self.text = text
+      self.advice = advice
+    }
+  }
+
+  /// The HTTP status.
+  package var status: UInt16 { row.status }
+  /// The `reason` string on the wire.
+  package var reason: String { row.reason }
+
+  /// The row of this case.
+  package var row: Row {
+    switch self {
+    case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority,
+      .badTopic, .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType,
+      .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed, .badRequestPayload:
+      badRequestRow
+    case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden,
+      .invalidProviderToken, .missingProviderToken, .unrelatedKeyIDInToken,
+      .badEnvironmentKeyIDInToken:
+      forbiddenRow
+    default:
+      otherRow
+    }
+  }
+
+  private var badRequestRow: Row {
+    switch self {
+    case .badCollapseID:
+      Row(400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
+    case .badDeviceToken:
+      Row(400, "BadDeviceToken", "the device token is malformed or unknown here", .dropToken)
+    case .badExpirationDate:
+      Row(400, "BadExpirationDate", "apns-expiration is not a whole number of seconds", .fix)
+    case .badMessageID:
+      Row(400, "BadMessageId", "apns-id is not a UUID in the form 8-4-4-4-12", .fix)
+    case .badPriority:
+      Row(400, "BadPriority", "apns-priority is not 10, 5 or 1", .fix)
+    case .badTopic:
+      Row(400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
+    case .deviceTokenNotForTopic:
+      Row(400, "DeviceTokenNotForTopic", "the device token belongs to another topic", .dropToken)
+    case .duplicateHeaders:
+      Row(400, "DuplicateHeaders", "a header field of the provider API came twice", .fix)
+    case .idleTimeout:
+      Row(400, "IdleTimeout", "the request was not completed in time", .newConnection)
+    case .invalidPushType:
+      Row(400, "InvalidPushType", "apns-push-type is not one of the known types", .fix)
+    case .missingDeviceToken:
+      Row(400, "MissingDeviceToken", "the path ends before the device token", .fix)
+    case .missingTopic:
+      Row(400, "MissingTopic", "apns-topic is missing and cannot be inferred", .fix)
+    case .payloadEmpty:
+      Row(400, "PayloadEmpty", "the request has no body", .fix)
+    case .topicDisallowed:
+      Row(400, "TopicDisallowed", "this sender may not push to this topic", .fix)
+    default:
+      Row(400, "BadRequestPayload", "the body is not a JSON object (RFC 8259)", .fix)
+    }
+  }
+
+  private var forbiddenRow: Row {
+    switch self {
+    case .badCertificate:
+      Row(403, "BadCertificate", "the client certificate is not trusted", .newConnection)
+    case .badCertificateEnvironment:
+      Row(
+        403, "BadCertificateEnvironment", "the client certificate is for the other environment",
+        .newConnection)
+    case .expiredProviderToken:
+      Row(403, "ExpiredProviderToken", "iat is more than one hour away from now", .newToken)
+    case .forbidden:
+      Row(403, "Forbidden", "the action is not allowed", .fix)
+    case .invalidProviderToken:
+      Row(
+        403, "InvalidProviderToken",
+        "the provider token is malformed, its key unknown or its signature wrong", .fix)
+    case .missingProviderToken:
+      Row(
+        403, "MissingProviderToken", "neither a client certificate nor a bearer token came", .fix)
+    case .unrelatedKeyIDInToken:
+      Row(
+        403, "UnrelatedKeyIdInToken",
+        "the key is not related to the one this connection began with", .newConnection)
+    default:
+      Row(403, "BadEnvironmentKeyIdInToken", "the key is for the other environment", .fix)
+    }
+  }
+
+  private var otherRow: Row {
+    switch self {
+    case .badPath:
+      Row(404, "BadPath", "the path is not /3/device/<token>", .fix)
+    case .methodNotAllowed:
+      Row(405, "MethodNotAllowed", "the method is not POST", .fix)
+    case .expiredToken:
+      Row(410, "ExpiredToken", "the device token has expired", .dropToken)
+    case .unregistered:
+      Row(410, "Unregistered", "the app was removed from the device", .dropToken)
+    case .payloadTooLarge:
+      Row(413, "PayloadTooLarge", "the body is over 4096 bytes (5120 for voip)", .fix)
+    case .tooManyProviderTokenUpdates:
+      Row(
+        429, "TooManyProviderTokenUpdates",
+        "the provider token changed more than once in 20 minutes on this connection", .keepToken)
+    case .tooManyRequests:
+      Row(429, "TooManyRequests", "too many requests for one device token", .retryLater)
+    case .serviceUnavailable:
+      Row(503, "ServiceUnavailable", "the relay cannot take it now", .retryLater)
+    case .shutdown:
+      Row(503, "Shutdown", "the relay is shutting down", .newConnection)
+    default:
+      Row(500, "InternalServerError", "the relay made a mistake", .retryLater)
+    }
+  }
+
+  /// Whether an outside sender can bring it about. The others exist for clients' decoders:
+  /// `ExpiredToken`, `Forbidden` and `InternalServerError` are never sent by this relay today.
+  package var isCausedBySenders: Bool {
+    switch self {
+    case .expiredToken, .forbidden, .internalServerError: false
+    default: true
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import DequeModule
+
+/// Devices come, speak, acknowledge, fall silent and go.
+extension Shard {
+  mutating func connect(
+    _ credential: DeviceCredential, _ connection: ConnectionID, into effects: inout [Effect]
+  ) {
+    guard let device = authenticate(credential, connection, into: &effects) else { return }
+    if let older = devices[device].connection {
+      effects.append(.close(older, .superseded))
+      end(older, device, into: &effects)
+    }
+    devices[device].phase = .live(connection)
+    connectionDevices[connection] = device
+    snapshot.connections += 1
+    setKeepAliveTimer(device, configuration.keepAlive)
+    effects.append(.hello(connection))
+    drain(device, .connect, into: &effects)
+    if devices[device].inFlightCount == 0 { effects.append(.sendEmpty(connection)) }
+  }
+
+  mutating func disconnected(_ connection: ConnectionID, into effects: inout [Effect]) {
+    guard let device = connectionDevices[connection] else { return }
+    end(connection, device, into: &effects)
+  }
+
+  mutating func heard(_ connection: ConnectionID, into effects: inout [Effect]) {
+    guard let device = connectionDevices[connection] else { return }
+    answered(device)
+    drain(device, .piggyback, into: &effects)
+  }
+
+  mutating func reported(
+    _ connection: ConnectionID, _ condition: DeviceCondition, into effects: inout [Effect]
+  ) {
+    guard let device = connectionDevices[connection] else { return }
+    devices[device].condition = condition
+    answered(device)
+    drain(device, .piggyback, into: &effects)
+  }
+
+  mutating func acked(
+    _ connection: ConnectionID, _ id: UniqueID, _ outcome: DeliveryOutcome?,
+    into effects: inout [Effect]
+  ) {
+    guard let device = connectionDevices[connection] else { return }
+    if let entry = inFlightEntry(of: device, id) {
+      finish(entry, outcome, into: &effects)
+    }
+    answered(device)
+    drain(device, .piggyback, into: &effects)
+  }
+
+  mutating func shutDown(into effects: inout [Effect]) {
+    // Sorted, so that the same history gives the same effects: a dictionary has no order.
+    let live = connectionDevices.sorted { $0.value < $1.value }
+    for (connection, device) in live {
+      effects.append(.close(connection, .shutdown))
+      end(connection, device, into: &effects)
+    }
+  }
+
+  /// A keep-alive is due, or its answer overdue.
+  mutating func keepAliveFired(_ device: Int32, into effects: inout [Effect]) {
+    devices[device].keepAliveTimer = TimerWheel.none
+    switch devices[device].phase {
+    case .away:
+      break
+    case .live(let connection):
+      devices[device].phase = .questioned(connection)
+      effects.append(.sendKeepAlive(connection))
+      setKeepAliveTimer(device, configuration.keepAliveTimeout)
+      drain(device, .piggyback, into: &effects)
+    case .questioned(let connection):
+      effects.append(.close(connection, .keepAliveTimeout))
+      end(connection, device, into: &effects)
+    }
+  }
+
+  // MARK: Details
+
+  /// The device has given a sign of life.
+  private mutating func answered(_ device: Int32) {
+    if case .questioned(let connection) = devices[device].phase {
+      devices[device].phase = .live(connection)
+      setKeepAliveTimer(device, configuration.keepAlive)
+    }
+  }
+
+  private mutating func setKeepAliveTimer(_ device: Int32, _ interval: Interval) {
+    timers.cancel(&devices[device].keepAliveTimer)
+    devices[device].keepAliveTimer = timers.set(now + interval, .keepAlive(device: device))
+  }
+
+  /// The entry in flight with this unique id, or else with this provider's id (the oldest of them).
+  private func inFlightEntry(of device: Int32, _ id: UniqueID) -> Int32? {
+    var byProviderID: Int32?
+    var entry = devices[device].firstInFlight
+    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+      if entries[entry].notification.uniqueID == id { return entry }
+      if entries[entry].notification.apnsID == id { byProviderID = entry }
+      entry = next
+    }
+    return byProviderID
+  }
+
+  /// The device has it: the end of its life, and the answer if the journal was slower.
+  private mutating func finish(
+    _ entry: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
+  ) {
+    let uniqueID = entries[entry].notification.uniqueID
+    let sequence = entries[entry].sequence
+    if sequence != 0, isPending(sequence) {
+      let index = Int(sequence - firstPendingSequence)
+      if case .submission(let request, _, _) = pending[index] {
+        effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
+        pending[index] = .nothing
+      }
+    }
+    snapshot.delivered += 1
+    log(.delivered, uniqueID, into: &effects)
+    if let outcome { log(.outcome(outcome), uniqueID, into: &effects) }
+    leavePhase(entry)
+    release(entry, into: &effects)
+  }
+
+  /// Ends a connection: what was in flight goes back.
+  private mutating func end(
+    _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
+  ) {
+    connectionDevices[connection] = nil
+    devices[device].phase = .away
+    snapshot.connections -= 1
+    timers.cancel(&devices[device].keepAliveTimer)
+    // Newest first, as the list is: the newest of an app and class gets the slot.
+    while devices[device].firstInFlight >= 0 {
+      giveBack(devices[device].firstInFlight, into: &effects)
+    }
+  }
+
+  private mutating func giveBack(_ entry: Int32, into effects: inout [Effect]) {
+    let app = entries[entry].app
+    guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
+    guard entries[entry].isStorable else { return discard(entry, .notStored, into: &effects) }
+    guard !entries[entry].isExpired(at: now) else {
+      return discard(entry, .expired, into: &effects)
+    }
+    if case .at(let moment) = entries[entry].notification.expiration {
+      entries[entry].expirationTimer = timers.set(moment, .expiration(entry: entry))
+    }
+    if isPending(entries[entry].sequence) {
+      leavePhase(entry)
+      entries[entry].phase = .waiting
+      apps[app][waiting: entries[entry].notification.notificationClass] += 1
+      snapshot.waiting += 1
+    } else {
+      store(entry, into: &effects)
+    }
+  }
+}

@@ -1,0 +1,247 @@
+import DequeModule
+
+/// What may go now, what is stored, what rides along.
+extension Shard {
+  /// Whether a waiting entry may be sent on its own account now.
+  ///
+  /// Others of its app and class that wait for the journal go first, so that the order of acceptance
+  /// holds; `isFirstInLine` says that this entry is the oldest of them.
+  func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
+    let app = entries[entry].app
+    guard devices[apps[app].device].connection != nil else { return false }
+    if !isFirstInLine, apps[app][waiting: entries[entry].notification.notificationClass] > 0 {
+      return false
+    }
+    return decide(entry) == .allowed
+  }
+
+  /// Whether the phone may be troubled with this entry now, and if not until when and why.
+  func decide(_ entry: Int32) -> BudgetDecision {
+    let app = apps[entries[entry].app]
+    let condition = devices[app.device].condition
+    if devices[app.device].inFlightCount >= configuration.inFlightPerDevice {
+      return .held(until: nil, by: .inFlight)
+    }
+    switch entries[entry].notification.notificationClass {
+    case .silent:
+      return configuration.policy.decide(
+        app: app.budget, device: devices[app.device].budget, condition: condition, at: now)
+    case .visible:
+      guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
+      else { return .allowed }
+      let until = entries[entry].acceptedAt + configuration.lowPriorityHold
+      return until <= now ? .allowed : .held(until: until, by: .lowPriority)
+    }
+  }
+
+  /// Sends a waiting entry on its own account; what is held for the device rides along.
+  mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
+    let app = entries[entry].app
+    let notificationClass = entries[entry].notification.notificationClass
+    let older = apps[app][slot: notificationClass]
+    switch notificationClass {
+    case .silent:
+      takeBudget(app)
+      if older >= 0 {
+        discard(older, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
+      }
+    case .visible where older >= 0:
+      // The older one goes first while the window takes both; else it is replaced.
+      if Int(devices[apps[app].device].inFlightCount) + 2 <= configuration.inFlightPerDevice {
+        transmit(older, .piggyback, into: &effects)
+      } else {
+        discard(older, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
+      }
+    case .visible:
+      break
+    }
+    transmit(entry, .direct, into: &effects)
+    drain(apps[app].device, .piggyback, into: &effects)
+  }
+
+  /// Puts a waiting or returning entry into its slot: the newest by order of acceptance wins.
+  mutating func store(_ entry: Int32, into effects: inout [Effect]) {
+    let app = entries[entry].app
+    let notificationClass = entries[entry].notification.notificationClass
+    let other = apps[app][slot: notificationClass]
+    if other >= 0 {
+      if entries[other].order > entries[entry].order {
+        return discard(
+          entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
+      }
+      discard(other, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
+    }
+    leavePhase(entry)
+    entries[entry].phase = .stored
+    apps[app][slot: notificationClass] = entry
+    devices[apps[app].device].storedCount += 1
+    snapshot.inSlots += 1
+    snapshot.stored += 1
+    let uniqueID = entries[entry].notification.uniqueID
+    guard devices[apps[app].device].connection != nil else {
+      return log(.storedOffline, uniqueID, into: &effects)
+    }
+    switch decide(entry) {
+    case .allowed:
+      log(.storedPower(until: nil, limit: .inFlight), uniqueID, into: &effects)
+    case .held(let until, let limit):
+      log(.storedPower(until: until, limit: limit), uniqueID, into: &effects)
+      if let until { setReleaseTimer(app, notificationClass, until) }
+    }
+  }
+
+  /// Sends everything that is held for a device, visible before silent, oldest first, as far as the
+  /// window goes. The radio is awake, so it costs no budget.
+  mutating func drain(_ device: Int32, _ via: Via, into effects: inout [Effect]) {
+    guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
+    var held = drainScratch
+    drainScratch = []
+    var app = devices[device].firstApp
+    while app >= 0 {
+      if apps[app].visible >= 0 { held.append(apps[app].visible) }
+      if apps[app].silent >= 0 { held.append(apps[app].silent) }
+      app = apps[app].next
+    }
+    held.sort { left, right in
+      let (first, second) = (entries[left], entries[right])
+      if first.notification.notificationClass != second.notification.notificationClass {
+        return first.notification.notificationClass == .visible
+      }
+      return first.order < second.order
+    }
+    for entry in held {
+      if entries[entry].isExpired(at: now) {
+        discard(entry, .expired, into: &effects)
+      } else if Int(devices[device].inFlightCount) < configuration.inFlightPerDevice {
+        transmit(entry, via, into: &effects)
+      }
+    }
+    held.removeAll(keepingCapacity: true)
+    drainScratch = held
+  }
+
+  /// Sends one entry from whatever phase it is in.
+  mutating func transmit(_ entry: Int32, _ via: Via, into effects: inout [Effect]) {
+    let device = apps[entries[entry].app].device
+    guard let connection = devices[device].connection else {
+      preconditionFailure("only a connected device is sent anything")
+    }
+    leavePhase(entry)
+    timers.cancel(&entries[entry].expirationTimer)
+    entries[entry].phase = .inFlight(next: devices[device].firstInFlight)
+    devices[device].firstInFlight = entry
+    devices[device].inFlightCount += 1
+    snapshot.inFlight += 1
+    snapshot.sent[Int(via.rawValue)] += 1
+    let delivery = Delivery(
+      notification: entries[entry].notification, via: via, acceptedAt: entries[entry].acceptedAt,
+      sentAt: now)
+    effects.append(.send(connection, delivery))
+    log(.sent(via), entries[entry].notification.uniqueID, into: &effects)
+  }
+
+  /// Ends a life without delivery.
+  mutating func discard(_ entry: Int32, _ reason: DiscardReason, into effects: inout [Effect]) {
+    leavePhase(entry)
+    snapshot.count(reason)
+    log(.discarded(reason), entries[entry].notification.uniqueID, into: &effects)
+    release(entry, into: &effects)
+  }
+
+  /// Takes an entry out of the place it is in, and out of that place's counter.
+  mutating func leavePhase(_ entry: Int32) {
+    let app = entries[entry].app
+    let notificationClass = entries[entry].notification.notificationClass
+    switch entries[entry].phase {
+    case .waiting:
+      snapshot.waiting -= 1
+      if entries[entry].isStorable { apps[app][waiting: notificationClass] -= 1 }
+    case .stored:
+      snapshot.inSlots -= 1
+      apps[app][slot: notificationClass] = -1
+      devices[apps[app].device].storedCount -= 1
+      cancelReleaseTimer(app, notificationClass)
+    case .inFlight:
+      leaveFlight(entry)
+    }
+  }
+
+  private mutating func leaveFlight(_ entry: Int32) {
+    let device = apps[entries[entry].app].device
+    guard case .inFlight(let next) = entries[entry].phase else { return }
+    snapshot.inFlight -= 1
+    devices[device].inFlightCount -= 1
+    if devices[device].firstInFlight == entry {
+      devices[device].firstInFlight = next
+      return
+    }
+    var current = devices[device].firstInFlight
+    while case .inFlight(let following) = entries[current].phase {
+      if following == entry {
+        entries[current].phase = .inFlight(next: next)
+        return
+      }
+      current = following
+    }
+  }
+
+  /// Frees the entry's place after its life has ended and it has left its phase.
+  mutating func release(_ entry: Int32, into effects: inout [Effect]) {
+    let app = entries[entry].app
+    let sequence = entries[entry].sequence
+    if sequence != 0 {
+      if isPending(sequence) {
+        let index = Int(sequence - firstPendingSequence)
+        if case .submission(let request, let uniqueID, _) = pending[index] {
+          pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
+        }
+      }
+      effects.append(.forget(sequence))
+    }
+    timers.cancel(&entries[entry].expirationTimer)
+    entries.remove(at: entry)
+    apps[app].entryCount -= 1
+    if !apps[app].isRegistered, apps[app].entryCount == 0 { apps.remove(at: app) }
+  }
+
+  private mutating func takeBudget(_ app: Int32) {
+    let device = apps[app].device
+    var used = apps[app].budget
+    configuration.policy.take(
+      app: &used, device: &devices[device].budget, condition: devices[device].condition, at: now)
+    apps[app].budget = used
+  }
+
+  private mutating func setReleaseTimer(
+    _ app: Int32, _ notificationClass: NotificationClass, _ moment: Instant
+  ) {
+    cancelReleaseTimer(app, notificationClass)
+    switch notificationClass {
+    case .silent: apps[app].refillTimer = timers.set(moment, .refill(app: app))
+    case .visible: apps[app].holdTimer = timers.set(moment, .hold(app: app))
+    }
+  }
+
+  private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
+    switch notificationClass {
+    case .silent: timers.cancel(&apps[app].refillTimer)
+    case .visible: timers.cancel(&apps[app].holdTimer)
+    }
+  }
+
+  /// The budget may have refilled, or a wait is over: send the slot's entry, or wait on.
+  mutating func releaseHeld(
+    _ app: Int32, _ notificationClass: NotificationClass, into effects: inout [Effect]
+  ) {
+    let entry = apps[app][slot: notificationClass]
+    guard entry >= 0, devices[apps[app].device].connection != nil else { return }
+    switch decide(entry) {
+    case .allowed:
+      if notificationClass == .silent { takeBudget(app) }
+      transmit(entry, notificationClass == .silent ? .refill : .hold, into: &effects)
+      drain(apps[app].device, .piggyback, into: &effects)
+    case .held(let until, _):
+      if let until { setReleaseTimer(app, notificationClass, until) }
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import DequeModule
+
+/// Devices and apps: made, removed, looked at.
+extension Shard {
+  mutating func enroll(
+    _ id: DeviceID, _ secret: SecretHash, from request: RequestID, into effects: inout [Effect]
+  ) {
+    guard devices.count < Limits.devicesPerShard else {
+      return effects.append(.answer(request, .refused(.tooManyDevices)))
+    }
+    precondition(deviceNumbers[id] == nil, "device ids are minted at random and never twice")
+    deviceNumbers[id] = devices.insert(Device(id: id, secret: secret))
+    snapshot.devices += 1
+    answerWhenPersisted(
+      .enrolled(id), to: request, record: .enrolled(id, secret), into: &effects)
+  }
+
+  mutating func register(
+    _ credential: DeviceCredential, _ topic: Topic, _ token: DeviceToken, isOwn: Bool,
+    from request: RequestID, into effects: inout [Effect]
+  ) {
+    guard let device = authenticate(credential, request, into: &effects) else { return }
+    if let app = appNumber(of: device, topic) {
+      // Idempotent: the token it has, unless it brings another one of its own.
+      if !isOwn || apps[app].token == token {
+        return effects.append(.answer(request, .registered(apps[app].token)))
+      }
+      guard appNumbers[token] == nil else {
+        return effects.append(.answer(request, .refused(.tokenTaken)))
+      }
+      forgetToken(of: app, into: &effects)
+      removeApp(app, into: &effects)
+    }
+    guard appNumbers[token] == nil else {
+      return effects.append(.answer(request, .refused(.tokenTaken)))
+    }
+    guard devices[device].appCount < Limits.appsPerDevice else {
+      return effects.append(.answer(request, .refused(.tooManyApps)))
+    }
+    var app = App(token: token, topic: topic, device: device)
+    app.next = devices[device].firstApp
+    let number = apps.insert(app)
+    devices[device].firstApp = number
+    devices[device].appCount += 1
+    appNumbers[token] = number
+    goneTokens[token] = nil
+    snapshot.apps += 1
+    if isOwn { effects.append(.route(token, isHere: true)) }
+    answerWhenPersisted(
+      .registered(token), to: request,
+      record: .registered(credential.device, topic, token, isOwn: isOwn), into: &effects)
+  }
+
+  mutating func unregister(
+    _ credential: DeviceCredential, _ topic: Topic, from request: RequestID,
+    into effects: inout [Effect]
+  ) {
+    guard let device = authenticate(credential, request, into: &effects) else { return }
+    guard let app = appNumber(of: device, topic) else {
+      return effects.append(.answer(request, .refused(.unknownApp)))
+    }
+    let token = apps[app].token
+    forgetToken(of: app, into: &effects)
+    removeApp(app, into: &effects)
+    answerWhenPersisted(
+      .unregistered, to: request,
+      record: .unregistered(credential.device, topic, token, at: now), into: &effects)
+  }
+
+  mutating func inspect(
+    _ credential: DeviceCredential, from request: RequestID, into effects: inout [Effect]
+  ) {
+    guard let device = authenticate(credential, request, into: &effects) else { return }
+    effects.append(.answer(request, .inspected(report(device))))
+  }
+
+  mutating func change(to policy: SilentPolicy) {
+    configuration.policy = policy
+    // What a bucket has used under the old rule says nothing under the new one.
+    for app in apps.indices { apps[app].budget = RateLimit.State() }
+    for device in devices.indices { devices[device].budget = RateLimit.State() }
+    // Held silents are looked at again at once.
+    for app in apps.indices where apps[app].silent >= 0 {
+      timers.cancel(&apps[app].refillTimer)
+      apps[app].refillTimer = timers.set(now, .refill(app: app))
+    }
+  }
+
+  /// Undoes what the journal could not write, so that memory promises no more than the disk.
+  mutating func takeBack(_ answer: DeviceAnswer, into effects: inout [Effect]) {
+    switch answer {
+    case .enrolled(let id):
+      guard let device = deviceNumbers[id], devices[device].firstApp < 0,
+        devices[device].connection == nil
+      else { return }
+      deviceNumbers[id] = nil
+      devices.remove(at: device)
+      snapshot.devices -= 1
+    case .registered(let token):
+      guard let app = appNumbers[token] else { return }
+      appNumbers[token] = nil
+      effects.append(.route(token, isHere: false))
+      removeApp(app, into: &effects)
+    case .unregistered, .inspected, .refused:
+      // An app that is gone stays gone until the next start; the device is told to try again.
+      break
+    }
+  }
+
+  /// The device, if the secret is right; otherwise it answers and returns nil.
+  mutating func authenticate(
+    _ credential: DeviceCredential, _ request: RequestID, into effects: inout [Effect]
+  ) -> Int32? {
+    guard let device = deviceNumbers[credential.device] else {
+      effects.append(.answer(request, .refused(.unknownDevice)))
+      return nil
+    }
+    guard devices[device].secret == credential.secret else {
+      effects.append(.answer(request, .refused(.unauthorized)))
+      return nil
+    }
+    return device
+  }
+
+  // MARK: Details
+
+  private mutating func answerWhenPersisted(
+    _ answer: DeviceAnswer, to request: RequestID, record: JournalRecord.Content,
+    into effects: inout [Effect]
+  ) {
+    let sequence = firstPendingSequence + UInt64(pending.count)
+    pending.append(.device(request, answer))
+    effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
+  }
+
+  private func appNumber(of device: Int32, _ topic: Topic) -> Int32? {
+    var app = devices[device].firstApp
+    while app >= 0 {
+      if apps[app].topic == topic { return app }
+      app = apps[app].next
+    }
+    return nil
+  }
+
+  /// The token is dead from now on: 410 with this moment.
+  private mutating func forgetToken(of app: Int32, into effects: inout [Effect]) {
+    let token = apps[app].token
+    appNumbers[token] = nil
+    // The token's route stays, so that the answer is 410 from this shard and not BadDeviceToken.
+    if goneTokens.updateValue(now, forKey: token) == nil { goneOrder.append(token) }
+    while goneOrder.count > Limits.unregisteredTokens, let oldest = goneOrder.popFirst() {
+      if goneTokens.removeValue(forKey: oldest) != nil {
+        effects.append(.route(oldest, isHere: false))
+      }
+    }
+  }
+
+  /// Takes an app off its device; its entries that are in slots end here, others where they are.
+  private mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
+    let device = apps[app].device
+    let next = apps[app].next
+    if devices[device].firstApp == app {
+      devices[device].firstApp = next
+    } else {
+      var current = devices[device].firstApp
+      while apps[current].next != app { current = apps[current].next }
+      apps[current].next = next
+    }
+    devices[device].appCount -= 1
+    snapshot.apps -= 1
+    for notificationClass in NotificationClass.allCases {
+      let entry = apps[app][slot: notificationClass]
+      if entry >= 0 { discard(entry, .unregistered, into: &effects) }
+    }
+    apps[app].isRegistered = false
+    if apps[app].entryCount == 0 { apps.remove(at: app) }
+  }
+
+  private func report(_ device: Int32) -> DeviceReport {
+    let policy = configuration.policy
+    var reports: [DeviceReport.AppReport] = []
+    var number = devices[device].firstApp
+    while number >= 0 {
+      let app = apps[number]
+      reports.append(
+        DeviceReport.AppReport(
+          topic: app.topic, token: app.token, visible: slotReport(app.visible),
+          silent: slotReport(app.silent),
+          budget: policy.decide(
+            app: app.budget, device: devices[device].budget,
+            condition: devices[device].condition, at: now),
+          remaining: policy.perApp?.remaining(app.budget, at: now)))
+      number = app.next
+    }
+    return DeviceReport(
+      device: devices[device].id, isConnected: devices[device].connection != nil,
+      condition: devices[device].condition, policy: policy.name,
+      remaining: policy.perDevice?.remaining(devices[device].budget, at: now),
+      inFlight: Int(devices[device].inFlightCount), apps: reports.reversed())
+  }
+
+  private func slotReport(_ entry: Int32) -> DeviceReport.Slot? {
+    guard entry >= 0 else { return nil }
+    let stored = entries[entry]
+    var expiresAt: Instant?
+    if case .at(let moment) = stored.notification.expiration { expiresAt = moment }
+    return DeviceReport.Slot(
+      uniqueID: stored.notification.uniqueID, apnsID: stored.notification.apnsID,
+      acceptedAt: stored.acceptedAt, expiresAt: expiresAt)
+  }
+}

@@ -1,0 +1,141 @@
+import DequeModule
+
+/// From a provider's submission to the journal and back.
+extension Shard {
+  mutating func submit(
+    _ notification: Notification, from request: RequestID, into effects: inout [Effect]
+  ) {
+    guard let app = appNumbers[notification.token] else {
+      if let moment = goneTokens[notification.token] {
+        snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
+        effects.append(.respond(request, .gone(since: moment)))
+      } else {
+        refuse(.badDeviceToken, request, into: &effects)
+      }
+      return
+    }
+    guard apps[app].topic == notification.topic else {
+      return refuse(.deviceTokenNotForTopic, request, into: &effects)
+    }
+    if let limit = configuration.requestsPerToken {
+      guard limit.allows(apps[app].requests, at: now) else {
+        return refuse(.tooManyRequests, request, into: &effects)
+      }
+      limit.take(&apps[app].requests, at: now)
+    }
+    guard pending.count < configuration.pendingPersists else {
+      return refuse(.serviceUnavailable, request, into: &effects)
+    }
+    snapshot.received += 1
+    lastOrder += 1
+    apps[app].entryCount += 1
+    log(.received(notification.notificationClass), notification.uniqueID, into: &effects)
+    switch notification.expiration {
+    case .once:
+      attemptOnce(notification, app, request, into: &effects)
+    case .at(let moment):
+      attemptAndPersist(notification, app, request, expiresAt: moment, into: &effects)
+    }
+  }
+
+  /// One look, one attempt, nothing stored.
+  private mutating func attemptOnce(
+    _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
+  ) {
+    let entry = entries.insert(
+      Entry(
+        notification: notification, order: lastOrder, sequence: 0, acceptedAt: now, app: app,
+        phase: .waiting))
+    snapshot.waiting += 1
+    effects.append(.respond(request, .accepted(uniqueID: notification.uniqueID)))
+    if mayGoDirectly(entry) {
+      sendDirectly(entry, into: &effects)
+    } else {
+      discard(entry, .notStored, into: &effects)
+    }
+  }
+
+  private mutating func attemptAndPersist(
+    _ notification: Notification, _ app: Int32, _ request: RequestID, expiresAt: Instant,
+    into effects: inout [Effect]
+  ) {
+    let sequence = firstPendingSequence + UInt64(pending.count)
+    let entry = entries.insert(
+      Entry(
+        notification: notification, order: lastOrder, sequence: sequence, acceptedAt: now, app: app,
+        phase: .waiting))
+    entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
+    pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
+    effects.append(
+      .persist(JournalRecord(sequence: sequence, content: .accepted(notification, at: now))))
+    let goesDirectly = mayGoDirectly(entry)
+    snapshot.waiting += 1
+    apps[app][waiting: notification.notificationClass] += 1
+    if goesDirectly { sendDirectly(entry, into: &effects) }
+  }
+
+  mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
+    while firstPendingSequence <= sequence, let first = pending.popFirst() {
+      firstPendingSequence += 1
+      switch first {
+      case .submission(let request, let uniqueID, let entry):
+        effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
+        if entry >= 0 { place(entry, into: &effects) }
+      case .device(let request, let answer):
+        effects.append(.answer(request, answer))
+      case .nothing:
+        break
+      }
+    }
+  }
+
+  mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
+    while firstPendingSequence <= sequence, let first = pending.popFirst() {
+      firstPendingSequence += 1
+      switch first {
+      case .submission(let request, _, let entry):
+        refuse(.serviceUnavailable, request, into: &effects)
+        if entry >= 0 { lose(entry, into: &effects) }
+      case .device(let request, let answer):
+        takeBack(answer, into: &effects)
+        effects.append(.answer(request, .refused(.unavailable)))
+      case .nothing:
+        break
+      }
+    }
+  }
+
+  /// The journal has the entry: unless it is on its way already, send it or give it its slot.
+  private mutating func place(_ entry: Int32, into effects: inout [Effect]) {
+    guard case .waiting = entries[entry].phase else { return }
+    let app = entries[entry].app
+    guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
+    if mayGoDirectly(entry, isFirstInLine: true) {
+      sendDirectly(entry, into: &effects)
+    } else {
+      store(entry, into: &effects)
+    }
+  }
+
+  /// The journal could not write the entry. In flight it stays, but will not be stored again.
+  private mutating func lose(_ entry: Int32, into effects: inout [Effect]) {
+    switch entries[entry].phase {
+    case .waiting:
+      discard(entry, .journalFailed, into: &effects)
+    case .inFlight:
+      timers.cancel(&entries[entry].expirationTimer)
+      entries[entry].sequence = 0
+    case .stored:
+      preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")
+    }
+  }
+
+  func isPending(_ sequence: UInt64) -> Bool { sequence >= firstPendingSequence }
+
+  mutating func refuse(
+    _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]
+  ) {
+    snapshot.rejected[Int(rejection.rawValue)] += 1
+    effects.append(.respond(request, .rejected(rejection)))
+  }
+}

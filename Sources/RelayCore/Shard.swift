@@ -1,0 +1,139 @@
+import DequeModule
+
+/// The whole truth of one event loop's devices: one value, one entry, no I/O, no clock.
+///
+/// ```
+///   provider ─ submitted ─▶ ┌───────────┐ ─ respond ─▶ provider
+///   journal ── persisted ─▶ │   Shard   │ ─ persist, forget ─▶ journal
+///   device ─── connected ─▶ │  .handle  │ ─ send, close ─▶ device
+///              acked, heard └───────────┘ ─ log
+/// ```
+///
+/// Invariants, held between any two calls of `handle`:
+/// 1. Every accepted notification is in exactly one place: waiting for the journal, in a slot, in
+///    flight, or ended. `snapshot.addsUp` says so.
+/// 2. A slot holds an entry that the journal has. What waits for the journal never displaces what is
+///    stored: were the write to fail, the older one must still be there.
+/// 3. A slot holds the newest by order of acceptance of its app and class.
+/// 4. A provider is answered 200 once per submission: after the journal has it or the device has
+///    acknowledged it, whichever comes first (design, "commit or ack").
+/// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
+/// 6. An entry's expiration timer is set while it is waiting or stored.
+///
+/// Transitions of an entry and where they are made:
+/// ```
+///   submit ──▶ waiting ──place──▶ stored ──transmit──▶ inFlight ──acked──▶ ended (delivered)
+///      └────────transmit────────────────────────────────▲  │
+///   any ──discard──▶ ended (expired, replaced, …)          └──giveBack──▶ stored | waiting | ended
+/// ```
+package struct Shard: Sendable {
+  /// What a caller decides once, at start.
+  package struct Configuration: Hashable, Sendable {
+    package var policy: SilentPolicy
+    /// Between a keep-alive and the next.
+    package var keepAlive: Interval
+    /// How long a device has for its answer.
+    package var keepAliveTimeout: Interval
+    /// How long a visible push of low priority waits for a sleeping phone in Low Power Mode.
+    package var lowPriorityHold: Interval
+    /// `TooManyRequests` per device token; nil is off.
+    package var requestsPerToken: RateLimit?
+    package var inFlightPerDevice: Int
+    package var pendingPersists: Int
+
+    package init(
+      policy: SilentPolicy = .documented, keepAlive: Interval = .minutes(15),
+      keepAliveTimeout: Interval = .seconds(30), lowPriorityHold: Interval = .minutes(15),
+      requestsPerToken: RateLimit? = nil, inFlightPerDevice: Int = Limits.inFlightPerDevice,
+      pendingPersists: Int = Limits.pendingPersists
+    ) {
+      self.policy = policy
+      self.keepAlive = keepAlive
+      self.keepAliveTimeout = keepAliveTimeout
+      self.lowPriorityHold = lowPriorityHold
+      self.requestsPerToken = requestsPerToken
+      self.inFlightPerDevice = inFlightPerDevice
+      self.pendingPersists = pendingPersists
+    }
+  }
+
+  /// What waits for the journal's word, one per sequence.
+  enum Pending: Sendable {
+    /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
+    case submission(RequestID, uniqueID: UniqueID, entry: Int32)
+    /// Answer a device.
+    case device(RequestID, DeviceAnswer)
+    /// Nobody waits.
+    case nothing
+  }
+
+  package internal(set) var configuration: Configuration
+  package internal(set) var snapshot = Snapshot()
+  var now: Instant
+  var devices = Slab<Device>()
+  var apps = Slab<App>()
+  var entries = Slab<Entry>()
+  var timers: TimerWheel
+  var deviceNumbers: [DeviceID: Int32] = [:]
+  var appNumbers: [DeviceToken: Int32] = [:]
+  var connectionDevices: [ConnectionID: Int32] = [:]
+  var goneTokens: [DeviceToken: Instant] = [:]
+  var goneOrder = Deque<DeviceToken>()
+  var lastOrder: UInt64 = 0
+  var pending = Deque<Pending>()
+  /// The sequence of `pending.first`.
+  var firstPendingSequence: UInt64 = 1
+  /// Scratch space, empty between calls; kept for its memory.
+  var drainScratch: [Int32] = []
+
+  package init(configuration: Configuration, at now: Instant) {
+    self.configuration = configuration
+    self.now = now
+    self.timers = TimerWheel(now: now)
+  }
+
+  /// When `tick` is wanted next, if nothing else happens; nil for never.
+  package var nextWake: Instant? { timers.nextWake }
+
+  /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
+  package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
+    now = max(now, instant)
+    switch event {
+    case .submitted(let notification, let request):
+      submit(notification, from: request, into: &effects)
+    case .persisted(let sequence):
+      persisted(through: sequence, into: &effects)
+    case .persistFailed(let sequence):
+      persistFailed(through: sequence, into: &effects)
+    case .enrolled(let device, let secret, let request):
+      enroll(device, secret, from: request, into: &effects)
+    case .registered(let credential, let topic, let token, let isOwn, let request):
+      register(credential, topic, token, isOwn: isOwn, from: request, into: &effects)
+    case .unregistered(let credential, let topic, let request):
+      unregister(credential, topic, from: request, into: &effects)
+    case .inspected(let credential, let request):
+      inspect(credential, from: request, into: &effects)
+    case .connected(let credential, let connection):
+      connect(credential, connection, into: &effects)
+    case .acked(let connection, let id, let outcome):
+      acked(connection, id, outcome, into: &effects)
+    case .reported(let connection, let condition):
+      reported(connection, condition, into: &effects)
+    case .heard(let connection):
+      heard(connection, into: &effects)
+    case .disconnected(let connection):
+      disconnected(connection, into: &effects)
+    case .policyChanged(let policy):
+      change(to: policy)
+    case .shutDown:
+      shutDown(into: &effects)
+    case .tick:
+      tick(into: &effects)
+    }
+  }
+
+  /// Appends a log effect.
+  func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
+    effects.append(.log(LifeEvent(at: now, uniqueID: uniqueID, step: step)))
+  }
+}

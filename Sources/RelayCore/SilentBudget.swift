@@ -1,0 +1,123 @@
+/// What a phone reports about itself; it scales the silent budget.
+package struct DeviceCondition: Hashable, Sendable {
+  package enum Power: String, CaseIterable, Sendable {
+    case battery
+    case charging
+    /// Low Power Mode.
+    case low
+  }
+
+  package enum Network: String, CaseIterable, Sendable {
+    case wifi
+    case cellular
+  }
+
+  package enum Screen: String, CaseIterable, Sendable {
+    case on
+    case off
+  }
+
+  package var power: Power
+  package var network: Network
+  package var screen: Screen
+
+  /// What is assumed of a phone that has not said anything: the ordinary case, no favours.
+  package init(power: Power = .battery, network: Network = .cellular, screen: Screen = .off) {
+    self.power = power
+    self.network = network
+    self.screen = screen
+  }
+
+  /// Charging on Wi-Fi lifts the budget.
+  package var liftsBudget: Bool { power == .charging && network == .wifi }
+  /// Low Power Mode sets it to zero.
+  package var withholdsSilent: Bool { power == .low }
+  /// A visible push that is not urgent waits.
+  package var withholdsLowPriority: Bool { power == .low && screen == .off }
+}
+
+/// How many silent pushes may wake a device.
+///
+/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour" (facts/apns.md,
+/// section 6.2). Policies are named, so that a log line can say which one held a push back.
+package struct SilentPolicy: Hashable, Sendable {
+  package let name: String
+  /// Per app on a device; nil is no limit.
+  package let perApp: RateLimit?
+  /// Per device, over all its apps; nil is no limit.
+  package let perDevice: RateLimit?
+
+  package init(name: String, perApp: RateLimit?, perDevice: RateLimit?) {
+    self.name = name
+    self.perApp = perApp
+    self.perDevice = perDevice
+  }
+
+  /// 3 an hour per app with a burst of 3, 12 an hour per device with a burst of 12.
+  package static let documented = SilentPolicy(
+    name: "documented", perApp: RateLimit(3, per: .hours(1), burst: 3),
+    perDevice: RateLimit(12, per: .hours(1), burst: 12))
+  /// One an hour per app and two per device, no bursts.
+  package static let strict = SilentPolicy(
+    name: "strict", perApp: RateLimit(1, per: .hours(1), burst: 1),
+    perDevice: RateLimit(2, per: .hours(1), burst: 2))
+  /// Everything goes through.
+  package static let unlimited = SilentPolicy(name: "unlimited", perApp: nil, perDevice: nil)
+
+  /// The shipped policies.
+  package static let named: [SilentPolicy] = [.documented, .strict, .unlimited]
+}
+
+/// What stands in the way of a silent push.
+package enum BudgetLimit: UInt8, CaseIterable, Sendable {
+  case perApp
+  case perDevice
+  case lowPowerMode
+  /// Not a budget: too many frames wait for an acknowledgement.
+  case inFlight
+  /// Not a budget: a visible push of low priority waits for a sleeping phone in Low Power Mode.
+  case lowPriority
+
+  /// The name in logs and answers.
+  package var name: String {
+    switch self {
+    case .perApp: "app-budget"
+    case .perDevice: "device-budget"
+    case .lowPowerMode: "low-power-mode"
+    case .inFlight: "in-flight"
+    case .lowPriority: "low-priority"
+    }
+  }
+}
+
+/// A decision always explains itself: allowed, or held until when because of what.
+package enum BudgetDecision: Hashable, Sendable {
+  case allowed
+  /// `until` is nil when no time but only a change (of the phone's state) will free it.
+  case held(until: Instant?, by: BudgetLimit)
+}
+
+extension SilentPolicy {
+  /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.
+  package func decide(
+    app: RateLimit.State, device: RateLimit.State, condition: DeviceCondition, at now: Instant
+  ) -> BudgetDecision {
+    if condition.withholdsSilent { return .held(until: nil, by: .lowPowerMode) }
+    if condition.liftsBudget { return .allowed }
+    let appTime = perApp?.nextAllowed(app) ?? now
+    let deviceTime = perDevice?.nextAllowed(device) ?? now
+    if appTime <= now && deviceTime <= now { return .allowed }
+    return appTime >= deviceTime
+      ? .held(until: appTime, by: .perApp) : .held(until: deviceTime, by: .perDevice)
+  }
+
+  /// Takes one silent push from both budgets. When the condition lifts the budget nothing is taken.
+  package func take(
+    app: inout RateLimit.State, device: inout RateLimit.State, condition: DeviceCondition,
+    at now: Instant
+  ) {
+    guard !condition.liftsBudget else { return }
+    perApp?.take(&app, at: now)
+    perDevice?.take(&device, at: now)
+  }
+}

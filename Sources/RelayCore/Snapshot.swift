@@ -1,0 +1,98 @@
+/// What a shard has done, as a value. Sums of snapshots are snapshots.
+package struct Snapshot: Hashable, Sendable {
+  /// Accepted from providers.
+  package var received = 0
+  /// Refused by the shard (the edge counts its own refusals), by `Rejection.rawValue`.
+  package var rejected = [Int](repeating: 0, count: Rejection.allCases.count)
+  /// Frames sent, by `Via.rawValue`. One notification may be sent more than once.
+  package var sent = [Int](repeating: 0, count: Via.allCases.count)
+  /// Times a slot was taken.
+  package var stored = 0
+  // The ways a life ends.
+  package var delivered = 0
+  package var expired = 0
+  package var discardedUnregistered = 0
+  package var notStored = 0
+  package var replaced = 0
+  package var journalFailed = 0
+  // Gauges.
+  package var waiting = 0
+  package var inSlots = 0
+  package var inFlight = 0
+  package var devices = 0
+  package var apps = 0
+  package var connections = 0
+
+  package init() {}
+
+  /// Lives that have ended.
+  package var ended: Int {
+    delivered + expired + discardedUnregistered + notStored + replaced + journalFailed
+  }
+
+  /// Every accepted notification is somewhere: ended, in a slot, in flight or waiting for the journal.
+  package var addsUp: Bool {
+    received == ended + waiting + inSlots + inFlight
+  }
+
+  package mutating func count(_ reason: DiscardReason) {
+    switch reason {
+    case .expired: expired += 1
+    case .unregistered: discardedUnregistered += 1
+    case .notStored: notStored += 1
+    case .replaced: replaced += 1
+    case .journalFailed: journalFailed += 1
+    }
+  }
+
+  package static func + (left: Snapshot, right: Snapshot) -> Snapshot {
+    var sum = left
+    sum.received += right.received
+    for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
+    for index in sum.sent.indices { sum.sent[index] += right.sent[index] }
+    sum.stored += right.stored
+    sum.delivered += right.delivered
+    sum.expired += right.expired
+    sum.discardedUnregistered += right.discardedUnregistered
+    sum.notStored += right.notStored
+    sum.replaced += right.replaced
+    sum.journalFailed += right.journalFailed
+    sum.waiting += right.waiting
+    sum.inSlots += right.inSlots
+    sum.inFlight += right.inFlight
+    sum.devices += right.devices
+    sum.apps += right.apps
+    sum.connections += right.connections
+    return sum
+  }
+}
+
+/// How a device stands, for `GET /v1/devices/{device}`.
+package struct DeviceReport: Hashable, Sendable {
+  package struct Slot: Hashable, Sendable {
+    package var uniqueID: UniqueID
+    package var apnsID: UniqueID
+    package var acceptedAt: Instant
+    package var expiresAt: Instant?
+  }
+
+  package struct AppReport: Hashable, Sendable {
+    package var topic: Topic
+    package var token: DeviceToken
+    package var visible: Slot?
+    package var silent: Slot?
+    /// Whether a silent push would be let through now, or until when it would be held.
+    package var budget: BudgetDecision
+    /// Silent pushes left at once in the app's own budget; nil for no limit.
+    package var remaining: Int64?
+  }
+
+  package var device: DeviceID
+  package var isConnected: Bool
+  package var condition: DeviceCondition
+  package var policy: String
+  /// Silent pushes left at once in the device's budget; nil for no limit.
+  package var remaining: Int64?
+  package var inFlight: Int
+  package var apps: [AppReport]
+}

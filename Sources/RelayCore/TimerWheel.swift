@@ -1,0 +1,185 @@
+/// All timers of a shard: a hierarchical timing wheel (Varghese and Lauck, 1987).
+///
+/// Setting and cancelling take constant time and leave nothing behind, which a heap with lazy deletion
+/// does not: a slot that is replaced a million times would leave a million dead entries.
+///
+/// Invariants:
+/// 1. Level `n` has 64 slots of `64^n` milliseconds. A timer sits on the level of the highest group of
+///    six bits in which its deadline differs from `now`, in the slot of that group's value.
+/// 2. A slot is a doubly linked list through `nodes`; `occupied[level]` has a bit for each non-empty one.
+/// 3. A timer never sits in the past: a deadline before `now` is treated as `now`.
+package struct TimerWheel: Sendable {
+  /// What a timer is about; the index is the shard's own.
+  package enum Subject: Hashable, Sendable {
+    /// The entry's expiration passes.
+    case expiration(entry: Int32)
+    /// The app's held visible notification of low priority has waited long enough.
+    case hold(app: Int32)
+    /// The budget may allow the app's held silent notification.
+    case refill(app: Int32)
+    /// A keep-alive is due, or its answer is overdue.
+    case keepAlive(device: Int32)
+  }
+
+  /// Names a set timer. `TimerWheel.none` names none.
+  package typealias TimerID = Int32
+  package static let none: TimerID = -1
+
+  private struct Node: Sendable {
+    var deadline: Int64
+    var subject: Subject
+    var previous: Int32
+    var next: Int32
+    var list: Int32
+  }
+
+  private static let levelCount = 8
+  private static let slotCount = 64
+  /// The last millisecond that eight levels can tell apart (the year 10889).
+  private static let latest = Int64(1) << 48 - 1
+
+  private var nodes: [Node] = []
+  private var firstFree: Int32 = -1
+  private var heads: [Int32]
+  private var tails: [Int32]
+  private var occupied: [UInt64]
+  private var now: Int64
+  /// How many timers are set.
+  package private(set) var count = 0
+
+  package init(now: Instant) {
+    self.now = now.milliseconds
+    heads = Array(repeating: -1, count: Self.levelCount * Self.slotCount)
+    tails = heads
+    occupied = Array(repeating: 0, count: Self.levelCount)
+  }
+
+  /// Sets a timer; it fires at the first `advance` to `deadline` or later.
+  package mutating func set(_ deadline: Instant, _ subject: Subject) -> TimerID {
+    let node = Node(
+      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject, previous: -1,
+      next: -1, list: -1)
+    let id: Int32
+    if firstFree >= 0 {
+      id = firstFree
+      firstFree = nodes[Int(id)].next
+      nodes[Int(id)] = node
+    } else {
+      id = Int32(nodes.count)
+      nodes.append(node)
+    }
+    link(id)
+    count += 1
+    return id
+  }
+
+  /// Cancels a timer and forgets its name. `none` is ignored.
+  package mutating func cancel(_ id: inout TimerID) {
+    guard id >= 0 else { return }
+    unlink(id)
+    release(id)
+    id = Self.none
+  }
+
+  /// A moment before which no timer fires; nil when none is set. It is the earliest deadline, or, for
+  /// timers far away, the start of the slot they sit in: waking then is cheap and rare.
+  package var nextWake: Instant? {
+    for level in 0..<Self.levelCount where occupied[level] != 0 {
+      let position = (now >> Int64(level * 6)) & 63
+      let ahead = occupied[level] & ~((UInt64(1) << UInt64(position)) &- 1)
+      let slot = Int64((ahead != 0 ? ahead : occupied[level]).trailingZeroBitCount)
+      let base = now & ~((Int64(1) << Int64((level + 1) * 6)) &- 1)
+      let start = base | slot << Int64(level * 6)
+      return Instant(milliseconds: max(start, now))
+    }
+    return nil
+  }
+
+  /// Takes one timer that is due at `instant`, in order of deadline; nil when there is none left.
+  ///
+  /// One at a time, because what a timer sets off may cancel another that is due in the same moment.
+  package mutating func popDue(at instant: Instant) -> Subject? {
+    let target = max(instant.milliseconds, now)
+    while true {
+      if let subject = popFirst() { return subject }
+      guard let wake = nextWake, wake.milliseconds <= target else { break }
+      now = wake.milliseconds
+      cascade()
+    }
+    now = target
+    return nil
+  }
+
+  // MARK: Details
+
+  /// Takes the slots that contain `now` on the outer levels apart, outermost first.
+  private mutating func cascade() {
+    var level = Self.levelCount - 1
+    while level > 0 {
+      let slot = (now >> Int64(level * 6)) & 63
+      if occupied[level] & (UInt64(1) << UInt64(slot)) != 0 {
+        let list = level * Self.slotCount + Int(slot)
+        var id = heads[list]
+        heads[list] = -1
+        tails[list] = -1
+        occupied[level] &= ~(UInt64(1) << UInt64(slot))
+        while id >= 0 {
+          let next = nodes[Int(id)].next
+          link(id)
+          id = next
+        }
+      }
+      level -= 1
+    }
+  }
+
+  /// Takes the first timer of the present millisecond.
+  private mutating func popFirst() -> Subject? {
+    let first = heads[Int(now & 63)]
+    guard first >= 0 else { return nil }
+    let subject = nodes[Int(first)].subject
+    unlink(first)
+    release(first)
+    return subject
+  }
+
+  private mutating func link(_ id: Int32) {
+    let deadline = nodes[Int(id)].deadline
+    let difference = UInt64(bitPattern: deadline ^ now)
+    let highestBit = difference == 0 ? 0 : 63 - difference.leadingZeroBitCount
+    let level = min(highestBit / 6, Self.levelCount - 1)
+    let slot = Int((deadline >> Int64(level * 6)) & 63)
+    let list = level * Self.slotCount + slot
+    let last = tails[list]
+    nodes[Int(id)].previous = last
+    nodes[Int(id)].next = -1
+    nodes[Int(id)].list = Int32(list)
+    if last >= 0 { nodes[Int(last)].next = id } else { heads[list] = id }
+    tails[list] = id
+    occupied[level] |= UInt64(1) << UInt64(slot)
+  }
+
+  private mutating func unlink(_ id: Int32) {
+    let node = nodes[Int(id)]
+    let list = Int(node.list)
+    if node.previous >= 0 {
+      nodes[Int(node.previous)].next = node.next
+    } else {
+      heads[list] = node.next
+    }
+    if node.next >= 0 {
+      nodes[Int(node.next)].previous = node.previous
+    } else {
+      tails[list] = node.previous
+    }
+    if heads[list] < 0 {
+      occupied[list / Self.slotCount] &= ~(UInt64(1) << UInt64(list % Self.slotCount))
+    }
+  }
+
+  private mutating func release(_ id: Int32) {
+    nodes[Int(id)].next = firstFree
+    firstFree = id
+    count -= 1
+  }
+}

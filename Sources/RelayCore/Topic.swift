@@ -1,0 +1,46 @@
+/// An `apns-topic`: a bundle identifier, with a suffix for some push types.
+///
+/// Only what Apple's identifiers hold is accepted: letters, digits, hyphen, dot, and underscore, which
+/// some older clients use; at most `Limits.topicBytes`.
+package struct Topic: Hashable, Sendable, CustomStringConvertible {
+  package let bytes: [UInt8]
+
+  /// nil when the bytes are no topic.
+  package init?(_ text: Span<UInt8>) {
+    guard Limits.topicBytes.contains(text.count) else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count)
+    for index in 0..<text.count {
+      guard Self.isAllowed(text[index]) else { return nil }
+      bytes.append(text[index])
+    }
+    self.bytes = bytes
+  }
+
+  package init?(_ text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    self.init(bytes.span)
+  }
+
+  package var description: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// Whether the bytes are this topic's, without building one: the hot path's comparison.
+  package func equals(_ text: Span<UInt8>) -> Bool {
+    guard text.count == bytes.count else { return false }
+    for index in 0..<text.count where bytes[index] != text[index] {
+      return false
+    }
+    return true
+  }
+
+  private static func isAllowed(_ character: UInt8) -> Bool {
+    switch character {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+      UInt8(ascii: "_"):
+      true
+    default:
+      false
+    }
+  }
+}
