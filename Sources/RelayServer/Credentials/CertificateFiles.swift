@@ -1,0 +1,206 @@
+import Crypto
+import FoundationEssentials
+import SwiftASN1
+import X509
+
+/// The certificate files of a state directory: `ca.pem`, `ca.key`, `server.pem`, `server.key`.
+///
+/// What is missing is made; what the relay made itself is renewed before it ends; what somebody
+/// else put there (a server certificate that `ca.pem` did not issue) is used as it is and never
+/// overwritten. Everything here blocks: not for event loops.
+package struct CertificateFiles: Sendable, Equatable {
+  /// What ``ensure(names:now:)`` has done, for the log.
+  package enum Action: Sendable, Equatable, CaseIterable {
+    /// `ca.pem` was made, and `ca.key` if there was none.
+    case madeAuthority
+    /// `server.pem` was made, and `server.key` if there was none.
+    case madeServer
+    /// `server.pem` was made anew: it ended soon, or did not have all names.
+    case renewedServer
+    /// `server.pem` ends soon or lacks a name, but `ca.key`, with which to make it anew, is away.
+    case cannotRenew
+  }
+
+  /// A server certificate of ours that ends within so many days is renewed.
+  package static let renewalDays: Int64 = 30
+  private static let dayMilliseconds: Int64 = 86_400_000
+
+  /// The certificate of the authority, for clients to trust.
+  package let authorityCertificate: String
+  /// The authority's private key.
+  package let authorityKey: String
+  /// The server's certificate; more certificates may follow in the file.
+  package let serverCertificate: String
+  /// The server's private key.
+  package let serverKey: String
+
+  private let directory: String
+
+  /// The files in `directory`, whether or not they exist.
+  package init(directory: String) {
+    self.directory = directory
+    authorityCertificate = directory + "/ca.pem"
+    authorityKey = directory + "/ca.key"
+    serverCertificate = directory + "/server.pem"
+    serverKey = directory + "/server.key"
+  }
+
+  /// The names that a development server is reached by: this machine, and `more`.
+  package static func localNames(and more: [String] = []) -> [String] {
+    var names: [String] = []
+    let hostName = ProcessInfo.processInfo.hostName
+    for name in ["localhost", "127.0.0.1", "::1", hostName] + more {
+      if !name.isEmpty, !names.contains(name) { names.append(name) }
+    }
+    return names
+  }
+
+  /// Makes sure that there is a valid server certificate with its key, and the authority's
+  /// certificate unless the server's came from elsewhere.
+  ///
+  /// - Parameters:
+  ///   - names: what the server certificate must be good for.
+  ///   - now: UNIX milliseconds.
+  /// - Throws: where a file is unreadable, does not fit its partner, or is a foreign certificate
+  ///   that has ended; the error says which and what to do.
+  @discardableResult
+  package func ensure(names: [String], now: Int64) throws(CredentialFileError) -> [Action] {
+    try CredentialFiles.makePrivateDirectory(directory)
+    guard let present = try presentServer() else {
+      let (authority, actions) = try ensureAuthority(now: now)
+      let hadCertificate = CredentialFiles.exists(serverCertificate)
+      try issueServer(by: authority, names: names, now: now)
+      return actions + [hadCertificate ? .renewedServer : .madeServer]
+    }
+    let needsRenewal = present.needsRenewal(names: names, now: now, days: Self.renewalDays)
+    guard try isOurs(present) else {
+      guard !present.hasEnded(at: now) else {
+        throw .file(
+          path: serverCertificate, problem: "has expired",
+          advice: "replace it and server.key, or remove both to have new ones made")
+      }
+      return []
+    }
+    guard needsRenewal else { return [] }
+    guard CredentialFiles.exists(authorityKey) || present.hasEnded(at: now) else {
+      return [.cannotRenew]
+    }
+    let (authority, actions) = try ensureAuthority(now: now)
+    try issueServer(by: authority, names: names, now: now)
+    return actions + [.renewedServer]
+  }
+
+  /// The authority whose files are here; made first if there is none.
+  package func authority(now: Int64) throws(CredentialFileError) -> DevelopmentAuthority {
+    try CredentialFiles.makePrivateDirectory(directory)
+    return try ensureAuthority(now: now).authority
+  }
+
+  // MARK: Details
+
+  private struct PresentServer {
+    var certificate: Certificate
+
+    func hasEnded(at now: Int64) -> Bool {
+      certificate.notValidAfter.unixMilliseconds <= now
+    }
+
+    /// Whether it ends soon or lacks one of `names`.
+    func needsRenewal(names: [String], now: Int64, days: Int64) -> Bool {
+      let end = certificate.notValidAfter.unixMilliseconds
+      if end - now < days * CertificateFiles.dayMilliseconds { return true }
+      guard let found = try? certificate.extensions.subjectAlternativeNames else { return true }
+      return !names.allSatisfy { found.contains(DevelopmentAuthority.generalName($0)) }
+    }
+  }
+
+  /// The server's certificate if both files are there and fit; `nil` if there is no certificate.
+  private func presentServer() throws(CredentialFileError) -> PresentServer? {
+    guard let text = try CredentialFiles.readText(serverCertificate) else { return nil }
+    guard let keyText = try CredentialFiles.readText(serverKey) else {
+      throw .file(
+        path: serverCertificate, problem: "is there, but its key \(serverKey) is not",
+        advice: "put the key there, or remove the certificate to have new ones made")
+    }
+    guard let certificate = try? Certificate(pemEncoded: text) else {
+      throw .file(
+        path: serverCertificate, problem: "does not begin with a certificate in PEM",
+        advice: "replace it, or remove it and server.key to have new ones made")
+    }
+    guard let key = try? Certificate.PrivateKey(pemEncoded: keyText) else {
+      throw .file(
+        path: serverKey, problem: "holds no private key in PEM without a pass phrase",
+        advice: "replace it, or remove it and server.pem to have new ones made")
+    }
+    guard key.publicKey == certificate.publicKey else {
+      throw .file(
+        path: serverKey, problem: "does not belong to the certificate server.pem",
+        advice: "replace one of them, or remove both to have new ones made")
+    }
+    return PresentServer(certificate: certificate)
+  }
+
+  /// Whether the authority in `ca.pem` issued the certificate.
+  private func isOurs(_ server: PresentServer) throws(CredentialFileError) -> Bool {
+    guard let text = try CredentialFiles.readText(authorityCertificate),
+      let authority = try? Certificate(pemEncoded: text)
+    else { return false }
+    return server.certificate.issuer == authority.subject
+      && authority.publicKey.isValidSignature(server.certificate.signature, for: server.certificate)
+  }
+
+  private func ensureAuthority(
+    now: Int64
+  ) throws(CredentialFileError) -> (authority: DevelopmentAuthority, actions: [Action]) {
+    if let certificate = try CredentialFiles.readText(authorityCertificate) {
+      guard let key = try CredentialFiles.readText(authorityKey) else {
+        throw .file(
+          path: authorityKey, problem: "is missing, so no certificate can be issued",
+          advice: "put it back, or remove ca.* and server.* to have new ones made")
+      }
+      let authority = try DevelopmentAuthority(
+        pem: PEMIdentity(certificate: certificate, privateKey: key), path: authorityCertificate)
+      guard authority.certificate.notValidAfter.unixMilliseconds > now else {
+        throw .file(
+          path: authorityCertificate, problem: "has expired",
+          advice: "remove ca.* and server.* to have new ones made, which clients must trust")
+      }
+      return (authority, [])
+    }
+    let authority = try DevelopmentAuthority(making: try keepKey(authorityKey), now: now)
+    try write(authority.pem(), certificate: authorityCertificate, key: authorityKey)
+    return (authority, [.madeAuthority])
+  }
+
+  private func issueServer(
+    by authority: DevelopmentAuthority, names: [String], now: Int64
+  ) throws(CredentialFileError) {
+    let identity = try authority.issueServer(names: names, key: try keepKey(serverKey), now: now)
+    try write(identity, certificate: serverCertificate, key: serverKey)
+  }
+
+  /// The key in the file, or a new one if there is no file. A key is kept for the renewed
+  /// certificate, so that renewing replaces one file only and cannot be interrupted half-way.
+  private func keepKey(_ path: String) throws(CredentialFileError) -> P256.Signing.PrivateKey {
+    guard let text = try CredentialFiles.readText(path) else { return P256.Signing.PrivateKey() }
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: text) else {
+      throw .file(
+        path: path, problem: "holds no private P-256 key in PEM",
+        advice: "move it away to have a new one made")
+    }
+    return key
+  }
+
+  /// The key first: a certificate without its key is an error at the next start, a key without
+  /// its certificate gets one.
+  private func write(
+    _ identity: PEMIdentity, certificate: String, key: String
+  ) throws(CredentialFileError) {
+    if !CredentialFiles.exists(key) {
+      try CredentialFiles.write(
+        Array(identity.privateKey.utf8), to: key, mode: CredentialFiles.privateMode)
+    }
+    try CredentialFiles.write(
+      Array(identity.certificate.utf8), to: certificate, mode: CredentialFiles.publicMode)
+  }
+}

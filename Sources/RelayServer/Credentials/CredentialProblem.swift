@@ -1,0 +1,129 @@
+package import RelayCore
+
+/// Why a provider is not let in, precise enough for the log. What the provider itself hears is
+/// the coarser ``rejection``.
+///
+/// One flat enum for tokens, certificates and connection pinning, so that a test can walk every
+/// case and a request that is refused costs one byte.
+package enum CredentialProblem: Error, Equatable, Hashable, Sendable, CaseIterable {
+  /// No `authorization` header, an empty one, or a scheme other than `bearer`.
+  case missing
+  /// The token is longer than ``ProviderToken/maximumBytes``.
+  case tooLong
+  /// A JWT in compact form has exactly three non-empty parts (RFC 7515 section 7.1).
+  case notThreeParts
+  /// A part is not base64url without padding (RFC 7515 section 2, RFC 4648 section 5).
+  case notBase64URL
+  /// The first part is not a JSON object.
+  case headerNotJSON
+  /// The header has no `alg`; RFC 7515 section 4.1.1 and Apple both require it.
+  case algorithmMissing
+  /// `alg` is not `ES256`, the only algorithm Apple accepts (facts 5.1).
+  case algorithmNotES256
+  /// The header names extensions that must be understood (`crit`, RFC 7515 section 4.1.11).
+  case criticalHeader
+  /// `kid` is missing or not ten ASCII letters or digits.
+  case badKeyID
+  /// The second part is not a JSON object.
+  case claimsNotJSON
+  /// `iss` is missing or not ten ASCII letters or digits.
+  case badTeamID
+  /// `iat` is missing or neither a number nor a string of digits.
+  case badIssuedAt
+  /// `iat` counts milliseconds, as Apple's printed sample does; it must count seconds.
+  case issuedAtInMilliseconds
+  /// The third part is neither 64 raw bytes nor an ASN.1 ECDSA signature.
+  case badSignatureForm
+  /// No registered key has this `kid`.
+  case unknownKey
+  /// The key is registered for another team than `iss` says.
+  case teamMismatch
+  /// The signature does not belong to the key and the signed bytes.
+  case wrongSignature
+  /// `iat` is more than one hour in the past.
+  case expired
+  /// `iat` is more than one hour in the future.
+  case issuedInFuture
+  /// The key belongs to the other environment (sandbox, production).
+  case keyOfOtherEnvironment
+  /// The connection is bound to another team by its first push (facts 5.2).
+  case otherTeamOnConnection
+  /// The connection is bound to a key that this one is not related to (facts 5.2).
+  case unrelatedKeyOnConnection
+  /// A new provider token came less than 20 minutes after the one before (facts 5.1).
+  case tooManyUpdates
+  /// The key or certificate does not cover the topic.
+  case topicNotCovered
+  /// The client certificate cannot be read or names no topic.
+  case certificateMalformed
+  /// The client certificate is not, or no longer, valid at this time.
+  case certificateExpired
+  /// The client certificate is for the other environment.
+  case certificateOfOtherEnvironment
+
+  /// The reason that the provider hears (facts 4.2).
+  package var rejection: Rejection {
+    switch self {
+    case .missing:
+      .missingProviderToken
+    case .tooLong, .notThreeParts, .notBase64URL, .headerNotJSON, .algorithmMissing,
+      .algorithmNotES256, .criticalHeader, .badKeyID, .claimsNotJSON, .badTeamID, .badIssuedAt,
+      .issuedAtInMilliseconds, .badSignatureForm, .unknownKey, .teamMismatch, .wrongSignature,
+      .otherTeamOnConnection:
+      .invalidProviderToken
+    case .expired, .issuedInFuture:
+      .expiredProviderToken
+    case .keyOfOtherEnvironment:
+      .badEnvironmentKeyIDInToken
+    case .unrelatedKeyOnConnection:
+      .unrelatedKeyIDInToken
+    case .tooManyUpdates:
+      .tooManyProviderTokenUpdates
+    case .topicNotCovered:
+      .topicDisallowed
+    case .certificateMalformed, .certificateExpired:
+      .badCertificate
+    case .certificateOfOtherEnvironment:
+      .badCertificateEnvironment
+    }
+  }
+
+  /// One sentence for the log: what is wrong and, where it helps, what to do.
+  package var explanation: String {
+    switch self {
+    case .missing: "no provider token: send `authorization: bearer <JWT>`"
+    case .tooLong: "the token is longer than \(ProviderToken.maximumBytes) bytes"
+    case .notThreeParts: "the token is not three parts joined by dots"
+    case .notBase64URL: "a part of the token is not base64url without padding"
+    case .headerNotJSON: "the token's header is not a JSON object"
+    case .algorithmMissing: "the token's header has no `alg`: it must be ES256"
+    case .algorithmNotES256: "the token's `alg` is not ES256"
+    case .criticalHeader: "the token's header has a `crit` list, which is not supported"
+    case .badKeyID: "the token's `kid` is not ten letters or digits"
+    case .claimsNotJSON: "the token's claims are not a JSON object"
+    case .badTeamID: "the token's `iss` is not a team ID of ten letters or digits"
+    case .badIssuedAt: "the token's `iat` is not a number of seconds since 1970"
+    case .issuedAtInMilliseconds: "the token's `iat` is in milliseconds: it must be in seconds"
+    case .badSignatureForm: "the token's signature is neither 64 raw bytes nor ASN.1"
+    case .unknownKey: "the token's `kid` names no registered key: see `pushrelay key list`"
+    case .teamMismatch: "the token's `iss` is not the team that its key is registered for"
+    case .wrongSignature: "the token's signature does not match its key"
+    case .expired: "the token was issued more than one hour ago"
+    case .issuedInFuture: "the token's `iat` is more than one hour ahead: check the clocks"
+    case .keyOfOtherEnvironment: "the token's key is registered for the other environment"
+    case .otherTeamOnConnection: "the connection belongs to another team: open a new one"
+    case .unrelatedKeyOnConnection: "the connection belongs to another key: open a new one"
+    case .tooManyUpdates: "the provider token was changed more than once in 20 minutes"
+    case .topicNotCovered: "the key or certificate does not cover this topic"
+    case .certificateMalformed: "the client certificate names no topic or cannot be read"
+    case .certificateExpired: "the client certificate is not valid at this time"
+    case .certificateOfOtherEnvironment: "the client certificate is for the other environment"
+    }
+  }
+}
+
+/// The two services that Apple runs side by side; a relay plays one of them, or both at once.
+package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable {
+  case sandbox
+  case production
+}

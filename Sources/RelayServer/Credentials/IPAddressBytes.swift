@@ -1,0 +1,65 @@
+/// The network-order bytes of an IP address in text: what a certificate's subjectAltName holds.
+enum IPAddressBytes {
+  /// 4 or 16 bytes; `nil` if `text` is no address (then it is a name).
+  static func parse(_ text: String) -> [UInt8]? {
+    text.utf8.contains(UInt8(ascii: ":")) ? version6(text) : version4(text[...])
+  }
+
+  private static func version4(_ text: Substring) -> [UInt8]? {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 4 else { return nil }
+    var bytes: [UInt8] = []
+    for part in parts {
+      guard (1...3).contains(part.utf8.count),
+        part.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+        let byte = UInt8(part)
+      else { return nil }
+      bytes.append(byte)
+    }
+    return bytes
+  }
+
+  /// RFC 4291 section 2.2: groups of hexadecimal digits, at most one `::`, and an IPv4 address
+  /// in the last place if one likes. No zone.
+  private static func version6(_ text: String) -> [UInt8]? {
+    guard let gap = firstGap(in: text) else {
+      guard let bytes = groups(text[...]), bytes.count == 16 else { return nil }
+      return bytes
+    }
+    guard let head = groups(text[..<gap.lowerBound], mayEndInVersion4: false),
+      let tail = groups(text[gap.upperBound...]),
+      head.count + tail.count <= 14
+    else { return nil }
+    return head + [UInt8](repeating: 0, count: 16 - head.count - tail.count) + tail
+  }
+
+  private static func firstGap(in text: String) -> Range<String.Index>? {
+    var index = text.startIndex
+    while index < text.endIndex {
+      let next = text.index(after: index)
+      if text[index] == ":", next < text.endIndex, text[next] == ":" {
+        return index..<text.index(after: next)
+      }
+      index = next
+    }
+    return nil
+  }
+
+  private static func groups(_ text: Substring, mayEndInVersion4: Bool = true) -> [UInt8]? {
+    if text.isEmpty { return [] }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    var bytes: [UInt8] = []
+    for (index, part) in parts.enumerated() {
+      if mayEndInVersion4, index == parts.count - 1, part.utf8.contains(UInt8(ascii: ".")) {
+        guard let last = version4(part) else { return nil }
+        bytes += last
+      } else {
+        guard (1...4).contains(part.utf8.count), part.utf8.first != UInt8(ascii: "+"),
+          part.utf8.first != UInt8(ascii: "-"), let group = UInt16(part, radix: 16)
+        else { return nil }
+        bytes += [UInt8(truncatingIfNeeded: group >> 8), UInt8(truncatingIfNeeded: group)]
+      }
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,76 @@
+package import Crypto
+
+/// The registered provider keys: an immutable snapshot that every event loop may hold.
+///
+/// Reloading the key directory makes a new snapshot; verifiers take it over with
+/// ``ProviderTokenVerifier/replaceKeys(_:)``.
+package struct ProviderKeys: Sendable {
+  /// One registered key: what `keys.json` says of it and its public half.
+  package struct Key: Sendable {
+    /// Ten letters or digits: the `kid` of tokens.
+    package let keyID: String
+    /// Ten letters or digits: the `iss` of tokens.
+    package let teamID: String
+    /// The topics of a topic-specific key; `nil` for a team key, which covers all (facts 5.2).
+    package let topics: TopicList?
+    /// The one environment that the key is for; `nil` for both (older team keys).
+    package let environment: ProviderEnvironment?
+    /// The topic-specific key that may be used on the same connection as this one (facts 5.2).
+    package let relatedKeyID: String?
+    /// Verifies the signatures.
+    package let publicKey: P256.Signing.PublicKey
+
+    /// A key as registered. A bundle ID in `topics` covers its suffixed topics too.
+    package init(
+      keyID: String,
+      teamID: String,
+      topics: [String]? = nil,
+      environment: ProviderEnvironment? = nil,
+      relatedKeyID: String? = nil,
+      publicKey: P256.Signing.PublicKey
+    ) {
+      self.keyID = keyID
+      self.teamID = teamID
+      self.topics = topics.map { TopicList($0, coversSuffixes: true) }
+      self.environment = environment
+      self.relatedKeyID = relatedKeyID
+      self.publicKey = publicKey
+    }
+
+    /// Whether both may be used on one connection that is bound to one of them.
+    package func isRelated(toKeyID other: String, relatedKeyID otherRelated: String?) -> Bool {
+      keyID == other || relatedKeyID == other || otherRelated == keyID
+    }
+  }
+
+  /// All keys, in the order of registration; ``VerifiedToken/keyIndex`` counts in here.
+  package let keys: [Key]
+  /// Things that are not wrong enough to stop for, one sentence each, for the log: key files
+  /// without an entry, private keys that others may read.
+  package let notices: [String]
+
+  private let indexByKeyID: [String: Int]
+  /// The topics alone: a request needs nothing else of its key.
+  private let topicsByIndex: [TopicList?]
+
+  /// A snapshot of `keys`; of several with one key ID the first counts.
+  package init(keys: [Key] = [], notices: [String] = []) {
+    self.keys = keys
+    self.notices = notices
+    indexByKeyID = Dictionary(
+      keys.indices.map { (keys[$0].keyID, $0) }, uniquingKeysWith: { first, _ in first })
+    topicsByIndex = keys.map(\.topics)
+  }
+
+  /// The index of the key with this ID in ``keys``.
+  package func index(ofKeyID keyID: String) -> Int? {
+    indexByKeyID[keyID]
+  }
+
+  /// Whether the key at `index` covers `topic`. Called for each request.
+  package func covers(topic: Span<UInt8>, keyIndex index: Int) -> Bool {
+    guard topicsByIndex.indices.contains(index) else { return false }
+    guard let topics = topicsByIndex[index] else { return true }
+    return topics.contains(topic)
+  }
+}

@@ -1,0 +1,183 @@
+package import Crypto
+import FoundationEssentials
+import RelayCore
+
+/// A provider token (JWT, RFC 7519) whose form has been checked and whose signature has not.
+///
+/// What is accepted beyond Apple's text is what clients in the field send (facts 11): `iat` with
+/// a fraction or as a string of digits, ASN.1 signatures, additional claims such as `exp`.
+/// What is not accepted although Apple's printed sample shows it (facts 5.1): a header without
+/// `alg` (RFC 7515 section 4.1.1 requires it, no client is known to leave it out) and `iat` in
+/// milliseconds (taken at its word it would lie 50,000 years ahead, so it never authorises).
+package struct ProviderToken: Sendable {
+  /// Longest token that is looked at; real ones have about 250 bytes.
+  package static let maximumBytes = Limits.providerTokenBytes
+
+  /// `kid`: ten ASCII letters or digits.
+  package let keyID: String
+  /// `iss`: ten ASCII letters or digits.
+  package let teamID: String
+  /// `iat`, rounded down: UNIX seconds, never negative.
+  package let issuedAtSeconds: Int64
+
+  private let signedBytes: [UInt8]
+  private let signature: P256.Signing.ECDSASignature
+
+  /// Takes the token apart. `bytes` is the bare JWT, without the `bearer` before it.
+  package init(parsing bytes: Span<UInt8>) throws(CredentialProblem) {
+    guard bytes.count <= Self.maximumBytes else { throw .tooLong }
+    let parts = try Self.split(bytes)
+    guard let headerBytes = Base64URL.decode(bytes.extracting(parts.header)),
+      let claimBytes = Base64URL.decode(bytes.extracting(parts.claims)),
+      let signatureBytes = Base64URL.decode(bytes.extracting(parts.signature))
+    else { throw .notBase64URL }
+
+    keyID = try Self.keyID(inHeader: headerBytes)
+    let claims: Claims
+    do {
+      claims = try JSONDecoder().decode(Claims.self, from: Data(claimBytes))
+    } catch {
+      throw .claimsNotJSON
+    }
+    guard let teamID = claims.iss, Self.isIdentifier(teamID) else { throw .badTeamID }
+    self.teamID = teamID
+    issuedAtSeconds = try Self.seconds(of: claims.iat)
+    signature = try Self.signature(from: signatureBytes)
+    var signedBytes: [UInt8] = []
+    signedBytes.reserveCapacity(parts.claims.upperBound)
+    for index in 0..<parts.claims.upperBound { signedBytes.append(bytes[index]) }
+    self.signedBytes = signedBytes
+  }
+
+  /// Whether `key`'s private half made the signature. Takes about 150 microseconds.
+  package func isSigned(by key: P256.Signing.PublicKey) -> Bool {
+    key.isValidSignature(signature, for: signedBytes)
+  }
+
+  /// Whether `text` has the form of a key or team ID. The form is also what makes a key ID safe
+  /// as part of a file name.
+  package static func isIdentifier(_ text: String) -> Bool {
+    let bytes = text.utf8
+    return bytes.count == 10
+      && bytes.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "a")...UInt8(ascii: "z"):
+          true
+        default:
+          false
+        }
+      }
+  }
+
+  // MARK: Details
+
+  private struct Parts {
+    var header: Range<Int>
+    var claims: Range<Int>
+    var signature: Range<Int>
+  }
+
+  private static func split(_ bytes: Span<UInt8>) throws(CredentialProblem) -> Parts {
+    var firstDot: Int?
+    var secondDot: Int?
+    for index in bytes.indices where bytes[index] == UInt8(ascii: ".") {
+      if firstDot == nil {
+        firstDot = index
+      } else if secondDot == nil {
+        secondDot = index
+      } else {
+        throw .notThreeParts
+      }
+    }
+    guard let firstDot, let secondDot else { throw .notThreeParts }
+    let parts = Parts(
+      header: 0..<firstDot,
+      claims: firstDot + 1..<secondDot,
+      signature: secondDot + 1..<bytes.count)
+    guard !parts.header.isEmpty, !parts.claims.isEmpty, !parts.signature.isEmpty else {
+      throw .notThreeParts
+    }
+    return parts
+  }
+
+  private static func keyID(inHeader bytes: [UInt8]) throws(CredentialProblem) -> String {
+    let header: Header
+    do {
+      header = try JSONDecoder().decode(Header.self, from: Data(bytes))
+    } catch {
+      throw .headerNotJSON
+    }
+    guard header.hasAlgorithm else { throw .algorithmMissing }
+    guard header.alg == "ES256" else { throw .algorithmNotES256 }
+    guard !header.hasCritical else { throw .criticalHeader }
+    guard let keyID = header.kid, isIdentifier(keyID) else { throw .badKeyID }
+    return keyID
+  }
+
+  private static func seconds(of issuedAt: Double?) throws(CredentialProblem) -> Int64 {
+    guard let issuedAt, issuedAt.isFinite, issuedAt >= 0 else { throw .badIssuedAt }
+    // 10^11 seconds are the year 5138; as milliseconds they are 1973, long before any token.
+    guard issuedAt < 100_000_000_000 else { throw .issuedAtInMilliseconds }
+    return Int64(issuedAt)
+  }
+
+  private static func signature(
+    from bytes: [UInt8]
+  ) throws(CredentialProblem) -> P256.Signing.ECDSASignature {
+    do {
+      // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
+      return bytes.count == 64
+        ? try P256.Signing.ECDSASignature(rawRepresentation: bytes)
+        : try P256.Signing.ECDSASignature(derRepresentation: bytes)
+    } catch {
+      throw .badSignatureForm
+    }
+  }
+}
+
+/// The JOSE header. A member of the wrong type counts as unusable, not as a broken document, so
+/// that the problem found is the precise one.
+private struct Header: Decodable {
+  var alg: String?
+  var hasAlgorithm: Bool
+  var kid: String?
+  var hasCritical: Bool
+
+  private enum CodingKeys: String, CodingKey {
+    case alg
+    case kid
+    case crit
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    alg = try? container.decode(String.self, forKey: .alg)
+    hasAlgorithm = container.contains(.alg)
+    kid = try? container.decode(String.self, forKey: .kid)
+    hasCritical = container.contains(.crit)
+  }
+}
+
+/// The claims that matter; `iat` as a number or as the number that a string of digits spells.
+private struct Claims: Decodable {
+  var iss: String?
+  var iat: Double?
+
+  private enum CodingKeys: String, CodingKey {
+    case iss
+    case iat
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    iss = try? container.decode(String.self, forKey: .iss)
+    if let number = try? container.decode(Double.self, forKey: .iat) {
+      iat = number
+    } else if let text = try? container.decode(String.self, forKey: .iat),
+      text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
+    {
+      iat = Double(text)
+    }
+  }
+}

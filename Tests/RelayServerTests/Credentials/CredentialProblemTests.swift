@@ -1,0 +1,21 @@
+import RelayCore
+import RelayServer
+import Testing
+
+@Suite struct CredentialProblemTests {
+  /// Exactly the reasons of authentication come out of here (facts 4.2), and each does.
+  @Test func rejectionsAreThoseOfAuthentication() {
+    let expected: Set<Rejection> = [
+      .missingProviderToken, .invalidProviderToken, .expiredProviderToken,
+      .badEnvironmentKeyIDInToken, .unrelatedKeyIDInToken, .tooManyProviderTokenUpdates,
+      .topicDisallowed, .badCertificate, .badCertificateEnvironment,
+    ]
+    #expect(Set(CredentialProblem.allCases.map(\.rejection)) == expected)
+  }
+
+  @Test func explanationsAreDistinctSingleLines() {
+    let texts = CredentialProblem.allCases.map(\.explanation)
+    #expect(Set(texts).count == texts.count)
+    #expect(texts.allSatisfy { !$0.isEmpty && !$0.contains("\n") })
+  }
+}

@@ -1,0 +1,124 @@
+import Crypto
+import Foundation
+@testable import RelayServer
+import Testing
+
+/// The test provider: a fixed team, fixed key IDs, keys made anew in each run.
+enum TestProvider {
+  static let team = "TEAM123456"
+  static let otherTeam = "OTHERTEAM1"
+  static let keyID = "ABC123DEFG"
+  /// Seconds; `now` is the same moment in milliseconds.
+  static let issuedAt: Int64 = 1_700_000_000
+  static let now: Int64 = issuedAt * 1000
+
+  /// A JWT whose header and claims are given as JSON text, signed by `key`.
+  static func token(
+    header: String = #"{"alg":"ES256","kid":"ABC123DEFG"}"#,
+    claims: String = #"{"iss":"TEAM123456","iat":1700000000}"#,
+    key: P256.Signing.PrivateKey, asn1: Bool = false
+  ) throws -> String {
+    let signed = base64URL(Array(header.utf8)) + "." + base64URL(Array(claims.utf8))
+    let signature = try key.signature(for: Array(signed.utf8))
+    return signed + "."
+      + base64URL(Array(asn1 ? signature.derRepresentation : signature.rawRepresentation))
+  }
+
+  /// Foundation's encoder, so that ours is checked against it.
+  static func base64URL(_ bytes: [UInt8]) -> String {
+    Data(bytes).base64EncodedString()
+      .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+}
+
+/// A directory for one test, removed with the value.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() throws {
+    path =
+      FileManager.default.temporaryDirectory
+      .appendingPathComponent("push-relay-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  func write(_ text: String, to name: String) throws -> String {
+    let target = path + "/" + name
+    try Data(text.utf8).write(to: URL(fileURLWithPath: target))
+    return target
+  }
+
+  func read(_ name: String) throws -> String {
+    try String(contentsOf: URL(fileURLWithPath: path + "/" + name), encoding: .utf8)
+  }
+
+  func mode(of name: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
+  }
+}
+
+/// The `openssl` program: a peer that shares no code with ours.
+enum OpenSSL {
+  static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
+
+  struct Result {
+    var status: Int32
+    var output: String
+  }
+
+  static func run(_ arguments: String...) throws -> Result {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    process.standardInput = FileHandle.nullDevice
+    try process.run()
+    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return Result(
+      status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))
+  }
+}
+
+/// SplitMix64: random numbers that a seed repeats.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+/// The problem that `body` throws, `nil` if it throws none.
+func problem(_ body: () throws(CredentialProblem) -> Void) -> CredentialProblem? {
+  do throws(CredentialProblem) {
+    try body()
+    return nil
+  } catch {
+    return error
+  }
+}
+
+/// The text of the file error that `body` throws, `nil` if it throws none.
+func fileProblem(_ body: () throws(CredentialFileError) -> Void) -> String? {
+  do throws(CredentialFileError) {
+    try body()
+    return nil
+  } catch {
+    return error.description
+  }
+}
