@@ -1,0 +1,128 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// For every target of ours: Swift 6, explicit existentials and imports, no warnings.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+/// For every target but `TLS` and `HTTP2`, which wrap C libraries: no unsafe code unseen.
+let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
+
+let package = Package(
+  name: "push-relay",
+  platforms: [.macOS(.v15)],
+  products: [
+    .executable(name: "pushrelay", targets: ["pushrelay"])
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+  ],
+  targets: [
+    // Layer 0: pure decisions, and protocols without I/O.
+    .target(
+      name: "RelayCore",
+      dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+      swiftSettings: safe),
+    .systemLibrary(name: "COpenSSL"),
+    .target(
+      name: "TLS",
+      dependencies: ["COpenSSL", .product(name: "NIOCore", package: "swift-nio")],
+      swiftSettings: strict),
+    .systemLibrary(name: "CNghttp2"),
+    .target(
+      name: "HTTP2",
+      dependencies: ["CNghttp2", .product(name: "NIOCore", package: "swift-nio")],
+      swiftSettings: strict),
+
+    // Layer 1: codecs and clients.
+    .target(name: "DeviceLink", dependencies: ["RelayCore"], swiftSettings: safe),
+    .target(
+      name: "Transport",
+      dependencies: ["TLS", "HTTP2", .product(name: "NIOCore", package: "swift-nio")],
+      swiftSettings: safe),
+    .target(
+      name: "RelayClient",
+      dependencies: [
+        "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: safe),
+
+    // Layer 2: the server.
+    .target(
+      name: "RelayServer",
+      dependencies: [
+        "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "X509", package: "swift-certificates"),
+      ],
+      swiftSettings: safe),
+
+    // Layer 3: the executable.
+    .executableTarget(
+      name: "pushrelay",
+      dependencies: [
+        "RelayCore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: safe),
+
+    .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
+    .testTarget(
+      name: "TLSTests",
+      dependencies: ["TLS", .product(name: "NIOCore", package: "swift-nio")],
+      swiftSettings: strict),
+    .testTarget(
+      name: "HTTP2Tests",
+      dependencies: ["HTTP2", .product(name: "NIOCore", package: "swift-nio")],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
+    .testTarget(
+      name: "RelayServerTests",
+      dependencies: [
+        "RelayServer", "RelayClient", "RelayCore", "DeviceLink", "HTTP2", "TLS",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "X509", package: "swift-certificates"),
+      ],
+      swiftSettings: safe),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: [
+        "RelayCore",
+        .product(name: "Subprocess", package: "swift-subprocess"),
+      ],
+      swiftSettings: safe),
+    .testTarget(name: "TidyTests", swiftSettings: safe),
+  ]
+)

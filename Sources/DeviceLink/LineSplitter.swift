@@ -1,0 +1,58 @@
+package import RelayCore
+
+/// Cuts a stream of bytes into lines, whatever pieces they arrive in.
+///
+/// Lines end with a line feed; a carriage return before it and empty lines are dropped. A line longer
+/// than `Limits.lineBytes` is reported once and skipped up to its end.
+package struct LineSplitter: Sendable {
+  /// What was found.
+  package enum Piece: Equatable, Sendable {
+    /// A line without its end; never empty.
+    case line([UInt8])
+    case tooLong
+  }
+
+  private var rest: [UInt8] = []
+  private var isSkipping = false
+  private let limitBytes: Int
+
+  package init(limitBytes: Int = Limits.lineBytes) {
+    self.limitBytes = limitBytes
+  }
+
+  /// Takes bytes and hands each complete line to `body`, in order.
+  package mutating func take(_ bytes: Span<UInt8>, _ body: (Piece) -> Void) {
+    var index = 0
+    while index < bytes.count {
+      let byte = bytes[index]
+      index += 1
+      if byte == UInt8(ascii: "\n") {
+        finishLine(body)
+      } else if !isSkipping {
+        rest.append(byte)
+        if rest.count > limitBytes {
+          rest.removeAll(keepingCapacity: false)
+          isSkipping = true
+          body(.tooLong)
+        }
+      }
+    }
+  }
+
+  /// Takes what stands after the last line feed as a line: the stream has ended.
+  package mutating func finish(_ body: (Piece) -> Void) {
+    finishLine(body)
+  }
+
+  private mutating func finishLine(_ body: (Piece) -> Void) {
+    if isSkipping {
+      isSkipping = false
+      return
+    }
+    if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
+    guard !rest.isEmpty else { return }
+    let line = rest
+    rest = []
+    body(.line(line))
+  }
+}

@@ -1,0 +1,169 @@
+package import RelayCore
+
+/// What a device says: one JSON object a line (design, section 7). Unknown keys are ignored.
+///
+/// ```
+/// {"type":"ack","id":"<the notification's id or uniqueId>","outcome":"newData"}
+/// {"type":"state","power":"low","network":"wifi","screen":"off"}
+/// {"type":"keepalive"}
+/// ```
+package enum UpLine: Equatable, Sendable {
+  case ack(id: UniqueID, outcome: DeliveryOutcome?)
+  /// What is nil stays as it was.
+  case state(
+    power: DeviceCondition.Power?, network: DeviceCondition.Network?,
+    screen: DeviceCondition.Screen?)
+  case keepAlive
+
+  /// Why a line is unusable; said to the device in an `error` line.
+  package enum Unusable: Error, Equatable, Sendable {
+    case notJSONObject
+    case unknownType
+    case missingID
+    case unknownValue(key: String)
+    case tooLong
+
+    /// The text of the `error` line.
+    package var text: String {
+      switch self {
+      case .notJSONObject: "a line is one JSON object"
+      case .unknownType: "type is ack, state or keepalive"
+      case .missingID: "an ack needs the id of a notification"
+      case .unknownValue(let key): "\(key) has no such value"
+      case .tooLong: "a line has at most \(Limits.lineBytes) bytes"
+      }
+    }
+  }
+
+  /// Reads one line.
+  package init(_ line: Span<UInt8>) throws(Unusable) {
+    var members = Members()
+    do {
+      var cursor = try ObjectCursor(line)
+      while let member = try cursor.next(line) {
+        members.take(member, in: line)
+      }
+    } catch {
+      throw .notJSONObject
+    }
+    self = try members.line(line)
+  }
+
+  /// Writes the line with its line feed: the device's side.
+  package func write(to bytes: inout [UInt8]) {
+    var object = ObjectWriter(&bytes)
+    switch self {
+    case .ack(let id, let outcome):
+      object.member("type", "ack", to: &bytes)
+      object.member("id", id.description, to: &bytes)
+      if let outcome { writeOutcome(outcome, &object, to: &bytes) }
+    case .state(let power, let network, let screen):
+      object.member("type", "state", to: &bytes)
+      if let power { object.member("power", power.rawValue, to: &bytes) }
+      if let network { object.member("network", network.rawValue, to: &bytes) }
+      if let screen { object.member("screen", screen.rawValue, to: &bytes) }
+    case .keepAlive:
+      object.member("type", "keepalive", to: &bytes)
+    }
+    object.end(&bytes)
+  }
+
+  private func writeOutcome(
+    _ outcome: DeliveryOutcome, _ object: inout ObjectWriter, to bytes: inout [UInt8]
+  ) {
+    switch outcome {
+    case .newData, .noData, .failed:
+      object.member("outcome", outcome.description, to: &bytes)
+    case .notLaunched(let reason):
+      object.member("outcome", "notLaunched", to: &bytes)
+      object.member("reason", reason, to: &bytes)
+    }
+  }
+
+  /// The members of a line that mean something, as ranges of it.
+  private struct Members {
+    var type: Range<Int>?
+    var id: Range<Int>?
+    var outcome: Range<Int>?
+    var reason: Range<Int>?
+    var power: Range<Int>?
+    var network: Range<Int>?
+    var screen: Range<Int>?
+
+    mutating func take(_ member: ObjectCursor.Member, in line: Span<UInt8>) {
+      guard !member.isNull else { return }
+      let key = line.extracting(member.key)
+      let text = member.text
+      if key.equals("type") {
+        type = text
+      } else if key.equals("id") {
+        id = text
+      } else if key.equals("outcome") {
+        outcome = text
+      } else if key.equals("reason") {
+        reason = text
+      } else if key.equals("power") {
+        power = text
+      } else if key.equals("network") {
+        network = text
+      } else if key.equals("screen") {
+        screen = text
+      }
+    }
+
+    func line(_ line: Span<UInt8>) throws(Unusable) -> UpLine {
+      guard let type else { throw .unknownType }
+      let word = line.extracting(type)
+      if word.equals("ack") { return try ack(line) }
+      if word.equals("keepalive") { return .keepAlive }
+      guard word.equals("state") else { throw .unknownType }
+      return .state(
+        power: try value(power, "power", line), network: try value(network, "network", line),
+        screen: try value(screen, "screen", line))
+    }
+
+    private func ack(_ line: Span<UInt8>) throws(Unusable) -> UpLine {
+      guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
+      guard let outcome else { return .ack(id: uniqueID, outcome: nil) }
+      let word = line.extracting(outcome)
+      if word.equals("newData") { return .ack(id: uniqueID, outcome: .newData) }
+      if word.equals("noData") { return .ack(id: uniqueID, outcome: .noData) }
+      if word.equals("failed") { return .ack(id: uniqueID, outcome: .failed) }
+      guard word.equals("notLaunched") else { throw .unknownValue(key: "outcome") }
+      let text = reason.map { line.extracting($0).text(limitBytes: 200) } ?? "unknown"
+      return .ack(id: uniqueID, outcome: .notLaunched(reason: text))
+    }
+
+    private func value<Value: RawRepresentable<String>>(
+      _ range: Range<Int>?, _ key: String, _ line: Span<UInt8>
+    ) throws(Unusable) -> Value? {
+      guard let range else { return nil }
+      guard let value = Value(rawValue: line.extracting(range).text(limitBytes: 32)) else {
+        throw .unknownValue(key: key)
+      }
+      return value
+    }
+  }
+}
+
+extension Span<UInt8> {
+  /// Whether the bytes are exactly this text.
+  func equals(_ text: String) -> Bool {
+    let expected = text.utf8
+    guard count == expected.count else { return false }
+    var index = 0
+    for byte in expected {
+      guard self[index] == byte else { return false }
+      index += 1
+    }
+    return true
+  }
+
+  /// The bytes as text, invalid UTF-8 replaced.
+  func text(limitBytes: Int) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Swift.min(count, limitBytes))
+    for index in 0..<Swift.min(count, limitBytes) { bytes.append(self[index]) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

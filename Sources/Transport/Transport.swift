@@ -1,0 +1,127 @@
+package import HTTP2
+package import NIOCore
+package import TLS
+
+/// One connection's TLS and HTTP/2 together, still without a socket: what arrives goes in, HTTP/2
+/// events and bytes for the peer come out. Server and client use the same type.
+///
+/// It lives on one event loop. Everything large is borrowed from that loop (`TransportBuffers`), so
+/// that an idle connection holds nothing but the two libraries' own state.
+package final class Transport {
+  /// The HTTP/2 session: read its events after `receive`, submit to it, then `flush`.
+  package let http2: HTTP2Session
+  private var tls: TLSSession?
+  private var isSecure: Bool
+  /// What TLS itself wants to say: handshake, tickets, alerts.
+  private var pending = ByteBuffer()
+  /// Who the peer proved to be; nil on plaintext and before the handshake is complete.
+  package private(set) var peer: TLSPeer?
+
+  /// A connection over TLS.
+  package init(
+    _ tls: consuming TLSSession, role: HTTP2Role, configuration: HTTP2Configuration
+  ) throws(HTTP2Error) {
+    self.http2 = try HTTP2Session(role: role, configuration: configuration)
+    self.tls = consume tls
+    self.isSecure = true
+  }
+
+  /// A connection without TLS: HTTP/2 with prior knowledge (RFC 9113 section 3.3).
+  package init(plaintext role: HTTP2Role, configuration: HTTP2Configuration) throws(HTTP2Error) {
+    self.http2 = try HTTP2Session(role: role, configuration: configuration)
+    self.isSecure = false
+  }
+
+  /// Whether data may flow: at once on plaintext, after the handshake on TLS.
+  package var isEstablished: Bool {
+    guard isSecure else { return true }
+    return switch tls?.phase {
+    case .established, .peerClosed: true
+    case .handshaking, .closed, .failed, nil: false
+    }
+  }
+
+  /// Whether the peer has said over TLS that it sends nothing more.
+  package var peerHasClosed: Bool { isSecure && tls?.phase == .peerClosed }
+
+  /// Begins a client's handshake.
+  package func start() throws(TransportError) {
+    guard isSecure else { return }
+    do {
+      try tls?.start(output: &pending)
+    } catch {
+      throw .tls(error)
+    }
+  }
+
+  /// Takes everything that arrived. Afterwards `http2.events` holds what it meant, also when this
+  /// throws, and `flush` what must be said to the peer.
+  package func receive(
+    _ input: inout ByteBuffer, buffers: inout TransportBuffers
+  ) throws(TransportError) {
+    guard isSecure else { return try receivePlaintext(&input) }
+    buffers.plaintext.clear()
+    let wasEstablished = isEstablished
+    var failure: TLSError?
+    do {
+      try tls?.receive(&input, plaintext: &buffers.plaintext, output: &pending)
+    } catch {
+      failure = error
+    }
+    if !wasEstablished, isEstablished { peer = tls?.peer }
+    if buffers.plaintext.readableBytes > 0 { try receivePlaintext(&buffers.plaintext) }
+    if let failure { throw .tls(failure) }
+  }
+
+  /// Appends what the peer must be sent, about `limitBytes` at most; true when more is waiting.
+  package func flush(
+    into output: inout ByteBuffer, limitBytes: Int, buffers: inout TransportBuffers
+  ) throws(TransportError) -> Bool {
+    if pending.readableBytes > 0 {
+      output.writeBuffer(&pending)
+      pending = ByteBuffer()
+    }
+    guard isSecure else { return http2.send(into: &output, upTo: limitBytes) }
+    guard isEstablished else { return false }
+    buffers.frames.clear()
+    let hasMore = http2.send(into: &buffers.frames, upTo: limitBytes)
+    do {
+      try tls?.send(&buffers.frames, output: &output)
+    } catch {
+      throw .tls(error)
+    }
+    return hasMore
+  }
+
+  /// Appends TLS's good-bye. Nothing may be sent afterwards.
+  package func close(into output: inout ByteBuffer) {
+    output.writeBuffer(&pending)
+    pending = ByteBuffer()
+    if isSecure { tls?.close(output: &output) }
+  }
+
+  private func receivePlaintext(_ bytes: inout ByteBuffer) throws(TransportError) {
+    do {
+      try http2.receive(&bytes)
+    } catch {
+      throw .http2(error)
+    }
+  }
+}
+
+/// Room for one read or write of any connection of an event loop; contents never outlive a call.
+package struct TransportBuffers {
+  fileprivate var plaintext: ByteBuffer
+  fileprivate var frames: ByteBuffer
+
+  package init(allocator: ByteBufferAllocator = ByteBufferAllocator()) {
+    plaintext = allocator.buffer(capacity: 65_536)
+    frames = allocator.buffer(capacity: 65_536)
+  }
+}
+
+/// Why a connection broke; the peer's doing or the network's, never ours.
+package enum TransportError: Error, Equatable {
+  case tls(TLSError)
+  case http2(HTTP2Error)
+}
