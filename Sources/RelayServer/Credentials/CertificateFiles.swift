@@ -142,9 +142,12 @@ package struct CertificateFiles: Sendable, Equatable {
 
   /// Whether the authority in `ca.pem` issued the certificate.
   private func isOurs(_ server: PresentServer) throws(CredentialFileError) -> Bool {
-    guard let text = try CredentialFiles.readText(authorityCertificate),
-      let authority = try? Certificate(pemEncoded: text)
-    else { return false }
+    guard let text = try CredentialFiles.readText(authorityCertificate) else { return false }
+    guard let authority = try? Certificate(pemEncoded: text) else {
+      throw .file(
+        path: authorityCertificate, problem: "does not begin with a certificate in PEM",
+        advice: "put it back, or remove ca.* and server.* to have new ones made")
+    }
     return server.certificate.issuer == authority.subject
       && authority.publicKey.isValidSignature(server.certificate.signature, for: server.certificate)
   }

@@ -81,9 +81,11 @@ package struct ConnectionCredentials: Sendable {
     try authorizeChanged(authorization, verifier: &verifier, now: now)
   }
 
-  /// Decides whether this connection may send to `topic`. Comes after ``authorize(_:verifier:now:)``.
+  /// Decides whether this connection may send to `topic`, once
+  /// ``authorize(_:verifier:now:)`` has let the request pass.
   ///
-  /// - Parameter isLocationPush: whether the push type is `location`, which no certificate may send.
+  /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
+  ///   not enough.
   package func authorize(
     topic: Span<UInt8>, isLocationPush: Bool, verifier: borrowing ProviderTokenVerifier
   ) throws(CredentialProblem) {

@@ -29,6 +29,20 @@ enum TestProvider {
     Data(bytes).base64EncodedString()
       .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
+
+  /// The bytes of a part of a JWT, by Foundation's decoder.
+  static func decodeBase64URL(_ text: String) throws -> Data {
+    let plain = text.replacing("-", with: "+").replacing("_", with: "/")
+    let padding = String(repeating: "=", count: (4 - plain.utf8.count % 4) % 4)
+    return try #require(Data(base64Encoded: plain + padding))
+  }
+
+  /// The bytes between the first BEGIN and END of a PEM text.
+  static func der(_ pem: String) throws -> [UInt8] {
+    let lines = pem.split(separator: "\n").drop { !$0.hasPrefix("-----BEGIN") }.dropFirst()
+    let body = lines.prefix { !$0.hasPrefix("-----END") }.joined()
+    return Array(try #require(Data(base64Encoded: body)))
+  }
 }
 
 /// A directory for one test, removed with the value.
@@ -71,6 +85,10 @@ enum OpenSSL {
   }
 
   static func run(_ arguments: String...) throws -> Result {
+    try run(arguments)
+  }
+
+  static func run(_ arguments: [String]) throws -> Result {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
     process.arguments = arguments

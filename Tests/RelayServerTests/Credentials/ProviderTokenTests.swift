@@ -20,13 +20,15 @@ import Testing
     + ".n63AsKr9U8GYkzcq73bmnWv8a5hGSUE5pZvhMmZT0vRlRNPzOh16uiXty6nCD2wsj-6LH7Hbl-akroq21X4uoA"
   static let asn1Vector =
     signedPart
-    + ".MEUCIQCfrcCwqv1TwZiTNyrvduada_xrmEZJQTmlm-EyZlPS9AIgZUTT8zoderol7cupwg9sLI_uix-x25fmpK6KttV-LqA"
+    + ".MEUCIQCfrcCwqv1TwZiTNyrvduada_xrmEZJQTmlm-EyZlPS9A"
+    + "IgZUTT8zoderol7cupwg9sLI_uix-x25fmpK6KttV-LqA"
   /// The shape of Apple's printed sample (facts 5.1): no `alg`, `iat` as a string in
   /// milliseconds, 72 bytes of ASN.1 signature.
   static let appleShapedSample =
     "eyJraWQiOiJBQkMxMjNERUZHIn0"
     + ".eyJpc3MiOiJURUFNMTIzNDU2IiwiaWF0IjoiMTQ1OTE0MzU4MDY1MCJ9"
-    + ".MEYCIQDBYkItkaQ8nyBdVkJ9f9dd2AePI10ojuwnBC3CE_tQKwIhAJtoIZmAwtXf4mJ06984khpCBzvVnhIU5X3z50KFBY5p"
+    + ".MEYCIQDBYkItkaQ8nyBdVkJ9f9dd2AePI10ojuwnBC3CE_tQKw"
+    + "IhAJtoIZmAwtXf4mJ06984khpCBzvVnhIU5X3z50KFBY5p"
 
   let key = P256.Signing.PrivateKey()
 
