@@ -1,0 +1,5 @@
+/* libnghttp2, 1.52 or newer (Debian 12: libnghttp2-dev). */
+#ifndef PUSHRELAY_CNGHTTP2_SHIM_H
+#define PUSHRELAY_CNGHTTP2_SHIM_H
+#include <nghttp2/nghttp2.h>
+#endif

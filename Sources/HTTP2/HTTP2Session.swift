@@ -1,0 +1,183 @@
+import CNghttp2
+package import NIOCore
+
+/// One HTTP/2 connection, without I/O: bytes in, events out, calls in, bytes out (RFC 9113, by
+/// libnghttp2). Server and client. Belongs to one event loop; nothing in it is locked.
+///
+/// The rhythm of a connection:
+///
+///     try session.receive(&bytes)         // what the socket had; fills events, arena, fields
+///     session.takeEvents(into: &batch)    // act on them: respond, request, write, finish, reset
+///     while session.send(into: &out, upTo: n) { … }   // one write for all of it
+///     session.takeEvents(into: &batch)    // `drained` and `closed` that sending brought
+///     if session.isFinished { close }
+///
+/// What a peer does wrong is either settled on its stream (RST_STREAM, then `closed`) or ends the
+/// connection: then a GOAWAY is queued, and `failure` says why. Errors that libnghttp2 finds
+/// become known when `send` hands their GOAWAY out; the others at once, thrown by `receive`.
+package final class HTTP2Session {
+  let state: UnsafeMutablePointer<SessionState>
+  var library: OpaquePointer? { state.pointee.library }
+
+  /// Makes a session and queues its SETTINGS (and, for a client, the preface), to be fetched by
+  /// `send`. Throws only when memory runs out.
+  package init(role: HTTP2Role, configuration: HTTP2Configuration) throws(HTTP2Error) {
+    state = UnsafeMutablePointer.allocate(capacity: 1)
+    state.initialize(to: SessionState(role: role, limits: configuration))
+    // A throw from here on runs `deinit`: all stored properties are set.
+    var option: OpaquePointer?
+    guard nghttp2_option_new(&option) == 0 else { throw .library(code: NGHTTP2_ERR_NOMEM.rawValue) }
+    defer { nghttp2_option_del(option) }
+    Self.setOptions(option, configuration)
+    let make = role == .server ? nghttp2_session_server_new2 : nghttp2_session_client_new2
+    let result = make(&state.pointee.library, SessionCallbacks.table, state, option)
+    guard result == 0 else { throw .library(code: result) }
+    try queueSettings(role, configuration)
+  }
+
+  deinit {
+    nghttp2_session_del(library)
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  // MARK: receiving
+
+  /// Takes in all of `bytes` and appends to `events`. Forgets `arena` and `fields` of the batch
+  /// before, unless its events were not taken.
+  ///
+  /// Throws when the connection is at its end; events from before the error stay readable, and a
+  /// GOAWAY for the peer waits in `send`. Later calls swallow their bytes and throw the same.
+  package func receive(_ bytes: inout ByteBuffer) throws(HTTP2Error) {
+    if let failure = state.pointee.failure {
+      bytes.moveReaderIndex(to: bytes.writerIndex)
+      throw failure
+    }
+    state.pointee.beginBatch()
+    var result = 0
+    bytes.readWithUnsafeReadableBytes { bytes in
+      let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      result = nghttp2_session_mem_recv(library, start, bytes.count)
+      return bytes.count
+    }
+    if result < 0 { fail(Int32(truncatingIfNeeded: result)) }
+    if state.pointee.role == .server && state.pointee.failure == nil
+      && nghttp2_session_get_outbound_queue_size(library)
+        > state.pointee.limits.maximumQueuedFrames
+    {
+      state.pointee.failure = .tooManyQueuedFrames
+    }
+    guard let failure = state.pointee.failure else { return }
+    terminate(failure)
+    throw failure
+  }
+
+  private func fail(_ code: Int32) {
+    guard state.pointee.failure == nil else { return }
+    state.pointee.failure =
+      switch code {
+      case NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue: .badPreface
+      case NGHTTP2_ERR_FLOODED.rawValue: .flooded
+      default: .library(code: code)
+      }
+  }
+
+  private func terminate(_ failure: HTTP2Error) {
+    let code =
+      switch failure {
+      case .badPreface, .connection: HTTP2ErrorCode.protocolError
+      case .library: HTTP2ErrorCode.internalError
+      default: HTTP2ErrorCode.enhanceYourCalm
+      }
+    nghttp2_session_terminate_session(library, code)
+  }
+
+  /// Why the connection ends, once it must.
+  package var failure: HTTP2Error? { state.pointee.failure }
+
+  // MARK: what was received
+
+  /// Events not taken yet.
+  package var events: [HTTP2Event] { state.pointee.events }
+
+  /// Bytes that events and fields point into; valid below the highest range only, until the next
+  /// `receive`. Reading it is cheap; holding on to it across `receive` costs that call a copy.
+  package var arena: [UInt8] { state.pointee.arena }
+
+  /// Header fields that `headers` events point into; as `arena`.
+  package var fields: [HeaderField] { state.pointee.fields }
+
+  /// Hands over the events and takes the array's memory in exchange: nothing is copied, nothing
+  /// can be lost, and two arrays serve for the life of a connection.
+  package func takeEvents(into batch: inout [HTTP2Event]) {
+    batch.removeAll(keepingCapacity: true)
+    swap(&batch, &state.pointee.events)
+  }
+
+  // MARK: sending
+
+  /// Appends what waits to be sent to `output`, whole frames until at least `maximumBytes` are
+  /// there (so at most one frame, 16 kB, more). True when there is more: call again when the
+  /// socket takes more. Data held back by the peer's windows does not count as more.
+  package func send(into output: inout ByteBuffer, upTo maximumBytes: Int) -> Bool {
+    let target = output.writerIndex + maximumBytes
+    while output.writerIndex < target {
+      var frame: UnsafePointer<UInt8>?
+      let count = nghttp2_session_mem_send(library, &frame)
+      guard count > 0, let frame else {
+        if count < 0 { fail(Int32(truncatingIfNeeded: count)) }
+        return false
+      }
+      let start = output.writerIndex
+      output.writeBytes(UnsafeRawBufferPointer(start: frame, count: count))
+      if !state.pointee.advertisedStreams.isEmpty { showAdvertisedStreams(&output, at: start) }
+    }
+    return nghttp2_session_want_write(library) != 0
+  }
+
+  /// Nothing more to read nor to write: close the transport.
+  package var isFinished: Bool {
+    nghttp2_session_want_read(library) == 0 && nghttp2_session_want_write(library) == 0
+  }
+
+  /// Streams now open, as seen by the events: opened and not yet `closed`.
+  package var openStreamCount: Int { state.pointee.streams.count }
+
+  // MARK: the connection
+
+  /// Sends a PING; `pingAcknowledged` with the same number is the answer (RFC 9113 section 6.7).
+  package func ping(_ opaque: UInt64) {
+    withUnsafeBytes(of: opaque.bigEndian) { bytes in
+      _ = nghttp2_submit_ping(library, 0, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
+    }
+  }
+
+  /// Says goodbye: streams received so far go on to their end, new ones are ignored and may be
+  /// tried elsewhere; `isFinished` turns true after the last. May be called again with another
+  /// code (RFC 9113 section 6.8).
+  package func goAway(errorCode: UInt32, debugData: [UInt8]) {
+    state.pointee.requestedGoAwayCode = errorCode
+    let last = nghttp2_session_get_last_proc_stream_id(library)
+    debugData.withUnsafeBufferPointer { bytes in
+      _ = nghttp2_submit_goaway(library, 0, last, errorCode, bytes.baseAddress, bytes.count)
+    }
+  }
+
+  /// Streams the peer allows us to have at once: 100 until its SETTINGS arrived. Further requests
+  /// wait in the session.
+  package var peerMaximumConcurrentStreams: UInt32 {
+    nghttp2_session_get_remote_settings(library, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+  }
+
+  // MARK: SETTINGS
+
+  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS. What is tolerated never shrinks.
+  package func updateMaximumConcurrentStreams(_ value: UInt32) {
+    guard state.pointee.role == .server else { return }
+    let enforced = max(value, state.pointee.limits.enforcedConcurrentStreams)
+    var entry = nghttp2_settings_entry(
+      settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: enforced)
+    guard nghttp2_submit_settings(library, 0, &entry, 1) == 0 else { return }
+    state.pointee.advertisedStreams.append(value)
+  }
+}

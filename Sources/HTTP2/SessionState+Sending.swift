@@ -1,0 +1,100 @@
+import CNghttp2
+
+/// The sending half: what callers queue, and what libnghttp2 reports as handed out.
+///
+/// A stream has a DATA item in libnghttp2 only while it has something to send, so that a stream
+/// that waits (a phone listening for notifications) costs no item:
+///
+///     queued -> dataSubmitted -> readQueued -> handed out -> queued again, drained, or ended
+extension SessionState {
+  /// What `readQueued` copied, and what it means.
+  struct QueuedRead {
+    let count: Int
+    /// Nothing is left for now.
+    let isLast: Bool
+    /// Nothing will follow.
+    let endsStream: Bool
+  }
+
+  mutating func readQueued(
+    _ id: StreamID, slot: Int, _ target: UnsafeMutableBufferPointer<UInt8>
+  ) -> QueuedRead? {
+    guard streams.slots.indices.contains(slot), streams.slots[slot].id == id else { return nil }
+    let count = outgoing.read(from: &streams.slots[slot].queue, into: target)
+    let isLast = streams.slots[slot].queue.count == 0
+    let endsStream = isLast && streams.slots[slot].flags.contains(.finishing)
+    return QueuedRead(count: count, isLast: isLast, endsStream: endsStream)
+  }
+
+  /// Puts bytes into a stream's queue; the caller checked that the stream takes them.
+  mutating func enqueue(_ bytes: UnsafeBufferPointer<UInt8>, slot: Int) {
+    outgoing.append(bytes, to: &streams.slots[slot].queue)
+    streams.slots[slot].flags.insert(.written)
+  }
+
+  /// Gives libnghttp2 a DATA item if there is something to send and none is there yet.
+  mutating func submitData(slot: Int) {
+    let stream = streams.slots[slot]
+    guard stream.queue.count > 0 || stream.flags.contains(.finishing),
+      stream.flags.contains(.headersSent),
+      stream.flags.isDisjoint(with: [.dataSubmitted, .localEnded, .resetByUs])
+    else { return }
+    var provider = nghttp2_data_provider()
+    provider.source.fd = Int32(truncatingIfNeeded: slot)
+    provider.read_callback = SessionCallbacks.readQueued
+    let result = nghttp2_submit_data(
+      library, UInt8(NGHTTP2_FLAG_END_STREAM.rawValue), stream.id, &provider)
+    if result == 0 { streams.slots[slot].flags.insert(.dataSubmitted) }
+  }
+
+  mutating func headersHandedOut(_ id: StreamID, endStream: Bool) {
+    guard let slot = slot(of: id) else { return }
+    streams.slots[slot].flags.insert(.headersSent)
+    if endStream {
+      streams.slots[slot].flags.insert(.localEnded)
+    } else {
+      submitData(slot: slot)
+    }
+  }
+
+  mutating func dataHandedOut(_ id: StreamID, endStream: Bool) {
+    guard let slot = slot(of: id) else { return }
+    if endStream {
+      streams.slots[slot].flags.insert(.localEnded)
+      return
+    }
+    // More is queued: libnghttp2 still has the item and goes on with it.
+    guard streams.slots[slot].queue.count == 0 else { return }
+    // The queue ran dry while the frame was made, so libnghttp2 took the item off. Nothing can
+    // have been written since: it makes, reports and hands out a frame in one call.
+    streams.slots[slot].flags.remove(.dataSubmitted)
+    if streams.slots[slot].flags.contains(.written) {
+      streams.slots[slot].flags.remove(.written)
+      events.append(.drained(id))
+    }
+  }
+
+  /// HEADERS could not be sent. A request that failed has no stream in libnghttp2 that could
+  /// close; an answer that failed (too large) must not leave its client waiting.
+  mutating func headersNotSent(_ id: StreamID, isRequest: Bool) {
+    guard let slot = slot(of: id) else { return }
+    let resetByUs = streams.slots[slot].flags.contains(.resetByUs)
+    if isRequest {
+      streamClosed(
+        id, errorCode: resetByUs ? HTTP2ErrorCode.cancel : HTTP2ErrorCode.refusedStream)
+    } else if !resetByUs {
+      streams.slots[slot].flags.insert(.resetByUs)
+      nghttp2_submit_rst_stream(library, 0, id, HTTP2ErrorCode.internalError)
+    }
+  }
+
+  /// A GOAWAY with an error that the caller did not ask for is libnghttp2's verdict on the peer.
+  mutating func goAwayHandedOut(_ goAway: nghttp2_goaway) {
+    guard failure == nil, goAway.error_code != HTTP2ErrorCode.noError,
+      goAway.error_code != requestedGoAwayCode
+    else { return }
+    let reason = UnsafeBufferPointer(start: goAway.opaque_data, count: goAway.opaque_data_len)
+    failure = .connection(
+      code: goAway.error_code, reason: String(decoding: reason, as: UTF8.self))
+  }
+}

@@ -1,0 +1,258 @@
+import CNghttp2
+
+/// Everything the callbacks of one session change, in one piece of memory of its own: libnghttp2
+/// is given its address, so that a callback is plain loads and stores without reference counting
+/// or exclusivity checks. Owned and freed by `HTTP2Session`.
+///
+/// Invariants:
+/// 1. `arena` is always full to its count; `arenaUsed` says what is valid. Ranges in `events` and
+///    `fields` end at or below it.
+/// 2. `currentSlot` is the slot of `currentStream` whenever `currentStream` is not 0.
+/// 3. A slot exists exactly from the opening of a stream (its HEADERS received, or its request
+///    submitted) to its `closed` event, and each stream has exactly one `closed`.
+/// 4. After `failure` is set nothing more is collected but the ends of streams.
+struct SessionState {
+  let role: HTTP2Role
+  let limits: HTTP2Configuration
+  /// Set by `HTTP2Session.init` right after libnghttp2 was given this state's address.
+  var library: OpaquePointer?
+
+  var arena: [UInt8] = []
+  var arenaUsed = 0
+  var fields: [HeaderField] = []
+  var events: [HTTP2Event] = []
+
+  var streams = StreamTable()
+  var outgoing = BlockPool()
+  var indexedNames = IndexedNames()
+  var failure: HTTP2Error?
+  /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
+  /// misbehaviour.
+  var requestedGoAwayCode: UInt32?
+  /// Values of SETTINGS_MAX_CONCURRENT_STREAMS that queued SETTINGS frames will show, in order.
+  var advertisedStreams: [UInt32] = []
+
+  private var currentStream: StreamID = 0
+  private var currentSlot = 0
+  /// Streams that ended unanswered by the peer's doing, less those that were answered.
+  private var unansweredResets = 0
+
+  // The header block being received. It may go on in the next batch, and then moves along.
+  private var blockStream: StreamID = 0
+  private var blockFirstField = 0
+  private var blockFirstByte = 0
+  private var blockEndByte = 0
+  private var blockListBytes = 0
+  private var blockIsInformational = false
+
+  init(role: HTTP2Role, limits: HTTP2Configuration) {
+    self.role = role
+    self.limits = limits
+  }
+
+  /// Forgets what the last batch left, unless its events were not taken yet.
+  mutating func beginBatch() {
+    guard events.isEmpty else { return }
+    if blockStream != 0 { return keepOpenBlock() }
+    arenaUsed = 0
+    fields.removeAll(keepingCapacity: true)
+    // One large batch must not keep its memory for the life of the connection.
+    if arena.count > 1 << 18 { arena = [] }
+    if fields.capacity > 1 << 13 { fields = [] }
+  }
+
+  /// Moves a header block that is not complete yet to the front, and forgets the rest.
+  private mutating func keepOpenBlock() {
+    let shift = blockFirstByte
+    fields.removeFirst(blockFirstField)
+    for index in fields.indices {
+      let field = fields[index]
+      fields[index] = HeaderField(
+        name: (field.name.lowerBound - shift)..<(field.name.upperBound - shift),
+        value: (field.value.lowerBound - shift)..<(field.value.upperBound - shift))
+    }
+    for at in shift..<blockEndByte { arena[at - shift] = arena[at] }
+    blockEndByte -= shift
+    arenaUsed = blockEndByte
+    blockFirstByte = 0
+    blockFirstField = 0
+  }
+
+  /// Copies bytes into the arena; false when its limit is reached.
+  private mutating func keep(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
+    if arena.count - arenaUsed < count {
+      guard arenaUsed + count <= limits.maximumArenaBytes else {
+        failure = failure ?? .arenaFull
+        return false
+      }
+      let grown = max(1_024, arena.count * 2, arenaUsed + count)
+      arena.append(contentsOf: repeatElement(0, count: grown - arena.count))
+    }
+    guard count > 0, let bytes else { return true }
+    let start = arenaUsed
+    arena.withUnsafeMutableBufferPointer { arena in
+      (arena.baseAddress.unsafelyUnwrapped + start).update(from: bytes, count: count)
+    }
+    arenaUsed += count
+    return true
+  }
+
+  /// The slot of a stream, by the shortcut or the table.
+  mutating func slot(of id: StreamID) -> Int? {
+    if id == currentStream { return currentSlot }
+    guard let slot = streams.find(id) else { return nil }
+    currentStream = id
+    currentSlot = slot
+    return slot
+  }
+
+  mutating func openSlot(_ id: StreamID) {
+    currentSlot = streams.open(id)
+    currentStream = id
+  }
+
+  // MARK: header blocks
+
+  mutating func headersBegan(_ id: StreamID, opensStream: Bool) {
+    blockStream = id
+    blockFirstField = fields.count
+    blockFirstByte = arenaUsed
+    blockEndByte = arenaUsed
+    blockListBytes = 0
+    blockIsInformational = false
+    if opensStream { openSlot(id) }
+  }
+
+  mutating func headerArrived(
+    _ name: UnsafePointer<UInt8>?, _ nameCount: Int,
+    _ value: UnsafePointer<UInt8>?, _ valueCount: Int
+  ) {
+    // The stream may have been reset while its block was still coming in.
+    guard blockStream != 0 else { return }
+    blockListBytes += nameCount + valueCount + 32
+    guard blockListBytes <= limits.maximumHeaderListBytes, failure == nil else {
+      dropBlock()
+      return
+    }
+    let start = arenaUsed
+    guard keep(name, nameCount), keep(value, valueCount) else { return }
+    let middle = start + nameCount
+    if role == .client && nameCount == 7 && valueCount == 3 && arena[start] == UInt8(ascii: ":") {
+      blockIsInformational = arena[middle] == UInt8(ascii: "1")
+    }
+    blockEndByte = arenaUsed
+    fields.append(HeaderField(name: start..<middle, value: middle..<arenaUsed))
+  }
+
+  private mutating func dropBlock() {
+    fields.removeLast(max(0, fields.count - blockFirstField))
+    arenaUsed = blockFirstByte
+    blockEndByte = blockFirstByte
+  }
+
+  mutating func headersEnded(_ id: StreamID, endStream: Bool) {
+    guard blockStream == id else { return }
+    blockStream = 0
+    guard failure == nil, let slot = slot(of: id) else { return dropBlock() }
+    let flags = streams.slots[slot].flags
+    if flags.contains(.headersReported) {
+      // Trailers: nobody here wants them, only the end they bring.
+      dropBlock()
+      if endStream { streamEnded(id) }
+    } else if blockIsInformational && !endStream {
+      dropBlock()
+    } else if blockListBytes > limits.maximumHeaderListBytes {
+      dropBlock()
+      streams.slots[slot].flags.insert([.headersReported, .muted])
+      events.append(.headersTooLarge(id))
+    } else {
+      streams.slots[slot].flags.insert(.headersReported)
+      events.append(.headers(id, fields: blockFirstField..<fields.count, endStream: endStream))
+    }
+  }
+
+  // MARK: bodies
+
+  mutating func dataArrived(_ id: StreamID, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
+    guard failure == nil, count > 0, let slot = slot(of: id) else { return }
+    if streams.slots[slot].flags.isDisjoint(with: [.bodyDropped, .muted]) {
+      let total = streams.slots[slot].keptBytes + count
+      if total <= limits.maximumBodyBytes {
+        streams.slots[slot].keptBytes = total
+        appendData(id, bytes, count)
+        return
+      }
+      streams.slots[slot].flags.insert(.bodyDropped)
+      events.append(.bodyTooLarge(id, endStream: false))
+    }
+    streams.slots[slot].droppedBytes += count
+    if streams.slots[slot].droppedBytes > limits.maximumDiscardedBytes,
+      !streams.slots[slot].flags.contains(.resetByUs)
+    {
+      // After a whole answer RFC 9113 section 8.1 wants NO_ERROR, so that the client reads it.
+      let answered = streams.slots[slot].flags.contains(.localEnded)
+      streams.slots[slot].flags.insert(.resetByUs)
+      let code = answered ? HTTP2ErrorCode.noError : HTTP2ErrorCode.enhanceYourCalm
+      nghttp2_submit_rst_stream(library, 0, id, code)
+    }
+  }
+
+  private mutating func appendData(_ id: StreamID, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
+    let start = arenaUsed
+    guard keep(bytes, count) else { return }
+    if let last = events.last, case .data(id, let earlier, endStream: false) = last,
+      earlier.upperBound == start
+    {
+      events[events.count - 1] =
+        .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
+    } else {
+      events.append(.data(id, bytes: start..<arenaUsed, endStream: false))
+    }
+  }
+
+  /// END_STREAM of a body or of trailers: joined with the stream's last event where that is the
+  /// newest one.
+  mutating func streamEnded(_ id: StreamID) {
+    guard failure == nil, let slot = slot(of: id) else { return }
+    guard !streams.slots[slot].flags.contains(.muted) else { return }
+    switch events.last {
+    case .data(id, let bytes, endStream: false):
+      events[events.count - 1] = .data(id, bytes: bytes, endStream: true)
+    case .bodyTooLarge(id, endStream: false):
+      events[events.count - 1] = .bodyTooLarge(id, endStream: true)
+    default:
+      events.append(.data(id, bytes: arenaUsed..<arenaUsed, endStream: true))
+    }
+  }
+
+  // MARK: ends
+
+  mutating func streamClosed(_ id: StreamID, errorCode: UInt32) {
+    guard let slot = slot(of: id) else { return }
+    let flags = streams.slots[slot].flags
+    outgoing.release(&streams.slots[slot].queue)
+    streams.close(slot)
+    currentStream = 0
+    if id == blockStream { blockStream = 0 }
+    events.append(.closed(id, errorCode: errorCode))
+    guard role == .server else { return }
+    if flags.contains(.headersSubmitted) {
+      unansweredResets = max(0, unansweredResets - 1)
+    } else if !flags.contains(.resetByUs) && requestedGoAwayCode == nil {
+      unansweredResets += 1
+      if unansweredResets > limits.maximumUnansweredResets && failure == nil {
+        failure = .excessiveResets
+      }
+    }
+  }
+
+  mutating func goAwayArrived(
+    lastStream: StreamID, errorCode: UInt32, _ debugData: UnsafePointer<UInt8>?, _ count: Int
+  ) {
+    let start = arenaUsed
+    guard failure == nil, keep(debugData, count) else { return }
+    events.append(
+      .goAwayReceived(
+        lastStream: lastStream, errorCode: errorCode, debugData: start..<arenaUsed))
+  }
+}

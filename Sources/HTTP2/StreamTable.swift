@@ -1,0 +1,129 @@
+/// What a session remembers of one open stream.
+struct StreamSlot {
+  /// Facts about a stream; each is set once and never taken back, but for the two marked.
+  struct Flags: OptionSet {
+    let rawValue: UInt16
+    /// Headers were given to libnghttp2.
+    static let headersSubmitted = Flags(rawValue: 1 << 0)
+    /// Headers were handed out; only now may DATA be submitted (a client's stream begins here).
+    static let headersSent = Flags(rawValue: 1 << 1)
+    /// The caller asked for the end of the stream.
+    static let finishing = Flags(rawValue: 1 << 2)
+    /// libnghttp2 holds a DATA item for this stream (taken back when it is handed out).
+    static let dataSubmitted = Flags(rawValue: 1 << 3)
+    /// Bytes were written since the last `drained` (taken back by it).
+    static let written = Flags(rawValue: 1 << 4)
+    /// The peer's final header block was reported.
+    static let headersReported = Flags(rawValue: 1 << 5)
+    /// The body passed its limit.
+    static let bodyDropped = Flags(rawValue: 1 << 6)
+    /// The header list passed its limit: no body events at all.
+    static let muted = Flags(rawValue: 1 << 7)
+    /// We reset the stream.
+    static let resetByUs = Flags(rawValue: 1 << 8)
+    /// END_STREAM was handed out.
+    static let localEnded = Flags(rawValue: 1 << 9)
+  }
+
+  var id: StreamID = 0
+  var flags: Flags = []
+  /// Bytes that wait to be sent.
+  var queue = ByteQueue()
+  /// Body bytes reported so far.
+  var keptBytes = 0
+  /// Body bytes dropped so far.
+  var droppedBytes = 0
+  /// The next free slot, when this one is free.
+  var nextFree: Int32 = -1
+}
+
+/// All open streams of a session: a flat array of slots with a free list, and an open-addressing
+/// index from stream id to slot. Nothing is allocated per stream.
+///
+/// Stream ids of one connection are the odd numbers in order, so `id / 2` is a perfect hash for as
+/// long as streams end roughly in order; linear probing takes care of long-lived ones.
+struct StreamTable {
+  /// Slot 0 and up; free ones have id 0.
+  var slots: [StreamSlot] = []
+  /// Streams now open.
+  private(set) var count = 0
+  private var firstFree: Int32 = -1
+  private var keys: [StreamID] = []
+  private var positions: [Int32] = []
+
+  /// The slot of an open stream, or nil.
+  func find(_ id: StreamID) -> Int? {
+    guard count > 0 else { return nil }
+    let mask = keys.count - 1
+    var at = Int(UInt32(bitPattern: id) >> 1) & mask
+    while keys[at] != 0 {
+      if keys[at] == id { return Int(positions[at]) }
+      at = (at + 1) & mask
+    }
+    return nil
+  }
+
+  /// Takes a slot for a stream that is not in the table.
+  mutating func open(_ id: StreamID) -> Int {
+    if (count + 1) * 2 > keys.count { rebuildIndex(capacity: max(8, keys.count * 2)) }
+    let slot: Int
+    if firstFree >= 0 {
+      slot = Int(firstFree)
+      firstFree = slots[slot].nextFree
+      slots[slot] = StreamSlot()
+    } else {
+      slot = slots.count
+      slots.append(StreamSlot())
+    }
+    slots[slot].id = id
+    count += 1
+    insert(id, slot)
+    return slot
+  }
+
+  /// Gives the slot back. Its queue must have been released.
+  mutating func close(_ slot: Int) {
+    remove(slots[slot].id)
+    slots[slot].id = 0
+    slots[slot].nextFree = firstFree
+    firstFree = Int32(truncatingIfNeeded: slot)
+    count -= 1
+    // A burst of streams must not leave its memory behind on a connection that lives for days.
+    if count == 0 && slots.count > 256 { self = StreamTable() }
+  }
+
+  private mutating func insert(_ id: StreamID, _ slot: Int) {
+    let mask = keys.count - 1
+    var at = Int(UInt32(bitPattern: id) >> 1) & mask
+    while keys[at] != 0 { at = (at + 1) & mask }
+    keys[at] = id
+    positions[at] = Int32(truncatingIfNeeded: slot)
+  }
+
+  /// Deletion by shifting back, so that no tombstones gather.
+  private mutating func remove(_ id: StreamID) {
+    let mask = keys.count - 1
+    var hole = Int(UInt32(bitPattern: id) >> 1) & mask
+    while keys[hole] != id { hole = (hole + 1) & mask }
+    var at = hole
+    while true {
+      at = (at + 1) & mask
+      let key = keys[at]
+      if key == 0 { break }
+      let home = Int(UInt32(bitPattern: key) >> 1) & mask
+      // An entry may move into the hole only if that does not put it before its home.
+      if ((at - home) & mask) >= ((at - hole) & mask) {
+        keys[hole] = key
+        positions[hole] = positions[at]
+        hole = at
+      }
+    }
+    keys[hole] = 0
+  }
+
+  private mutating func rebuildIndex(capacity: Int) {
+    keys = [StreamID](repeating: 0, count: capacity)
+    positions = [Int32](repeating: 0, count: capacity)
+    for (slot, stream) in slots.enumerated() where stream.id != 0 { insert(stream.id, slot) }
+  }
+}
