@@ -1,0 +1,93 @@
+/// Which modules a target may import. Imports go down only, never sideways (design, section 4).
+struct ImportRule {
+  /// The target, a folder under `Sources/`.
+  let target: String
+  /// Our own modules it may import. Each stands earlier in `importRules` than the target itself.
+  let own: Set<String>
+  /// Modules of packages and of the toolchain that it may import.
+  let others: Set<String>
+
+  /// Whether an `import` of that module is in order.
+  func allows(_ module: String) -> Bool {
+    own.contains(module) || others.contains(module)
+  }
+}
+
+private let collections: Set<String> = [
+  "Collections", "DequeModule", "HeapModule", "OrderedCollections", "BasicContainers",
+]
+private let nio: Set<String> = [
+  "NIOCore", "NIOPosix", "NIOConcurrencyHelpers", "NIOFoundationCompat",
+]
+private let toolchain: Set<String> = [
+  "Foundation", "FoundationEssentials", "Synchronization", "Dispatch", "Glibc",
+]
+private let observability: Set<String> = ["Logging", "Metrics"]
+private let lifecycle: Set<String> = ["ServiceLifecycle", "UnixSignals"]
+private let layerZero: Set<String> = ["RelayCore", "DeviceModel", "TLS", "HTTP2"]
+
+/// The table, from the bottom up. A target that is not in it fails the test: add it, with thought.
+let importRules: [ImportRule] = [
+  // Layer 0: decisions without I/O, clock, randomness, NIO or Foundation.
+  ImportRule(target: "RelayCore", own: [], others: collections),
+  ImportRule(target: "DeviceModel", own: [], others: collections),
+  // Layer 0: sans-IO protocol engines; NIOCore for ByteBuffer only.
+  ImportRule(target: "COpenSSL", own: [], others: []),
+  ImportRule(target: "CNghttp2", own: [], others: []),
+  ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
+  ImportRule(target: "HTTP2", own: ["CNghttp2"], others: ["NIOCore"]),
+  // Layer 1.
+  ImportRule(target: "DeviceLink", own: ["RelayCore"], others: []),
+  ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),
+  ImportRule(target: "RelayStore", own: ["RelayCore"], others: toolchain.union(["GRDB"])),
+  ImportRule(target: "RelayCluster", own: ["RelayCore"], others: toolchain),
+  ImportRule(
+    target: "RelayClient", own: ["HTTP2", "TLS", "Transport", "DeviceLink", "RelayCore"],
+    others: nio.union(toolchain).union(observability)),
+  // Layer 2: sockets, threads, files.
+  ImportRule(
+    target: "RelayServer",
+    own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
+    others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
+      .union(["Crypto", "X509", "SwiftASN1", "Configuration"])),
+  // Is handed closures, not the server.
+  ImportRule(
+    target: "Dashboard", own: ["RelayCore"],
+    others: toolchain.union(observability).union(lifecycle)
+      .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
+  // RelayCore for virtual time only; never RelayServer: it is the other end of the wire.
+  ImportRule(
+    target: "DeviceSimulator", own: layerZero.union(["DeviceLink", "Transport", "RelayClient"]),
+    others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
+      .union(["Histogram"])),
+  // Layer 3: everything.
+  ImportRule(
+    target: "pushrelay",
+    own: layerZero.union([
+      "DeviceLink", "Transport", "RelayStore", "RelayCluster", "RelayClient", "RelayServer",
+      "Dashboard", "DeviceSimulator",
+    ]),
+    others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
+      .union(["ArgumentParser", "Configuration", "Crypto", "Histogram", "SystemPackage"])),
+]
+
+/// The modules that a source file imports, with the line of each, in whatever way it is written:
+/// attributes, access level, single declarations, submodules.
+func imports(in source: SourceText) -> [(module: String, line: Int)] {
+  let accessLevels: Set<Substring> = ["public", "package", "internal", "fileprivate", "private"]
+  let kinds: Set<Substring> = [
+    "struct", "class", "enum", "protocol", "func", "var", "let", "typealias", "actor",
+  ]
+  return source.lines.enumerated().flatMap { index, line in
+    line.split(separator: ";").compactMap { statement in
+      var words = statement.split(whereSeparator: \.isWhitespace)[...]
+      while let word = words.first, word.hasPrefix("@") || accessLevels.contains(word) {
+        words.removeFirst()
+      }
+      guard words.popFirst() == "import" else { return nil }
+      if let kind = words.first, kinds.contains(kind) { words.removeFirst() }
+      guard let module = words.first?.split(separator: ".").first else { return nil }
+      return (String(module), index + 1)
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Testing
+
+/// The sizes that keep a file readable in one sitting and a function on one screen.
+private enum Most {
+  static let columns = 100
+  static let linesPerFunction = 70
+  static let linesPerFile = 300
+}
+
+/// Everything about one file that is too large, one sentence each.
+private func sizeViolations(path: String, text: String) -> [String] {
+  var found: [String] = []
+  var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+  if lines.last == "" { lines.removeLast() }
+  if lines.count > Most.linesPerFile {
+    found.append("\(path): \(lines.count) lines, the most is \(Most.linesPerFile)")
+  }
+  for (index, line) in lines.enumerated() where line.count > Most.columns {
+    found.append("\(path):\(index + 1): \(line.count) columns, the most is \(Most.columns)")
+  }
+  for function in functions(in: SourceText(text)) where function.lineCount > Most.linesPerFunction {
+    let size = "\(function.lineCount) lines, the most is \(Most.linesPerFunction)"
+    found.append("\(path):\(function.line): a function of \(size)")
+  }
+  return found
+}
+
+@Suite("Sizes") struct SizeTests {
+  @Test func nothingIsTooLarge() throws {
+    for file in try Repository.swiftFiles() {
+      for sentence in sizeViolations(path: file.path, text: file.text) {
+        Issue.record("\(sentence)")
+      }
+    }
+  }
+
+  @Test func theTestsThemselvesAreAmongTheFilesRead() throws {
+    let paths = try Repository.swiftFiles().map(\.path)
+    #expect(paths.contains("Tests/TidyTests/SizeTests.swift"))
+    #expect(paths.contains("Package.swift"))
+  }
+
+  @Test(arguments: [(100, 0), (101, 1)])
+  func lineLengthIsCounted(columns: Int, expected: Int) {
+    let text = "// " + String(repeating: "é", count: columns - 3) + "\n"
+    #expect(sizeViolations(path: "X.swift", text: text).count == expected)
+  }
+
+  @Test(arguments: [(300, 0), (301, 1)])
+  func fileLengthIsCounted(lines: Int, expected: Int) {
+    let text = String(repeating: "let a = 1\n", count: lines)
+    #expect(sizeViolations(path: "X.swift", text: text).count == expected)
+  }
+
+  @Test(arguments: ["func f() {", "init?(a: Int) {", "deinit {", "subscript(i: Int) -> Int {"])
+  func functionLengthIsCounted(head: String) {
+    for (lines, expected) in [(70, 0), (71, 1)] {
+      let body = String(repeating: "    work()\n", count: lines - 2)
+      let text = "struct S {\n  \(head)\n\(body)  }\n}\n"
+      #expect(sizeViolations(path: "X.swift", text: text).count == expected, "\(lines) lines")
+    }
+  }
+
+  @Test func functionsAreFoundWhereTheyAre() {
+    let text = #"""
+      protocol P {
+        func noBody(a: Int) -> String
+        init()
+      }
+      extension P {
+        func withDefault(block: () -> Void = { print("}") }) -> [String: Int] {
+          let call = String.init("{")  // }
+          return [call: 1]
+        }
+        /* func commented() { } */
+        subscript(_ index: Int) -> Int { index }
+      }
+      """#
+    #expect(
+      functions(in: SourceText(text)) == [
+        FunctionExtent(line: 6, lineCount: 4), FunctionExtent(line: 11, lineCount: 1),
+      ])
+  }
+
+  @Test func onlyCodeIsLeft() {
+    let text = ##"""
+      let a = "x // \(call("inner \(deep)") + 1) \" /*" // fatalError
+      let b = #"raw \( " \#(code) "# /* one /* two */ still */ + c
+      """##
+    let left = SourceText(text).lines.map { $0.split(separator: " ").joined(separator: " ") }
+    #expect(left == ["let a = call( deep ) + 1", "let b = code + c"])
+    #expect(SourceText(text).bytes.count == text.utf8.count)
+  }
+}

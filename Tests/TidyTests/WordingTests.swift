@@ -1,0 +1,68 @@
+import Testing
+
+/// Every line of one file that breaks a rule there, with the rule; exceptions not yet considered.
+private func broken(
+  path: String, target: String, text: String
+) -> [(rule: WordingRule, sentence: String)] {
+  let lines = SourceText(text).lines
+  return WordingRule.allCases.filter { $0.applies(to: target) }.flatMap { rule in
+    lines.enumerated().filter { rule.isBroken(by: $0.element) }
+      .map { (rule, "\(path):\($0.offset + 1): \(rule.explanation)") }
+  }
+}
+
+@Suite("Wording") struct WordingTests {
+  @Test func theSourcesKeepTheRules() throws {
+    for file in try Repository.sources() {
+      let excused = WordingRule.exceptions.filter { $0.path == file.path }.map(\.rule)
+      for entry in broken(path: file.path, target: file.target ?? "", text: file.text)
+      where !excused.contains(entry.rule) {
+        Issue.record("\(entry.sentence)")
+      }
+    }
+  }
+
+  @Test func everyExceptionIsStillNeeded() throws {
+    let files = try Repository.sources()
+    for exception in WordingRule.exceptions {
+      let needed = files.contains { file in
+        file.path == exception.path
+          && broken(path: file.path, target: file.target ?? "", text: file.text)
+            .contains { $0.rule == exception.rule }
+      }
+      #expect(needed, "\(exception.path) no longer needs its exception (\(exception.reason))")
+    }
+  }
+
+  @Test(arguments: [
+    (WordingRule.fatalError, "  default: fatalError(\"cannot happen\")"),
+    (.forcedTry, "let a = try! load()"), (.forcedCast, "let b = c as! String"),
+    (.uncheckedSendable, "final class Box: @unchecked Sendable {}"),
+    (.printing, "print(1)"), (.printing, "  { debugPrint(2) }"), (.printing, "dump(x)"),
+    (.unsafeCode, "let p: UnsafeRawPointer"), (.unsafeCode, "unsafe strlen(s)"),
+    (.unsafeCode, "nonisolated(unsafe) var x = 1"),
+    (.unsafeCode, "buffer.withUnsafeReadableBytes { $0.count }"),
+    (.unsafeCode, "let n = \"\\(unsafeBitCast(x, to: Int.self))\""),
+  ])
+  func whatBreaksARuleIsFound(rule: WordingRule, line: String) {
+    let found = broken(path: "X.swift", target: "RelayServer", text: "\n\(line)\n")
+    #expect(found.map(\.rule) == [rule])
+    #expect(found.first?.sentence.hasPrefix("X.swift:2: ") == true)
+  }
+
+  @Test(arguments: [
+    "// fatalError, try! and as! are not for us", "let text = \"print(unsafe)\"",
+    "logger.print(1)", "func imprint(_ a: Int) {}", "let b = try? c as? String",
+    "struct Sent: Sendable {}", "if try load() != 1 {}", "guard try !isReady() else {}",
+  ])
+  func whatOnlyLooksLikeItIsNot(line: String) {
+    #expect(broken(path: "X.swift", target: "RelayServer", text: line).isEmpty)
+  }
+
+  @Test func someTargetsMayDoWhatOthersMayNot() {
+    let unsafe = "let p: UnsafeRawPointer? = nil"
+    #expect(broken(path: "X.swift", target: "TLS", text: unsafe).isEmpty)
+    #expect(broken(path: "X.swift", target: "HTTP2", text: unsafe).isEmpty)
+    #expect(broken(path: "X.swift", target: "pushrelay", text: "print(1)").isEmpty)
+  }
+}
