@@ -1,0 +1,117 @@
+/// Which slot of the mailbox and which budget a notification belongs to (design section 5).
+package enum NotificationClass: UInt8, CaseIterable, Sendable {
+  /// Goes out when it comes.
+  case visible
+  /// Rate-limited and stored, the newest winning.
+  case silent
+}
+
+/// What a notification is, decided once when it is accepted, from payload, push type and priority.
+///
+/// | push type | content-available | alert, sound, badge | class | wakes the app | note |
+/// |---|---|---|---|---|---|
+/// | `background` | 1 | none | silent | yes | |
+/// | `background` | 1 | some | silent | yes | mismatch |
+/// | `background` | else | any | silent | no | mismatch |
+/// | `alert` | 1 | some | visible | yes | |
+/// | `alert` | 1 | none | silent | yes | mismatch |
+/// | `alert` | else | some | visible | no | |
+/// | `alert` | else | none | visible | no | mismatch |
+/// | the others | any | any | visible | no | by their own table |
+///
+/// A `background` push is silent even when it does not ask for a wake-up: it shows nothing (facts
+/// 3.4), so it must neither displace a visible one from its slot nor escape the budget. For
+/// `alert` with only `content-available` the facts hold one tester's word that nothing was woken;
+/// the payload decides here, as in the design.
+package struct Classification: Equatable, Sendable {
+  /// Its slot and budget.
+  package private(set) var kind: NotificationClass
+  /// The push type of the header, or the inferred one.
+  package private(set) var pushType: PushType
+  /// Whether `content-available` asks the device to run the app in the background: the purpose of
+  /// a silent push, and before the user sees it for a visible one. The types with their own handler
+  /// (`voip`, `location`, …) run it in their own way, which this does not tell.
+  package private(set) var wakesApp: Bool
+  /// What is odd about it, the notes on the payload included.
+  package private(set) var lints: CaseSet<Lint>
+
+  /// Whether push type and payload disagree.
+  package var isMismatch: Bool { lints.contains(.mismatch) }
+
+  /// Classifies an accepted payload.
+  ///
+  /// - Parameters:
+  ///   - header: the value of `apns-push-type`; nil when it is missing, then the type is inferred
+  ///     (facts D3).
+  ///   - topic: the topic, only read to infer the type.
+  ///   - priority: `apns-priority`, `.immediate` when it is missing.
+  package init(
+    _ scan: PayloadScan, pushType header: PushType?, topic: Span<UInt8>, priority: Priority
+  ) {
+    pushType = header ?? PushType.inferred(from: scan, topic: topic)
+    let asksForWake = scan.contentAvailable == .one
+    let isSilent =
+      pushType == .background
+      || pushType.canBeSilent && asksForWake && !scan.hasVisibleKeys
+    kind = isSilent ? .silent : .visible
+    wakesApp = pushType.canBeSilent && asksForWake
+    lints = scan.lints
+    if header == nil { lints.insert(.pushTypeInferred) }
+    if isSilent { noteSilent(scan, priority: priority) }
+    if !isSilent, !pushType.documents(priority) { lints.insert(.priorityUnusual) }
+    noteDescription(scan)
+  }
+
+  private mutating func noteSilent(_ scan: PayloadScan, priority: Priority) {
+    // D1: the strict mode of the provider API answers this one with `BadPriority`.
+    if priority == .immediate { lints.insert(.silentAtPriorityTen) }
+    let allowed = CaseSet(ApsKey.contentAvailable)
+    let visible = PayloadScan.visibleKeys
+    if !scan.keys.subtracting(allowed).subtracting(visible).isEmpty || scan.hasUnknownApsKey {
+      lints.insert(.silentWithOtherKeys)
+    }
+  }
+
+  /// Notes where the push type does not describe the payload truthfully (facts 2, 3.2, 3.3).
+  private mutating func noteDescription(_ scan: PayloadScan) {
+    switch pushType {
+    case .background:
+      if scan.hasVisibleKeys { noteMismatch(.visibleKeysInBackground) }
+      if scan.contentAvailable != .one { noteMismatch(.contentAvailableMissing) }
+      if scan.aps == .absent { lints.insert(.apsMissing) }
+    case .alert:
+      if !scan.hasVisibleKeys { noteMismatch(.nothingToShow) }
+      if scan.aps == .absent { lints.insert(.apsMissing) }
+    case .mdm:
+      if !scan.hasMDM { noteMismatch(.mdmKeyMissing) }
+    case .liveactivity:
+      if !scan.isCompleteLiveActivity { noteMismatch(.liveActivityIncomplete) }
+    case .voip, .complication, .fileprovider, .location, .pushtotalk, .widgets, .controls,
+      .accessory:
+      // What these carry is the app's own business.
+      break
+    }
+  }
+
+  private mutating func noteMismatch(_ lint: Lint) {
+    lints.insert(.mismatch)
+    lints.insert(lint)
+  }
+}
+
+extension PayloadScan {
+  /// Whether the keys are there that the event of a Live Activity needs: `timestamp` and `event`
+  /// always, `content-state` but for an end, and for a start what it shows and is made of
+  /// (facts 3.3: ActivityKit push article).
+  fileprivate var isCompleteLiveActivity: Bool {
+    guard keys.contains(.timestamp) else { return false }
+    return switch event {
+    case .absent, .other: false
+    case .end: true
+    case .update: keys.contains(.contentState)
+    case .start:
+      keys.contains(.contentState) && keys.contains(.attributesType)
+        && keys.contains(.attributes) && keys.contains(.alert)
+    }
+  }
+}

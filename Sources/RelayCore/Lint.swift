@@ -1,0 +1,74 @@
+/// What is odd about an accepted notification: notes for the log, never a reason to refuse.
+///
+/// The table of names and texts; the documentation and the tests iterate it.
+package enum Lint: UInt8, CaseIterable, Sendable {
+  // What the payload itself shows (`scanPayload`).
+  case duplicateKey
+  case apsNotObject
+  case contentAvailableUnusual
+  case unexpectedType
+  case unknownApsKey
+  case emptyAlert
+  // What payload, push type and priority show together (`Classification`).
+  case mismatch
+  case visibleKeysInBackground
+  case contentAvailableMissing
+  case nothingToShow
+  case silentAtPriorityTen
+  case silentWithOtherKeys
+  case pushTypeInferred
+  case apsMissing
+  case mdmKeyMissing
+  case liveActivityIncomplete
+  case priorityUnusual
+
+  /// The name in logs and documentation.
+  package var name: String {
+    switch self {
+    case .duplicateKey: "duplicateKey"
+    case .apsNotObject: "apsNotObject"
+    case .contentAvailableUnusual: "contentAvailableUnusual"
+    case .unexpectedType: "unexpectedType"
+    case .unknownApsKey: "unknownApsKey"
+    case .emptyAlert: "emptyAlert"
+    case .mismatch: "mismatch"
+    case .visibleKeysInBackground: "visibleKeysInBackground"
+    case .contentAvailableMissing: "contentAvailableMissing"
+    case .nothingToShow: "nothingToShow"
+    case .silentAtPriorityTen: "silentAtPriorityTen"
+    case .silentWithOtherKeys: "silentWithOtherKeys"
+    case .pushTypeInferred: "pushTypeInferred"
+    case .apsMissing: "apsMissing"
+    case .mdmKeyMissing: "mdmKeyMissing"
+    case .liveActivityIncomplete: "liveActivityIncomplete"
+    case .priorityUnusual: "priorityUnusual"
+    }
+  }
+
+  /// One sentence for a person: what is odd, and what the relay made of it.
+  package var text: String {
+    switch self {
+    case .duplicateKey: "a key the relay reads occurs twice in one object; the last one counts"
+    case .apsNotObject: "aps is not an object and is ignored"
+    case .contentAvailableUnusual:
+      "content-available is neither the number 1 nor 0 and counts as not set"
+    case .unexpectedType: "a key of aps has a value of a type that its documentation does not name"
+    case .unknownApsKey: "aps holds a key that is not documented; custom keys belong beside aps"
+    case .emptyAlert: "alert is empty and still counts as a visible key"
+    case .mismatch: "the push type does not describe the payload"
+    case .visibleKeysInBackground:
+      "push type background with alert, sound or badge: treated as silent"
+    case .contentAvailableMissing:
+      "push type background without content-available 1: treated as silent, the app is not woken"
+    case .nothingToShow: "push type alert without alert, sound or badge: nothing to show"
+    case .silentAtPriorityTen: "a silent push must be sent with priority 5"
+    case .silentWithOtherKeys: "aps of a silent push should hold only content-available"
+    case .pushTypeInferred: "apns-push-type is missing and was inferred"
+    case .apsMissing: "the payload has no aps object"
+    case .mdmKeyMissing: "push type mdm without the key mdm"
+    case .liveActivityIncomplete:
+      "push type liveactivity without the keys its event needs"
+    case .priorityUnusual: "this priority is not documented for the push type"
+    }
+  }
+}

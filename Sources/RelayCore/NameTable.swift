@@ -1,0 +1,144 @@
+/// A short name packed into three words, so that two names compare in a few instructions and a
+/// name that arrives escaped (`"\u0061ps"`) compares like any other.
+struct PackedName: Equatable, Sendable {
+  /// Longer names keep this many bytes and a count above it: they equal no name of a table.
+  static let capacityBytes = 24
+
+  private(set) var first: UInt64 = 0
+  private(set) var second: UInt64 = 0
+  private(set) var third: UInt64 = 0
+  /// The length in bytes, saturated at one above the capacity.
+  private(set) var count = 0
+
+  /// The empty name, to be appended to.
+  init() {}
+
+  /// The name made of the `count` (0 to 7) lowest bytes of a little-endian word.
+  @inline(__always)
+  init(_ word: UInt64, count: Int) {
+    first = word & ~(UInt64.max &<< UInt64(truncatingIfNeeded: count &* 8))
+    self.count = count
+  }
+
+  /// The name of a table entry.
+  init(_ name: String) {
+    for byte in name.utf8 { append(byte) }
+  }
+
+  /// The name made of `bytes[range]`, as they are.
+  init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+    var position = range.lowerBound
+    while range.upperBound - position > 8 {
+      append(paddedWord(bytes, at: position), count: 8)
+      position += 8
+    }
+    append(paddedWord(bytes, at: position), count: range.upperBound - position)
+  }
+
+  /// Adds the `count` (0 to 8) lowest bytes of a little-endian word, to a name that so far consists
+  /// of whole words.
+  @inline(__always)
+  mutating func append(_ word: UInt64, count added: Int) {
+    let unused = UInt64(truncatingIfNeeded: (8 &- added) &* 8)
+    let used = added == 0 ? 0 : (word &<< unused) &>> unused
+    switch count {
+    case 0: first = used
+    case 8: second = used
+    case 16: third = used
+    default:
+      count = Self.capacityBytes &+ 1
+      return
+    }
+    count &+= added
+  }
+
+  /// Adds one byte; past the capacity only the fact that the name is too long is kept.
+  mutating func append(_ byte: UInt8) {
+    guard count < Self.capacityBytes else {
+      count = Self.capacityBytes + 1
+      return
+    }
+    let shifted = UInt64(byte) << UInt64(truncatingIfNeeded: count % 8 * 8)
+    switch count / 8 {
+    case 0: first |= shifted
+    case 1: second |= shifted
+    default: third |= shifted
+    }
+    count += 1
+  }
+}
+
+/// The eight bytes at `position` as one little-endian word, with zeros for those behind the end.
+@inline(__always)
+func paddedWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+  if position >= 0, position <= bytes.count &- 8 { return littleEndianWord(bytes, at: position) }
+  return paddedWordAtEnd(bytes, at: position)
+}
+
+private func paddedWordAtEnd(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+  let last = bytes.count - 8
+  if last >= 0, position >= last {
+    // Read the last eight and drop those before `position`.
+    return littleEndianWord(bytes, at: last) >> UInt64(truncatingIfNeeded: (position &- last) &* 8)
+  }
+  var result: UInt64 = 0
+  var shift: UInt64 = 0
+  var position = position
+  while position < bytes.count {
+    result |= UInt64(bytes[position]) << shift
+    shift &+= 8
+    position &+= 1
+  }
+  return result
+}
+
+/// The eight bytes at `position`, which the caller knows to exist, as one little-endian word.
+///
+/// Written byte by byte because the safe API has no wider load; the optimizer makes it one load.
+@inline(__always)
+private func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+  let window = bytes.extracting(position..<(position &+ 8))
+  let low =
+    UInt64(window[0]) | UInt64(window[1]) << 8
+    | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
+  let high =
+    UInt64(window[4]) << 32 | UInt64(window[5]) << 40
+    | UInt64(window[6]) << 48 | UInt64(window[7]) << 56
+  return low | high
+}
+
+/// Finds the enum case of a name. Built once from the names, ordered by length, so that a look-up
+/// compares only the few names of the same length.
+struct NameTable<Case: CaseIterable & Sendable>: Sendable {
+  private struct Entry: Sendable {
+    var name: PackedName
+    var value: Case
+  }
+
+  private let entries: [Entry]
+  /// The entries of names with `n` bytes are `starts[n]..<starts[n + 1]`.
+  private let starts: [UInt8]
+
+  /// The table of all cases that have a name; those without (an empty one) are never found.
+  init(name: (Case) -> String) {
+    let ordered = Case.allCases
+      .map { Entry(name: PackedName(name($0)), value: $0) }
+      .filter { $0.name.count > 0 }
+      .sorted { $0.name.count < $1.name.count }
+    entries = ordered
+    starts = (0...PackedName.capacityBytes + 2).map { count in
+      UInt8(truncatingIfNeeded: ordered.count { $0.name.count < count })
+    }
+  }
+
+  /// The case called `name`, or nil.
+  func find(_ name: PackedName) -> Case? {
+    var index = Int(starts[name.count])
+    let end = Int(starts[name.count + 1])
+    while index < end {
+      if entries[index].name == name { return entries[index].value }
+      index += 1
+    }
+    return nil
+  }
+}

@@ -1,0 +1,172 @@
+import RelayCore
+import Testing
+
+private func classify(
+  _ text: String, _ type: PushType?, _ priority: Priority, topic: String = "com.example.app"
+) throws -> Classification {
+  let scan = try scanPayload(Array(text.utf8).span)
+  return Classification(scan, pushType: type, topic: Array(topic.utf8).span, priority: priority)
+}
+
+private let wake = #"{"aps":{"content-available":1}}"#
+private let visible = ["alert", "badge", "sound"].map { key in
+  key == "badge" ? #""badge":3"# : #""\#(key)":"x""#
+}
+
+@Suite struct ClassificationTests {
+  // The rows of facts 3.4, in its order.
+
+  @Test func backgroundWakeAtFiveIsTheOneProperSilentPush() throws {
+    let found = try classify(wake, .background, .powerAware)
+    #expect(found.kind == .silent)
+    #expect(found.wakesApp)
+    #expect(found.lints.isEmpty)
+    #expect(found.pushType == .background)
+  }
+
+  @Test(arguments: visible)
+  func backgroundWakeWithVisibleKeysIsASilentMismatch(member: String) throws {
+    let found = try classify(
+      #"{"aps":{"content-available":1,\#(member)}}"#, .background, .powerAware)
+    #expect(found.kind == .silent)
+    #expect(found.wakesApp)
+    #expect(found.lints.members == [.mismatch, .visibleKeysInBackground])
+  }
+
+  @Test(
+    arguments: [#""content-available":0"#, #""x-custom":1"#, #""content-available":null"#],
+    ["", ",\"alert\":\"a\""])
+  func backgroundWithoutWakeIsASilentMismatch(member: String, more: String) throws {
+    let found = try classify(#"{"aps":{\#(member)\#(more)}}"#, .background, .powerAware)
+    #expect(found.kind == .silent)
+    #expect(!found.wakesApp)
+    #expect(found.isMismatch)
+    #expect(found.lints.contains(.contentAvailableMissing))
+    #expect(found.lints.contains(.visibleKeysInBackground) == !more.isEmpty)
+  }
+
+  @Test(arguments: ["", ",\"alert\":\"a\""])
+  func backgroundAtTenIsNotedForTheStrictMode(more: String) throws {
+    let found = try classify(
+      #"{"aps":{"content-available":1\#(more)}}"#, .background, .immediate)
+    #expect(found.kind == .silent)
+    #expect(found.wakesApp)
+    #expect(found.lints.contains(.silentAtPriorityTen))
+    #expect(found.isMismatch == !more.isEmpty)
+  }
+
+  @Test(arguments: [Priority.powerAware, .immediate], visible)
+  func alertWithWakeIsVisibleAndWakes(priority: Priority, member: String) throws {
+    let found = try classify(#"{"aps":{"content-available":1,\#(member)}}"#, .alert, priority)
+    #expect(found.kind == .visible)
+    #expect(found.wakesApp)
+    #expect(found.lints.isEmpty)
+  }
+
+  @Test func alertWithNothingToShowIsAMismatch() throws {
+    let silent = try classify(wake, .alert, .powerAware)
+    #expect(silent.kind == .silent, "the payload decides, whatever the push type says")
+    #expect(silent.lints.members == [.mismatch, .nothingToShow])
+    for text in [#"{"aps":{"content-available":0}}"#, #"{"aps":{"alert":null}}"#] {
+      let found = try classify(text, .alert, .powerAware)
+      #expect(found.kind == .visible, "\(text)")
+      #expect(!found.wakesApp)
+      #expect(found.lints.members == [.mismatch, .nothingToShow])
+    }
+  }
+
+  @Test func wakeWithoutPushTypeIsInferredSilent() throws {
+    let found = try classify(wake, nil, .immediate)
+    #expect(found.kind == .silent)
+    #expect(found.pushType == .background)
+    #expect(found.lints.members == [.silentAtPriorityTen, .pushTypeInferred])
+    #expect(try classify(wake, nil, .powerAware).lints.members == [.pushTypeInferred])
+  }
+
+  // Beyond the table.
+
+  @Test(arguments: PushType.allCases, Priority.allCases)
+  func onlyAlertAndBackgroundAreEverSilent(type: PushType, priority: Priority) throws {
+    let found = try classify(wake, type, priority)
+    #expect((found.kind == .silent) == (type == .alert || type == .background))
+    #expect(found.wakesApp == (found.kind == .silent))
+    #expect(
+      found.lints.contains(.silentAtPriorityTen) == (type.canBeSilent && priority == .immediate))
+    #expect(!found.lints.contains(.pushTypeInferred))
+    let undocumented = (type == .liveactivity || type == .location) && priority == .powerFirst
+    #expect(found.lints.contains(.priorityUnusual) == undocumented)
+  }
+
+  @Test(arguments: ["true", #""1""#, "2"])
+  func unusualContentAvailableDoesNotWake(value: String) throws {
+    let found = try classify(#"{"aps":{"content-available":\#(value)}}"#, nil, .powerAware)
+    #expect(found.kind == .visible)
+    #expect(!found.wakesApp)
+    #expect(found.lints.contains(.contentAvailableUnusual))
+  }
+
+  @Test(arguments: [#""thread-id":"t""#, #""x":1"#, #""mutable-content":1"#])
+  func silentShouldHoldOnlyTheWake(member: String) throws {
+    let found = try classify(
+      #"{"aps":{"content-available":1,\#(member)},"custom":1}"#, .background, .powerAware)
+    #expect(found.kind == .silent)
+    #expect(found.lints.contains(.silentWithOtherKeys))
+    #expect(!found.isMismatch)
+  }
+
+  @Test func otherTypesAreCheckedByTheirOwnKeys() throws {
+    let start =
+      #""event":"start","timestamp":1,"content-state":{},"attributes-type":"A","attributes":{}"#
+    let rows: [(PushType, String, [Lint])] = [
+      (.mdm, #"{"mdm":"magic"}"#, []), (.mdm, "{}", [.mismatch, .mdmKeyMissing]),
+      (.voip, "{}", []), (.fileprovider, #"{"domain":"d"}"#, []), (.location, "{}", []),
+      (.widgets, #"{"aps":{"content-changed":true}}"#, []),
+      (.alert, "{}", [.mismatch, .nothingToShow, .apsMissing]),
+      (.background, "{}", [.mismatch, .contentAvailableMissing, .apsMissing]),
+      (.liveactivity, #"{"aps":{"event":"end","timestamp":1}}"#, []),
+      (.liveactivity, #"{"aps":{"event":"update","timestamp":1,"content-state":{}}}"#, []),
+      (
+        .liveactivity, #"{"aps":{"event":"update","timestamp":1}}"#,
+        [.mismatch, .liveActivityIncomplete]
+      ),
+      (.liveactivity, #"{"aps":{\#(start),"alert":"a"}}"#, []),
+      (.liveactivity, #"{"aps":{\#(start)}}"#, [.mismatch, .liveActivityIncomplete]),
+      (.liveactivity, #"{"aps":{"event":"end"}}"#, [.mismatch, .liveActivityIncomplete]),
+      (
+        .liveactivity, #"{"aps":{"event":"go","timestamp":1}}"#,
+        [.mismatch, .liveActivityIncomplete]
+      ),
+    ]
+    for (type, text, expected) in rows {
+      #expect(try classify(text, type, .powerAware).lints.members == expected, "\(type) \(text)")
+    }
+  }
+
+  @Test func everyCombinationKeepsTheRules() throws {
+    let wakes = ["", #""content-available":1,"#, #""content-available":0,"#]
+    for type in PushType.allCases.map(Optional.some) + [nil] {
+      for priority in Priority.allCases {
+        for wake in wakes {
+          for keys in 0..<8 {
+            let members = visible.indices.filter { keys & (1 << $0) != 0 }.map { visible[$0] }
+            let text =
+              #"{"aps":{\#(wake)\#((members + [#""thread-id":"t""#]).joined(separator: ","))}}"#
+            let found = try classify(text, type, priority)
+            let asks = wake.contains("1")
+            let handles = found.pushType.canBeSilent
+            let isSilent = found.pushType == .background || handles && asks && members.isEmpty
+            #expect((found.kind == .silent) == isSilent, "\(String(describing: type)) \(text)")
+            #expect(found.wakesApp == (asks && handles))
+            #expect(found.lints.contains(.pushTypeInferred) == (type == nil))
+            let named: [Lint] = [
+              .visibleKeysInBackground, .contentAvailableMissing, .nothingToShow, .mdmKeyMissing,
+              .liveActivityIncomplete,
+            ]
+            #expect(found.isMismatch == named.contains { found.lints.contains($0) })
+          }
+        }
+      }
+    }
+    #expect(MemoryLayout<Classification>.size <= 8)
+  }
+}
