@@ -69,5 +69,6 @@ package struct SecretHash: Hashable, Sendable {
 /// Which of `count` shards a routing key belongs to (multiplicative hashing on the high half).
 package func shardIndex(forRoutingKey key: UInt64, count: Int) -> Int {
   let mixed = key &* 0x9E37_79B9_7F4A_7C15
-  return Int((mixed >> 32) &* UInt64(count) >> 32)
+  // Shifts bind tighter than products in Swift: the parentheses are needed.
+  return Int(((mixed >> 32) &* UInt64(count)) >> 32)
 }
