@@ -157,7 +157,17 @@ extension JSONGrammar {
   ) throws(PayloadError) -> Int {
     var position = start
     while true {
-      let lead = byte(bytes, at: position)
+      // Three bytes are what most scripts need: one look at all three, bits in little-endian order.
+      let word = paddedWord(bytes, at: position)
+      if word & 0xC0C0F0 == 0x8080E0 {
+        // Not overlong (E0 80...9F) and no surrogate (ED A0...BF).
+        let marks = word & 0x200F
+        if marks != 0, marks != 0x200D {
+          position &+= 3
+          continue
+        }
+      }
+      let lead = UInt8(truncatingIfNeeded: word)
       guard lead >= 0x80 else { return position }
       // The second byte's range depends on the lead; all later ones are 80...BF.
       let (length, second): (Int, ClosedRange<UInt8>) =

@@ -26,13 +26,19 @@ struct PackedName: Equatable, Sendable {
   }
 
   /// The name made of `bytes[range]`, as they are.
+  @inline(__always)
   init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
-    var position = range.lowerBound
-    while range.upperBound - position > 8 {
-      append(paddedWord(bytes, at: position), count: 8)
-      position += 8
+    let start = range.lowerBound
+    let length = range.upperBound &- start
+    guard length <= Self.capacityBytes else {
+      count = Self.capacityBytes &+ 1
+      return
     }
-    append(paddedWord(bytes, at: position), count: range.upperBound - position)
+    append(paddedWord(bytes, at: start), count: min(length, 8))
+    guard length > 8 else { return }
+    append(paddedWord(bytes, at: start &+ 8), count: min(length &- 8, 8))
+    guard length > 16 else { return }
+    append(paddedWord(bytes, at: start &+ 16), count: length &- 16)
   }
 
   /// Adds the `count` (0 to 8) lowest bytes of a little-endian word, to a name that so far consists

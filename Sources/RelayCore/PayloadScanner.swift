@@ -29,9 +29,9 @@ package func scanPayload(_ bytes: Span<UInt8>) throws(PayloadError) -> PayloadSc
 /// The parts of `scanPayload`. Each takes the position where it starts and returns the position
 /// behind what it read.
 enum PayloadScanner {
-  /// How many objects and arrays may be open at once, the root included. At most 64, as the grammar
-  /// remembers each as one bit of a word.
-  static var depthLimit: Int { Limits.payloadDepth }
+  /// How many objects and arrays may be open at once, the root included. The grammar remembers each
+  /// as one bit of a word, so that it can never be more than 64.
+  static var depthLimit: Int { min(Limits.payloadDepth, UInt64.bitWidth) }
 
   /// The members of the root object; `position` is behind its brace.
   static func scanRoot(

@@ -85,12 +85,18 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   /// existed; then a lone `mdm` key; all else is `alert`.
   package static func inferred(from scan: PayloadScan, topic: Span<UInt8>) -> PushType {
     if scan.contentAvailable == .one, !scan.hasVisibleKeys { return .background }
-    for type in suffixed where type.fits(topic: topic) { return type }
+    // The last component tells the suffixes apart; an ordinary bundle ID has none of them.
+    var start = topic.count
+    while start > 0, topic[start - 1] != UInt8(ascii: ".") { start -= 1 }
+    let component = PackedName(topic, start..<topic.count)
+    if let type = lastComponents.find(component), type.fits(topic: topic) { return type }
     return scan.hasMDM && scan.aps == .absent ? .mdm : .alert
   }
 
   private static let table = NameTable<PushType>(name: \.wireName)
-  private static let suffixed = allCases.filter { !$0.topicSuffix.isEmpty }
+  private static let lastComponents = NameTable<PushType> { type in
+    type.topicSuffix.split(separator: ".").last.map(String.init) ?? ""
+  }
 }
 
 /// How urgent a push is: `apns-priority` (facts 2.2: Apple, "Sending notification requests").

@@ -99,5 +99,9 @@ private func fits(_ type: PushType, _ topic: String) -> Bool {
       let found = PushType.inferred(from: call, topic: topic.span)
       #expect(found == type)
     }
+    for topic in ["", ".", "voip", ".voip", "com.example.widgets", "com.example.push-type.widget"] {
+      let found = PushType.inferred(from: call, topic: Array(topic.utf8).span)
+      #expect(found == .alert, "\(topic)")
+    }
   }
 }
