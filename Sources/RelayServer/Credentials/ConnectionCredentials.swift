@@ -40,10 +40,27 @@ package struct ConnectionCredentials: Sendable {
     var authorization: [UInt8]
     var token: VerifiedToken
     var generation: UInt64
+    var scope: Scope
+
+    /// Whether it is still good and is what `authorization` says, without any new proof.
+    func stands(for authorization: Span<UInt8>, generation: UInt64, now: Int64) -> Bool {
+      self.generation == generation && now <= token.expiresAtMilliseconds
+        && self.authorization.span.isEqual(to: authorization)
+    }
+  }
+
+  /// The topics that may be sent to now. Apart from the rest, so that a request touches no more.
+  private enum Scope: Sendable {
+    case nothing
+    case everything
+    case listed(TopicList)
+    /// The same without location pushes, which need a token (facts 2.3).
+    case certified(TopicList)
   }
 
   /// False as long as requests need not show a token: certificate, or no authentication.
   private let needsToken: Bool
+  private var scope: Scope
   private var current: Presented?
   private var previous: Presented?
   private var lastUpdateMilliseconds: Int64?
@@ -51,17 +68,20 @@ package struct ConnectionCredentials: Sendable {
   /// A connection that must show tokens.
   package init() {
     binding = .unbound
+    scope = .nothing
     needsToken = true
   }
 
   /// A connection whose TLS handshake brought `certificate`.
   package init(certificate: ProviderCertificate) {
     binding = .certificate(certificate)
+    scope = .certified(certificate.covered)
     needsToken = false
   }
 
   private init(open: Void) {
     binding = .open
+    scope = .everything
     needsToken = false
   }
 
@@ -77,8 +97,15 @@ package struct ConnectionCredentials: Sendable {
     _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
   ) throws(CredentialProblem) {
     guard needsToken else { return }
-    if isCurrent(authorization, generation: verifier.generation, now: now) { return }
-    try authorizeChanged(authorization, verifier: &verifier, now: now)
+    if current?.stands(for: authorization, generation: verifier.generation, now: now) == true {
+      return
+    }
+    if previous?.stands(for: authorization, generation: verifier.generation, now: now) == true {
+      swap(&current, &previous)
+    } else {
+      try authorizeChanged(authorization, verifier: &verifier, now: now)
+    }
+    if let current { scope = current.scope }
   }
 
   /// Decides whether this connection may send to `topic`, once
@@ -87,18 +114,17 @@ package struct ConnectionCredentials: Sendable {
   /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
   ///   not enough.
   package func authorize(
-    topic: Span<UInt8>, isLocationPush: Bool, verifier: borrowing ProviderTokenVerifier
+    topic: Span<UInt8>, isLocationPush: Bool
   ) throws(CredentialProblem) {
-    switch binding {
-    case .open:
-      return
-    case .certificate(let certificate):
-      guard !isLocationPush, certificate.covers(topic: topic) else { throw .topicNotCovered }
-    case .unbound, .teamKey, .topicKey:
-      guard let token = current?.token,
-        verifier.keys.covers(topic: topic, keyIndex: token.keyIndex)
-      else { throw .topicNotCovered }
-    }
+    let isCovered =
+      switch scope {
+      case .nothing: false
+      case .everything: true
+      case .listed(let topics): topics.contains(topic)
+      case .certified(let topics):
+        !isLocationPush && !TopicList.isLocationTopic(topic) && topics.contains(topic)
+      }
+    guard isCovered else { throw .topicNotCovered }
   }
 
   /// The topic of requests that name none: only a certificate with a single topic has one.
@@ -115,34 +141,27 @@ package struct ConnectionCredentials: Sendable {
 
   // MARK: Details
 
-  private func isCurrent(
-    _ authorization: Span<UInt8>, generation: UInt64, now: Int64
-  ) -> Bool {
-    guard let current else { return false }
-    return current.generation == generation && now <= current.token.expiresAtMilliseconds
-      && current.authorization.span.isEqual(to: authorization)
-  }
-
   private mutating func authorizeChanged(
     _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
   ) throws(CredentialProblem) {
     let token = try verifier.verify(authorization, now: now)
-    let newBinding = try bindingAfter(verifier.keys.keys[token.keyIndex])
+    let key = verifier.keys.keys[token.keyIndex]
+    let newBinding = try bindingAfter(key)
+    let presented = Presented(
+      authorization: Array(copying: authorization),
+      token: token,
+      generation: verifier.generation,
+      scope: key.topics.map(Scope.listed) ?? .everything)
     if current?.authorization.span.isEqual(to: authorization) == true {
       // Same bytes, but the keys were reloaded since: only the proof is new.
-      current?.token = token
-      current?.generation = verifier.generation
+      current = presented
     } else if previous?.authorization.span.isEqual(to: authorization) == true {
-      previous?.token = token
-      previous?.generation = verifier.generation
-      swap(&current, &previous)
+      previous = current
+      current = presented
     } else {
       try countUpdate(now: now)
       previous = current
-      current = Presented(
-        authorization: Array(copying: authorization),
-        token: token,
-        generation: verifier.generation)
+      current = presented
     }
     binding = newBinding
   }

@@ -1,4 +1,6 @@
 import FoundationEssentials
+import Glibc
+import Synchronization
 
 /// Something is wrong with a file or a setting of the operator: what, and what to do about it.
 package enum CredentialFileError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -50,13 +52,15 @@ enum CredentialFiles {
     return text
   }
 
-  /// Writes the whole file or nothing: a temporary file of the right mode from the start, then
+  /// Writes the whole file or nothing: a temporary file that is private from the start, then
   /// a rename. A reader never sees half of it, and a secret is never open to others.
   static func write(
     _ bytes: [UInt8], to path: String, mode: Int
   ) throws(CredentialFileError) {
-    let written = FileManager.default.createFile(
-      atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
+    let written = withPrivateUmask {
+      FileManager.default.createFile(
+        atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
+    }
     guard written else {
       throw .file(
         path: path, problem: "cannot be written",
@@ -75,8 +79,10 @@ enum CredentialFiles {
       return
     }
     do {
-      try FileManager.default.createDirectory(
-        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try withPrivateUmask {
+        try FileManager.default.createDirectory(
+          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      }
     } catch {
       throw .file(
         path: path, problem: "cannot be made",
@@ -107,6 +113,25 @@ enum CredentialFiles {
       throw .file(
         path: path, problem: "cannot be listed",
         advice: "check that it is a directory and that this user may read it")
+    }
+  }
+
+  private static let umaskLock = Mutex<Void>(())
+
+  /// Runs `body` with a file mode mask that keeps everybody but the owner out.
+  ///
+  /// Foundation creates a file with the process's mask and sets the mode asked for only after it
+  /// has the final name; without this a private key could be opened by others in between. The
+  /// mask belongs to the whole process: a file that another thread makes at this moment comes out
+  /// more private than asked for, never less. The lock keeps two calls from restoring each
+  /// other's mask.
+  private static func withPrivateUmask<Result, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try umaskLock.withLock { _ throws(Failure) in
+      let previous = umask(0o077)
+      defer { _ = umask(previous) }
+      return try body()
     }
   }
 }

@@ -32,7 +32,8 @@ package struct ProviderCertificate: Sendable, Equatable {
   /// End of validity: UNIX milliseconds.
   package let notAfterMilliseconds: Int64
 
-  private let covered: TopicList
+  /// The topics that it covers, but for those of location pushes.
+  let covered: TopicList
 
   static let userIDAttribute: ASN1ObjectIdentifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
   static let developmentExtension: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 1]

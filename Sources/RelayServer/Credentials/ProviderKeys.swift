@@ -50,8 +50,6 @@ package struct ProviderKeys: Sendable {
   package let notices: [String]
 
   private let indexByKeyID: [String: Int]
-  /// The topics alone: a request needs nothing else of its key.
-  private let topicsByIndex: [TopicList?]
 
   /// A snapshot of `keys`; of several with one key ID the first counts.
   package init(keys: [Key] = [], notices: [String] = []) {
@@ -59,18 +57,10 @@ package struct ProviderKeys: Sendable {
     self.notices = notices
     indexByKeyID = Dictionary(
       keys.indices.map { (keys[$0].keyID, $0) }, uniquingKeysWith: { first, _ in first })
-    topicsByIndex = keys.map(\.topics)
   }
 
   /// The index of the key with this ID in ``keys``.
   package func index(ofKeyID keyID: String) -> Int? {
     indexByKeyID[keyID]
-  }
-
-  /// Whether the key at `index` covers `topic`. Called for each request.
-  package func covers(topic: Span<UInt8>, keyIndex index: Int) -> Bool {
-    guard topicsByIndex.indices.contains(index) else { return false }
-    guard let topics = topicsByIndex[index] else { return true }
-    return topics.contains(topic)
   }
 }
