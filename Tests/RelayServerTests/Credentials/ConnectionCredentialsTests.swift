@@ -3,118 +3,9 @@ import RelayServer
 import Testing
 
 @Suite struct ConnectionCredentialsTests {
-  /// The registered keys; all but the last two belong to the test team.
-  enum Signer: String, CaseIterable, Sendable {
-    case team = "TEAMKEY001"
-    case secondTeam = "TEAMKEY002"
-    case topic = "TOPICKEY01"
-    case related = "TOPICKEY02"
-    case unrelated = "TOPICKEY03"
-    case otherTeam = "OTHERKEY01"
-    case otherTopic = "OTHERKEY02"
-
-    var teamID: String {
-      self == .otherTeam || self == .otherTopic ? TestProvider.otherTeam : TestProvider.team
-    }
-    var topics: [String]? {
-      switch self {
-      case .team, .secondTeam, .otherTeam: nil
-      case .topic, .related, .unrelated, .otherTopic: ["com.example.app"]
-      }
-    }
-    var relatedKeyID: String? { self == .topic ? Signer.related.rawValue : nil }
-  }
-
-  enum Event: Sendable, CustomStringConvertible {
-    case token(Signer)
-    case expired
-    case forged
-    case missing
-
-    static let all = Signer.allCases.map(Event.token) + [.expired, .forged, .missing]
-
-    var description: String {
-      switch self {
-      case .token(let signer): "token of \(signer)"
-      case .expired: "expired"
-      case .forged: "forged"
-      case .missing: "missing"
-      }
-    }
-  }
-
-  /// One connection, its verifier and the means to make tokens.
-  struct World {
-    var verifier: ProviderTokenVerifier
-    var connection: ConnectionCredentials
-    let privateKeys: [Signer: P256.Signing.PrivateKey]
-
-    init(_ connection: ConnectionCredentials = ConnectionCredentials()) {
-      let privateKeys = Dictionary(
-        uniqueKeysWithValues: Signer.allCases.map { ($0, P256.Signing.PrivateKey()) })
-      self.privateKeys = privateKeys
-      self.connection = connection
-      verifier = ProviderTokenVerifier(keys: Self.keys(privateKeys))
-    }
-
-    static func keys(_ privateKeys: [Signer: P256.Signing.PrivateKey]) -> ProviderKeys {
-      ProviderKeys(
-        keys: Signer.allCases.compactMap { signer in
-          guard let key = privateKeys[signer] else { return nil }
-          return ProviderKeys.Key(
-            keyID: signer.rawValue, teamID: signer.teamID, topics: signer.topics,
-            relatedKeyID: signer.relatedKeyID, publicKey: key.publicKey)
-        })
-    }
-
-    func header(_ signer: Signer, issuedAt: Int64 = TestProvider.issuedAt) throws -> String {
-      let key = try #require(privateKeys[signer])
-      let tokens = try ProviderTokenSigner(
-        keyID: signer.rawValue, teamID: signer.teamID, privateKey: key)
-      return "bearer " + (try tokens.token(issuedAtSeconds: issuedAt))
-    }
-
-    mutating func authorize(
-      _ header: String, now: Int64 = TestProvider.now
-    ) -> CredentialProblem? {
-      let bytes = Array(header.utf8)
-      do throws(CredentialProblem) {
-        try connection.authorize(bytes.span, verifier: &verifier, now: now)
-        return nil
-      } catch {
-        return error
-      }
-    }
-
-    mutating func apply(_ event: Event) throws -> CredentialProblem? {
-      switch event {
-      case .token(let signer):
-        return authorize(try header(signer))
-      case .expired:
-        return authorize(try header(.team, issuedAt: TestProvider.issuedAt - 7200))
-      case .forged:
-        let good = try header(.team)
-        return authorize(good.dropLast(8) + "AAAAAAAA")
-      case .missing:
-        return authorize("")
-      }
-    }
-
-    func topicProblem(_ topic: String, isLocationPush: Bool = false) -> CredentialProblem? {
-      let bytes = Array(topic.utf8)
-      do throws(CredentialProblem) {
-        try connection.authorize(
-          topic: bytes.span, isLocationPush: isLocationPush)
-        return nil
-      } catch {
-        return error
-      }
-    }
-  }
-
-  static let teamBinding = ConnectionCredentials.Binding.teamKey(teamID: TestProvider.team)
-  static let topicBinding = ConnectionCredentials.Binding.topicKey(
-    teamID: TestProvider.team, keyID: Signer.topic.rawValue, relatedKeyID: Signer.related.rawValue)
+  typealias Signer = CredentialScene.Signer
+  typealias Event = CredentialScene.Event
+  typealias World = CredentialScene.World
 
   static func binding(of signer: Signer) -> ConnectionCredentials.Binding {
     signer.topics == nil
@@ -194,9 +85,36 @@ import Testing
     #expect(world.topicProblem("com.example.app") == nil)
     #expect(world.topicProblem("com.example.app.location-query", isLocationPush: true) == nil)
     #expect(world.topicProblem("com.example.other") == .topicNotCovered)
+    #expect(world.topicProblem("com.example.app") == nil)
+    #expect(world.topicProblem("com.example.app") == nil)
+    #expect(world.topicProblem("com.example.apq") == .topicNotCovered)
+    #expect(world.topicProblem("") == .topicNotCovered)
     world = World()
+    #expect(world.topicProblem("") == .topicNotCovered)
     #expect(world.authorize(try world.header(.team)) == nil)
     #expect(world.topicProblem("com.example.other") == nil)
+  }
+
+  /// The topic that passed last is forgotten when another key, with other topics, takes over.
+  @Test func theLastTopicGoesWithItsToken() throws {
+    var world = World()
+    world.verifier.replaceKeys(
+      ProviderKeys(
+        keys: try [(Signer.topic, "com.example.one"), (.related, "com.example.two")].map {
+          ProviderKeys.Key(
+            keyID: $0.rawValue, teamID: TestProvider.team, topics: [$1],
+            relatedKeyID: $0.relatedKeyID,
+            publicKey: try #require(world.privateKeys[$0]).publicKey)
+        }))
+    let first = try world.header(.topic)
+    let second = try world.header(.related)
+    for _ in 0..<3 {
+      #expect(world.authorize(first) == nil)
+      #expect(world.topicProblem("com.example.one") == nil)
+      #expect(world.authorize(second) == nil)
+      #expect(world.topicProblem("com.example.one") == .topicNotCovered)
+      #expect(world.topicProblem("com.example.two") == nil)
+    }
   }
 
   /// At most one change in 20 minutes; the first token is none; the two latest may alternate.
