@@ -100,7 +100,7 @@ package final class TLSContext: @unchecked Sendable {
     let configured =
       SSL_CTX_set_ciphersuites(
         pointer, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1
-      && SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
+      && SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM+AES128:ECDHE+AESGCM:ECDHE+CHACHA20") == 1
       && pushrelay_SSL_CTX_set_min_proto_version(pointer, versions.lowerBound.openSSL) == 1
       && pushrelay_SSL_CTX_set_max_proto_version(pointer, versions.upperBound.openSSL) == 1
       // A ticket is renewed by the connection that uses it, so one is enough.

@@ -67,6 +67,10 @@ final class Pipe {
     precondition(plaintext.readableBytes == 0)
   }
 
+  // The testing macros cannot look into a session, which is not copyable.
+  var clientPeer: TLSPeer? { client.peer }
+  var serverPeer: TLSPeer? { server.peer }
+  var clientTicket: TLSTicket? { client.ticket }
   var isEstablished: Bool { client.phase == .established && server.phase == .established }
 }
 

@@ -65,7 +65,7 @@ final class TestIssuer {
     X509_gmtime_adj(X509_getm_notAfter(certificate), expired ? -3600 : 3600)
     X509_set_pubkey(certificate, key)
     X509_NAME_add_entry_by_txt(
-      X509_get_subject_name(certificate), "CN", MBSTRING_ASC_VALUE, name, -1, -1, 0)
+      X509_get_subject_name(certificate), "CN", asciiName, name, -1, -1, 0)
     let parent = issuer?.certificate ?? certificate
     X509_set_issuer_name(certificate, X509_get_subject_name(parent))
     switch kind {
@@ -97,7 +97,7 @@ final class TestIssuer {
   }
 
   /// `MBSTRING_ASC`, which is a macro with arithmetic in it.
-  private let MBSTRING_ASC_VALUE: Int32 = 0x1001
+  private let asciiName: Int32 = 0x1001
 
   private func add(_ nid: Int32, _ value: String, _ parent: OpaquePointer) {
     var context = X509V3_CTX()
