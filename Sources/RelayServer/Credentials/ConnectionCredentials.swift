@@ -142,7 +142,7 @@ package struct ConnectionCredentials: Sendable {
   /// Whether a good token or certificate has been seen, so that the connection may have its full
   /// number of streams (facts 1.3).
   package var isAuthorized: Bool {
-    binding != .unbound
+    if case .unbound = binding { false } else { true }
   }
 
   // MARK: Details
