@@ -78,16 +78,21 @@ struct SessionState {
     blockFirstField = 0
   }
 
+  /// Makes room in the arena; false when its limit is reached.
+  private mutating func reserve(_ count: Int) -> Bool {
+    guard arena.count - arenaUsed < count else { return true }
+    guard arenaUsed + count <= limits.maximumArenaBytes else {
+      failure = failure ?? .arenaFull
+      return false
+    }
+    let grown = max(1_024, arena.count * 2, arenaUsed + count)
+    arena.append(contentsOf: repeatElement(0, count: grown - arena.count))
+    return true
+  }
+
   /// Copies bytes into the arena; false when its limit is reached.
   private mutating func keep(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
-    if arena.count - arenaUsed < count {
-      guard arenaUsed + count <= limits.maximumArenaBytes else {
-        failure = failure ?? .arenaFull
-        return false
-      }
-      let grown = max(1_024, arena.count * 2, arenaUsed + count)
-      arena.append(contentsOf: repeatElement(0, count: grown - arena.count))
-    }
+    guard reserve(count) else { return false }
     guard count > 0, let bytes else { return true }
     let start = arenaUsed
     arena.withUnsafeMutableBufferPointer { arena in
@@ -99,7 +104,7 @@ struct SessionState {
 
   /// The slot of a stream, by the shortcut or the table.
   mutating func slot(of id: StreamID) -> Int? {
-    if id == currentStream { return currentSlot }
+    if id == currentStream && id != 0 { return currentSlot }
     guard let slot = streams.find(id) else { return nil }
     currentStream = id
     currentSlot = slot
@@ -135,13 +140,23 @@ struct SessionState {
       return
     }
     let start = arenaUsed
-    guard keep(name, nameCount), keep(value, valueCount) else { return }
-    let middle = start + nameCount
+    let middle = start &+ nameCount
+    let end = middle &+ valueCount
+    guard let name, let value, reserve(nameCount &+ valueCount) else { return }
+    arena.withUnsafeMutableBufferPointer { arena in
+      let target = arena.baseAddress.unsafelyUnwrapped
+      (target + start).update(from: name, count: nameCount)
+      (target + middle).update(from: value, count: valueCount)
+    }
+    arenaUsed = end
+    blockEndByte = end
     if role == .client && nameCount == 7 && valueCount == 3 && arena[start] == UInt8(ascii: ":") {
       blockIsInformational = arena[middle] == UInt8(ascii: "1")
     }
-    blockEndByte = arenaUsed
-    fields.append(HeaderField(name: start..<middle, value: middle..<arenaUsed))
+    fields.append(
+      HeaderField(
+        name: Range(uncheckedBounds: (start, middle)), value: Range(uncheckedBounds: (middle, end)))
+    )
   }
 
   private mutating func dropBlock() {
@@ -190,7 +205,8 @@ struct SessionState {
       !streams.slots[slot].flags.contains(.resetByUs)
     {
       // After a whole answer RFC 9113 section 8.1 wants NO_ERROR, so that the client reads it.
-      let answered = streams.slots[slot].flags.contains(.localEnded)
+      let flags = streams.slots[slot].flags
+      let answered = flags.contains(.finishing) && !flags.contains(.dataSubmitted)
       streams.slots[slot].flags.insert(.resetByUs)
       let code = answered ? HTTP2ErrorCode.noError : HTTP2ErrorCode.enhanceYourCalm
       nghttp2_submit_rst_stream(library, 0, id, code)

@@ -40,8 +40,8 @@ struct StreamSlot {
 /// All open streams of a session: a flat array of slots with a free list, and an open-addressing
 /// index from stream id to slot. Nothing is allocated per stream.
 ///
-/// Stream ids of one connection are the odd numbers in order, so `id / 2` is a perfect hash for as
-/// long as streams end roughly in order; linear probing takes care of long-lived ones.
+/// Ids are spread by multiplication although they come in order: neighbours would form one long run,
+/// and removal by shifting back walks to the end of a run.
 struct StreamTable {
   /// Slot 0 and up; free ones have id 0.
   var slots: [StreamSlot] = []
@@ -55,7 +55,7 @@ struct StreamTable {
   func find(_ id: StreamID) -> Int? {
     guard count > 0 else { return nil }
     let mask = keys.count - 1
-    var at = Int(UInt32(bitPattern: id) >> 1) & mask
+    var at = home(id) & mask
     while keys[at] != 0 {
       if keys[at] == id { return Int(positions[at]) }
       at = (at + 1) & mask
@@ -92,9 +92,15 @@ struct StreamTable {
     if count == 0 && slots.count > 256 { self = StreamTable() }
   }
 
+  /// Where an id would like to be, before masking: Fibonacci hashing, high bits folded down.
+  private func home(_ id: StreamID) -> Int {
+    let product = UInt64(UInt32(bitPattern: id)) &* 0x9e37_79b9_7f4a_7c15
+    return Int(truncatingIfNeeded: product >> 32)
+  }
+
   private mutating func insert(_ id: StreamID, _ slot: Int) {
     let mask = keys.count - 1
-    var at = Int(UInt32(bitPattern: id) >> 1) & mask
+    var at = home(id) & mask
     while keys[at] != 0 { at = (at + 1) & mask }
     keys[at] = id
     positions[at] = Int32(truncatingIfNeeded: slot)
@@ -103,16 +109,15 @@ struct StreamTable {
   /// Deletion by shifting back, so that no tombstones gather.
   private mutating func remove(_ id: StreamID) {
     let mask = keys.count - 1
-    var hole = Int(UInt32(bitPattern: id) >> 1) & mask
+    var hole = home(id) & mask
     while keys[hole] != id { hole = (hole + 1) & mask }
     var at = hole
     while true {
       at = (at + 1) & mask
       let key = keys[at]
       if key == 0 { break }
-      let home = Int(UInt32(bitPattern: key) >> 1) & mask
       // An entry may move into the hole only if that does not put it before its home.
-      if ((at - home) & mask) >= ((at - hole) & mask) {
+      if ((at - home(key)) & mask) >= ((at - hole) & mask) {
         keys[hole] = key
         positions[hole] = positions[at]
         hole = at

@@ -1,0 +1,96 @@
+import HTTP2
+import NIOCore
+import Testing
+
+@Suite struct HeaderBlockTests {
+  /// Bytes of each HEADERS frame when a server answers five requests with these blocks.
+  private func sizes(_ block: (Int) -> HeaderBlock) throws -> [Int] {
+    let server = try End(.server)
+    var client = RawClient()
+    for number in 0..<5 { client.headers(stream: number * 2 + 1, validRequest) }
+    server.receive(client.take())
+    _ = server.output()
+    var sizes: [Int] = []
+    for number in 0..<5 {
+      try server.session.respond(to: StreamID(number * 2 + 1), block(number), endStream: true)
+      sizes += WireFrame.parse(server.output()).filter { $0.type == 1 }.map(\.payload.count)
+    }
+    return sizes
+  }
+
+  private func block(_ number: Int, _ indexing: HeaderBlock.Indexing) -> HeaderBlock {
+    var block = HeaderBlock()
+    block.append(":status", "200")
+    block.append("apns-unique-id", "!!!!!!!!-\(number)", indexing: indexing)
+    return block
+  }
+
+  /// `:status: 200` is one byte. `nameOnly` spells the name once and then refers to it.
+  @Test func nameOnlySendsTheNameOnce() throws {
+    let sizes = try sizes { block($0, .nameOnly) }
+    let value = 1 + "!!!!!!!!-0".utf8.count
+    #expect(sizes[0] > 1 + value + 8)
+    #expect(sizes.dropFirst().allSatisfy { $0 <= 1 + value + 3 })
+  }
+
+  /// Nothing that was not to be indexed ends up in the table: the sizes never shrink.
+  @Test func withoutIndexingSpellsEverythingEveryTime() throws {
+    let sizes = try sizes { block($0, .withoutIndexing) }
+    #expect(Set(sizes).count == 1)
+    #expect(sizes[0] > 20)
+  }
+
+  @Test func incrementalIndexesNameAndValue() throws {
+    let sizes = try sizes { _ in block(7, .incremental) }
+    #expect(sizes[0] > 20)
+    #expect(sizes.dropFirst().allSatisfy { $0 == 2 })
+  }
+
+  @Test func everyKindOfFieldArrives() throws {
+    var block = HeaderBlock()
+    for _ in 0..<3 {
+      block.removeAll()
+      block.append(":status", "200")
+      block.append("static", "value")
+      block.append("text", "über")
+      block.append("bytes", bytes: Array("a b".utf8).span)
+      block.append("number", 1_234_567_890)
+      block.append("negative", -5)
+      block.append("empty", "")
+      block.append(name: "made-at-run-time", value: "x", indexing: .nameOnly)
+    }
+    #expect(block.count == 8)
+    let pipe = try Pipe()
+    pipe.server.react = { session, event in
+      if case .headers(let id, _, _) = event {
+        try session.respond(to: id, block, endStream: true)
+      }
+    }
+    _ = try pipe.client.session.request(getHead(), body: nil, endStream: true)
+    pipe.advance()
+    #expect(
+      pipe.client.seen(of: 1)
+        == [
+          .headers(
+            1,
+            [
+              ":status: 200", "static: value", "text: über", "bytes: a b", "number: 1234567890",
+              "negative: -5", "empty: ", "made-at-run-time: x",
+            ], end: true), .closed(1, 0),
+        ])
+  }
+
+  @Test func manyFields() throws {
+    var block = getHead()
+    for number in 0..<150 { block.append(name: "x-\(number)", value: "\(number)") }
+    let pipe = try Pipe()
+    _ = try pipe.client.session.request(block, body: nil, endStream: true)
+    pipe.advance()
+    guard case .headers(1, let fields, end: true)? = pipe.server.seen(of: 1).first else {
+      Issue.record("no request")
+      return
+    }
+    #expect(fields.count == 154)
+    #expect(fields.last == "x-149: 149")
+  }
+}

@@ -1,0 +1,165 @@
+import HTTP2
+import NIOCore
+import Testing
+
+@Suite struct HostileTests {
+  /// Frames without end, in batches, until the server gives up; the answers are read or not.
+  private func flood(
+    reading: Bool = false, limit: Int = 5_000, _ speak: (inout RawClient, Int) -> Void
+  ) throws -> (failure: HTTP2Error?, frames: Int) {
+    let server = try End(.server)
+    var client = RawClient()
+    for number in 0..<limit {
+      speak(&client, number)
+      if number % 50 == 49 {
+        server.receive(client.take())
+        if reading { _ = server.output() }
+      }
+      if server.failure != nil { return (server.failure, number) }
+    }
+    return (nil, limit)
+  }
+
+  @Test func floodsEndTheConnection() throws {
+    let pings = try flood { client, _ in
+      client.append(type: 6, stream: 0, [UInt8](repeating: 1, count: 8))
+    }
+    #expect(pings.failure == .flooded && pings.frames < 2_000)
+    let settings = try flood { client, _ in client.append(type: 4, stream: 0) }
+    #expect(settings.failure == .flooded && settings.frames < 2_000)
+    let resets = try flood { client, number in
+      client.headers(stream: number * 2 + 1, validRequest, endStream: false)
+      client.reset(stream: number * 2 + 1)
+    }
+    #expect(resets.failure == .excessiveResets && resets.frames < 1_100)
+    // The server made to reset the streams itself ("MadeYouReset", CVE-2025-8671).
+    let made = try flood(reading: true) { client, number in
+      client.headers(stream: number * 2 + 1, [(":method", "GET")])
+    }
+    #expect(made.failure == .excessiveResets && made.frames < 1_100)
+  }
+
+  @Test func continuationsEndTheConnection() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    client.headers(stream: 1, validRequest, endHeaders: false)
+    for _ in 0..<1_000 { client.append(type: 9, stream: 1) }
+    server.receive(client.take())
+    _ = server.output()
+    #expect(server.session.failure != nil)
+    #expect(server.session.isFinished)
+  }
+
+  /// Resets in proportion are nobody's crime: phones come and go on a shared connection.
+  @Test func answeredStreamsMayBeReset() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    for number in 0..<3_000 {
+      let stream = number * 2 + 1
+      client.headers(stream: stream, validRequest)
+      server.receive(client.take())
+      try server.session.respond(to: StreamID(stream), head("200"), endStream: false)
+      _ = server.output()
+      client.reset(stream: stream)
+      server.receive(client.take())
+    }
+    #expect(server.failure == nil)
+    #expect(server.session.openStreamCount == 0)
+    #expect(server.closings().count == 3_000)
+  }
+
+  @Test func garbageNeverHarms() throws {
+    for seed in UInt64(0)..<300 {
+      var random = SeededGenerator(seed: seed)
+      var bytes = seed % 3 == 0 ? [] : RawClient().bytes
+      bytes += (0..<Int.random(in: 1...2_000, using: &random)).map { _ in
+        UInt8.random(in: 0...(seed % 2 == 0 ? 255 : 15), using: &random)
+      }
+      try survive(.server, bytes, &random, "garbage, seed \(seed)")
+      if seed % 3 == 0 { try survive(.client, bytes, &random, "garbage to a client, seed \(seed)") }
+    }
+  }
+
+  /// Recorded traffic of both directions with bytes changed, dropped, doubled or cut off.
+  @Test func mutatedTrafficNeverHarms() throws {
+    let (up, down) = try record()
+    for seed in UInt64(0)..<1_500 {
+      var random = SeededGenerator(seed: seed)
+      let towardsServer = seed % 3 != 0
+      var bytes = towardsServer ? up : down
+      for _ in 0..<Int.random(in: 1...6, using: &random) {
+        // The preface is spared, mostly.
+        let at = Int.random(in: (seed % 16 == 0 ? 0 : 24)..<bytes.count, using: &random)
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: bytes[at] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes[at] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        case 2: bytes.remove(at: at)
+        case 3: bytes.insert(UInt8.random(in: 0...255, using: &random), at: at)
+        default: bytes.insert(contentsOf: bytes[at..<min(bytes.count, at + 60)], at: at)
+        }
+      }
+      try survive(towardsServer ? .server : .client, bytes, &random, "mutation, seed \(seed)")
+    }
+  }
+
+  /// Bytes of both directions of an exchange of four requests.
+  private func record() throws -> (up: [UInt8], down: [UInt8]) {
+    let client = try End(.client)
+    let server = try End(.server)
+    server.react = { session, event in
+      guard case .headers(let id, _, _) = event else { return }
+      try session.respond(to: id, head("200"), endStream: false)
+      try session.write(Array("{\"line\":1}\n".utf8).span, to: id)
+      session.finish(id)
+    }
+    for number in 0..<4 {
+      _ = try client.session.request(
+        pushHead(number), body: [UInt8](repeating: 7, count: 100), endStream: true)
+    }
+    client.session.ping(5)
+    let up = client.output()
+    server.receive(up[...])
+    let down = server.output()
+    return (up, down)
+  }
+
+  /// Gives the bytes to a session in random pieces; it acts on what it understands. At the end
+  /// the books must balance: every stream seen was closed at most once and is then gone.
+  private func survive(
+    _ role: HTTP2Role, _ bytes: [UInt8], _ random: inout SeededGenerator, _ comment: Comment
+  ) throws {
+    let end = try End(role)
+    if role == .client {
+      for number in 0..<4 {
+        _ = try end.session.request(pushHead(number), body: nil, endStream: number % 2 == 0)
+      }
+      _ = end.output()
+    }
+    end.react = { session, event in
+      switch event {
+      case .headers(let id, _, let last) where role == .server:
+        try? session.respond(to: id, head("200"), endStream: last)
+      case .data(let id, let bytes, let last):
+        try? session.write(bytes.span, to: id)
+        if last { session.finish(id) }
+      default: break
+      }
+    }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = Int.random(in: 1...200, using: &random)
+      end.receive(rest.prefix(count))
+      rest = rest.dropFirst(count)
+      if Bool.random(using: &random) { _ = end.output() }
+    }
+    _ = end.output()
+    let closings = end.closings()
+    #expect(closings.values.allSatisfy { $0.count == 1 }, comment)
+    for id in closings.keys {
+      #expect(throws: HTTP2Error.streamClosed(id), comment) {
+        try end.session.write([1].span, to: id)
+      }
+    }
+    if end.session.failure != nil { #expect(end.session.isFinished, comment) }
+  }
+}
