@@ -16,7 +16,7 @@ package import NIOCore
 ///      └─────────────┴──────▶ failed   (receive, send, receiveEndOfFile)
 /// ```
 ///
-/// It has no address of its own: OpenSSL only knows the heap cell behind `transport`, so a
+/// It has no address of its own: OpenSSL only knows the heap cell behind `buffers`, so a
 /// session may be moved and stored anywhere. It must be used by one thread at a time.
 package struct TLSSession: ~Copyable {
   /// Where a session is in its life.
@@ -37,14 +37,14 @@ package struct TLSSession: ~Copyable {
   package private(set) var phase: Phase = .handshaking
 
   private let session: OpaquePointer
-  private let transport: UnsafeMutablePointer<Transport>
+  private let buffers: UnsafeMutablePointer<BufferBIO>
   /// Kept because OpenSSL's callbacks read from it, not only for `peer`.
   private let context: TLSContext
   private let serverName: String?
 
   /// A server's side of a new connection. Throws `library` when memory is short.
   package init(server context: TLSContext) throws(TLSError) {
-    (session, transport) = try Self.make(context)
+    (session, buffers) = try Self.make(context)
     self.context = context
     serverName = nil
     SSL_set_accept_state(session)
@@ -59,14 +59,14 @@ package struct TLSSession: ~Copyable {
   package init(
     client context: TLSContext, serverName: String?, resuming ticket: TLSTicket? = nil
   ) throws(TLSError) {
-    let (session, transport) = try Self.make(context)
+    let (session, buffers) = try Self.make(context)
     if let serverName, !Self.expect(serverName, from: session) {
       ErrorQueue.clear()
-      Self.free(session, transport)
+      Self.free(session, buffers)
       throw .invalidServerName(serverName)
     }
     self.session = session
-    self.transport = transport
+    self.buffers = buffers
     self.context = context
     self.serverName = serverName
     SSL_set_connect_state(session)
@@ -74,10 +74,10 @@ package struct TLSSession: ~Copyable {
   }
 
   deinit {
-    // Without this OpenSSL takes an unannounced end for an attack and spoils the ticket; phones
-    // lose their connection all the time. After a real failure the ticket stays spoilt.
-    if phase != .failed { SSL_set_shutdown(session, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
-    Self.free(session, transport)
+    // Without this OpenSSL would take an unannounced end for an attack and look for the session
+    // in the context's cache, under a lock that all threads share. Nothing is ever cached there.
+    SSL_set_shutdown(session, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+    Self.free(session, buffers)
   }
 
   // MARK: - Verbs
@@ -85,8 +85,8 @@ package struct TLSSession: ~Copyable {
   /// Appends a client's first bytes to `output`. Has no effect on a server or when called again.
   package mutating func start(output: inout ByteBuffer) throws(TLSError) {
     guard phase == .handshaking else { return }
-    swap(&transport.pointee.output, &output)
-    defer { swap(&transport.pointee.output, &output) }
+    swap(&buffers.pointee.output, &output)
+    defer { swap(&buffers.pointee.output, &output) }
     ErrorQueue.clear()
     try handshake()
   }
@@ -99,11 +99,11 @@ package struct TLSSession: ~Copyable {
   package mutating func receive(
     _ input: inout ByteBuffer, plaintext: inout ByteBuffer, output: inout ByteBuffer
   ) throws(TLSError) {
-    swap(&transport.pointee.input, &input)
-    swap(&transport.pointee.output, &output)
+    swap(&buffers.pointee.input, &input)
+    swap(&buffers.pointee.output, &output)
     defer {
-      swap(&transport.pointee.input, &input)
-      swap(&transport.pointee.output, &output)
+      swap(&buffers.pointee.input, &input)
+      swap(&buffers.pointee.output, &output)
       input.moveReaderIndex(to: input.writerIndex)
     }
     ErrorQueue.clear()
@@ -130,8 +130,8 @@ package struct TLSSession: ~Copyable {
     guard length > 0 else { return }
     let records = (length - 1) / Self.recordLength + 1
     output.reserveCapacity(minimumWritableBytes: length + records * Self.recordOverhead)
-    swap(&transport.pointee.output, &output)
-    defer { swap(&transport.pointee.output, &output) }
+    swap(&buffers.pointee.output, &output)
+    defer { swap(&buffers.pointee.output, &output) }
     ErrorQueue.clear()
     var written = 0
     let result = plaintext.withUnsafeReadableBytes { bytes in
@@ -146,8 +146,8 @@ package struct TLSSession: ~Copyable {
   package mutating func close(output: inout ByteBuffer) {
     switch phase {
     case .established, .peerClosed:
-      swap(&transport.pointee.output, &output)
-      defer { swap(&transport.pointee.output, &output) }
+      swap(&buffers.pointee.output, &output)
+      defer { swap(&buffers.pointee.output, &output) }
       ErrorQueue.clear()
       _ = SSL_shutdown(session)
       ErrorQueue.clear()
@@ -188,9 +188,9 @@ package struct TLSSession: ~Copyable {
   /// nothing is left: one more read would allocate OpenSSL's buffer only to find it empty.
   private mutating func decrypt(into plaintext: inout ByteBuffer) throws(TLSError) {
     let session = session
-    while transport.pointee.input.readableBytes > 0 || SSL_has_pending(session) == 1 {
+    while buffers.pointee.input.readableBytes > 0 || SSL_has_pending(session) == 1 {
       var result: Int32 = 0
-      let waiting = transport.pointee.input.readableBytes
+      let waiting = buffers.pointee.input.readableBytes
       let space = min(max(waiting, Self.leastSpace), Self.recordLength)
       plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: space) { target in
         var count = 0
@@ -230,26 +230,26 @@ package struct TLSSession: ~Copyable {
 
   private static func make(
     _ context: TLSContext
-  ) throws(TLSError) -> (OpaquePointer, UnsafeMutablePointer<Transport>) {
+  ) throws(TLSError) -> (OpaquePointer, UnsafeMutablePointer<BufferBIO>) {
     ErrorQueue.clear()
     guard let session = SSL_new(context.pointer) else { throw .library(ErrorQueue.takeText()) }
-    let transport = UnsafeMutablePointer<Transport>.allocate(capacity: 1)
-    transport.initialize(to: Transport())
-    guard let bio = Transport.makeBIO(over: transport) else {
-      free(session, transport)
+    let buffers = UnsafeMutablePointer<BufferBIO>.allocate(capacity: 1)
+    buffers.initialize(to: BufferBIO())
+    guard let bio = BufferBIO.makeBIO(over: buffers) else {
+      free(session, buffers)
       throw .library(ErrorQueue.takeText())
     }
     // One BIO for both directions; the session owns it.
     SSL_set_bio(session, bio, bio)
-    return (session, transport)
+    return (session, buffers)
   }
 
   private static func free(
-    _ session: OpaquePointer, _ transport: UnsafeMutablePointer<Transport>
+    _ session: OpaquePointer, _ buffers: UnsafeMutablePointer<BufferBIO>
   ) {
     SSL_free(session)
-    transport.deinitialize(count: 1)
-    transport.deallocate()
+    buffers.deinitialize(count: 1)
+    buffers.deallocate()
   }
 
   /// Has the certificate checked for `name`, and sends it as SNI unless it is an IP address.

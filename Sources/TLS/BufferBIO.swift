@@ -4,12 +4,12 @@ internal import NIOCore
 /// What OpenSSL reads from and writes to while one call of a session runs: the caller's own
 /// buffers, swapped in for that long. Between calls both are empty and own no memory, so an idle
 /// connection pays for two empty buffers and a BIO, and no byte is copied on the way.
-struct Transport {
+struct BufferBIO {
   var input = ByteBuffer()
   var output = ByteBuffer()
 
   /// A BIO (OpenSSL's idea of a transport) over `state`, which must outlive it.
-  static func makeBIO(over state: UnsafeMutablePointer<Transport>) -> OpaquePointer? {
+  static func makeBIO(over state: UnsafeMutablePointer<BufferBIO>) -> OpaquePointer? {
     guard let method, let bio = BIO_new(method) else { return nil }
     BIO_set_data(bio, state)
     BIO_set_init(bio, 1)
@@ -28,8 +28,8 @@ struct Transport {
     return method
   }()
 
-  private static func state(of bio: OpaquePointer?) -> UnsafeMutablePointer<Transport>? {
-    BIO_get_data(bio)?.assumingMemoryBound(to: Transport.self)
+  private static func state(of bio: OpaquePointer?) -> UnsafeMutablePointer<BufferBIO>? {
+    BIO_get_data(bio)?.assumingMemoryBound(to: BufferBIO.self)
   }
 
   /// Hands OpenSSL the next bytes of the input, or says "later" when there are none.
