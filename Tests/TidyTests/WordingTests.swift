@@ -24,7 +24,10 @@ private func broken(
 
   @Test func everyExceptionIsStillNeeded() throws {
     let files = try Repository.sources()
-    for exception in WordingRule.exceptions {
+    let targets = Repository.targets()
+    // A target that is not there yet needs none of its exceptions yet.
+    for exception in WordingRule.exceptions
+    where targets.contains(where: { exception.path.hasPrefix("Sources/\($0)/") }) {
       let needed = files.contains { file in
         file.path == exception.path
           && broken(path: file.path, target: file.target ?? "", text: file.text)
