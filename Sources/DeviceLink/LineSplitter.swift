@@ -1,4 +1,4 @@
-package import RelayCore
+import RelayCore
 
 /// Cuts a stream of bytes into lines, whatever pieces they arrive in.
 ///
@@ -15,6 +15,7 @@ package struct LineSplitter: Sendable {
   private var rest: [UInt8] = []
   private var isSkipping = false
   private let limitBytes: Int
+  private static let keptBytes = 256
 
   package init(limitBytes: Int = Limits.lineBytes) {
     self.limitBytes = limitBytes
@@ -30,7 +31,9 @@ package struct LineSplitter: Sendable {
         finishLine(body)
       } else if !isSkipping {
         rest.append(byte)
-        if rest.count > limitBytes {
+        // One byte more may be the carriage return of the line's end.
+        let isEnd = rest.count == limitBytes + 1 && byte == UInt8(ascii: "\r")
+        if rest.count > limitBytes, !isEnd {
           rest.removeAll(keepingCapacity: false)
           isSkipping = true
           body(.tooLong)
@@ -51,8 +54,13 @@ package struct LineSplitter: Sendable {
     }
     if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
     guard !rest.isEmpty else { return }
-    let line = rest
-    rest = []
-    body(.line(line))
+    body(.line(rest))
+    // The room for a line of ordinary size serves the next one, unless `body` kept the bytes. A
+    // large one is given back: a stream may be idle for days.
+    if rest.capacity > Self.keptBytes {
+      rest = []
+    } else {
+      rest.removeAll(keepingCapacity: true)
+    }
   }
 }

@@ -13,43 +13,32 @@ package enum ReceivedLine: Equatable, Sendable {
 
   /// Reads one line; nil when it is not a JSON object with a `type`.
   package init?(_ line: Span<UInt8>) {
-    var values: [String: Range<Int>] = [:]
+    var members = Members()
     do {
       var cursor = try ObjectCursor(line)
-      while let member = try cursor.next(line) {
-        values[line.extracting(member.key).text(limitBytes: 64)] = member.text
-      }
+      while let member = try cursor.next(line) { members.take(member, in: line) }
     } catch {
       return nil
     }
-    func text(_ key: String) -> String {
-      values[key].map { line.extracting($0).text(limitBytes: Limits.lineBytes) } ?? ""
-    }
-    switch text("type") {
+    switch members.text(.type, line) {
     case "": return nil
     case "hello":
-      self = .hello(device: text("device"), keepAliveSeconds: Int64(text("keepAliveSeconds")) ?? 0)
+      self = .hello(
+        device: members.text(.device, line),
+        keepAliveSeconds: members.number(.keepAliveSeconds, line) ?? 0)
     case "notification":
-      guard let id = UniqueID(text("id")), let uniqueID = UniqueID(text("uniqueId")) else {
-        return nil
-      }
-      self = .notification(
-        ReceivedNotification(
-          id: id, uniqueID: uniqueID, topic: text("topic"), pushType: text("pushType"),
-          notificationClass: text("class"), via: text("via"),
-          acceptedAtMilliseconds: Int64(text("acceptedAt")) ?? 0,
-          sentAtMilliseconds: Int64(text("sentAt")) ?? 0, collapseID: text("collapseId"),
-          payload: text("payload")))
+      guard let notification = ReceivedNotification(members, line) else { return nil }
+      self = .notification(notification)
     case "empty": self = .empty
     case "keepalive": self = .keepAlive
-    case "bye": self = .bye(reason: text("reason"))
-    case "error": self = .error(reason: text("reason"))
+    case "bye": self = .bye(reason: members.text(.reason, line))
+    case "error": self = .error(reason: members.text(.reason, line))
     case let type: self = .unknown(type: type)
     }
   }
 }
 
-/// A notification as it arrives on a device.
+/// A notification as it arrives on a device. Times are milliseconds since the UNIX epoch.
 package struct ReceivedNotification: Equatable, Sendable {
   /// The provider's id (`apns-id`).
   package var id: UniqueID
@@ -57,12 +46,86 @@ package struct ReceivedNotification: Equatable, Sendable {
   package var uniqueID: UniqueID
   package var topic: String
   package var pushType: String
+  /// 10, 5 or 1.
+  package var priority: Int64
   /// `visible` or `silent`.
   package var notificationClass: String
+  /// Visible, and asks that the app be woken before the user sees it.
+  package var wakesApp: Bool
   package var via: String
   package var acceptedAtMilliseconds: Int64
   package var sentAtMilliseconds: Int64
+  /// Nil when it was not to be stored.
+  package var expiresAtMilliseconds: Int64?
+  /// Empty when there is none.
   package var collapseID: String
   /// The payload's JSON text.
   package var payload: String
+
+  fileprivate init?(_ members: Members, _ line: Span<UInt8>) {
+    guard let id = members.id(.id, line), let uniqueID = members.id(.uniqueId, line) else {
+      return nil
+    }
+    self.id = id
+    self.uniqueID = uniqueID
+    topic = members.text(.topic, line)
+    pushType = members.text(.pushType, line)
+    priority = members.number(.priority, line) ?? 10
+    notificationClass = members.text(.class, line)
+    wakesApp = members.value(.wakesApp, line) == "true"
+    via = members.text(.via, line)
+    acceptedAtMilliseconds = members.number(.acceptedAt, line) ?? 0
+    sentAtMilliseconds = members.number(.sentAt, line) ?? 0
+    expiresAtMilliseconds = members.number(.expiresAt, line)
+    collapseID = members.text(.collapseId, line)
+    payload = members.value(.payload, line)
+  }
+}
+
+/// The members of a line that mean something, as ranges of it. The last of a name counts.
+private struct Members {
+  enum Key: String, CaseIterable {
+    case type, id, uniqueId, topic, pushType, priority, `class`, wakesApp, via, acceptedAt, sentAt
+    case expiresAt, collapseId, payload, device, keepAliveSeconds, reason
+  }
+
+  private struct Found {
+    var key: Key
+    var member: ObjectCursor.Member
+  }
+
+  private var found: [Found] = []
+
+  init() { found.reserveCapacity(Key.allCases.count) }
+
+  mutating func take(_ member: ObjectCursor.Member, in line: Span<UInt8>) {
+    guard !member.isNull, let key = Self.key(line.extracting(member.key)) else { return }
+    found.append(Found(key: key, member: member))
+  }
+
+  private static func key(_ name: Span<UInt8>) -> Key? {
+    Key(rawValue: name.unescapedText(limitBytes: 32))
+  }
+
+  private func member(_ key: Key) -> ObjectCursor.Member? {
+    found.last { $0.key == key }?.member
+  }
+
+  /// What a string says; empty for anything else.
+  func text(_ key: Key, _ line: Span<UInt8>) -> String {
+    guard let member = member(key), member.isString else { return "" }
+    return line.extracting(member.text).unescapedText(limitBytes: Limits.lineBytes)
+  }
+
+  /// The JSON text of a value; empty when there is none.
+  func value(_ key: Key, _ line: Span<UInt8>) -> String {
+    member(key).map { line.extracting($0.value).plainText } ?? ""
+  }
+
+  func number(_ key: Key, _ line: Span<UInt8>) -> Int64? { Int64(value(key, line)) }
+
+  func id(_ key: Key, _ line: Span<UInt8>) -> UniqueID? {
+    guard let member = member(key), member.isString else { return nil }
+    return UniqueID(parsing: line.extracting(member.text))
+  }
 }

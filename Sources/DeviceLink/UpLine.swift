@@ -94,19 +94,19 @@ package enum UpLine: Equatable, Sendable {
       guard !member.isNull else { return }
       let key = line.extracting(member.key)
       let text = member.text
-      if key.equals("type") {
+      if key.says("type") {
         type = text
-      } else if key.equals("id") {
+      } else if key.says("id") {
         id = text
-      } else if key.equals("outcome") {
+      } else if key.says("outcome") {
         outcome = text
-      } else if key.equals("reason") {
+      } else if key.says("reason") {
         reason = text
-      } else if key.equals("power") {
+      } else if key.says("power") {
         power = text
-      } else if key.equals("network") {
+      } else if key.says("network") {
         network = text
-      } else if key.equals("screen") {
+      } else if key.says("screen") {
         screen = text
       }
     }
@@ -114,9 +114,9 @@ package enum UpLine: Equatable, Sendable {
     func line(_ line: Span<UInt8>) throws(Unusable) -> UpLine {
       guard let type else { throw .unknownType }
       let word = line.extracting(type)
-      if word.equals("ack") { return try ack(line) }
-      if word.equals("keepalive") { return .keepAlive }
-      guard word.equals("state") else { throw .unknownType }
+      if word.says("ack") { return try ack(line) }
+      if word.says("keepalive") { return .keepAlive }
+      guard word.says("state") else { throw .unknownType }
       return .state(
         power: try value(power, "power", line), network: try value(network, "network", line),
         screen: try value(screen, "screen", line))
@@ -126,11 +126,11 @@ package enum UpLine: Equatable, Sendable {
       guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
       guard let outcome else { return .ack(id: uniqueID, outcome: nil) }
       let word = line.extracting(outcome)
-      if word.equals("newData") { return .ack(id: uniqueID, outcome: .newData) }
-      if word.equals("noData") { return .ack(id: uniqueID, outcome: .noData) }
-      if word.equals("failed") { return .ack(id: uniqueID, outcome: .failed) }
-      guard word.equals("notLaunched") else { throw .unknownValue(key: "outcome") }
-      let text = reason.map { line.extracting($0).text(limitBytes: 200) } ?? "unknown"
+      if word.says("newData") { return .ack(id: uniqueID, outcome: .newData) }
+      if word.says("noData") { return .ack(id: uniqueID, outcome: .noData) }
+      if word.says("failed") { return .ack(id: uniqueID, outcome: .failed) }
+      guard word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
+      let text = reason.map { line.extracting($0).unescapedText(limitBytes: 200) } ?? "unknown"
       return .ack(id: uniqueID, outcome: .notLaunched(reason: text))
     }
 
@@ -138,32 +138,10 @@ package enum UpLine: Equatable, Sendable {
       _ range: Range<Int>?, _ key: String, _ line: Span<UInt8>
     ) throws(Unusable) -> Value? {
       guard let range else { return nil }
-      guard let value = Value(rawValue: line.extracting(range).text(limitBytes: 32)) else {
+      guard let value = Value(rawValue: line.extracting(range).unescapedText(limitBytes: 32)) else {
         throw .unknownValue(key: key)
       }
       return value
     }
-  }
-}
-
-extension Span<UInt8> {
-  /// Whether the bytes are exactly this text.
-  func equals(_ text: String) -> Bool {
-    let expected = text.utf8
-    guard count == expected.count else { return false }
-    var index = 0
-    for byte in expected {
-      guard self[index] == byte else { return false }
-      index += 1
-    }
-    return true
-  }
-
-  /// The bytes as text, invalid UTF-8 replaced.
-  func text(limitBytes: Int) -> String {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Swift.min(count, limitBytes))
-    for index in 0..<Swift.min(count, limitBytes) { bytes.append(self[index]) }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -1,0 +1,89 @@
+package import TLS
+
+/// Why a connection, a request or a stream of the client failed; `description` says what to do.
+package enum ClientError: Error, Equatable, Sendable {
+  /// No TCP connection: nobody listens, or the way there is closed.
+  case cannotConnect(address: String, problem: String)
+  /// The TLS handshake failed.
+  case tls(address: String, TLSError)
+  /// The peer closed the connection before it spoke HTTP/2: TLS against a plaintext port, mostly.
+  case noHTTP2(address: String, problem: String)
+  /// Nothing came within the time allowed.
+  case timedOut(what: String, seconds: Int64)
+  /// The server said GOAWAY (RFC 9113 section 6.8). `reason` is that of its JSON debug data, as
+  /// APNs sends it, or the debug data itself.
+  case goAway(reason: String?, errorCode: UInt32)
+  /// The connection broke.
+  case connectionLost(problem: String)
+  /// `close` was called, or the client was released.
+  case closed
+  /// The server reset the stream with this code (RFC 9113 section 7).
+  case streamReset(errorCode: UInt32)
+  /// The stream has ended, or its body was finished: nothing more can be written.
+  case streamEnded
+  /// More came than the caller allowed.
+  case responseTooLarge(limitBytes: Int)
+  /// A line of a stream is longer than the link allows.
+  case lineTooLong(limitBytes: Int)
+  /// The head or the body of the request does not fit the connection's limits.
+  case requestTooLarge
+  /// The answer is not what this API says.
+  case unexpectedAnswer(what: String)
+  /// The task was cancelled.
+  case cancelled
+
+  /// Whether the server has surely not looked at the request, so that it may be sent again.
+  package var isSafeToRetry: Bool {
+    switch self {
+    case .cannotConnect, .tls, .noHTTP2: true
+    case .streamReset(let errorCode): errorCode == 0x7
+    case .goAway, .timedOut, .connectionLost, .closed, .streamEnded, .responseTooLarge,
+      .lineTooLong, .requestTooLarge, .unexpectedAnswer, .cancelled:
+      false
+    }
+  }
+}
+
+extension ClientError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .cannotConnect(let address, let problem):
+      "cannot connect to \(address): \(problem); is 'pushrelay serve' running?"
+    case .tls(let address, let error):
+      "no TLS connection to \(address): \(error); \(Self.advice(error))"
+    case .noHTTP2(let address, let problem):
+      "\(address) does not speak HTTP/2 as asked: \(problem); does it want TLS, or --plaintext?"
+    case .timedOut(let what, let seconds):
+      "\(what) took more than \(seconds) s; is the relay overloaded or stopped?"
+    case .goAway(let reason?, _):
+      "the relay ends the connection: \(reason); connect again"
+    case .goAway(nil, let errorCode):
+      "the relay ends the connection (HTTP/2 error \(errorCode)); connect again"
+    case .connectionLost(let problem):
+      "the connection was lost: \(problem); connect again"
+    case .closed: "the connection is closed on this side; connect again"
+    case .streamReset(let errorCode):
+      "the relay broke the stream off (HTTP/2 error \(errorCode)); "
+        + (errorCode == 0x7 ? "it was not looked at, send it again" : "see its log")
+    case .streamEnded: "the stream has ended; open a new one"
+    case .responseTooLarge(let limitBytes):
+      "the answer has more than \(limitBytes) bytes; is this a relay?"
+    case .lineTooLong(let limitBytes):
+      "a line has more than \(limitBytes) bytes; is this a relay?"
+    case .requestTooLarge: "the request is too large for one HTTP/2 stream; send less at once"
+    case .unexpectedAnswer(let what): "\(what); is this a relay of the same version?"
+    case .cancelled: "cancelled"
+    }
+  }
+
+  private static func advice(_ error: TLSError) -> String {
+    switch error {
+    case .certificateRejected:
+      "trust the relay's ca.pem (--state DIR), or give --insecure on a closed network"
+    case .handshakeFailed, .truncated, .connectionFailed:
+      "if the relay runs with --plaintext, give it here too"
+    case .alertReceived: "the relay's log says why"
+    default: "check certificate and name"
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import HTTP2
+import Transport
+
+/// What the tasks of the program want.
+extension ClientHandler {
+  /// Carries out a batch and flushes once.
+  func perform(_ commands: [ClientCommand]) {
+    for command in commands {
+      switch command {
+      case .awaitReady(let box): awaitReady(box)
+      case .request(let head, let body, let box): request(head, body, box)
+      case .open(let head, let box): open(head, box)
+      case .write(let bytes, let box): write(bytes, box)
+      case .finish(let box):
+        if let id = streamIDs[ObjectIdentifier(box)] { transport.http2.finish(id) }
+      case .abandonRequest(let box): abandon(box)
+      case .abandonStream(let box): abandon(box)
+      case .resumeReading: resumeReading()
+      case .close(let waiter): close(waiter)
+      }
+    }
+    flush()
+  }
+
+  /// Why nothing can be begun now; nil when it can.
+  private var refusal: ClientError? {
+    if case .closed(let error) = phase { return error }
+    return goAway
+  }
+
+  private func awaitReady(_ box: OneShot<Void>) {
+    switch phase {
+    case .connecting(var waiting):
+      waiting.append(box)
+      phase = .connecting(waiting: waiting)
+    case .ready: box.settle(.success(()))
+    case .closed(let error): box.settle(.failure(error))
+    }
+  }
+
+  private func request(_ head: RequestHead, _ body: [UInt8], _ box: OneShot<ClientResponse>) {
+    guard !box.isSettled else { return }
+    if let refusal { return box.settle(.failure(refusal)) }
+    fill(head)
+    do {
+      let id = try transport.http2.request(self.head, body: body, endStream: true)
+      requests[id] = PendingRequest(box: box, startedTick: currentTick)
+    } catch {
+      box.settle(.failure(Self.problem(error)))
+    }
+  }
+
+  private func open(_ head: RequestHead, _ box: StreamBox) {
+    var problem = refusal
+    if problem == nil {
+      fill(head)
+      do {
+        let id = try transport.http2.request(self.head, body: nil, endStream: false)
+        streams[id] = OpenStream(box: box, startedTick: currentTick)
+        streamIDs[ObjectIdentifier(box)] = id
+      } catch {
+        problem = Self.problem(error)
+      }
+    }
+    guard let problem else { return }
+    box.ended(.failure(problem))
+    box.closed()
+  }
+
+  private func write(_ bytes: [UInt8], _ box: StreamBox) {
+    guard let id = streamIDs[ObjectIdentifier(box)] else { return }
+    do {
+      try transport.http2.write(bytes.span, to: id)
+      streams[id]?.unsentBytes += bytes.count
+    } catch {
+      // The stream is about to be reported closed; the writer hears of it then.
+      box.finishWriting()
+    }
+  }
+
+  private func abandon(_ box: OneShot<ClientResponse>) {
+    guard let id = requests.first(where: { $0.value.box === box })?.key else { return }
+    requests[id] = nil
+    transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+  }
+
+  private func abandon(_ box: StreamBox) {
+    guard let id = streamIDs[ObjectIdentifier(box)] else { return }
+    box.ended(.failure(.cancelled))
+    drop(id, box)
+    transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+  }
+
+  private func close(_ waiter: OneShot<Void>?) {
+    if let waiter { closeWaiters.append(waiter) }
+    if case .closed = phase {
+      for waiter in closeWaiters { waiter.settle(.success(())) }
+      closeWaiters = []
+      return
+    }
+    transport.http2.goAway(errorCode: HTTP2ErrorCode.noError, debugData: [])
+    flush()
+    fail(.closed)
+  }
+
+  /// The head as a header block. What HPACK remembers of each field is as Apple advises
+  /// (facts/apns.md, section 1.4).
+  private func fill(_ request: RequestHead) {
+    head.removeAll()
+    if request.method == "POST" {
+      head.append(":method", "POST")
+    } else {
+      head.append(":method", request.method)
+    }
+    if isSecure { head.append(":scheme", "https") } else { head.append(":scheme", "http") }
+    head.append(":path", request.path, indexing: .withoutIndexing)
+    head.append(":authority", address)
+    for (name, value) in request.headers {
+      switch name {
+      case "authorization": head.append("authorization", value, indexing: .withoutIndexing)
+      case "apns-id": head.append("apns-id", value, indexing: .nameOnly)
+      case "apns-expiration": head.append("apns-expiration", value, indexing: .nameOnly)
+      case "apns-collapse-id": head.append("apns-collapse-id", value, indexing: .nameOnly)
+      default: head.append(name: name, value: value)
+      }
+    }
+  }
+
+  private static func problem(_ error: HTTP2Error) -> ClientError {
+    switch error {
+    case .queueFull: .requestTooLarge
+    case .noNewStreams: .goAway(reason: nil, errorCode: HTTP2ErrorCode.noError)
+    default: .connectionLost(problem: ConnectProblem.text(error))
+    }
+  }
+}

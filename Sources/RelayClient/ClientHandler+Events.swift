@@ -1,0 +1,123 @@
+import HTTP2
+import RelayCore
+import Transport
+
+/// What the connection hears.
+extension ClientHandler {
+  func handle(_ events: [HTTP2Event]) {
+    for event in events {
+      switch event {
+      case .headers(let id, let fields, let endStream):
+        headers(id, fields, endStream: endStream)
+      case .headersTooLarge(let id), .bodyTooLarge(let id, _):
+        giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
+      case .data(let id, let bytes, let endStream):
+        data(id, bytes, endStream: endStream)
+      case .drained(let id):
+        drained(id)
+      case .closed(let id, let errorCode):
+        closed(id, errorCode)
+      case .goAwayReceived(_, let errorCode, let debugData):
+        goAway = .goAway(
+          reason: Self.reason(transport.http2.arena[debugData]), errorCode: errorCode)
+      case .settingsReceived:
+        becomeReady()
+      case .pingAcknowledged:
+        break
+      }
+    }
+  }
+
+  private func becomeReady() {
+    guard case .connecting(let waiting) = phase else { return }
+    phase = .ready
+    for box in waiting { box.settle(.success(())) }
+  }
+
+  private func headers(_ id: StreamID, _ range: Range<Int>, endStream: Bool) {
+    if requests[id] != nil {
+      // A second block is trailers: nothing in them matters here.
+      if requests[id]?.response.status == 0 {
+        let head = head(range)
+        requests[id]?.response.status = head.status
+        requests[id]?.response.headers = head.headers
+      }
+      if endStream { complete(id) }
+    } else if let stream = streams[id] {
+      if stream.startedTick != nil {
+        streams[id]?.startedTick = nil
+        stream.box.opened(head(range))
+      }
+      if endStream { stream.box.ended(.success(())) }
+    }
+  }
+
+  private func head(_ range: Range<Int>) -> StreamBox.Head {
+    var head = StreamBox.Head(status: 0, headers: ClientHeaders())
+    let session = transport.http2
+    let arena = session.arena
+    let fields = session.fields
+    head.headers.fields.reserveCapacity(range.count)
+    for index in range {
+      let name = String(decoding: arena[fields[index].name], as: UTF8.self)
+      let value = String(decoding: arena[fields[index].value], as: UTF8.self)
+      if name == ":status" {
+        head.status = Int(value) ?? 0
+      } else {
+        head.headers.fields.append((name, value))
+      }
+    }
+    return head
+  }
+
+  private func data(_ id: StreamID, _ bytes: Range<Int>, endStream: Bool) {
+    if let request = requests[id] {
+      guard request.response.body.count + bytes.count <= options.maximumResponseBytes else {
+        giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
+        return
+      }
+      requests[id]?.response.body.append(contentsOf: transport.http2.arena[bytes])
+      if endStream { complete(id) }
+    } else if let stream = streams[id] {
+      if !bytes.isEmpty, stream.box.received(transport.http2.arena[bytes]) { pauseReading() }
+      if endStream { stream.box.ended(.success(())) }
+    }
+  }
+
+  private func complete(_ id: StreamID) {
+    guard let request = requests.removeValue(forKey: id) else { return }
+    request.box.settle(.success(request.response))
+  }
+
+  private func drained(_ id: StreamID) {
+    guard let stream = streams[id], stream.unsentBytes > 0 else { return }
+    streams[id]?.unsentBytes = 0
+    stream.box.sent(stream.unsentBytes)
+  }
+
+  private func closed(_ id: StreamID, _ errorCode: UInt32) {
+    let error = goAway ?? .streamReset(errorCode: errorCode)
+    if let request = requests.removeValue(forKey: id) { request.box.settle(.failure(error)) }
+    if let stream = streams[id] {
+      stream.box.ended(errorCode == 0 ? .success(()) : .failure(error))
+      drop(id, stream.box)
+    }
+  }
+
+  private func giveUp(_ id: StreamID, _ error: ClientError) {
+    requests.removeValue(forKey: id)?.box.settle(.failure(error))
+    if let stream = streams[id] {
+      stream.box.ended(.failure(error))
+      drop(id, stream.box)
+    }
+    transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+  }
+
+  /// The `reason` of a GOAWAY's JSON debug data (facts/apns.md, section 1.5), else the data itself;
+  /// nil when there is none.
+  static func reason(_ debugData: ArraySlice<UInt8>) -> String? {
+    guard !debugData.isEmpty else { return nil }
+    let bytes = Array(debugData)
+    return ReasonBody(bytes)?.reason ?? String(decoding: bytes.prefix(200), as: UTF8.self)
+  }
+}

@@ -1,0 +1,284 @@
+import HTTP2
+import NIOCore
+import TLS
+import Transport
+
+/// The client's end of a connection on its event loop: bytes from the socket into the `Transport`,
+/// its events to the boxes in which tasks wait, their commands back.
+///
+/// Reads are acted on as they come and answered in one flush at the end of the batch; commands of
+/// one wake-up are flushed together. What the socket does not take stays in the HTTP/2 session.
+///
+/// ```
+/// connecting ── SETTINGS ──▶ ready ── GOAWAY, error, close, end of file ──▶ closed(why)
+///     └────────── time limit, error, end of file ──────────────────────────▶
+/// ```
+final class ClientHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  enum Phase {
+    case connecting(waiting: [OneShot<Void>])
+    case ready
+    case closed(ClientError)
+  }
+
+  struct PendingRequest {
+    let box: OneShot<ClientResponse>
+    let startedTick: Int64
+    var response = ClientResponse(status: 0, headers: ClientHeaders(), body: [])
+  }
+
+  struct OpenStream {
+    let box: StreamBox
+    /// Nil once the head has come.
+    var startedTick: Int64?
+    /// Written into the session and not yet handed out.
+    var unsentBytes = 0
+  }
+
+  let transport: Transport
+  let address: String
+  let isSecure: Bool
+  let options: ClientOptions
+  var phase = Phase.connecting(waiting: [])
+  var requests: [StreamID: PendingRequest] = [:]
+  var streams: [StreamID: OpenStream] = [:]
+  var streamIDs: [ObjectIdentifier: StreamID] = [:]
+  /// What the server's GOAWAY said; whatever fails afterwards fails because of it.
+  var goAway: ClientError?
+  var head = HeaderBlock()
+  var context: ChannelHandlerContext?
+  /// Whoever waits for the socket to be closed.
+  var closeWaiters: [OneShot<Void>] = []
+  /// Whole seconds since the connection was made: the clock of the time limits.
+  private var tick: Int64 = 0
+  private var ticker: Scheduled<Void>?
+  private var events: [HTTP2Event] = []
+  private var isReading = true
+
+  init(_ transport: Transport, address: String, isSecure: Bool, options: ClientOptions) {
+    self.transport = transport
+    self.address = address
+    self.isSecure = isSecure
+    self.options = options
+  }
+
+  var currentTick: Int64 { tick }
+
+  // MARK: The channel
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    if context.channel.isActive { begin(context) }
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    fail(.connectionLost(problem: "the program shuts down"))
+    self.context = nil
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    begin(context)
+    context.fireChannelActive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    if case .closed = phase { return }
+    do {
+      try transport.receive(&bytes, buffers: &loopBuffers(context).transport)
+      takeEvents()
+    } catch {
+      takeEvents()
+      broke(error)
+    }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    flush()
+    if transport.peerHasClosed { fail(endOfFile) }
+    context.fireChannelReadComplete()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { flush() }
+    context.fireChannelWritabilityChanged()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    fail(endOfFile)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    fail(.connectionLost(problem: ConnectProblem.text(error)))
+  }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard ticker == nil else { return }
+    startTicker(context)
+    do {
+      try transport.start()
+      flush()
+    } catch {
+      broke(error)
+    }
+  }
+
+  private var endOfFile: ClientError {
+    if let goAway { return goAway }
+    if case .connecting = phase {
+      return .noHTTP2(address: address, problem: "it closed the connection")
+    }
+    return .connectionLost(problem: "the relay closed it")
+  }
+
+  // MARK: Sending
+
+  /// Hands the socket all it takes.
+  func flush() {
+    guard let context else { return }
+    if case .closed = phase { return }
+    var hasWritten = false
+    var hasMore = true
+    while hasMore, context.channel.isWritable {
+      let buffers = loopBuffers(context)
+      buffers.output.clear()
+      do {
+        hasMore = try transport.flush(
+          into: &buffers.output, limitBytes: Self.writeBytes, buffers: &buffers.transport)
+      } catch {
+        broke(error)
+        return
+      }
+      if buffers.output.readableBytes > 0 {
+        context.write(wrapOutboundOut(buffers.output), promise: nil)
+        hasWritten = true
+      }
+      takeEvents()
+    }
+    if hasWritten { context.flush() }
+    if transport.http2.isFinished { fail(goAway ?? endOfFile) }
+  }
+
+  private static let writeBytes = 65_536
+
+  private func takeEvents() {
+    var batch = events
+    events = []
+    transport.http2.takeEvents(into: &batch)
+    if !batch.isEmpty { handle(batch) }
+    events = batch
+  }
+
+  private func loopBuffers(_ context: ChannelHandlerContext) -> LoopBuffers {
+    LoopBuffers.current(on: context.eventLoop)
+  }
+
+  // MARK: Reading more slowly
+
+  /// Stops reading: somebody's unread bytes have reached their limit.
+  func pauseReading() {
+    guard isReading, let context else { return }
+    isReading = false
+    try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+  }
+
+  func resumeReading() {
+    guard !isReading, let context else { return }
+    isReading = true
+    try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+  }
+
+  // MARK: The end
+
+  private func broke(_ error: TransportError) {
+    switch (error, phase) {
+    case (.tls(let error), .connecting): fail(.tls(address: address, error))
+    case (.tls(let error), _): fail(goAway ?? .connectionLost(problem: error.description))
+    case (.http2(let error), .connecting):
+      fail(.noHTTP2(address: address, problem: ConnectProblem.text(error)))
+    case (.http2(let error), _):
+      fail(goAway ?? .connectionLost(problem: ConnectProblem.text(error)))
+    }
+  }
+
+  /// Ends the connection: everybody who waits hears why. Once.
+  func fail(_ error: ClientError) {
+    let before = phase
+    if case .closed = before { return }
+    phase = .closed(error)
+    ticker?.cancel()
+    if case .connecting(let waiting) = before {
+      for box in waiting { box.settle(.failure(error)) }
+    }
+    for request in requests.values { request.box.settle(.failure(error)) }
+    for stream in streams.values {
+      stream.box.ended(.failure(error))
+      stream.box.closed()
+    }
+    requests = [:]
+    streams = [:]
+    streamIDs = [:]
+    closeSocket()
+  }
+
+  /// The last words, an alert or a close_notify among them, and the end of the socket.
+  private func closeSocket() {
+    let waiters = closeWaiters
+    closeWaiters = []
+    guard let context, context.channel.isActive else {
+      for waiter in waiters { waiter.settle(.success(())) }
+      return
+    }
+    var last = context.channel.allocator.buffer(capacity: 1024)
+    let buffers = loopBuffers(context)
+    _ = try? transport.flush(into: &last, limitBytes: 1024, buffers: &buffers.transport)
+    transport.close(into: &last)
+    if last.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(last), promise: nil) }
+    context.close(promise: nil)
+    for waiter in waiters { waiter.settle(.success(())) }
+  }
+
+  // MARK: Time limits
+
+  private func startTicker(_ context: ChannelHandlerContext) {
+    ticker = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
+      self.passSecond()
+    }
+  }
+
+  private func passSecond() {
+    guard let context else { return }
+    startTicker(context)
+    tick += 1
+    let limit = options.timeoutSeconds
+    if case .connecting = phase {
+      if tick >= limit {
+        fail(.timedOut(what: "connecting to \(address)", seconds: limit))
+      }
+      return
+    }
+    let error = ClientError.timedOut(what: "the answer of \(address)", seconds: limit)
+    for (id, request) in requests where tick - request.startedTick > limit {
+      request.box.settle(.failure(error))
+      requests[id] = nil
+      transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+    }
+    for (id, stream) in streams {
+      guard let started = stream.startedTick, tick - started > limit else { continue }
+      stream.box.ended(.failure(error))
+      drop(id, stream.box)
+      transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+    }
+    flush()
+  }
+
+  /// Forgets a stream.
+  func drop(_ id: StreamID, _ box: StreamBox) {
+    box.closed()
+    streams[id] = nil
+    streamIDs[ObjectIdentifier(box)] = nil
+  }
+}

@@ -1,0 +1,59 @@
+import NIOCore
+import Synchronization
+
+/// What the tasks of a program ask of a connection.
+enum ClientCommand: Sendable {
+  case awaitReady(OneShot<Void>)
+  case request(RequestHead, body: [UInt8], OneShot<ClientResponse>)
+  case open(RequestHead, StreamBox)
+  case write([UInt8], StreamBox)
+  case finish(StreamBox)
+  case abandonRequest(OneShot<ClientResponse>)
+  case abandonStream(StreamBox)
+  case resumeReading
+  /// Settled when the socket is closed.
+  case close(OneShot<Void>?)
+}
+
+/// The one way from tasks to the connection's event loop: commands gather while one wake-up of the
+/// loop is under way, and are carried out, and flushed, together.
+final class ClientInbox: Sendable {
+  private struct State {
+    var commands: [ClientCommand] = []
+    /// Room for the next batch while one is carried out.
+    var spare: [ClientCommand] = []
+    var isScheduled = false
+  }
+
+  private let state = Mutex(State())
+  private let eventLoop: any EventLoop
+  private let handler: NIOLoopBound<ClientHandler>
+
+  /// On the event loop.
+  init(_ handler: ClientHandler, eventLoop: any EventLoop) {
+    self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
+    self.eventLoop = eventLoop
+  }
+
+  func send(_ command: ClientCommand) {
+    let mustSchedule = state.withLock { state in
+      state.commands.append(command)
+      defer { state.isScheduled = true }
+      return !state.isScheduled
+    }
+    if mustSchedule { eventLoop.execute { self.drain() } }
+  }
+
+  private func drain() {
+    var batch: [ClientCommand] = state.withLock { state in
+      var batch: [ClientCommand] = []
+      swap(&batch, &state.commands)
+      swap(&state.commands, &state.spare)
+      state.isScheduled = false
+      return batch
+    }
+    handler.value.perform(batch)
+    batch.removeAll(keepingCapacity: batch.capacity <= 4096)
+    state.withLock { swap(&$0.spare, &batch) }
+  }
+}

@@ -1,0 +1,168 @@
+import DeviceLink
+import RelayCore
+
+/// Resets the stream when nobody can read or write it any more.
+final class StreamOwner: Sendable {
+  let box: StreamBox
+  let inbox: ClientInbox
+
+  init(box: StreamBox, inbox: ClientInbox) {
+    self.box = box
+    self.inbox = inbox
+  }
+
+  deinit {
+    inbox.send(.abandonStream(box))
+  }
+}
+
+/// A stream that stays open: bytes come in as the server sends them, and may be written meanwhile.
+///
+/// What has come and was not read is bounded (`ClientOptions.unreadStreamBytes`): a reader that falls
+/// behind stops the reading of its whole connection until it has caught up, so do not wait for
+/// another answer of the same connection while leaving a busy stream unread.
+package final class ClientStream: Sendable {
+  /// The HTTP status.
+  package let status: Int
+  package let headers: ClientHeaders
+  private let owner: StreamOwner
+  /// Keeps the connection open for as long as the stream is in use.
+  private let connection: RelayClient
+
+  init(_ head: StreamBox.Head, owner: StreamOwner, connection: RelayClient) {
+    status = head.status
+    headers = head.headers
+    self.owner = owner
+    self.connection = connection
+  }
+
+  /// The next bytes, as many as have come; nil at the end of the answer. Throws what broke the
+  /// stream, or `cancelled`.
+  package func read() async throws(ClientError) -> [UInt8]? {
+    while true {
+      switch owner.box.read() {
+      case .bytes(let bytes, let wasOverfull):
+        if wasOverfull { owner.inbox.send(.resumeReading) }
+        return bytes
+      case .end: return nil
+      case .failure(let error): throw error
+      case .nothing:
+        guard !Task.isCancelled else { throw .cancelled }
+        await owner.box.waitForBytes()
+      }
+    }
+  }
+
+  /// Everything up to the end of the answer. Throws `responseTooLarge` beyond the limit.
+  package func readAll(limitBytes: Int = 1 << 20) async throws(ClientError) -> [UInt8] {
+    var all: [UInt8] = []
+    while let bytes = try await read() {
+      guard all.count + bytes.count <= limitBytes else {
+        throw .responseTooLarge(limitBytes: limitBytes)
+      }
+      all.append(contentsOf: bytes)
+    }
+    return all
+  }
+
+  /// What comes, in pieces of any size.
+  package var chunks: Chunks { Chunks(stream: self) }
+
+  /// What comes, line by line, without line ends and empty lines.
+  package var lines: Lines { Lines(stream: self) }
+
+  /// Writes to the request's body. Returns at once unless the server is slow to take what was
+  /// written before. Up to `pieceBytes` arrive unmixed with other tasks' writes.
+  package func write(_ bytes: [UInt8]) async throws(ClientError) {
+    var start = 0
+    while start < bytes.count {
+      let end = min(bytes.count, start + Self.pieceBytes)
+      while !(try owner.box.reserve(end - start)) {
+        guard !Task.isCancelled else { throw .cancelled }
+        await owner.box.waitForRoom()
+      }
+      let isWhole = start == 0 && end == bytes.count
+      owner.inbox.send(.write(isWhole ? bytes : Array(bytes[start..<end]), owner.box))
+      start = end
+    }
+  }
+
+  /// Ends the request's body; the answer goes on.
+  package func finish() {
+    owner.box.finishWriting()
+    owner.inbox.send(.finish(owner.box))
+  }
+
+  /// Ends both directions at once.
+  package func cancel() {
+    owner.inbox.send(.abandonStream(owner.box))
+  }
+
+  /// Bytes that one write hands over as one.
+  package static let pieceBytes = 65_536
+}
+
+extension ClientStream {
+  /// The bytes of a stream; several loops share what comes.
+  package struct Chunks: AsyncSequence, Sendable {
+    package typealias Element = [UInt8]
+    package typealias Failure = ClientError
+    fileprivate let stream: ClientStream
+
+    package struct AsyncIterator: AsyncIteratorProtocol {
+      fileprivate let stream: ClientStream
+
+      package mutating func next(
+        isolation actor: isolated (any Actor)?
+      ) async throws(ClientError) -> [UInt8]? {
+        try await stream.read()
+      }
+    }
+
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: stream) }
+  }
+
+  /// The lines of a stream, for one loop at a time. Throws `lineTooLong` beyond
+  /// `Limits.lineBytes`.
+  package struct Lines: AsyncSequence, Sendable {
+    package typealias Element = [UInt8]
+    package typealias Failure = ClientError
+    fileprivate let stream: ClientStream
+
+    package struct AsyncIterator: AsyncIteratorProtocol {
+      fileprivate let stream: ClientStream
+      private var splitter = LineSplitter()
+      /// Lines that came together, last first.
+      private var waiting: [LineSplitter.Piece] = []
+      private var hasEnded = false
+
+      fileprivate init(stream: ClientStream) {
+        self.stream = stream
+      }
+
+      package mutating func next(
+        isolation actor: isolated (any Actor)?
+      ) async throws(ClientError) -> [UInt8]? {
+        while waiting.isEmpty {
+          guard !hasEnded else { return nil }
+          var pieces: [LineSplitter.Piece] = []
+          if let bytes = try await stream.read() {
+            splitter.take(bytes.span) { pieces.append($0) }
+          } else {
+            hasEnded = true
+            splitter.finish { pieces.append($0) }
+          }
+          pieces.reverse()
+          waiting = pieces
+        }
+        switch waiting.popLast() {
+        case .line(let line): return line
+        case .tooLong: throw .lineTooLong(limitBytes: Limits.lineBytes)
+        case nil: return nil
+        }
+      }
+    }
+
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: stream) }
+  }
+}

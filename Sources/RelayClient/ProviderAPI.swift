@@ -1,0 +1,70 @@
+/// A push as a provider sends it: the header fields of the provider API and the payload
+/// (facts/apns.md, section 2). What is nil or empty is left out.
+package struct PushRequest: Equatable, Sendable {
+  /// The device token in hexadecimal digits.
+  package var token: String
+  package var topic: String?
+  /// The value of `apns-push-type`.
+  package var pushType: String?
+  /// 10, 5 or 1.
+  package var priority: Int?
+  /// UNIX seconds; 0: try once, never store.
+  package var expirationSeconds: Int64?
+  package var collapseID: String?
+  /// A UUID; the relay makes one otherwise.
+  package var id: String?
+  package var payload: [UInt8]
+
+  package init(token: String, payload: [UInt8]) {
+    self.token = token
+    self.payload = payload
+  }
+
+  var headers: [(name: String, value: String)] {
+    var headers: [(name: String, value: String)] = []
+    if let topic { headers.append(("apns-topic", topic)) }
+    if let pushType { headers.append(("apns-push-type", pushType)) }
+    if let priority { headers.append(("apns-priority", String(priority))) }
+    if let expirationSeconds { headers.append(("apns-expiration", String(expirationSeconds))) }
+    if let collapseID { headers.append(("apns-collapse-id", collapseID)) }
+    if let id { headers.append(("apns-id", id)) }
+    return headers
+  }
+}
+
+/// The relay's answer to a push (facts/apns.md, section 4).
+package struct PushAnswer: Equatable, Sendable {
+  /// 200 when the relay now owns the notification.
+  package var status: Int
+  /// `apns-id`: the provider's, or the one that the relay made.
+  package var id: String?
+  /// `apns-unique-id`: the key of the relay's log.
+  package var uniqueID: String?
+  /// Nil on success.
+  package var reason: String?
+  /// With 410: since when the device token is no good, in UNIX milliseconds.
+  package var timestamp: Int64?
+
+  init(_ response: ClientResponse) {
+    status = response.status
+    id = response.headers["apns-id"]
+    uniqueID = response.headers["apns-unique-id"]
+    let refusal = ReasonBody(response.body)
+    reason = refusal?.reason
+    timestamp = refusal?.timestamp
+  }
+}
+
+extension RelayClient {
+  /// Sends a push. `providerToken` is the JWT for `authorization: bearer`, nil when a client
+  /// certificate or an open relay makes it superfluous. A refusal is an answer, not an error.
+  package func push(
+    _ push: PushRequest, providerToken: String?
+  ) async throws(ClientError) -> PushAnswer {
+    var headers = push.headers
+    if let providerToken { headers.append(("authorization", "bearer \(providerToken)")) }
+    return PushAnswer(
+      try await request(
+        method: "POST", path: "/3/device/\(push.token)", headers: headers, body: push.payload))
+  }
+}

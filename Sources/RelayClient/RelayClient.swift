@@ -1,0 +1,127 @@
+import HTTP2
+package import NIOCore
+import NIOPosix
+package import TLS
+import Transport
+
+/// One HTTP/2 connection to a relay: any number of requests and streams at once, from any task.
+///
+/// Requests beyond what the server allows at a time wait inside the connection, so a provider whose
+/// first token is still being verified (one stream, facts/apns.md section 1.3) needs no care. When
+/// the connection ends, everything that waits fails with the reason; connect again for more.
+package final class RelayClient: Sendable {
+  /// How the connection is protected.
+  package enum Security: Sendable {
+    /// HTTP/2 with prior knowledge, `pushrelay serve --plaintext`.
+    case plaintext
+    /// `serverName` is what the certificate must be for, a DNS name or an IP address; nil: any.
+    case tls(TLSContext, serverName: String?)
+  }
+
+  /// `HOST:PORT` of the other side.
+  package let address: String
+  private let inbox: ClientInbox
+  private let options: ClientOptions
+
+  private init(address: String, inbox: ClientInbox, options: ClientOptions) {
+    self.address = address
+    self.inbox = inbox
+    self.options = options
+  }
+
+  deinit {
+    inbox.send(.close(nil))
+  }
+
+  /// Connects and waits for the server's first words, so that limits are known and a wrong port is
+  /// noticed here. Throws `cannotConnect`, `tls`, `noHTTP2`, `timedOut`, `cancelled`.
+  package static func connect(
+    host: String, port: Int, security: Security, options: ClientOptions = ClientOptions(),
+    on group: any EventLoopGroup
+  ) async throws(ClientError) -> RelayClient {
+    let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    let inbox: ClientInbox
+    do {
+      inbox = try await ClientBootstrap(group: group)
+        .connectTimeout(.seconds(options.timeoutSeconds))
+        .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .connect(host: host, port: port) { channel in
+          channel.eventLoop.makeCompletedFuture {
+            let handler = try makeHandler(address: address, security: security, options: options)
+            try channel.pipeline.syncOperations.addHandler(handler)
+            return ClientInbox(handler, eventLoop: channel.eventLoop)
+          }
+        }
+    } catch let error as TLSError {
+      throw .tls(address: address, error)
+    } catch {
+      throw .cannotConnect(address: address, problem: ConnectProblem.text(error))
+    }
+    let client = RelayClient(address: address, inbox: inbox, options: options)
+    let ready = OneShot<Void>()
+    inbox.send(.awaitReady(ready))
+    try await ready.value { inbox.send(.close(nil)) }
+    return client
+  }
+
+  /// Makes a request with a whole body and waits for the whole answer, whatever its status.
+  /// Names of header fields are lower case. Cancelling the task resets the stream.
+  package func request(
+    method: String, path: String, headers: [(name: String, value: String)] = [],
+    body: [UInt8] = []
+  ) async throws(ClientError) -> ClientResponse {
+    guard body.count <= Self.maximumBodyBytes else { throw .requestTooLarge }
+    let box = OneShot<ClientResponse>()
+    let head = RequestHead(method: method, path: path, headers: headers)
+    inbox.send(.request(head, body: body, box))
+    let inbox = inbox
+    return try await box.value { inbox.send(.abandonRequest(box)) }
+  }
+
+  /// Opens a stream in both directions and waits for the head of the answer, whatever its status.
+  /// `finish` ends the request's body, which may be empty.
+  package func openStream(
+    method: String, path: String, headers: [(name: String, value: String)] = []
+  ) async throws(ClientError) -> ClientStream {
+    let box = StreamBox(readLimitBytes: options.unreadStreamBytes)
+    inbox.send(.open(RequestHead(method: method, path: path, headers: headers), box))
+    // From here on the stream is reset when its last owner lets go of it.
+    let owner = StreamOwner(box: box, inbox: inbox)
+    while true {
+      if let head = box.head {
+        return ClientStream(try head.get(), owner: owner, connection: self)
+      }
+      guard !Task.isCancelled else { throw .cancelled }
+      await box.waitForHead()
+    }
+  }
+
+  /// Ends the connection. What still waits fails with `closed`.
+  package func close() async {
+    let done = OneShot<Void>()
+    inbox.send(.close(done))
+    _ = try? await done.value {}
+  }
+
+  private static let maximumBodyBytes = 1 << 20
+
+  private static func makeHandler(
+    address: String, security: Security, options: ClientOptions
+  ) throws -> ClientHandler {
+    var configuration = HTTP2Configuration()
+    configuration.initialWindowSize = 262_144
+    // The limits of answers are ours to watch: a device's stream goes on for months.
+    configuration.maximumBodyBytes = .max
+    configuration.maximumDiscardedBytes = .max
+    configuration.maximumHeaderListBytes = 65_536
+    switch security {
+    case .plaintext:
+      let transport = try Transport(plaintext: .client, configuration: configuration)
+      return ClientHandler(transport, address: address, isSecure: false, options: options)
+    case .tls(let context, let serverName):
+      let session = try TLSSession(client: context, serverName: serverName)
+      let transport = try Transport(session, role: .client, configuration: configuration)
+      return ClientHandler(transport, address: address, isSecure: true, options: options)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import DeviceLink
+import RelayCore
+import Testing
+
+struct DownLineTests {
+  static func delivery(
+    payload: String = #"{"aps":{"alert":"hi"}}"#, collapseID: [UInt8] = [],
+    expiration: Expiration = .at(Instant(milliseconds: 99)), pushType: PushType = .alert,
+    notificationClass: NotificationClass = .visible, via: Via = .direct, wakesApp: Bool = false
+  ) throws -> Delivery {
+    let notification = Notification(
+      uniqueID: .sample, apnsID: .other, token: try #require(DeviceToken(hexadecimal: "abcd")),
+      topic: try #require(Topic("com.example.app-1_x")), notificationClass: notificationClass,
+      pushType: pushType, priority: .powerAware, wakesApp: wakesApp, collapseID: collapseID,
+      expiration: expiration, payload: bytes(payload))
+    return Delivery(
+      notification: notification, via: via, acceptedAt: Instant(milliseconds: 5),
+      sentAt: Instant(milliseconds: 6))
+  }
+
+  static func text(_ line: DownLine) -> String {
+    var written: [UInt8] = []
+    line.write(to: &written)
+    return String(decoding: written, as: UTF8.self)
+  }
+
+  @Test func exactTexts() throws {
+    let device = DeviceID(.sample)
+    let table: [(DownLine, String)] = [
+      (
+        .hello(device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7)),
+        #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7}"#
+      ),
+      (.empty, #"{"type":"empty"}"#),
+      (.keepAlive, #"{"type":"keepalive"}"#),
+      (.error(.unknownType), #"{"type":"error","reason":"type is ack, state or keepalive"}"#),
+      (
+        .notification(
+          try Self.delivery(collapseID: bytes("a\"b"), wakesApp: true)),
+        #"{"type":"notification","id":"\#(UniqueID.other)","uniqueId":"\#(UniqueID.sample)","#
+          + #""topic":"com.example.app-1_x","pushType":"alert","priority":5,"class":"visible","#
+          + #""wakesApp":true,"via":"direct","acceptedAt":5,"sentAt":6,"expiresAt":99,"#
+          + #""collapseId":"a\"b","payload":{"aps":{"alert":"hi"}}}"#
+      ),
+    ]
+    for (line, expected) in table { #expect(Self.text(line) == expected + "\n") }
+  }
+
+  @Test func payloadsWithLineBreaksStayOneLine() throws {
+    let payload = "{\r\n  \"aps\": {\n\t\"alert\": \"a\\nb\"\n}\n}\n"
+    let text = Self.text(.notification(try Self.delivery(payload: payload)))
+    #expect(text.utf8.count { $0 == UInt8(ascii: "\n") } == 1)
+    #expect(text.hasSuffix("}\n"))
+    #expect(!text.contains("\r"))
+    #expect(text.contains(#""alert": "a\nb""#))
+  }
+
+  @Test func aLineHoldsTheLargestNotification() throws {
+    let filler = String(repeating: "a", count: Limits.voipPayloadBytes - 10)
+    var delivery = try Self.delivery(
+      payload: #"{"aps":"\#(filler)"}"#,
+      collapseID: [UInt8](repeating: 255, count: Limits.collapseIDBytes))
+    let topic = String(repeating: "t", count: Limits.topicBytes.upperBound)
+    delivery.notification.topic = try #require(Topic(topic))
+    #expect(Self.text(.notification(delivery)).utf8.count <= Limits.lineBytes)
+  }
+}
