@@ -26,7 +26,8 @@ package struct Instant: Hashable, Comparable, Sendable {
   package static func + (instant: Instant, interval: Interval) -> Instant {
     let (sum, overflow) =
       instant.milliseconds.addingReportingOverflow(interval.milliseconds)
-    return overflow ? .distantFuture : Instant(milliseconds: sum)
+    guard overflow else { return Instant(milliseconds: sum) }
+    return Instant(milliseconds: interval.milliseconds < 0 ? .min : .max)
   }
 
   package static func - (instant: Instant, interval: Interval) -> Instant {

@@ -19,7 +19,8 @@ package enum Limits {
   package static let appsPerDevice = 256
   /// Frames of one device that wait for an acknowledgement.
   package static let inFlightPerDevice = 32
-  /// Submissions of one shard that wait for the journal; one more is answered `ServiceUnavailable`.
+  /// Submissions and device requests of one shard that wait for the journal; one more is answered
+  /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000

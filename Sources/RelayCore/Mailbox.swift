@@ -39,6 +39,8 @@ package struct App: Sendable {
   package var device: Int32
   /// The device's next app, or -1.
   package var next: Int32 = -1
+  /// The journal's number of its registration.
+  package var registration: UInt64
   /// False once the app was removed; it stays until its last entry has reached its end.
   package var isRegistered = true
   /// Entries that refer to this app, in whatever phase.

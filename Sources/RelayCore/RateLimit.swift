@@ -12,7 +12,8 @@ package struct RateLimit: Hashable, Sendable {
   /// `count` events in `period`, with up to `burst` at once.
   package init(_ count: Int64, per period: Interval, burst: Int64) {
     precondition(count > 0 && burst > 0, "a rate limit allows at least one event")
-    self.interval = Interval(milliseconds: max(1, period.milliseconds / count))
+    // Rounded up: no window ever holds more than the rule says.
+    self.interval = Interval(milliseconds: max(1, (period.milliseconds + count - 1) / count))
     self.burst = burst
   }
 

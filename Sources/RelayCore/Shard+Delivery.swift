@@ -8,11 +8,22 @@ extension Shard {
   /// holds; `isFirstInLine` says that this entry is the oldest of them.
   func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
     let app = entries[entry].app
-    guard devices[apps[app].device].connection != nil else { return false }
-    if !isFirstInLine, apps[app][waiting: entries[entry].notification.notificationClass] > 0 {
-      return false
-    }
-    return decide(entry) == .allowed
+    let device = apps[app].device
+    guard devices[device].connection != nil else { return false }
+    let notificationClass = entries[entry].notification.notificationClass
+    guard isFirstInLine || apps[app][waiting: notificationClass] == 0 else { return false }
+    guard decide(entry) == .allowed else { return false }
+    // An older one in the slot may only be replaced by what the journal has (invariant 2).
+    return apps[app][slot: notificationClass] < 0 || isDurable(entry) || windowHolds(2, device)
+  }
+
+  /// Whether the journal has the entry.
+  private func isDurable(_ entry: Int32) -> Bool {
+    entries[entry].isStorable && !isPending(entries[entry].sequence)
+  }
+
+  private func windowHolds(_ count: Int, _ device: Int32) -> Bool {
+    Int(devices[device].inFlightCount) + count <= configuration.inFlightPerDevice
   }
 
   /// Whether the phone may be troubled with this entry now, and if not until when and why.
@@ -38,25 +49,28 @@ extension Shard {
   mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
+    if notificationClass == .silent { takeBudget(app) }
     let older = apps[app][slot: notificationClass]
-    switch notificationClass {
-    case .silent:
-      takeBudget(app)
-      if older >= 0 {
-        discard(older, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
-      }
-    case .visible where older >= 0:
-      // The older one goes first while the window takes both; else it is replaced.
-      if Int(devices[apps[app].device].inFlightCount) + 2 <= configuration.inFlightPerDevice {
-        transmit(older, .piggyback, into: &effects)
-      } else {
-        discard(older, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
-      }
-    case .visible:
-      break
-    }
+    if older >= 0 { makeWay(older, for: entry, into: &effects) }
     transmit(entry, .direct, into: &effects)
     drain(apps[app].device, .piggyback, into: &effects)
+  }
+
+  /// The older one in the slot goes first while the window takes both, else it is replaced. A silent
+  /// one is only sent when it must not be replaced, because the journal does not have the newer yet.
+  private mutating func makeWay(
+    _ older: Int32, for entry: Int32, into effects: inout [Effect]
+  ) {
+    let newer = entries[entry].notification
+    if entries[older].isExpired(at: now) {
+      discard(older, .expired, into: &effects)
+    } else if windowHolds(2, apps[entries[entry].app].device),
+      newer.notificationClass == .visible || !isDurable(entry)
+    {
+      transmit(older, .piggyback, into: &effects)
+    } else {
+      discard(older, .replaced(by: newer.uniqueID), into: &effects)
+    }
   }
 
   /// Puts a waiting or returning entry into its slot: the newest by order of acceptance wins.
@@ -235,6 +249,10 @@ extension Shard {
   ) {
     let entry = apps[app][slot: notificationClass]
     guard entry >= 0, devices[apps[app].device].connection != nil else { return }
+    // The tick may be late, and both moments past.
+    guard !entries[entry].isExpired(at: now) else {
+      return discard(entry, .expired, into: &effects)
+    }
     switch decide(entry) {
     case .allowed:
       if notificationClass == .silent { takeBudget(app) }

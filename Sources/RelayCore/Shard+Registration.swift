@@ -8,6 +8,9 @@ extension Shard {
     guard devices.count < Limits.devicesPerShard else {
       return effects.append(.answer(request, .refused(.tooManyDevices)))
     }
+    guard hasRoomForPersist else {
+      return effects.append(.answer(request, .refused(.unavailable)))
+    }
     precondition(deviceNumbers[id] == nil, "device ids are minted at random and never twice")
     deviceNumbers[id] = devices.insert(Device(id: id, secret: secret))
     snapshot.devices += 1
@@ -20,24 +23,25 @@ extension Shard {
     from request: RequestID, into effects: inout [Effect]
   ) {
     guard let device = authenticate(credential, request, into: &effects) else { return }
-    if let app = appNumber(of: device, topic) {
-      // Idempotent: the token it has, unless it brings another one of its own.
-      if !isOwn || apps[app].token == token {
-        return effects.append(.answer(request, .registered(apps[app].token)))
-      }
-      guard appNumbers[token] == nil else {
-        return effects.append(.answer(request, .refused(.tokenTaken)))
-      }
-      forgetToken(of: app, into: &effects)
-      removeApp(app, into: &effects)
+    let known = appNumber(of: device, topic)
+    // Idempotent: the token it has, unless it brings another one of its own.
+    if let known, !isOwn || apps[known].token == token {
+      return effects.append(.answer(request, .registered(apps[known].token)))
     }
     guard appNumbers[token] == nil else {
       return effects.append(.answer(request, .refused(.tokenTaken)))
     }
-    guard devices[device].appCount < Limits.appsPerDevice else {
+    guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
       return effects.append(.answer(request, .refused(.tooManyApps)))
     }
-    var app = App(token: token, topic: topic, device: device)
+    guard hasRoomForPersist else {
+      return effects.append(.answer(request, .refused(.unavailable)))
+    }
+    if let known {
+      forgetToken(of: known, into: &effects)
+      removeApp(known, into: &effects)
+    }
+    var app = App(token: token, topic: topic, device: device, registration: nextSequence)
     app.next = devices[device].firstApp
     let number = apps.insert(app)
     devices[device].firstApp = number
@@ -58,6 +62,9 @@ extension Shard {
     guard let device = authenticate(credential, request, into: &effects) else { return }
     guard let app = appNumber(of: device, topic) else {
       return effects.append(.answer(request, .refused(.unknownApp)))
+    }
+    guard hasRoomForPersist else {
+      return effects.append(.answer(request, .refused(.unavailable)))
     }
     let token = apps[app].token
     forgetToken(of: app, into: &effects)
@@ -87,7 +94,9 @@ extension Shard {
   }
 
   /// Undoes what the journal could not write, so that memory promises no more than the disk.
-  mutating func takeBack(_ answer: DeviceAnswer, into effects: inout [Effect]) {
+  mutating func takeBack(
+    _ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]
+  ) {
     switch answer {
     case .enrolled(let id):
       guard let device = deviceNumbers[id], devices[device].firstApp < 0,
@@ -97,7 +106,8 @@ extension Shard {
       devices.remove(at: device)
       snapshot.devices -= 1
     case .registered(let token):
-      guard let app = appNumbers[token] else { return }
+      // The token may by now be another registration's.
+      guard let app = appNumbers[token], apps[app].registration == sequence else { return }
       appNumbers[token] = nil
       effects.append(.route(token, isHere: false))
       removeApp(app, into: &effects)
@@ -128,7 +138,7 @@ extension Shard {
     _ answer: DeviceAnswer, to request: RequestID, record: JournalRecord.Content,
     into effects: inout [Effect]
   ) {
-    let sequence = firstPendingSequence + UInt64(pending.count)
+    let sequence = nextSequence
     pending.append(.device(request, answer))
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
@@ -147,11 +157,12 @@ extension Shard {
     let token = apps[app].token
     appNumbers[token] = nil
     // The token's route stays, so that the answer is 410 from this shard and not BadDeviceToken.
-    if goneTokens.updateValue(now, forKey: token) == nil { goneOrder.append(token) }
+    goneTokens[token] = now
+    goneOrder.append((token, now))
     while goneOrder.count > Limits.unregisteredTokens, let oldest = goneOrder.popFirst() {
-      if goneTokens.removeValue(forKey: oldest) != nil {
-        effects.append(.route(oldest, isHere: false))
-      }
+      guard goneTokens[oldest.token] == oldest.since else { continue }
+      goneTokens[oldest.token] = nil
+      effects.append(.route(oldest.token, isHere: false))
     }
   }
 

@@ -23,7 +23,7 @@ extension Shard {
       }
       limit.take(&apps[app].requests, at: now)
     }
-    guard pending.count < configuration.pendingPersists else {
+    guard hasRoomForPersist else {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
     snapshot.received += 1
@@ -31,14 +31,15 @@ extension Shard {
     apps[app].entryCount += 1
     log(.received(notification.notificationClass), notification.uniqueID, into: &effects)
     switch notification.expiration {
-    case .once:
-      attemptOnce(notification, app, request, into: &effects)
-    case .at(let moment):
+    case .at(let moment) where moment > now:
       attemptAndPersist(notification, app, request, expiresAt: moment, into: &effects)
+    case .once, .at:
+      attemptOnce(notification, app, request, into: &effects)
     }
   }
 
-  /// One look, one attempt, nothing stored.
+  /// One look, one attempt, nothing stored; not even the attempt when it expired on its way here. It
+  /// does not queue behind those that wait for the journal: its one chance is now.
   private mutating func attemptOnce(
     _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
   ) {
@@ -48,7 +49,9 @@ extension Shard {
         phase: .waiting))
     snapshot.waiting += 1
     effects.append(.respond(request, .accepted(uniqueID: notification.uniqueID)))
-    if mayGoDirectly(entry) {
+    if entries[entry].isExpired(at: now) {
+      discard(entry, .expired, into: &effects)
+    } else if mayGoDirectly(entry, isFirstInLine: true) {
       sendDirectly(entry, into: &effects)
     } else {
       discard(entry, .notStored, into: &effects)
@@ -59,7 +62,7 @@ extension Shard {
     _ notification: Notification, _ app: Int32, _ request: RequestID, expiresAt: Instant,
     into effects: inout [Effect]
   ) {
-    let sequence = firstPendingSequence + UInt64(pending.count)
+    let sequence = nextSequence
     let entry = entries.insert(
       Entry(
         notification: notification, order: lastOrder, sequence: sequence, acceptedAt: now, app: app,
@@ -91,13 +94,14 @@ extension Shard {
 
   mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
     while firstPendingSequence <= sequence, let first = pending.popFirst() {
+      let failed = firstPendingSequence
       firstPendingSequence += 1
       switch first {
       case .submission(let request, _, let entry):
         refuse(.serviceUnavailable, request, into: &effects)
         if entry >= 0 { lose(entry, into: &effects) }
       case .device(let request, let answer):
-        takeBack(answer, into: &effects)
+        takeBack(answer, failed, into: &effects)
         effects.append(.answer(request, .refused(.unavailable)))
       case .nothing:
         break
@@ -110,6 +114,9 @@ extension Shard {
     guard case .waiting = entries[entry].phase else { return }
     let app = entries[entry].app
     guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
+    guard !entries[entry].isExpired(at: now) else {
+      return discard(entry, .expired, into: &effects)
+    }
     if mayGoDirectly(entry, isFirstInLine: true) {
       sendDirectly(entry, into: &effects)
     } else {
@@ -129,6 +136,12 @@ extension Shard {
       preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")
     }
   }
+
+  /// The sequence of the next record.
+  var nextSequence: UInt64 { firstPendingSequence + UInt64(pending.count) }
+
+  /// Whether one more record may wait for the journal.
+  var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
   func isPending(_ sequence: UInt64) -> Bool { sequence >= firstPendingSequence }
 

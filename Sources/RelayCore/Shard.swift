@@ -78,7 +78,8 @@ package struct Shard: Sendable {
   var appNumbers: [DeviceToken: Int32] = [:]
   var connectionDevices: [ConnectionID: Int32] = [:]
   var goneTokens: [DeviceToken: Instant] = [:]
-  var goneOrder = Deque<DeviceToken>()
+  /// The same, oldest first. A token that came back to life leaves its item behind.
+  var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
   /// The sequence of `pending.first`.

@@ -8,6 +8,7 @@
 ///    six bits in which its deadline differs from `now`, in the slot of that group's value.
 /// 2. A slot is a doubly linked list through `nodes`; `occupied[level]` has a bit for each non-empty one.
 /// 3. A timer never sits in the past: a deadline before `now` is treated as `now`.
+/// 4. `now` is within what the levels can tell apart: earlier moments count as 0, later ones as `latest`.
 package struct TimerWheel: Sendable {
   /// What a timer is about; the index is the shard's own.
   package enum Subject: Hashable, Sendable {
@@ -48,7 +49,7 @@ package struct TimerWheel: Sendable {
   package private(set) var count = 0
 
   package init(now: Instant) {
-    self.now = now.milliseconds
+    self.now = min(max(now.milliseconds, 0), Self.latest)
     heads = Array(repeating: -1, count: Self.levelCount * Self.slotCount)
     tails = heads
     occupied = Array(repeating: 0, count: Self.levelCount)
@@ -99,7 +100,7 @@ package struct TimerWheel: Sendable {
   ///
   /// One at a time, because what a timer sets off may cancel another that is due in the same moment.
   package mutating func popDue(at instant: Instant) -> Subject? {
-    let target = max(instant.milliseconds, now)
+    let target = min(max(instant.milliseconds, now), Self.latest)
     while true {
       if let subject = popFirst() { return subject }
       guard let wake = nextWake, wake.milliseconds <= target else { break }

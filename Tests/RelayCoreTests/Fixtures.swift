@@ -1,0 +1,236 @@
+@testable import RelayCore
+
+/// SplitMix64: the same numbers from the same seed on every machine.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  /// Whether something happens that happens `percent` times in a hundred.
+  mutating func chance(_ percent: Int) -> Bool {
+    Int.random(in: 0..<100, using: &self) < percent
+  }
+}
+
+/// A device as the tests know it.
+struct Phone: Hashable {
+  var credential: DeviceCredential
+}
+
+/// An app on it.
+struct PhoneApp: Hashable {
+  var phone: Phone
+  var topic: Topic
+  var token: DeviceToken
+}
+
+/// A shard with a clock, peers and a journal around it.
+struct ShardFixture {
+  /// How the journal behaves.
+  enum Journal {
+    /// Every record is on disk at once: what `store: memory` does.
+    case prompt
+    /// Nothing is reported until the test says so.
+    case manual
+  }
+
+  /// 2026-01-01T00:00:00Z, an arbitrary start.
+  static let start = Instant(unixSeconds: 1_767_225_600)
+
+  var shard: Shard
+  var now = Self.start
+  var journal: Journal
+  /// Of the last record that was asked for.
+  private(set) var lastSequence: UInt64 = 0
+  private var lastNumber: UInt32 = 0
+
+  init(
+    _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration()
+  ) {
+    self.journal = journal
+    shard = Shard(configuration: configuration, at: Self.start)
+  }
+
+  // MARK: Events
+
+  /// Hands an event over; with a prompt journal what it asks to be written is written.
+  mutating func handle(_ event: Event) -> [Effect] {
+    var effects: [Effect] = []
+    shard.handle(event, at: now, into: &effects)
+    var index = 0
+    while index < effects.count {
+      if case .persist(let record) = effects[index] {
+        lastSequence = record.sequence
+        if journal == .prompt {
+          shard.handle(.persisted(through: record.sequence), at: now, into: &effects)
+        }
+      }
+      index += 1
+    }
+    return effects
+  }
+
+  mutating func persistAll() -> [Effect] { handle(.persisted(through: lastSequence)) }
+
+  mutating func failAll() -> [Effect] { handle(.persistFailed(through: lastSequence)) }
+
+  /// Lets time pass in one step, then ticks.
+  mutating func advance(_ interval: Interval) -> [Effect] {
+    now = now + interval
+    return handle(.tick)
+  }
+
+  mutating func enroll() -> Phone {
+    lastNumber += 1
+    let number = UInt64(lastNumber)
+    let credential = DeviceCredential(
+      device: DeviceID(UniqueID(high: number, low: ~number)),
+      secret: SecretHash(words: (number, 1, 2, 3)))
+    _ = handle(.enrolled(credential.device, credential.secret, from: newRequest()))
+    return Phone(credential: credential)
+  }
+
+  mutating func register(_ phone: Phone, _ topic: String = "com.example.app") -> PhoneApp {
+    lastNumber += 1
+    let token = DeviceToken(
+      random: (UInt64(lastNumber), 7, 7), routingKey: phone.credential.device.routingKey)
+    let app = PhoneApp(phone: phone, topic: Topic(topic)!, token: token)
+    _ = handle(
+      .registered(phone.credential, app.topic, token, isOwn: false, from: newRequest()))
+    return app
+  }
+
+  mutating func unregister(_ app: PhoneApp) -> [Effect] {
+    handle(.unregistered(app.phone.credential, app.topic, from: newRequest()))
+  }
+
+  /// A device with one app.
+  mutating func phoneWithApp() -> PhoneApp {
+    let phone = enroll()
+    return register(phone)
+  }
+
+  mutating func connect(_ phone: Phone) -> (connection: ConnectionID, effects: [Effect]) {
+    let connection = newConnection()
+    return (connection, handle(.connected(phone.credential, connection)))
+  }
+
+  /// Submits it; the request is the one that `newRequest` gave last.
+  mutating func submit(_ notification: Notification) -> [Effect] {
+    handle(.submitted(notification, from: newRequest()))
+  }
+
+  mutating func ack(_ notification: Notification, _ connection: ConnectionID) -> [Effect] {
+    handle(.acked(connection, notification.uniqueID, nil))
+  }
+
+  // MARK: Values
+
+  mutating func newRequest() -> RequestID {
+    lastNumber += 1
+    return RequestID(loop: 0, connection: 1, stream: Int32(lastNumber))
+  }
+
+  mutating func newConnection() -> ConnectionID {
+    lastNumber += 1
+    return ConnectionID(loop: 1, connection: lastNumber, stream: 1)
+  }
+
+  var lastRequest: RequestID { RequestID(loop: 0, connection: 1, stream: Int32(lastNumber)) }
+
+  /// A new notification. Without an expiration it may be stored for 30 days.
+  mutating func push(
+    _ notificationClass: NotificationClass, _ app: PhoneApp, priority: Priority = .immediate,
+    expiration: Expiration? = nil
+  ) -> Notification {
+    lastNumber += 1
+    let isSilent = notificationClass == .silent
+    return Notification(
+      uniqueID: UniqueID(generator: 1, number: UInt64(lastNumber)),
+      apnsID: UniqueID(generator: 2, number: UInt64(lastNumber)), token: app.token,
+      topic: app.topic, notificationClass: notificationClass,
+      pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : priority,
+      wakesApp: isSilent, collapseID: [],
+      expiration: expiration ?? Expiration(unixSeconds: nil, at: now),
+      payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
+  }
+
+  // MARK: Effects that tests expect
+
+  func log(_ step: LifeStep, _ notification: Notification) -> Effect {
+    .log(LifeEvent(at: now, uniqueID: notification.uniqueID, step: step))
+  }
+
+  func received(_ notification: Notification) -> Effect {
+    log(.received(notification.notificationClass), notification)
+  }
+
+  func discarded(_ notification: Notification, _ reason: DiscardReason) -> Effect {
+    log(.discarded(reason), notification)
+  }
+
+  func sent(
+    _ notification: Notification, _ via: Via, _ connection: ConnectionID, acceptedAt: Instant? = nil
+  ) -> [Effect] {
+    let delivery = Delivery(
+      notification: notification, via: via, acceptedAt: acceptedAt ?? now, sentAt: now)
+    return [.send(connection, delivery), log(.sent(via), notification)]
+  }
+
+  func persist(_ notification: Notification, _ sequence: UInt64) -> Effect {
+    .persist(JournalRecord(sequence: sequence, content: .accepted(notification, at: now)))
+  }
+
+  func accepted(_ notification: Notification, _ request: RequestID? = nil) -> Effect {
+    .respond(request ?? lastRequest, .accepted(uniqueID: notification.uniqueID))
+  }
+
+  func rejected(_ rejection: Rejection, _ request: RequestID? = nil) -> Effect {
+    .respond(request ?? lastRequest, .rejected(rejection))
+  }
+}
+
+/// What was sent, in order, and how it came about.
+struct Sending: Hashable {
+  var uniqueID: UniqueID
+  var via: Via
+
+  init(_ notification: Notification, _ via: Via) {
+    uniqueID = notification.uniqueID
+    self.via = via
+  }
+}
+
+extension [Effect] {
+  var sendings: [Sending] {
+    compactMap { effect in
+      guard case .send(_, let delivery) = effect else { return nil }
+      return Sending(delivery.notification, delivery.via)
+    }
+  }
+
+  var discards: [DiscardReason] {
+    compactMap { effect in
+      guard case .log(let event) = effect, case .discarded(let reason) = event.step else {
+        return nil
+      }
+      return reason
+    }
+  }
+
+  var answers: [DeviceAnswer] {
+    compactMap { effect in
+      if case .answer(_, let answer) = effect { answer } else { nil }
+    }
+  }
+}

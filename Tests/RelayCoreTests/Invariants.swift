@@ -1,0 +1,122 @@
+import Testing
+
+@testable import RelayCore
+
+extension Shard {
+  /// What is wrong with the shard's inner books, in words; empty when nothing is. Everything that is
+  /// kept twice for speed is counted anew here.
+  var inconsistencies: [String] {
+    var wrong: [String] = []
+    func check(_ holds: Bool, _ text: @autoclosure () -> String) {
+      if !holds { wrong.append(text()) }
+    }
+    var waiting = 0
+    var stored = 0
+    var inFlight = 0
+    var expirationTimers = 0
+    var waitingOf: [[Int32]: Int32] = [:]
+    for number in entries.indices {
+      let entry = entries[number]
+      let app = apps[entry.app]
+      let notificationClass = entry.notification.notificationClass
+      if entry.expirationTimer >= 0 { expirationTimers += 1 }
+      switch entry.phase {
+      case .waiting:
+        waiting += 1
+        waitingOf[[entry.app, Int32(notificationClass.rawValue)], default: 0] += 1
+        check(isPending(entry.sequence), "waiting, but not for the journal")
+      case .stored:
+        stored += 1
+        check(app[slot: notificationClass] == number, "stored, but not in the slot")
+        check(!isPending(entry.sequence) && entry.sequence != 0, "stored before the journal has it")
+      case .inFlight:
+        inFlight += 1
+        check(devices[app.device].connection != nil, "in flight to a device that is away")
+      }
+      if entry.phase.isHeld {
+        check(entry.expirationTimer >= 0, "held without an expiration timer")
+      } else {
+        check(entry.expirationTimer < 0, "in flight with an expiration timer")
+      }
+    }
+    check(snapshot.addsUp, "the counters do not add up: \(snapshot)")
+    check(snapshot.waiting == waiting, "waiting: \(snapshot.waiting), counted \(waiting)")
+    check(snapshot.inSlots == stored, "in slots: \(snapshot.inSlots), counted \(stored)")
+    check(snapshot.inFlight == inFlight, "in flight: \(snapshot.inFlight), counted \(inFlight)")
+    check(snapshot.devices == devices.count, "devices")
+    check(snapshot.connections == connectionDevices.count, "connections")
+    check(drainScratch.isEmpty, "scratch space is not empty")
+
+    var releaseTimers = 0
+    for number in apps.indices {
+      let app = apps[number]
+      releaseTimers += (app.refillTimer >= 0 ? 1 : 0) + (app.holdTimer >= 0 ? 1 : 0)
+      check(app.isRegistered || app.entryCount > 0, "a removed app without entries is kept")
+      check(app.isRegistered || app.visible < 0 && app.silent < 0, "a removed app has a slot")
+      for notificationClass in NotificationClass.allCases {
+        check(
+          app[waiting: notificationClass]
+            == waitingOf[[number, Int32(notificationClass.rawValue)], default: 0],
+          "the app's count of waiting entries")
+      }
+      check(
+        Int(app.entryCount) == entries.indices.count { entries[$0].app == number },
+        "the app's count of entries")
+    }
+    checkDevices(&wrong)
+    let keepAlives = devices.indices.count { devices[$0].keepAliveTimer >= 0 }
+    check(keepAlives == snapshot.connections, "keep-alive timers")
+    check(timers.count == expirationTimers + releaseTimers + keepAlives, "timers leak")
+    return wrong
+  }
+
+  private func checkDevices(_ wrong: inout [String]) {
+    for number in devices.indices {
+      let device = devices[number]
+      var stored = 0
+      var count = 0
+      var app = device.firstApp
+      while app >= 0 {
+        if !apps[app].isRegistered { wrong.append("a removed app in the device's list") }
+        if appNumbers[apps[app].token] != app { wrong.append("the token leads elsewhere") }
+        stored += (apps[app].visible >= 0 ? 1 : 0) + (apps[app].silent >= 0 ? 1 : 0)
+        count += 1
+        app = apps[app].next
+      }
+      if Int(device.storedCount) != stored { wrong.append("the device's count of stored entries") }
+      if Int(device.appCount) != count { wrong.append("the device's count of apps") }
+      var inFlight = 0
+      var entry = device.firstInFlight
+      while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+        inFlight += 1
+        entry = next
+      }
+      if Int(device.inFlightCount) != inFlight { wrong.append("the device's entries in flight") }
+      if inFlight > configuration.inFlightPerDevice { wrong.append("the window is exceeded") }
+      if let connection = device.connection, connectionDevices[connection] != number {
+        wrong.append("the connection leads elsewhere")
+      }
+    }
+  }
+}
+
+extension Entry.Phase {
+  /// Waiting or stored.
+  var isHeld: Bool {
+    if case .inFlight = self { false } else { true }
+  }
+}
+
+/// Fails when the shard's books are wrong or the effects are not these.
+func expectEffects(
+  _ fixture: ShardFixture, _ effects: [Effect], _ expected: [Effect],
+  sourceLocation: SourceLocation = #_sourceLocation
+) {
+  #expect(effects == expected, sourceLocation: sourceLocation)
+  expectSound(fixture, sourceLocation: sourceLocation)
+}
+
+/// Fails when the shard's books are wrong.
+func expectSound(_ fixture: ShardFixture, sourceLocation: SourceLocation = #_sourceLocation) {
+  #expect(fixture.shard.inconsistencies == [], sourceLocation: sourceLocation)
+}

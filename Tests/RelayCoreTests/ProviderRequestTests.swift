@@ -1,0 +1,256 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct ProviderRequestTests {
+  private static let now = Instant(unixSeconds: 1_767_225_600)
+  private static let ownID = UniqueID(generator: 1, number: 1)
+  private static let token = String(repeating: "0a", count: 32)
+  private static let id = "123e4567-e89b-12d3-a456-426614174000"
+
+  /// A request as a list of fields and a body: easy to spoil.
+  private struct Request {
+    var fields: [(FieldName, String)] = [
+      (.method, "POST"), (.path, "/3/device/" + ProviderRequestTests.token),
+      (.apnsTopic, "com.example.app"), (.apnsPushType, "alert"),
+    ]
+    var body = #"{"aps":{"alert":"Hello"}}"#
+    var defaultTopic: Topic?
+    var isStrict = false
+
+    /// The field gets this value, or vanishes with nil.
+    func with(_ field: FieldName, _ value: String?) -> Request {
+      var copy = self
+      copy.fields.removeAll { $0.0 == field }
+      if let value { copy.fields.append((field, value)) }
+      return copy
+    }
+
+    func with(body: String) -> Request {
+      var copy = self
+      copy.body = body
+      return copy
+    }
+
+    func head() -> ProviderRequestHead {
+      var head = ProviderRequestHead()
+      var recentTopic: Topic?
+      for (field, value) in fields {
+        let bytes = Array(value.utf8)
+        head.take(field, bytes.span, recentTopic: &recentTopic)
+      }
+      return head
+    }
+
+    func parse() throws(Rejection) -> Notification {
+      let head = head()
+      try head.checkRequestLine()
+      let topic = try head.checkFields(defaultTopic: defaultTopic)
+      var lints = CaseSet<Lint>()
+      return try head.notification(
+        topic: topic, body: Array(body.utf8), uniqueID: ProviderRequestTests.ownID,
+        isStrict: isStrict, at: ProviderRequestTests.now, lints: &lints)
+    }
+
+    /// What the provider hears; nil for acceptance.
+    var rejection: Rejection? {
+      do {
+        _ = try parse()
+        return nil
+      } catch {
+        return error
+      }
+    }
+  }
+
+  @Test func aPlainRequestIsAccepted() throws {
+    let notification = try Request().parse()
+    #expect(notification.uniqueID == Self.ownID)
+    #expect(notification.apnsID == Self.ownID, "there is no id of the provider")
+    #expect(notification.token.hexadecimal == Self.token)
+    #expect(notification.topic.description == "com.example.app")
+    #expect(notification.notificationClass == .visible)
+    #expect(notification.pushType == .alert)
+    #expect(notification.priority == .immediate)
+    #expect(notification.collapseID == [])
+    #expect(notification.expiration == .at(Self.now + .days(30)))
+    #expect(notification.payload == Array(#"{"aps":{"alert":"Hello"}}"#.utf8))
+  }
+
+  @Test func everyFieldArrives() throws {
+    let notification = try Request()
+      .with(.apnsID, Self.id).with(.apnsPriority, "5").with(.apnsExpiration, "1767225700")
+      .with(.apnsCollapseID, "spiel/тор").with(.apnsPushType, "background")
+      .with(body: #"{"aps":{"content-available":1}}"#).parse()
+    #expect(notification.apnsID.description == Self.id)
+    #expect(notification.uniqueID == Self.ownID)
+    #expect(notification.priority == .powerAware)
+    #expect(notification.expiration == .at(Instant(unixSeconds: 1_767_225_700)))
+    #expect(notification.collapseID == Array("spiel/тор".utf8))
+    #expect(notification.notificationClass == .silent)
+    #expect(notification.wakesApp)
+  }
+
+  /// A request with every mistake at once hears of them in the order of facts/apns.md section 4.5 as
+  /// they are mended one by one.
+  @Test func mistakesAreReportedInOrder() {
+    var request = Request()
+    request.fields = [
+      (.method, "GET"), (.path, "/4/device/zz"), (.apnsID, "x"), (.apnsExpiration, "soon"),
+      (.apnsPriority, "7"), (.apnsCollapseID, String(repeating: "x", count: 65)),
+      (.apnsPushType, "shout"), (.apnsTopic, "no spaces"), (.host, "a"), (.host, "b"),
+    ]
+    request.body = ""
+    let mending: [(Rejection, (Request) -> Request)] = [
+      (.methodNotAllowed, { $0.with(.method, "POST") }),
+      (.badPath, { $0.with(.path, "/3/device/") }),
+      (.missingDeviceToken, { $0.with(.path, "/3/device/zz") }),
+      (.duplicateHeaders, { $0.with(.host, "a") }),
+      (.badMessageID, { $0.with(.apnsID, Self.id) }),
+      (.badExpirationDate, { $0.with(.apnsExpiration, "0") }),
+      (.badPriority, { $0.with(.apnsPriority, "10") }),
+      (.badCollapseID, { $0.with(.apnsCollapseID, "x") }),
+      (.invalidPushType, { $0.with(.apnsPushType, "voip") }),
+      (.badTopic, { $0.with(.apnsTopic, nil) }),
+      (.missingTopic, { $0.with(.apnsTopic, "com.example.app") }),
+      (.badTopic, { $0.with(.apnsTopic, "com.example.app.voip") }),
+      (.payloadEmpty, { $0.with(body: "[]") }),
+      (.badRequestPayload, { $0.with(body: "{}") }),
+      (.badDeviceToken, { $0.with(.path, "/3/device/" + Self.token) }),
+    ]
+    for (rejection, mend) in mending {
+      #expect(request.rejection == rejection)
+      request = mend(request)
+    }
+    #expect(request.rejection == nil)
+  }
+
+  @Test(arguments: FieldName.allCases)
+  func everyFieldCountsOnlyOnce(field: FieldName) {
+    var request = Request()
+    let value = request.fields.first { $0.0 == field }?.1 ?? "1"
+    request = request.with(field, value)
+    request.fields.append((field, value))
+    #expect(request.rejection == .duplicateHeaders)
+  }
+
+  @Test func methodsAreExact() {
+    for method in ["", "post", "POSTS", "POS", "GET", "PUT"] {
+      #expect(Request().with(.method, method).rejection == .methodNotAllowed, "\(method)")
+    }
+    #expect(Request().with(.method, nil).rejection == .methodNotAllowed)
+  }
+
+  @Test func pathsAreExact() {
+    let rows: [(String, Rejection?)] = [
+      ("", .badPath), ("/", .badPath), ("/3/devic", .badPath), ("/3/devices", .badPath),
+      ("/3/Device/00ff", .badPath), ("3/device/00ff", .badPath), ("/3/device/00ff/", .badPath),
+      ("/3/device//00ff", .badPath), ("/3/device/00ff/00ff", .badPath), ("*", .badPath),
+      ("/3/device", .missingDeviceToken), ("/3/device/", .missingDeviceToken),
+      ("/3/device/00ff", nil), ("/3/device/00FF", nil), ("/3/device/0", .badDeviceToken),
+      ("/3/device/00", .badDeviceToken), ("/3/device/00f", .badDeviceToken),
+      ("/3/device/00fg", .badDeviceToken), ("/3/device/00ff?x", .badDeviceToken),
+      ("/3/device/00%66", .badDeviceToken), ("/3/device/-0ff", .badDeviceToken),
+      ("/3/device/" + String(repeating: "aB", count: 100), nil),
+      ("/3/device/" + String(repeating: "aB", count: 101), .badDeviceToken),
+    ]
+    for (path, rejection) in rows {
+      #expect(Request().with(.path, path).rejection == rejection, "\(path)")
+    }
+    #expect(Request().with(.path, nil).rejection == .badPath)
+  }
+
+  @Test func integersAreWholeNumbers() {
+    for bad in [
+      "", "-1", "+1", "1.5", " 1", "1 ", "1e3", "0x1", "١", String(repeating: "9", count: 19),
+    ] {
+      #expect(Request().with(.apnsExpiration, bad).rejection == .badExpirationDate, "\(bad)")
+    }
+    for good in ["0", "00", "1", "1767225601", String(repeating: "9", count: 18)] {
+      #expect(Request().with(.apnsExpiration, good).rejection == nil, "\(good)")
+    }
+    for bad in ["", "0", "2", "010", "11", "100", "5 ", "high"] {
+      #expect(Request().with(.apnsPriority, bad).rejection == .badPriority, "\(bad)")
+    }
+  }
+
+  @Test func collapseIDsAreCountedInBytes() {
+    for (id, rejection) in [
+      (String(repeating: "x", count: 64), nil), (String(repeating: "é", count: 32), nil),
+      (String(repeating: "x", count: 65), .badCollapseID),
+      (String(repeating: "é", count: 33), Rejection.badCollapseID), ("", nil),
+    ] {
+      #expect(Request().with(.apnsCollapseID, id).rejection == rejection, "\(id)")
+    }
+  }
+
+  @Test(arguments: PushType.allCases)
+  func everyTypeWantsItsSuffix(type: PushType) {
+    let request = Request().with(.apnsPushType, type.wireName)
+    #expect(request.with(.apnsTopic, "com.example.app" + type.topicSuffix).rejection == nil)
+    if !type.topicSuffix.isEmpty {
+      #expect(request.with(.apnsTopic, "com.example.app").rejection == .badTopic)
+    }
+    #expect(request.head().payloadLimitBytes == type.payloadLimitBytes)
+    #expect(request.head().givenPushType == type)
+  }
+
+  @Test func theCertificatesTopicIsTheDefault() throws {
+    var request = Request().with(.apnsTopic, nil)
+    #expect(request.rejection == .missingTopic)
+    request.defaultTopic = Topic("com.example.certificate")
+    #expect(try request.parse().topic.description == "com.example.certificate")
+    request = request.with(.apnsTopic, "")
+    #expect(request.rejection == .badTopic)
+  }
+
+  @Test func strictnessRefusesWhatIsOnlyOdd() {
+    var silent = Request().with(.apnsPushType, "background")
+      .with(body: #"{"aps":{"content-available":1}}"#)
+    #expect(silent.rejection == nil, "priority 10 is accepted (D1)")
+    silent.isStrict = true
+    #expect(silent.rejection == .badPriority)
+    #expect(silent.with(.apnsPriority, "5").rejection == nil)
+    var untyped = Request().with(.apnsPushType, nil)
+    #expect(untyped.rejection == nil, "the type is inferred (D3)")
+    untyped.isStrict = true
+    #expect(untyped.rejection == .invalidPushType)
+  }
+
+  @Test func theIDIsEchoedAsItWasSpelled() {
+    for id in [Self.id, Self.id.uppercased(), "123E4567-e89b-12d3-a456-426614174000"] {
+      let head = Request().with(.apnsID, id).head()
+      #expect(head.providerID?.description == Self.id)
+      let spelling = String(decoding: head.apnsIDSpelling, as: UTF8.self)
+      #expect(spelling == (id == Self.id ? "" : id))
+    }
+    #expect(Request().with(.apnsID, "x").head().providerID == nil)
+    #expect(Request().head().providerID == nil)
+  }
+
+  @Test func theRecentTopicIsSharedOnlyWhenItIsTheSame() {
+    var recent: Topic?
+    for text in ["com.example.app", "com.example.apq", "bad topic", "com.example.app"] {
+      var head = ProviderRequestHead()
+      let bytes = Array(text.utf8)
+      head.take(.apnsTopic, bytes.span, recentTopic: &recent)
+      let topic = try? head.checkFields(defaultTopic: nil)
+      #expect(topic?.description == (text.contains(" ") ? nil : text))
+    }
+  }
+
+  @Test func theSizeOfABodyIsTheCallersToCheckButAFullOneFits() {
+    let filler = String(
+      repeating: "x", count: Limits.payloadBytes - #"{"aps":{"alert":""}}"#.utf8.count)
+    let body = #"{"aps":{"alert":""# + filler + #""}}"#
+    #expect(body.utf8.count == 4096)
+    #expect(Request().with(body: body).rejection == nil)
+  }
+}
+
+extension String {
+  /// ASCII only, so that the tests need no Foundation.
+  fileprivate func uppercased() -> String {
+    String(decoding: utf8.map { $0 >= 0x61 && $0 <= 0x7A ? $0 - 32 : $0 }, as: UTF8.self)
+  }
+}

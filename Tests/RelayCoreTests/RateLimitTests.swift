@@ -1,0 +1,62 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct RateLimitTests {
+  private let start = Instant(unixSeconds: 1_767_225_600)
+
+  @Test func aQuietKeyMayUseItsBurstAndThenTheRate() {
+    let limit = RateLimit(3, per: .hours(1), burst: 3)
+    var state = RateLimit.State()
+    for used in 0..<3 {
+      #expect(limit.allows(state, at: start))
+      #expect(limit.remaining(state, at: start) == Int64(3 - used))
+      limit.take(&state, at: start)
+    }
+    #expect(limit.remaining(state, at: start) == 0)
+    #expect(limit.nextAllowed(state) == start + .minutes(20))
+    #expect(!limit.allows(state, at: start + .minutes(20) - .milliseconds(1)))
+    #expect(limit.allows(state, at: start + .minutes(20)))
+    #expect(limit.remaining(state, at: start + .minutes(20)) == 1)
+    #expect(limit.remaining(state, at: start + .hours(1)) == 3)
+  }
+
+  /// In every window of every length at most the burst and what the rate adds in it.
+  @Test func noWindowEverHoldsMore() {
+    for seed in UInt64(0)..<200 {
+      var generator = SeededGenerator(seed: seed)
+      let count = Int64.random(in: 1...20, using: &generator)
+      let period = Interval(milliseconds: .random(in: 1...10_000, using: &generator))
+      let burst = Int64.random(in: 1...8, using: &generator)
+      let limit = RateLimit(count, per: period, burst: burst)
+      var state = RateLimit.State()
+      var now = start
+      var taken: [Int64] = []
+      for _ in 0..<200 {
+        let allowed = limit.allows(state, at: now)
+        #expect(
+          allowed == (limit.remaining(state, at: now) > 0), "seed \(seed): remaining agrees")
+        if allowed {
+          limit.take(&state, at: now)
+          taken.append(now.milliseconds)
+        } else {
+          #expect(limit.nextAllowed(state) > now, "seed \(seed)")
+        }
+        now =
+          generator.chance(30) && !allowed
+          ? limit.nextAllowed(state)
+          : now + Interval(milliseconds: .random(in: 0...period.milliseconds, using: &generator))
+      }
+      for first in taken.indices {
+        for last in first..<taken.count {
+          let window = taken[last] - taken[first]
+          // In whole numbers: events over the burst times the period, against the rate times the window.
+          let surplus = Int64(last - first + 1) - burst
+          let isAtMostOnePerMillisecond = period.milliseconds >= count
+          let bound = isAtMostOnePerMillisecond ? window * count : window * period.milliseconds
+          #expect(surplus * period.milliseconds <= bound, "seed \(seed): \(limit)")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Testing
+
+@testable import RelayCore
+
+/// Promises that hold whatever happens in whatever order (issue 2, part 2).
+@Suite struct ShardPropertyTests {
+  /// Seeds that once found a mistake; they are tried first, for ever.
+  private static let remembered: [UInt64] = []
+
+  @Test func promisesHoldInEveryWorld() {
+    for seed in Self.remembered + Array(0..<300) {
+      var world = World(seed: seed)
+      for _ in 0..<300 where world.problems.isEmpty { world.step() }
+      if world.problems.isEmpty { world.settle() }
+      #expect(world.problems.isEmpty, "seed \(seed): \(world.problems.prefix(3))")
+    }
+  }
+
+  /// The worlds are worth something only if everything happens in them.
+  @Test func everythingHappens() {
+    var sent = [Int](repeating: 0, count: Via.allCases.count)
+    var ends: [String: Int] = [:]
+    for seed in UInt64(0)..<100 {
+      var world = World(seed: seed)
+      for _ in 0..<300 { world.step() }
+      world.settle()
+      for via in Via.allCases { sent[Int(via.rawValue)] += world.sent(via) }
+      for life in world.checker.lives.values {
+        guard let end = life.end else { continue }
+        if case .discarded(let reason) = end {
+          ends[reason.name, default: 0] += 1
+        } else {
+          ends[end.description, default: 0] += 1
+        }
+      }
+    }
+    for via in Via.allCases {
+      #expect(sent[Int(via.rawValue)] >= 20, "via \(via.name): \(sent)")
+    }
+    let all = [
+      "delivered", "expired", "unregistered", "not stored", "replaced", "journal failed",
+    ]
+    for name in all {
+      #expect(ends[name, default: 0] >= 20, "\(name): \(ends)")
+    }
+  }
+
+  /// A recorded run, played to another shard, asks for the same.
+  @Test func theSameEventsGiveTheSameEffects() {
+    for seed in UInt64(1000)..<1020 {
+      var world = World(seed: seed)
+      for _ in 0..<300 { world.step() }
+      var twin = Shard(
+        configuration: World(seed: seed).fixture.shard.configuration, at: ShardFixture.start)
+      var effects: [Effect] = []
+      for (event, moment) in world.history { twin.handle(event, at: moment, into: &effects) }
+      #expect(effects == world.effectsSeen, "seed \(seed)")
+      #expect(twin.snapshot == world.fixture.shard.snapshot, "seed \(seed)")
+    }
+  }
+
+  /// A copy is a shard of its own: what happens to one does not show in the other.
+  @Test func aCopyGoesItsOwnWay() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let stored = fixture.push(.visible, app)
+    _ = fixture.submit(stored)
+    var copy = fixture
+    #expect(copy.connect(app.phone).effects.sendings == [Sending(stored, .connect)])
+    #expect(fixture.shard.snapshot.inSlots == 1)
+    #expect(fixture.connect(app.phone).effects.sendings == [Sending(stored, .connect)])
+    #expect(copy.shard.snapshot == fixture.shard.snapshot)
+  }
+}
+
+extension World {
+  func sent(_ via: Via) -> Int { fixture.shard.snapshot.sent[Int(via.rawValue)] }
+}

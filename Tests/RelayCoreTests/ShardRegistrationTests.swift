@@ -1,0 +1,244 @@
+import Testing
+
+@testable import RelayCore
+
+/// Devices and apps: made, removed, looked at.
+@Suite struct ShardRegistrationTests {
+  @Test func enrollingAndRegisteringAreAnsweredWhenTheJournalHasThem() {
+    var fixture = ShardFixture(.manual)
+    let phone = fixture.enroll()
+    let enrolment = fixture.lastRequest
+    #expect(fixture.persistAll() == [.answer(enrolment, .enrolled(phone.credential.device))])
+    let app = fixture.register(phone)
+    let request = fixture.lastRequest
+    expectEffects(
+      fixture, fixture.persistAll(), [.answer(request, .registered(app.token))])
+  }
+
+  @Test func registeringAgainGivesTheSameToken() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let minted = DeviceToken(random: (9, 9, 9), routingKey: 9)
+    let again = fixture.handle(
+      .registered(
+        app.phone.credential, app.topic, minted, isOwn: false, from: fixture.newRequest()))
+    expectEffects(fixture, again, [.answer(fixture.lastRequest, .registered(app.token))])
+  }
+
+  @Test func anOwnTokenReplacesTheOldOne() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let stored = fixture.push(.visible, app)
+    _ = fixture.submit(stored)
+    let own = DeviceToken(hexadecimal: "abcd")!
+    let effects = fixture.handle(
+      .registered(app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+    #expect(effects.contains(.route(own, isHere: true)))
+    #expect(effects.discards == [.unregistered])
+    #expect(effects.answers == [.registered(own)])
+    expectSound(fixture)
+    _ = fixture.submit(fixture.push(.visible, app))
+    #expect(fixture.shard.snapshot.rejected[Int(Rejection.unregistered.rawValue)] == 1)
+    #expect(fixture.shard.snapshot.apps == 1)
+  }
+
+  @Test func aTokenBelongsToOneApp() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let other = fixture.phoneWithApp()
+    let taken = fixture.handle(
+      .registered(
+        other.phone.credential, Topic("com.example.third")!, app.token, isOwn: true,
+        from: fixture.newRequest()))
+    #expect(taken.answers == [.refused(.tokenTaken)])
+    let moved = fixture.handle(
+      .registered(
+        other.phone.credential, other.topic, app.token, isOwn: true, from: fixture.newRequest()))
+    #expect(moved.answers == [.refused(.tokenTaken)])
+    expectSound(fixture)
+  }
+
+  @Test func aTokenComesBackToLifeWithItsApp() {
+    var fixture = ShardFixture()
+    var app = fixture.phoneWithApp()
+    let own = DeviceToken(hexadecimal: "abcd")!
+    for _ in 0..<3 {
+      _ = fixture.handle(
+        .registered(
+          app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+      app.token = own
+      #expect(fixture.submit(fixture.push(.visible, app)).count >= 4)
+      _ = fixture.unregister(app)
+      let late = fixture.push(.visible, app)
+      expectEffects(
+        fixture, fixture.submit(late), [.respond(fixture.lastRequest, .gone(since: fixture.now))])
+    }
+    #expect(fixture.shard.goneTokens.count == 2)
+    #expect(fixture.shard.goneOrder.count <= 4)
+  }
+
+  @Test func theSecretDecides() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    var wrong = app.phone.credential
+    wrong.secret = SecretHash(words: (0, 0, 0, 0))
+    let stranger = DeviceCredential(
+      device: DeviceID(UniqueID(high: 99, low: 99)), secret: wrong.secret)
+    for (credential, refusal) in [
+      (wrong, DeviceRefusal.unauthorized), (stranger, DeviceRefusal.unknownDevice),
+    ] {
+      let request = fixture.newRequest()
+      let events: [Event] = [
+        .registered(credential, app.topic, app.token, isOwn: false, from: request),
+        .unregistered(credential, app.topic, from: request),
+        .inspected(credential, from: request), .connected(credential, request),
+      ]
+      for event in events {
+        expectEffects(fixture, fixture.handle(event), [.answer(request, .refused(refusal))])
+      }
+    }
+  }
+
+  @Test func anUnknownAppCannotBeRemoved() {
+    var fixture = ShardFixture()
+    var app = fixture.phoneWithApp()
+    app.topic = Topic("com.example.none")!
+    #expect(fixture.unregister(app).answers == [.refused(.unknownApp)])
+  }
+
+  @Test func aDeviceHoldsSoManyAppsAndNoMore() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    for number in 0..<Limits.appsPerDevice { _ = fixture.register(phone, "app.\(number)") }
+    let token = DeviceToken(random: (1, 2, 3), routingKey: 4)
+    let effects = fixture.handle(
+      .registered(
+        phone.credential, Topic("one.more")!, token, isOwn: false, from: fixture.newRequest()))
+    #expect(effects.answers == [.refused(.tooManyApps)])
+    #expect(fixture.shard.snapshot.apps == Limits.appsPerDevice)
+    expectSound(fixture)
+  }
+
+  @Test func appsAreRemovedFromAnyPlaceOfTheList() {
+    for first in 0..<3 {
+      var fixture = ShardFixture()
+      let phone = fixture.enroll()
+      let apps = (0..<3).map { fixture.register(phone, "app.\($0)") }
+      for offset in 0..<3 {
+        #expect(fixture.unregister(apps[(first + offset) % 3]).answers == [.unregistered])
+        expectSound(fixture)
+      }
+      #expect(fixture.shard.apps.count == 0)
+    }
+  }
+
+  @Test func aFailureTakesDeviceAndAppBack() {
+    var fixture = ShardFixture(.manual)
+    let phone = fixture.enroll()
+    let enrolment = fixture.lastRequest
+    let app = fixture.register(phone)
+    let request = fixture.lastRequest
+    expectEffects(
+      fixture, fixture.handle(.persistFailed(through: 2)),
+      [
+        .answer(enrolment, .refused(.unavailable)), .route(app.token, isHere: false),
+        .answer(request, .refused(.unavailable)),
+      ])
+    #expect(fixture.shard.snapshot.apps == 0)
+    expectEffects(
+      fixture, fixture.submit(fixture.push(.visible, app)), [fixture.rejected(.badDeviceToken)])
+  }
+
+  @Test func aFailureTakesBackOnlyTheRegistrationThatFailed() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    fixture.journal = .manual
+    let own = DeviceToken(hexadecimal: "abcd")!
+    let app = PhoneApp(phone: phone, topic: Topic("com.example.app")!, token: own)
+    let registration = { (fixture: inout ShardFixture) in
+      fixture.handle(
+        .registered(phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+    }
+    _ = registration(&fixture)
+    _ = fixture.unregister(app)
+    _ = registration(&fixture)
+    #expect(fixture.handle(.persistFailed(through: 2)).answers == [.refused(.unavailable)])
+    #expect(
+      fixture.handle(.persisted(through: 4)).answers == [.unregistered, .registered(own)])
+    #expect(fixture.submit(fixture.push(.visible, app)).count == 2, "the token is alive")
+    expectSound(fixture)
+  }
+
+  @Test func forgottenTokensAreTheOldest() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    let cycled = DeviceToken(hexadecimal: "abcd")!
+    var app = PhoneApp(phone: phone, topic: Topic("com.example.app")!, token: cycled)
+    func cycle(_ app: PhoneApp) {
+      _ = fixture.handle(
+        .registered(
+          phone.credential, app.topic, app.token, isOwn: true, from: fixture.newRequest()))
+      _ = fixture.unregister(app)
+    }
+    cycle(app)
+    for number in 1..<Limits.unregisteredTokens {
+      app.token = DeviceToken(random: (UInt64(number), 0, 0), routingKey: 0)
+      cycle(app)
+    }
+    _ = fixture.advance(.seconds(1))
+    // Removed anew, it is the youngest; the next one pushes the oldest out, which it is not.
+    app.token = cycled
+    cycle(app)
+    app.token = DeviceToken(random: (0, 1, 0), routingKey: 0)
+    cycle(app)
+    app.token = cycled
+    let late = fixture.push(.visible, app)
+    #expect(
+      fixture.submit(late) == [.respond(fixture.lastRequest, .gone(since: fixture.now))])
+    #expect(fixture.shard.goneOrder.count <= Limits.unregisteredTokens)
+    #expect(fixture.shard.goneTokens.count <= Limits.unregisteredTokens)
+  }
+
+  @Test func theReportShowsSlotsAndBudget() throws {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let phone = fixture.enroll()
+    let app = fixture.register(phone, "com.example.first")
+    let other = fixture.register(phone, "com.example.second")
+    _ = fixture.connect(phone)
+    _ = fixture.submit(fixture.push(.silent, app))
+    let expiresAt = fixture.now + .hours(2)
+    let held = fixture.push(.silent, app, expiration: .at(expiresAt))
+    _ = fixture.submit(held)
+    let answers = fixture.handle(.inspected(phone.credential, from: fixture.newRequest())).answers
+    guard case .inspected(let report) = try #require(answers.first) else {
+      Issue.record("no report: \(answers)")
+      return
+    }
+    #expect(report.isConnected)
+    #expect(report.policy == "strict")
+    #expect(report.inFlight == 1)
+    #expect(report.remaining == 1)
+    #expect(report.apps.map(\.token) == [app.token, other.token])
+    #expect(
+      report.apps[0].silent
+        == DeviceReport.Slot(
+          uniqueID: held.uniqueID, apnsID: held.apnsID, acceptedAt: fixture.now,
+          expiresAt: expiresAt))
+    #expect(report.apps[0].visible == nil)
+    #expect(report.apps[0].remaining == 0)
+    #expect(report.apps[0].budget == .held(until: fixture.now + .hours(1), by: .perApp))
+    #expect(report.apps[1].budget == .allowed)
+  }
+
+  @Test func aNewPolicyLooksAtWhatIsHeld() {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let app = fixture.phoneWithApp()
+    _ = fixture.connect(app.phone)
+    _ = fixture.submit(fixture.push(.silent, app))
+    let held = fixture.push(.silent, app)
+    _ = fixture.submit(held)
+    expectEffects(fixture, fixture.handle(.policyChanged(.unlimited)), [])
+    #expect(fixture.shard.nextWake.map { $0 <= fixture.now } == true)
+    #expect(fixture.advance(.milliseconds(0)).sendings == [Sending(held, .refill)])
+  }
+}

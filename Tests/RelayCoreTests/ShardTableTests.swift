@@ -1,0 +1,290 @@
+import Testing
+
+@testable import RelayCore
+
+/// The table of design section 5, row by row: what happens to a device that is away, and to one that
+/// is connected.
+@Suite struct ShardTableTests {
+  // MARK: Visible accepted
+
+  @Test func visibleToADeviceAwayTakesTheSlot() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let first = fixture.push(.visible, app)
+    expectEffects(
+      fixture, fixture.submit(first),
+      [
+        fixture.received(first), fixture.persist(first, 3), fixture.accepted(first),
+        fixture.log(.storedOffline, first),
+      ])
+    let second = fixture.push(.visible, app)
+    expectEffects(
+      fixture, fixture.submit(second),
+      [
+        fixture.received(second), fixture.persist(second, 4), fixture.accepted(second),
+        fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(3),
+        fixture.log(.storedOffline, second),
+      ])
+    #expect(fixture.shard.snapshot.inSlots == 1)
+    #expect(fixture.shard.snapshot.replaced == 1)
+  }
+
+  @Test func visibleThatIsTriedOnceIsDiscardedWhenTheDeviceIsAway() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let once = fixture.push(.visible, app, expiration: .once)
+    expectEffects(
+      fixture, fixture.submit(once),
+      [fixture.received(once), fixture.accepted(once), fixture.discarded(once, .notStored)])
+    #expect(fixture.connect(app.phone).effects.sendings == [])
+  }
+
+  @Test func visibleToAConnectedDeviceIsSentAtOnceAndSilentsRideAlong() {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let phone = fixture.enroll()
+    let app = fixture.register(phone, "com.example.first")
+    let other = fixture.register(phone, "com.example.second")
+    let (connection, _) = fixture.connect(phone)
+    for app in [app, other] {
+      // The first takes the app's only token of an hour; the second is held.
+      let direct = fixture.push(.silent, app)
+      #expect(fixture.submit(direct).sendings == [Sending(direct, .direct)])
+      _ = fixture.ack(direct, connection)
+    }
+    let heldFirst = fixture.push(.silent, app)
+    #expect(fixture.submit(heldFirst).sendings == [])
+    let heldSecond = fixture.push(.silent, other)
+    #expect(fixture.submit(heldSecond).sendings == [])
+    let visible = fixture.push(.visible, app)
+    expectEffects(
+      fixture, fixture.submit(visible),
+      [fixture.received(visible), fixture.persist(visible, fixture.lastSequence)]
+        + fixture.sent(visible, .direct, connection)
+        + fixture.sent(heldFirst, .piggyback, connection)
+        + fixture.sent(heldSecond, .piggyback, connection) + [fixture.accepted(visible)])
+  }
+
+  // MARK: Silent accepted
+
+  @Test func silentToADeviceAwayTakesItsOwnSlot() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let visible = fixture.push(.visible, app)
+    _ = fixture.submit(visible)
+    let first = fixture.push(.silent, app)
+    #expect(fixture.submit(first).last == fixture.log(.storedOffline, first))
+    let second = fixture.push(.silent, app)
+    expectEffects(
+      fixture, fixture.submit(second),
+      [
+        fixture.received(second), fixture.persist(second, 5), fixture.accepted(second),
+        fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(4),
+        fixture.log(.storedOffline, second),
+      ])
+    #expect(fixture.shard.snapshot.inSlots == 2)
+  }
+
+  @Test func silentWithinTheBudgetIsSent() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let silent = fixture.push(.silent, app)
+    expectEffects(
+      fixture, fixture.submit(silent),
+      [fixture.received(silent), fixture.persist(silent, 3)]
+        + fixture.sent(silent, .direct, connection) + [fixture.accepted(silent)])
+  }
+
+  @Test func silentOfAnotherAppTakesTheHeldOneAlong() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    let app = fixture.register(phone, "com.example.first")
+    let other = fixture.register(phone, "com.example.second")
+    _ = fixture.connect(phone)
+    for _ in 0..<3 { _ = fixture.submit(fixture.push(.silent, app)) }
+    let held = fixture.push(.silent, app)
+    #expect(fixture.submit(held).sendings == [])
+    let direct = fixture.push(.silent, other)
+    #expect(
+      fixture.submit(direct).sendings == [Sending(direct, .direct), Sending(held, .piggyback)])
+    expectSound(fixture)
+  }
+
+  @Test func silentBeyondTheBudgetIsHeldAndReplaced() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    _ = fixture.connect(app.phone)
+    for _ in 0..<3 { _ = fixture.submit(fixture.push(.silent, app)) }
+    let refill = fixture.now + .minutes(20)
+    let first = fixture.push(.silent, app)
+    expectEffects(
+      fixture, fixture.submit(first),
+      [
+        fixture.received(first), fixture.persist(first, 6), fixture.accepted(first),
+        fixture.log(.storedPower(until: refill, limit: .perApp), first),
+      ])
+    let second = fixture.push(.silent, app)
+    expectEffects(
+      fixture, fixture.submit(second),
+      [
+        fixture.received(second), fixture.persist(second, 7), fixture.accepted(second),
+        fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(6),
+        fixture.log(.storedPower(until: refill, limit: .perApp), second),
+      ])
+    #expect(fixture.shard.nextWake.map { $0 <= refill } == true)
+  }
+
+  @Test func aHeldSilentNeverDisplacesAVisibleOne() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let visible = fixture.push(.visible, app)
+    _ = fixture.submit(visible)
+    for _ in 0..<5 { _ = fixture.submit(fixture.push(.silent, app)) }
+    #expect(fixture.connect(app.phone).effects.sendings.first == Sending(visible, .connect))
+  }
+
+  // MARK: The device connects
+
+  @Test func connectingBringsAllSlotsVisibleFirstOldestFirst() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    let apps = (0..<3).map { fixture.register(phone, "com.example.app\($0)") }
+    let acceptedAt = fixture.now
+    let order: [(NotificationClass, Int)] = [
+      (.silent, 2), (.visible, 1), (.silent, 0), (.visible, 2), (.visible, 0),
+    ]
+    let pushes = order.map { notificationClass, app in
+      let push = fixture.push(notificationClass, apps[app])
+      _ = fixture.submit(push)
+      return push
+    }
+    _ = fixture.advance(.seconds(1))
+    let (connection, effects) = fixture.connect(phone)
+    let expected = [1, 3, 4, 0, 2].flatMap {
+      fixture.sent(pushes[$0], .connect, connection, acceptedAt: acceptedAt)
+    }
+    expectEffects(fixture, effects, [.hello(connection)] + expected)
+  }
+
+  @Test func connectingToAnEmptyMailboxSaysSo() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let (connection, effects) = fixture.connect(app.phone)
+    expectEffects(fixture, effects, [.hello(connection), .sendEmpty(connection)])
+  }
+
+  @Test func connectingCostsNoBudget() {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let app = fixture.phoneWithApp()
+    let stored = fixture.push(.silent, app)
+    _ = fixture.submit(stored)
+    let (connection, effects) = fixture.connect(app.phone)
+    #expect(effects.sendings == [Sending(stored, .connect)])
+    _ = fixture.ack(stored, connection)
+    let direct = fixture.push(.silent, app)
+    #expect(fixture.submit(direct).sendings == [Sending(direct, .direct)])
+  }
+
+  // MARK: Anything heard or sent
+
+  /// A connected device with one silent held by the budget and one in flight.
+  private func held() -> (ShardFixture, PhoneApp, ConnectionID, Notification, Notification) {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let first = fixture.push(.silent, app)
+    _ = fixture.submit(first)
+    let held = fixture.push(.silent, app)
+    #expect(fixture.submit(held).sendings == [])
+    return (fixture, app, connection, first, held)
+  }
+
+  @Test func anAckTakesTheHeldOneAlong() {
+    var (fixture, _, connection, first, held) = held()
+    expectEffects(
+      fixture, fixture.ack(first, connection),
+      [fixture.log(.delivered, first), .forget(3)] + fixture.sent(held, .piggyback, connection))
+  }
+
+  @Test func aReportTakesTheHeldOneAlong() {
+    var (fixture, _, connection, _, held) = held()
+    expectEffects(
+      fixture, fixture.handle(.reported(connection, DeviceCondition(power: .low))),
+      fixture.sent(held, .piggyback, connection))
+  }
+
+  @Test func aWordTakesTheHeldOneAlong() {
+    var (fixture, _, connection, _, held) = held()
+    expectEffects(
+      fixture, fixture.handle(.heard(connection)), fixture.sent(held, .piggyback, connection))
+  }
+
+  @Test func theKeepAliveTakesTheHeldOneAlong() {
+    var (fixture, _, connection, _, held) = held()
+    let acceptedAt = fixture.now
+    let effects = fixture.advance(.minutes(15))
+    expectEffects(
+      fixture, effects,
+      [.sendKeepAlive(connection)]
+        + fixture.sent(held, .piggyback, connection, acceptedAt: acceptedAt))
+  }
+
+  // MARK: The budget refills
+
+  @Test func theRefillSendsTheHeldOneAndCostsAToken() {
+    var fixture = ShardFixture(configuration: .init(policy: .strict, keepAlive: .days(1)))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    _ = fixture.submit(fixture.push(.silent, app))
+    let waiting = fixture.push(.silent, app)
+    let acceptedAt = fixture.now
+    _ = fixture.submit(waiting)
+    expectEffects(fixture, fixture.advance(.milliseconds(3_599_999)), [])
+    expectEffects(
+      fixture, fixture.advance(.milliseconds(1)),
+      fixture.sent(waiting, .refill, connection, acceptedAt: acceptedAt))
+    let again = fixture.push(.silent, app)
+    let until = fixture.now + .hours(1)
+    #expect(
+      fixture.submit(again).last == fixture.log(.storedPower(until: until, limit: .perApp), again))
+  }
+
+  // MARK: Acknowledged
+
+  @Test(arguments: [
+    nil, DeliveryOutcome.newData, .noData, .failed, .notLaunched(reason: "force quit"),
+  ])
+  func anAckEndsTheLife(outcome: DeliveryOutcome?) {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let push = fixture.push(.visible, app)
+    _ = fixture.submit(push)
+    #expect(fixture.shard.snapshot.delivered == 0, "only the ack makes it delivered")
+    let acked = fixture.handle(.acked(connection, push.uniqueID, outcome))
+    expectEffects(
+      fixture, acked,
+      [fixture.log(.delivered, push)] + (outcome.map { [fixture.log(.outcome($0), push)] } ?? [])
+        + [.forget(3)])
+    expectEffects(fixture, fixture.handle(.acked(connection, push.uniqueID, outcome)), [])
+    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    #expect(fixture.connect(app.phone).effects.sendings == [])
+  }
+
+  @Test func anAckByTheProvidersIDEndsTheOldestOfThem() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let pushes = (0..<3).map { _ in
+      var push = fixture.push(.visible, app)
+      push.apnsID = UniqueID(high: 1, low: 2)
+      _ = fixture.submit(push)
+      return push
+    }
+    for push in pushes {
+      let effects = fixture.handle(.acked(connection, push.apnsID, nil))
+      #expect(effects.first == fixture.log(.delivered, push))
+      expectSound(fixture)
+    }
+  }
+}

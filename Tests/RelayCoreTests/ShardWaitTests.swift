@@ -1,0 +1,209 @@
+import Testing
+
+@testable import RelayCore
+
+/// What waits, and for how long: low priority, keep-alives, the window (design section 5).
+@Suite struct ShardWaitTests {
+  private static let asleep = DeviceCondition(power: .low, network: .wifi, screen: .off)
+
+  /// A connected phone in Low Power Mode with its screen off.
+  private func sleeping(
+    _ configuration: Shard.Configuration = .init(keepAlive: .days(1))
+  ) -> (ShardFixture, PhoneApp, ConnectionID) {
+    var fixture = ShardFixture(configuration: configuration)
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    _ = fixture.handle(.reported(connection, Self.asleep))
+    return (fixture, app, connection)
+  }
+
+  // MARK: Low priority
+
+  @Test(arguments: [Priority.powerAware, .powerFirst])
+  func lowPriorityWaitsNoLongerThanTheHold(priority: Priority) {
+    var (fixture, app, connection) = sleeping()
+    let push = fixture.push(.visible, app, priority: priority)
+    let acceptedAt = fixture.now
+    let until = fixture.now + .minutes(15)
+    expectEffects(
+      fixture, fixture.submit(push),
+      [
+        fixture.received(push), fixture.persist(push, 3), fixture.accepted(push),
+        fixture.log(.storedPower(until: until, limit: .lowPriority), push),
+      ])
+    expectEffects(fixture, fixture.advance(.milliseconds(899_999)), [])
+    expectEffects(
+      fixture, fixture.advance(.milliseconds(1)),
+      fixture.sent(push, .hold, connection, acceptedAt: acceptedAt))
+  }
+
+  @Test func highPriorityNeverWaitsAndTakesTheOlderAlongFirst() {
+    var (fixture, app, connection) = sleeping()
+    let low = fixture.push(.visible, app, priority: .powerAware)
+    _ = fixture.submit(low)
+    let high = fixture.push(.visible, app)
+    expectEffects(
+      fixture, fixture.submit(high),
+      [fixture.received(high), fixture.persist(high, 4)]
+        + fixture.sent(low, .piggyback, connection) + fixture.sent(high, .direct, connection)
+        + [fixture.accepted(high)])
+  }
+
+  @Test func lowPriorityRidesAlongWithTheNextWord() {
+    var (fixture, app, connection) = sleeping()
+    let low = fixture.push(.visible, app, priority: .powerAware)
+    _ = fixture.submit(low)
+    expectEffects(
+      fixture, fixture.handle(.heard(connection)), fixture.sent(low, .piggyback, connection))
+  }
+
+  @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
+    for power in DeviceCondition.Power.allCases {
+      for screen in DeviceCondition.Screen.allCases {
+        var (fixture, app, connection) = sleeping()
+        let condition = DeviceCondition(power: power, screen: screen)
+        _ = fixture.handle(.reported(connection, condition))
+        let low = fixture.push(.visible, app, priority: .powerAware)
+        let waits = power == .low && screen == .off
+        #expect(fixture.submit(low).sendings.isEmpty == waits, "\(condition)")
+        expectSound(fixture)
+      }
+    }
+  }
+
+  @Test func lowPowerModeHoldsSilentsUntilSomethingChanges() {
+    var (fixture, app, connection) = sleeping()
+    let silent = fixture.push(.silent, app)
+    #expect(
+      fixture.submit(silent).last
+        == fixture.log(.storedPower(until: nil, limit: .lowPowerMode), silent))
+    #expect(fixture.advance(.hours(20)).sendings == [])
+    #expect(
+      fixture.handle(.reported(connection, DeviceCondition())).sendings
+        == [Sending(silent, .piggyback)])
+  }
+
+  @Test func chargingOnWiFiLiftsTheBudgetAndTakesNothingFromIt() {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    _ = fixture.handle(.reported(connection, DeviceCondition(power: .charging, network: .wifi)))
+    for _ in 0..<5 {
+      let push = fixture.push(.silent, app)
+      #expect(fixture.submit(push).sendings == [Sending(push, .direct)])
+    }
+    _ = fixture.handle(.reported(connection, DeviceCondition()))
+    let first = fixture.push(.silent, app)
+    #expect(fixture.submit(first).sendings == [Sending(first, .direct)])
+    #expect(fixture.submit(fixture.push(.silent, app)).sendings == [])
+  }
+
+  // MARK: Keep-alive
+
+  @Test func keepAlivesComeInTheirRhythmWhileTheyAreAnswered() {
+    var fixture = ShardFixture(
+      configuration: .init(keepAlive: .seconds(60), keepAliveTimeout: .seconds(10)))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    for _ in 0..<5 {
+      expectEffects(fixture, fixture.advance(.milliseconds(59_999)), [])
+      expectEffects(fixture, fixture.advance(.milliseconds(1)), [.sendKeepAlive(connection)])
+      expectEffects(fixture, fixture.advance(.milliseconds(9999)), [])
+      expectEffects(fixture, fixture.handle(.heard(connection)), [])
+    }
+  }
+
+  @Test func silenceEndsTheConnection() {
+    var fixture = ShardFixture(
+      configuration: .init(keepAlive: .seconds(60), keepAliveTimeout: .seconds(10)))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let push = fixture.push(.visible, app)
+    _ = fixture.submit(push)
+    #expect(fixture.advance(.seconds(60)) == [.sendKeepAlive(connection)])
+    expectEffects(
+      fixture, fixture.advance(.seconds(10)),
+      [.close(connection, .keepAliveTimeout), fixture.log(.storedOffline, push)])
+    #expect(fixture.shard.snapshot.connections == 0)
+    expectEffects(fixture, fixture.handle(.heard(connection)), [])
+  }
+
+  @Test func everyWordAnswersAKeepAlive() {
+    let id = UniqueID(high: 9, low: 9)
+    for word in 0..<3 {
+      var fixture = ShardFixture(
+        configuration: .init(keepAlive: .seconds(60), keepAliveTimeout: .seconds(10)))
+      let app = fixture.phoneWithApp()
+      let (connection, _) = fixture.connect(app.phone)
+      _ = fixture.advance(.seconds(60))
+      let words: [Event] = [
+        .heard(connection), .acked(connection, id, nil), .reported(connection, DeviceCondition()),
+      ]
+      _ = fixture.handle(words[word])
+      expectEffects(fixture, fixture.advance(.seconds(59)), [])
+      expectEffects(fixture, fixture.advance(.seconds(1)), [.sendKeepAlive(connection)])
+    }
+  }
+
+  @Test func shutDownSaysGoodByeToEveryone() {
+    var fixture = ShardFixture()
+    let apps = (0..<3).map { _ in fixture.phoneWithApp() }
+    let connections = apps.map { fixture.connect($0.phone).connection }
+    let push = fixture.push(.visible, apps[1])
+    _ = fixture.submit(push)
+    expectEffects(
+      fixture, fixture.handle(.shutDown),
+      [
+        .close(connections[0], .shutdown), .close(connections[1], .shutdown),
+        fixture.log(.storedOffline, push), .close(connections[2], .shutdown),
+      ])
+  }
+
+  // MARK: The window
+
+  @Test func beyondTheWindowTheSlotsHoldBack() {
+    var fixture = ShardFixture(
+      configuration: .init(policy: .unlimited, inFlightPerDevice: 2))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let pushes = (0..<4).map { _ in fixture.push(.visible, app) }
+    #expect(fixture.submit(pushes[0]).sendings == [Sending(pushes[0], .direct)])
+    #expect(fixture.submit(pushes[1]).sendings == [Sending(pushes[1], .direct)])
+    #expect(
+      fixture.submit(pushes[2]).last
+        == fixture.log(.storedPower(until: nil, limit: .inFlight), pushes[2]))
+    #expect(fixture.submit(pushes[3]).discards == [.replaced(by: pushes[3].uniqueID)])
+    expectSound(fixture)
+    expectEffects(
+      fixture, fixture.ack(pushes[0], connection),
+      [fixture.log(.delivered, pushes[0]), .forget(3)]
+        + fixture.sent(pushes[3], .piggyback, connection))
+    let once = fixture.push(.visible, app, expiration: .once)
+    #expect(fixture.submit(once).discards == [.notStored], "the window is full")
+    expectSound(fixture)
+  }
+
+  @Test func aWindowOfOneDeliversEverythingInTurn() {
+    var fixture = ShardFixture(configuration: .init(inFlightPerDevice: 1))
+    let phone = fixture.enroll()
+    let apps = (0..<4).map { fixture.register(phone, "com.example.app\($0)") }
+    let pushes = apps.flatMap { app in
+      NotificationClass.allCases.map { notificationClass in
+        let push = fixture.push(notificationClass, app)
+        _ = fixture.submit(push)
+        return push
+      }
+    }
+    let connection = fixture.newConnection()
+    var effects = fixture.handle(.connected(phone.credential, connection))
+    var seen: [UniqueID] = []
+    while let sending = effects.sendings.first {
+      #expect(effects.sendings.count == 1)
+      seen.append(sending.uniqueID)
+      effects = fixture.handle(.acked(connection, sending.uniqueID, nil))
+      expectSound(fixture)
+    }
+    let order = [0, 2, 4, 6, 1, 3, 5, 7]
+    #expect(seen == order.map { pushes[$0].uniqueID })
+  }
+}

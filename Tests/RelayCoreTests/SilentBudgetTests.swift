@@ -1,0 +1,98 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct SilentBudgetTests {
+  private let now = Instant(unixSeconds: 1_767_225_600)
+
+  private static let conditions = DeviceCondition.Power.allCases.flatMap { power in
+    DeviceCondition.Network.allCases.flatMap { network in
+      DeviceCondition.Screen.allCases.map {
+        DeviceCondition(power: power, network: network, screen: $0)
+      }
+    }
+  }
+
+  /// Every policy under every condition: how many of twenty pushes to two apps go through at once.
+  @Test(arguments: SilentPolicy.named)
+  func everyPolicyUnderEveryCondition(policy: SilentPolicy) {
+    for condition in Self.conditions {
+      var device = RateLimit.State()
+      var apps = [RateLimit.State(), RateLimit.State()]
+      var allowed = [0, 0]
+      for number in 0..<20 {
+        let app = number % 2
+        let decision = policy.decide(
+          app: apps[app], device: device, condition: condition, at: now)
+        switch decision {
+        case .allowed:
+          allowed[app] += 1
+          policy.take(app: &apps[app], device: &device, condition: condition, at: now)
+        case .held(let until, let limit):
+          #expect((until == nil) == (limit == .lowPowerMode), "\(condition)")
+          #expect(until.map { $0 > now } ?? true, "\(condition)")
+        }
+      }
+      let expected: Int
+      switch (condition.power, condition.network, policy.name) {
+      case (.low, _, _): expected = 0
+      case (.charging, .wifi, _), (_, _, "unlimited"): expected = 10
+      case (_, _, "strict"): expected = 1
+      default: expected = 3
+      }
+      #expect(allowed == [expected, expected], "\(policy.name), \(condition)")
+      let isUntouched = device == RateLimit.State() && apps[0] == RateLimit.State()
+      #expect(isUntouched == (condition.liftsBudget || expected != 1 && expected != 3))
+    }
+  }
+
+  @Test func theLaterOfBothLimitsIsNamed() {
+    let policy = SilentPolicy(
+      name: "test", perApp: RateLimit(1, per: .minutes(10), burst: 1),
+      perDevice: RateLimit(1, per: .minutes(30), burst: 1))
+    var app = RateLimit.State()
+    var device = RateLimit.State()
+    let condition = DeviceCondition()
+    policy.take(app: &app, device: &device, condition: condition, at: now)
+    #expect(
+      policy.decide(app: app, device: device, condition: condition, at: now)
+        == .held(until: now + .minutes(30), by: .perDevice))
+    #expect(
+      policy.decide(app: app, device: RateLimit.State(), condition: condition, at: now)
+        == .held(until: now + .minutes(10), by: .perApp))
+    #expect(
+      policy.decide(app: app, device: device, condition: condition, at: now + .minutes(30))
+        == .allowed)
+  }
+
+  @Test func theDeviceBudgetIsSharedByItsApps() {
+    let policy = SilentPolicy.documented
+    var device = RateLimit.State()
+    for _ in 0..<12 {
+      var app = RateLimit.State()
+      #expect(
+        policy.decide(app: app, device: device, condition: DeviceCondition(), at: now) == .allowed)
+      policy.take(app: &app, device: &device, condition: DeviceCondition(), at: now)
+    }
+    #expect(
+      policy.decide(
+        app: RateLimit.State(), device: device, condition: DeviceCondition(), at: now)
+        == .held(until: now + .minutes(5), by: .perDevice))
+  }
+
+  @Test func conditionsMeanWhatTheDesignSays() {
+    for condition in Self.conditions {
+      #expect(
+        condition.liftsBudget == (condition.power == .charging && condition.network == .wifi))
+      #expect(condition.withholdsSilent == (condition.power == .low))
+      #expect(
+        condition.withholdsLowPriority == (condition.power == .low && condition.screen == .off))
+    }
+    #expect(DeviceCondition() == DeviceCondition(power: .battery, network: .cellular, screen: .off))
+  }
+
+  @Test func namesAreUnique() {
+    #expect(Set(BudgetLimit.allCases.map(\.name)).count == BudgetLimit.allCases.count)
+    #expect(Set(SilentPolicy.named.map(\.name)).count == SilentPolicy.named.count)
+  }
+}

@@ -1,0 +1,37 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct TopicTests {
+  private func isEqual(_ topic: Topic, _ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    return topic.equals(bytes.span)
+  }
+
+  @Test func everyByteIsAllowedOrNot() {
+    let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_".utf8)
+    for byte in UInt8.min...UInt8.max {
+      for bytes in [[byte], [0x61, byte], [byte, 0x61]] {
+        let topic = Topic(bytes.span)
+        #expect((topic != nil) == allowed.contains(byte), "\(byte)")
+        #expect(topic == nil || topic?.bytes == bytes)
+      }
+    }
+  }
+
+  @Test func lengthsAreLimited() {
+    for count in [0, 1, 254, 255, 256, 1000] {
+      let topic = Topic(String(repeating: "a", count: count))
+      #expect((topic != nil) == Limits.topicBytes.contains(count), "\(count)")
+    }
+  }
+
+  @Test func comparisonWithoutBuildingOne() throws {
+    let topic = try #require(Topic("com.example.app"))
+    #expect(topic.description == "com.example.app")
+    for text in ["", "com.example.ap", "com.example.app.", "com.example.apq", "Com.example.app"] {
+      #expect(!isEqual(topic, text), "\(text)")
+    }
+    #expect(isEqual(topic, "com.example.app"))
+  }
+}

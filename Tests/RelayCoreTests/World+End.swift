@@ -1,0 +1,56 @@
+@testable import RelayCore
+
+extension World {
+  /// The journal writes all, every phone connects and acknowledges what it gets; then time runs out.
+  mutating func settle() {
+    handle(.persisted(through: checker.lastSequence))
+    for phone in phones {
+      let connection = fixture.newConnection()
+      connections.append(connection)
+      handle(.connected(phone.credential, connection))
+    }
+    acknowledgeAll()
+    fixture.now = fixture.now + .days(31)
+    handle(.tick)
+    acknowledgeAll()
+    for connection in connections {
+      connections.removeAll { $0 == connection }
+      handle(.disconnected(connection))
+    }
+    checkLeaks()
+  }
+
+  private mutating func acknowledgeAll() {
+    for connection in connections {
+      while let id = checker.flights(on: connection).first {
+        handle(.acked(connection, id, nil))
+      }
+    }
+  }
+
+  private mutating func checkLeaks() {
+    let shard = fixture.shard
+    let lives = checker.lives.values
+    let ended = lives.count { $0.end != nil }
+    let registered = checker.registrations.count { $0.isAlive }
+    let checks: [(String, Int, Int)] = [
+      ("lives that have ended", ended, lives.count),
+      ("lives that are received", lives.count { $0.isReceived }, lives.count),
+      ("requests without an answer", checker.openRequests.count, 0),
+      ("received", shard.snapshot.received, lives.count),
+      ("delivered", shard.snapshot.delivered, lives.count { $0.end == .delivered }),
+      ("expired", shard.snapshot.expired, lives.count { $0.end == .discarded(.expired) }),
+      ("not stored", shard.snapshot.notStored, lives.count { $0.end == .discarded(.notStored) }),
+      ("entries", shard.entries.count, 0), ("timers", shard.timers.count, 0),
+      ("apps", shard.apps.count, registered), ("tokens", shard.appNumbers.count, registered),
+      ("devices", shard.devices.count, phones.count),
+      (
+        "records not forgotten",
+        lives.count { $0.isPersisted && !$0.isForgotten }, 0
+      ),
+    ]
+    for (name, found, expected) in checks where found != expected {
+      problems.append("at the end: \(name): \(found), expected \(expected)")
+    }
+  }
+}
