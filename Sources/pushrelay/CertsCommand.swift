@@ -1,0 +1,141 @@
+import ArgumentParser
+import RelayCore
+import RelayServer
+
+/// Development certificates.
+struct CertsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "certs",
+    abstract: "Make the development CA and certificates.",
+    discussion: """
+      Examples:
+
+        pushrelay certs
+        pushrelay certs --name relay.example.org
+        pushrelay certs client --topic com.example.app --out provider.pem
+
+      Without a subcommand: makes sure that there are a CA and a server certificate, and prints \
+      where they are.
+      """,
+    subcommands: [Server.self, Client.self], defaultSubcommand: Server.self)
+
+  struct Server: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "The CA and the server's certificate.",
+      discussion: "Example: pushrelay certs server --name relay.example.org")
+
+    @Option(
+      help: "Another host name or IP address that the relay is reached by; repeatable.")
+    var name: [String] = []
+
+    @Flag(help: "Print as JSON.")
+    var json = false
+
+    @OptionGroup var files: StateOptions
+
+    private struct Report: Encodable {
+      var ca: String
+      var server: String
+      var serverKey: String
+      var names: [String]
+      var done: [String]
+    }
+
+    func run() async throws {
+      let certificates = CertificateFiles(directory: files.state)
+      let names = CertificateFiles.localNames(and: name)
+      let actions = try certificates.ensure(names: names, now: WallClock.now.milliseconds)
+      if json {
+        return try Console.say(
+          json: Report(
+            ca: certificates.authorityCertificate, server: certificates.serverCertificate,
+            serverKey: certificates.serverKey, names: names,
+            done: actions.map { String(describing: $0) }))
+      }
+      Console.say(table: [
+        ["ca", certificates.authorityCertificate], ["server", certificates.serverCertificate],
+        ["key", certificates.serverKey], ["names", names.joined(separator: " ")],
+        ["done", actions.isEmpty ? "nothing: all is there" : Self.text(actions)],
+      ])
+      guard !actions.contains(.cannotRenew) else {
+        throw CommandProblem(
+          "\(certificates.serverCertificate) ends soon or lacks a name, but ca.key is away; put it "
+            + "back, or remove ca.* and server.* to have new ones made")
+      }
+    }
+
+    private static func text(_ actions: [CertificateFiles.Action]) -> String {
+      actions.map { action in
+        switch action {
+        case .madeAuthority: "made the CA"
+        case .madeServer: "made the server's certificate"
+        case .renewedServer: "renewed the server's certificate"
+        case .cannotRenew: "could not renew the server's certificate"
+        }
+      }.joined(separator: ", ")
+    }
+  }
+
+  struct Client: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "A provider's client certificate, as Apple's are.",
+      discussion: """
+        Example:
+
+          pushrelay certs client --topic com.example.app --out provider.pem
+          pushrelay send payloads/alert.json --to phone --certificate provider.pem
+        """)
+
+    @Option(help: "The app's bundle ID; repeatable for more topics, such as com.example.app.voip.")
+    var topic: [String]
+
+    @Option(help: "Only for this environment: sandbox or production (default: both).")
+    var environment: String?
+
+    @Option(
+      help: ArgumentHelp(
+        "Where to write it; the key goes beside it, .key instead of .pem.", valueName: "file"))
+    var out = "provider.pem"
+
+    @Flag(help: "Print as JSON.")
+    var json = false
+
+    @OptionGroup var files: StateOptions
+
+    private struct Report: Encodable {
+      var certificate: String
+      var key: String
+      var topics: [String]
+    }
+
+    func run() async throws {
+      var environments = Set(ProviderEnvironment.allCases)
+      if let environment {
+        guard let only = ProviderEnvironment(rawValue: environment) else {
+          throw CommandProblem("--environment is sandbox or production, not \(environment)")
+        }
+        environments = [only]
+      }
+      let now = WallClock.now.milliseconds
+      let authority = try CertificateFiles(directory: files.state).authority(now: now)
+      let topics = topic.map { ProviderCertificate.Topic(name: $0, kind: Self.kind($0)) }
+      let identity = try authority.issueProvider(
+        topics: topics, environments: environments, now: now)
+      let stem = out.hasSuffix(".pem") ? String(out.dropLast(4)) : out
+      try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
+      try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)
+      if json {
+        return try Console.say(json: Report(certificate: out, key: stem + ".key", topics: topic))
+      }
+      Console.say(table: [
+        ["certificate", out], ["key", stem + ".key"], ["topics", topic.joined(separator: " ")],
+      ])
+    }
+
+    /// How Apple's certificates name the kinds of topics (facts/apns.md, section 5.3).
+    private static func kind(_ topic: String) -> String {
+      if topic.hasSuffix(".voip") { return "voip" }
+      return topic.hasSuffix(".complication") ? "complication" : "app"
+    }
+  }
+}

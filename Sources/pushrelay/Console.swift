@@ -1,0 +1,79 @@
+import FoundationEssentials
+import RelayCore
+import SystemPackage
+
+/// Standard output and standard error, unbuffered: a line is there when it is written, also in a pipe.
+enum Console {
+  /// Writes a line of results.
+  static func say(_ line: String) {
+    write(Array((line + "\n").utf8), to: .standardOutput)
+  }
+
+  /// Writes a line as it came.
+  static func say(bytes: [UInt8]) {
+    write(bytes + [UInt8(ascii: "\n")], to: .standardOutput)
+  }
+
+  /// Writes a line for whoever watches, beside the results.
+  static func note(_ line: String) {
+    write(Array((line + "\n").utf8), to: .standardError)
+  }
+
+  /// Writes a value as one JSON object on one line.
+  static func say(json value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    say(bytes: Array(try encoder.encode(value)))
+  }
+
+  /// Writes rows in columns, two spaces apart; the last column is not padded.
+  static func say(table rows: [[String]]) {
+    var widths: [Int] = []
+    for row in rows {
+      for (column, cell) in row.enumerated() {
+        if column == widths.count { widths.append(0) }
+        widths[column] = max(widths[column], cell.count)
+      }
+    }
+    for row in rows {
+      var line = ""
+      for (column, cell) in row.enumerated() {
+        line += cell
+        guard column < row.count - 1 else { break }
+        line += String(repeating: " ", count: widths[column] - cell.count + 2)
+      }
+      say(line)
+    }
+  }
+
+  /// Whoever reads us may have gone; that is no reason to fail.
+  private static func write(_ bytes: [UInt8], to file: FileDescriptor) {
+    _ = try? file.writeAll(bytes)
+  }
+}
+
+/// The wall clock of the command line: the only place here that asks what time it is.
+enum WallClock {
+  static var now: Instant {
+    Instant(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+  }
+}
+
+extension Instant {
+  /// `09:30:00.250`, UTC.
+  var timeOfDay: String { String(iso8601.dropFirst(11).dropLast(1)) }
+
+  /// The moment, and how far away it is: `2026-11-21T09:30:00Z (in 19 min)`.
+  func described(at now: Instant) -> String {
+    let seconds = (milliseconds - now.milliseconds) / 1000
+    let amount =
+      switch abs(seconds) {
+      case ..<120: "\(abs(seconds)) s"
+      case ..<7_200: "\(abs(seconds) / 60) min"
+      case ..<172_800: "\(abs(seconds) / 3600) h"
+      default: "\(abs(seconds) / 86_400) days"
+      }
+    let moment = "\(iso8601.prefix(19))Z"
+    return seconds >= 0 ? "\(moment) (in \(amount))" : "\(moment) (\(amount) ago)"
+  }
+}

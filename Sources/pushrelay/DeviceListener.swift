@@ -1,0 +1,207 @@
+import DeviceLink
+import RelayClient
+import RelayCore
+
+/// One listening device: enrols, registers its apps, prints and acknowledges what comes, and comes
+/// back when the connection is lost.
+struct DeviceListener: Sendable {
+  private let name: String
+  private let command: DeviceCommand
+  private let state: String
+
+  init(name: String, command: DeviceCommand) {
+    self.name = name
+    self.command = command
+    state = command.connection.files.state
+  }
+
+  /// How one connection ended, when it ended in an orderly way.
+  private enum Ending {
+    /// Everything that was waited for has come.
+    case done
+    /// The relay ended the stream, for this reason if it gave one.
+    case ended(reason: String?)
+  }
+
+  /// What lasts from one connection to the next.
+  private struct Memory {
+    var remaining: Int?
+    var seen = RecentIDs()
+    var hasListened = false
+    var failures = 0
+  }
+
+  /// Listens until `--count` is reached or the task is cancelled. Throws when the first connection
+  /// cannot be made, when the relay refuses, or when another connection takes over.
+  func run() async throws {
+    var memory = Memory(remaining: command.count)
+    while !Task.isCancelled {
+      let problem: String
+      do {
+        switch try await listen(&memory) {
+        case .done: return
+        case .ended(reason: CloseReason.superseded.name):
+          throw CommandProblem(
+            "\(name): another connection of this device has taken over; give it another name")
+        case .ended(let reason): problem = reason.map { "bye: \($0)" } ?? "the stream ended"
+        }
+      } catch DeviceAPIError.connection(let error) where memory.hasListened {
+        problem = error.description
+      } catch let error as ClientError where memory.hasListened {
+        problem = error.description
+      }
+      if Task.isCancelled { return }
+      let milliseconds = Self.pauseMilliseconds(failures: memory.failures)
+      memory.failures += 1
+      Console.note("\(name): \(problem) (trying again in \(milliseconds) ms)")
+      try await Task.sleep(for: .milliseconds(milliseconds))
+    }
+  }
+
+  /// Half to all of 0.5 s, 1 s, 2 s, … 30 s: many devices must not come back at the same moment.
+  static func pauseMilliseconds(failures: Int) -> Int64 {
+    let longest = Int64(min(30_000, 500 << min(failures, 6)))
+    return Int64.random(in: longest / 2...longest)
+  }
+
+  // MARK: One connection
+
+  private func listen(_ memory: inout Memory) async throws -> Ending {
+    let client = try await command.connection.connect(to: command.device)
+    let api = DeviceAPI(client)
+    let identity = try await register(api, isFirst: !memory.hasListened)
+    let stream = try await api.openStream(of: identity)
+    if command.power != nil || command.network != nil || command.screen != nil {
+      try await write(
+        .state(power: command.power, network: command.network, screen: command.screen), stream)
+    }
+    var reason: String?
+    for try await bytes in stream.lines {
+      if command.json { Console.say(bytes: bytes) }
+      switch ReceivedLine(bytes.span) {
+      case .hello(_, let seconds):
+        memory.hasListened = true
+        memory.failures = 0
+        say("listening, keep-alive every \(seconds) s")
+      case .notification(let notification):
+        try await take(notification, stream, &memory)
+        if memory.remaining == 0 {
+          try await finish(stream, client)
+          return .done
+        }
+      case .empty: say("nothing waits")
+      case .keepAlive:
+        say("keep-alive")
+        try await write(.keepAlive, stream)
+      case .bye(let why):
+        say("bye (\(why))")
+        reason = why
+      case .error(let why): Console.note("\(name): the relay says: \(why)")
+      case .unknown(let type): say("a line of an unknown type, \(type)")
+      case nil: Console.note("\(name): not a line: \(String(decoding: bytes, as: UTF8.self))")
+      }
+    }
+    await client.close()
+    return .ended(reason: reason)
+  }
+
+  private func take(
+    _ notification: ReceivedNotification, _ stream: ClientStream, _ memory: inout Memory
+  ) async throws {
+    // At least once is the promise: a double is acknowledged again, and is no news.
+    let isNew = memory.seen.insert(notification.uniqueID)
+    if isNew {
+      say(
+        "\(notification.notificationClass) notification via \(notification.via) for "
+          + "\(notification.topic): \(notification.payload)")
+    } else {
+      say("the same again, dropped: \(notification.uniqueID)")
+    }
+    if !command.noAck {
+      try await write(.ack(id: notification.uniqueID, outcome: .newData), stream)
+    }
+    if isNew, let remaining = memory.remaining { memory.remaining = remaining - 1 }
+  }
+
+  /// Hangs up such that the last acknowledgement arrives: the relay ends its side when it has read
+  /// ours.
+  private func finish(_ stream: ClientStream, _ client: RelayClient) async throws {
+    stream.finish()
+    let patience = Task {
+      try await Task.sleep(for: .seconds(2))
+      stream.cancel()
+    }
+    while (try? await stream.read()) != nil {}
+    patience.cancel()
+    await client.close()
+  }
+
+  private func write(_ line: UpLine, _ stream: ClientStream) async throws {
+    var bytes: [UInt8] = []
+    line.write(to: &bytes)
+    try await stream.write(bytes)
+  }
+
+  /// A line for people; in JSON mode the relay's own lines say it all.
+  private func say(_ text: String) {
+    guard !command.json else { return }
+    Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")
+  }
+
+  // MARK: Who we are
+
+  /// The device's identity, known or new, with its apps registered.
+  private func register(_ api: DeviceAPI, isFirst: Bool) async throws -> DeviceIdentity {
+    if let file = try DeviceFile.load(name, state: state) {
+      do {
+        return try await registerApps(api, file, isFirst: isFirst)
+      } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
+        Console.note(
+          "\(name): this relay does not know the device (its store was memory?); enrolling anew")
+        var fresh = DeviceFile(try await api.enroll(enrolmentKey: command.enrolmentKey))
+        fresh.apps = file.apps
+        return try await registerApps(api, fresh, isFirst: true)
+      }
+    }
+    let fresh = DeviceFile(try await api.enroll(enrolmentKey: command.enrolmentKey))
+    return try await registerApps(api, fresh, isFirst: true)
+  }
+
+  private func registerApps(
+    _ api: DeviceAPI, _ known: DeviceFile, isFirst: Bool
+  ) async throws -> DeviceIdentity {
+    var file = known
+    var topics = command.topic
+    if topics.isEmpty { topics = file.apps.keys.sorted() }
+    if topics.isEmpty { topics = ["com.example.app"] }
+    for topic in topics {
+      let token = try await api.register(topic: topic, token: command.token, of: file.identity)
+      file.apps[topic] = token
+      if isFirst { say("token of \(topic): \(token)") }
+    }
+    let saved = try DeviceFile.load(name, state: state)
+    if file != saved { try file.save(name, state: state) }
+    return file.identity
+  }
+}
+
+/// The last ids that came, to tell doubles by: bounded, the oldest are forgotten.
+private struct RecentIDs {
+  private var ids: Set<UniqueID> = []
+  private var order: [UniqueID] = []
+  private var oldest = 0
+  private static let limit = 4096
+
+  /// Whether the id is new.
+  mutating func insert(_ id: UniqueID) -> Bool {
+    guard ids.insert(id).inserted else { return false }
+    if order.count < Self.limit {
+      order.append(id)
+    } else {
+      ids.remove(order[oldest])
+      order[oldest] = id
+      oldest = (oldest + 1) % Self.limit
+    }
+    return true
+  }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import RelayClient
+import RelayCore
+
+/// A device's slots and budget; without a device, whether the relay answers.
+struct InspectCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Show what waits for a device and what budget it has; or whether the relay answers.",
+    discussion: """
+      Examples:
+
+        pushrelay inspect
+        pushrelay inspect phone
+        pushrelay inspect 0b5c…41 --secret SECRET --json
+
+      Without a device: asks for GET /v1/health; exit status 0 when the relay answers.
+      """)
+
+  @Argument(help: "NAME of a 'pushrelay device' of this state, or a device id with --secret.")
+  var device: String?
+
+  @Option(help: "The device's secret (default: from the state directory).")
+  var secret: String?
+
+  @Option(
+    name: .customLong("device"),
+    help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
+  var listener = HostPort(host: "127.0.0.1", port: 5223)
+
+  @Flag(help: "Print the relay's answer as JSON.")
+  var json = false
+
+  @OptionGroup var connection: ConnectionOptions
+
+  func run() async throws {
+    let identity = try device.map { try self.identity($0) }
+    let api = DeviceAPI(try await connection.connect(to: listener))
+    guard let identity else {
+      try await api.health()
+      Console.say(json ? #"{"status":"ok"}"# : "ok: the relay at \(listener) answers")
+      return
+    }
+    if json {
+      let body = try await api.statusBody(of: identity)
+      Console.say(bytes: Array(body.prefix { $0 != UInt8(ascii: "\n") }))
+    } else {
+      show(try await api.status(of: identity))
+    }
+  }
+
+  private func identity(_ name: String) throws -> DeviceIdentity {
+    if let secret {
+      let file = try DeviceFile.load(name, state: connection.files.state)
+      return DeviceIdentity(device: file?.device ?? name, secret: secret)
+    }
+    guard let file = try DeviceFile.load(name, state: connection.files.state) else {
+      throw CommandProblem(
+        "no device \(name) in \(connection.files.state)/devices: make it with 'pushrelay device "
+          + "\(name)', or give its id with --secret")
+    }
+    return file.identity
+  }
+
+  private func show(_ status: DeviceStatus) {
+    let now = WallClock.now
+    Console.say(table: [
+      ["device", status.device],
+      ["connection", status.connected ? "connected" : "away"],
+      ["condition", "power \(status.power), network \(status.network), screen \(status.screen)"],
+      ["in flight", String(status.inFlight)],
+      [
+        "budget",
+        "policy \(status.budget.policy), "
+          + "\(status.budget.remaining.map(String.init) ?? "unlimited") silent left",
+      ],
+    ])
+    guard !status.apps.isEmpty else { return Console.say("no apps") }
+    for app in status.apps {
+      Console.say("")
+      var rows = [["app", app.topic], ["token", app.token]]
+      rows.append(["visible", Self.text(app.visible, now)])
+      rows.append(["silent", Self.text(app.silent, now)])
+      rows.append(["budget", Self.text(app.budget, now)])
+      Console.say(table: rows)
+    }
+  }
+
+  private static func text(_ slot: DeviceStatus.Slot?, _ now: Instant) -> String {
+    guard let slot else { return "empty" }
+    var text =
+      "\(slot.id), accepted \(Instant(milliseconds: slot.acceptedAt).described(at: now))"
+    if let end = slot.expiresAt {
+      text += ", expires \(Instant(milliseconds: end).described(at: now))"
+    }
+    return text
+  }
+
+  private static func text(_ budget: DeviceStatus.AppBudget, _ now: Instant) -> String {
+    let left = "\(budget.remaining.map(String.init) ?? "unlimited") silent left"
+    guard !budget.allowed else { return left }
+    let until = budget.heldUntil.map {
+      "until \(Instant(milliseconds: $0).described(at: now))"
+    }
+    return "\(left), held \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
+  }
+}

@@ -1,0 +1,153 @@
+import ArgumentParser
+import RelayServer
+
+/// Provider keys.
+struct KeyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "key",
+    abstract: "Make, add and list the keys that sign provider tokens.",
+    discussion: """
+      Examples:
+
+        pushrelay key new
+        pushrelay key new --team ABCDE12345 --topic com.example.app
+        pushrelay key add AuthKey_ABC123DEFG.p8 --team ABCDE12345
+        pushrelay key list
+
+      A relay reads its keys when it starts.
+      """,
+    subcommands: [New.self, Add.self, List.self])
+
+  /// What is said of a key when it is registered.
+  struct EntryOptions: ParsableArguments {
+    @Option(help: "Team ID, ten letters or digits: the iss of tokens.")
+    var team = "DEVELOPER1"
+
+    @Option(
+      name: [.customLong("topic"), .customLong("topics")],
+      help: ArgumentHelp(
+        "Only for this topic; repeatable (default: all topics of the team).",
+        valueName: "topic"))
+    var topics: [String] = []
+
+    @Option(help: "Only for this environment: sandbox or production (default: both).")
+    var environment: String?
+
+    @OptionGroup var files: StateOptions
+
+    func entry(keyID: String) throws -> ProviderKeyDirectory.Entry {
+      var environmentValue: ProviderEnvironment?
+      if let environment {
+        guard let value = ProviderEnvironment(rawValue: environment) else {
+          throw CommandProblem("--environment is sandbox or production, not \(environment)")
+        }
+        environmentValue = value
+      }
+      let names = topics.flatMap { $0.split(separator: ",").map(String.init) }
+      return ProviderKeyDirectory.Entry(
+        keyID: keyID, teamID: team, topics: names.isEmpty ? nil : names,
+        environment: environmentValue)
+    }
+  }
+
+  /// A key, as JSON.
+  struct Report: Encodable {
+    var keyId: String
+    var teamId: String
+    var topics: [String]?
+    var environment: String?
+    var file: String?
+
+    init(_ entry: ProviderKeyDirectory.Entry, file: String? = nil) {
+      keyId = entry.keyID
+      teamId = entry.teamID
+      topics = entry.topics
+      environment = entry.environment?.rawValue
+      self.file = file
+    }
+
+    func say(json: Bool) throws {
+      if json { return try Console.say(json: self) }
+      Console.say(table: [
+        ["key", keyId], ["team", teamId], ["topics", topics?.joined(separator: " ") ?? "all"],
+        ["environment", environment ?? "both"], ["file", file ?? ""],
+      ])
+    }
+  }
+
+  struct New: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make a key pair and register it.",
+      discussion: "Example: pushrelay key new --team ABCDE12345 --topic com.example.app")
+
+    @Option(help: "Key ID, ten letters or digits (default: a random one).")
+    var key: String?
+
+    @Flag(help: "Print as JSON.")
+    var json = false
+
+    @OptionGroup var options: EntryOptions
+
+    func run() async throws {
+      var generator = SystemRandomNumberGenerator()
+      let keyID = key ?? ProviderKeyDirectory.randomKeyID(using: &generator)
+      let entry = try options.entry(keyID: keyID)
+      let file = try options.files.keys.create(entry)
+      try Report(entry, file: file).say(json: json)
+    }
+  }
+
+  struct Add: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Register a key you have: a .p8 file, or its public half.",
+      discussion: "Example: pushrelay key add AuthKey_ABC123DEFG.p8 --team ABCDE12345")
+
+    @Argument(help: "The key in PEM; it is copied into the state directory.")
+    var file: String
+
+    @Option(help: "Key ID (default: from a name like AuthKey_ABC123DEFG.p8).")
+    var key: String?
+
+    @Flag(help: "Print as JSON.")
+    var json = false
+
+    @OptionGroup var options: EntryOptions
+
+    func run() async throws {
+      let name = file.split(separator: "/").last.map(String.init) ?? file
+      guard let keyID = key ?? ProviderKeyDirectory.keyID(ofFileName: name) else {
+        throw CommandProblem("the file name does not tell the key ID: give it with --key")
+      }
+      let entry = try options.entry(keyID: keyID)
+      let copy = try options.files.keys.add(entry, copying: file)
+      try Report(entry, file: copy).say(json: json)
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List the registered keys.", discussion: "Example: pushrelay key list --json")
+
+    @Flag(help: "Print as JSON.")
+    var json = false
+
+    @OptionGroup var files: StateOptions
+
+    func run() async throws {
+      let entries = try files.keys.list()
+      if json { return try Console.say(json: entries.map { Report($0) }) }
+      guard !entries.isEmpty else {
+        return Console.note("no keys in \(files.keys.path); 'pushrelay key new' makes one")
+      }
+      var rows = [["KEY", "TEAM", "ENVIRONMENT", "PRIVATE", "TOPICS"]]
+      for entry in entries {
+        let isPrivate = (try? files.keys.signer(forKeyID: entry.keyID)) != nil
+        rows.append([
+          entry.keyID, entry.teamID, entry.environment?.rawValue ?? "both",
+          isPrivate ? "yes" : "no", entry.topics?.joined(separator: " ") ?? "all",
+        ])
+      }
+      Console.say(table: rows)
+    }
+  }
+}

@@ -1,0 +1,227 @@
+import ArgumentParser
+import FoundationEssentials
+import RelayClient
+import RelayCore
+import RelayServer
+import TLS
+
+/// Posts a payload file.
+struct SendCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "send",
+    abstract: "Send a payload file to a device through the provider API.",
+    discussion: """
+      Examples:
+
+        pushrelay send payloads/alert.json --to phone --topic com.example.app
+        pushrelay send payloads/silent.apns --to 4fca…e9
+        echo '{"aps":{"badge":3}}' | pushrelay send - --to phone --topic com.example.app
+
+      Push type and priority are inferred from the payload unless given: what only asks for a \
+      background update is sent as background with priority 5. In an .apns file as of Xcode \
+      "Simulator Target Bundle" gives the topic. The exit status is 0 only when the relay answers 200.
+      """)
+
+  @Argument(help: "A .json or .apns file; - is standard input.")
+  var file: String
+
+  @Option(help: "Device token in hexadecimal, or the NAME of a 'pushrelay device' of this state.")
+  var to: String
+
+  @Option(help: "apns-topic (default: from the file, or the only app of the named device).")
+  var topic: String?
+
+  @Option(help: "apns-push-type: alert, background, voip, … (default: from the payload).")
+  var pushType: String?
+
+  @Option(help: "apns-priority: 10, 5 or 1 (default: 5 for a silent push, else none: 10).")
+  var priority: Int?
+
+  @Option(help: "apns-expiration: UNIX seconds, +SECONDS from now, 0: try once, never store.")
+  var expiration: String?
+
+  @Option(help: "apns-collapse-id, at most 64 bytes.")
+  var collapseId: String?
+
+  @Option(help: "apns-id, a UUID (default: the relay makes one).")
+  var id: String?
+
+  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
+  var provider = HostPort(host: "127.0.0.1", port: 2197)
+
+  @Option(
+    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
+  var key: String?
+
+  @Flag(help: "Send no provider token, for a relay with --auth none.")
+  var noToken = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Client certificate in PEM instead of a token; see 'pushrelay certs client'.",
+      valueName: "file"))
+  var certificate: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Its private key (default: the certificate's name with .key).", valueName: "file"))
+  var certificateKey: String?
+
+  @Flag(help: "Print the answer as JSON.")
+  var json = false
+
+  @OptionGroup var connection: ConnectionOptions
+
+  func run() async throws {
+    let payload = try readPayload()
+    let request = try makeRequest(payload, now: WallClock.now)
+    var providerToken: String?
+    if certificate == nil, !noToken {
+      let signer = try SigningKey.signer(
+        in: connection.files.keys, keyID: key, topic: request.topic)
+      providerToken = try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
+    }
+    let client = try await connection.connect(to: provider, identity: try identity())
+    let answer = try await client.push(request, providerToken: providerToken)
+    await client.close()
+    try report(answer)
+  }
+
+  // MARK: Details
+
+  private func readPayload() throws -> [UInt8] {
+    let path = file == "-" ? "/dev/stdin" : file
+    guard let contents = FileManager.default.contents(atPath: path) else {
+      throw CommandProblem("\(file) cannot be read: name a .json or .apns file, or - for stdin")
+    }
+    return Array(contents)
+  }
+
+  private func makeRequest(_ payload: [UInt8], now: Instant) throws -> PushRequest {
+    let named = try DeviceFile.load(to, state: connection.files.state)
+    let topic = topic ?? Self.simulatorBundle(payload) ?? named?.onlyTopic
+    guard topic != nil || certificate != nil else {
+      throw CommandProblem("no topic: give --topic, such as --topic com.example.app")
+    }
+    var request = PushRequest(token: try token(named, topic: topic), payload: payload)
+    request.topic = topic
+    request.pushType = pushType
+    request.priority = priority
+    request.expirationSeconds = try expirationSeconds(now: now)
+    request.collapseID = collapseId
+    request.id = id
+    infer(&request)
+    return request
+  }
+
+  private func token(_ named: DeviceFile?, topic: String?) throws -> String {
+    guard let named else {
+      guard DeviceToken(hexadecimal: to) != nil else {
+        throw CommandProblem(
+          "--to \(to) is neither a device token (2 to 100 bytes in hexadecimal) nor a device of "
+            + "\(connection.files.state); 'pushrelay device \(to)' makes one")
+      }
+      return to
+    }
+    guard let topic, let token = named.token(for: topic) else {
+      throw CommandProblem(
+        "the device \(to) has no app \(topic ?? ""); 'pushrelay device \(to) --topic "
+          + "\(topic ?? "TOPIC")' registers it")
+    }
+    return token
+  }
+
+  /// What the header fields would be if the sender had thought of them. A payload that cannot be read
+  /// is sent as it is: the relay says what is wrong with it.
+  private func infer(_ request: inout PushRequest) {
+    guard let scan = try? scanPayload(request.payload.span) else { return }
+    let topicBytes = Array((request.topic ?? "").utf8)
+    if request.pushType == nil {
+      request.pushType = PushType.inferred(from: scan, topic: topicBytes.span).wireName
+    }
+    guard request.priority == nil else { return }
+    let typeBytes = Array((request.pushType ?? "").utf8)
+    guard let type = PushType(wireName: typeBytes.span) else { return }
+    let classification = Classification(
+      scan, pushType: type, topic: topicBytes.span, priority: .powerAware)
+    if classification.kind == .silent { request.priority = 5 }
+  }
+
+  private func expirationSeconds(now: Instant) throws -> Int64? {
+    guard let expiration else { return nil }
+    if expiration.hasPrefix("+"), let seconds = Int64(expiration.dropFirst()),
+      seconds >= 0, seconds < 1 << 40
+    {
+      return now.milliseconds / 1000 + seconds
+    }
+    guard !expiration.hasPrefix("+"), let seconds = Int64(expiration) else {
+      throw CommandProblem("--expiration \(expiration): give UNIX seconds, or +SECONDS from now")
+    }
+    return seconds
+  }
+
+  private func identity() throws -> TLSIdentity? {
+    guard let certificate else { return nil }
+    let stem = certificate.hasSuffix(".pem") ? String(certificate.dropLast(4)) : certificate
+    let keyPath = certificateKey ?? stem + ".key"
+    guard let chain = PrivateFile.read(certificate) else {
+      throw CommandProblem("\(certificate) cannot be read: 'pushrelay certs client' makes one")
+    }
+    guard let privateKey = PrivateFile.read(keyPath) else {
+      throw CommandProblem("\(keyPath) cannot be read: name the key with --certificate-key")
+    }
+    return try TLSIdentity(certificateChainPEM: chain, privateKeyPEM: privateKey)
+  }
+
+  /// The value of the key with which Xcode's simulator finds the app.
+  private static func simulatorBundle(_ payload: [UInt8]) -> String? {
+    struct Root: Decodable {
+      var bundle: String?
+      enum CodingKeys: String, CodingKey { case bundle = "Simulator Target Bundle" }
+    }
+    return (try? JSONDecoder().decode(Root.self, from: Data(payload)))?.bundle
+  }
+
+  private struct Report: Encodable {
+    var status: Int
+    var apnsId: String?
+    var apnsUniqueId: String?
+    var reason: String?
+    var timestamp: Int64?
+  }
+
+  private func report(_ answer: PushAnswer) throws {
+    if json {
+      try Console.say(
+        json: Report(
+          status: answer.status, apnsId: answer.id, apnsUniqueId: answer.uniqueID,
+          reason: answer.reason, timestamp: answer.timestamp))
+    } else {
+      var rows = [["status", String(answer.status)]]
+      if let id = answer.id { rows.append(["apns-id", id]) }
+      if let id = answer.uniqueID { rows.append(["apns-unique-id", id]) }
+      if let reason = answer.reason { rows.append(["reason", reason]) }
+      if let since = answer.timestamp {
+        rows.append(["since", Instant(milliseconds: since).described(at: WallClock.now)])
+      }
+      Console.say(table: rows)
+    }
+    guard answer.status != 200 else { return }
+    let reason = answer.reason ?? "no reason"
+    let row = Rejection.allCases.first { $0.reason == reason }?.row
+    let advice = row.map { ": \($0.text); \($0.advice.rawValue)" } ?? "; is this a relay?"
+    throw CommandProblem("the relay refused the push with \(answer.status) \(reason)\(advice)")
+  }
+}
+
+extension DeviceFile {
+  /// The topic of a device with one app.
+  var onlyTopic: String? { apps.count == 1 ? apps.keys.first : nil }
+
+  /// The token of the app that a topic belongs to, with or without its suffix.
+  func token(for topic: String) -> String? {
+    if let token = apps[topic] { return token }
+    let bytes = Array(topic.utf8)
+    return apps.first { TopicList([$0.key], coversSuffixes: true).contains(bytes.span) }?.value
+  }
+}
