@@ -1,7 +1,7 @@
 /// What can go wrong with an HTTP/2 connection or with a call made on it.
 ///
-/// The first group ends the connection (a GOAWAY is queued where the peer can still understand one);
-/// the second group is about one call and leaves the connection as it was.
+/// The first group ends the connection (a GOAWAY is queued where the peer can still understand
+/// one); the second group is about one call and leaves the connection as it was.
 package enum HTTP2Error: Error, Equatable, Sendable {
   /// The client did not open with the connection preface (RFC 9113 section 3.4).
   case badPreface

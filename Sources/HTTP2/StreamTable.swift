@@ -40,8 +40,8 @@ struct StreamSlot {
 /// All open streams of a session: a flat array of slots with a free list, and an open-addressing
 /// index from stream id to slot. Nothing is allocated per stream.
 ///
-/// Ids are spread by multiplication although they come in order: neighbours would form one long run,
-/// and removal by shifting back walks to the end of a run.
+/// Ids are spread by multiplication although they come in order: neighbours would form one long
+/// run, and removal by shifting back walks to the end of a run.
 struct StreamTable {
   /// Slot 0 and up; free ones have id 0.
   var slots: [StreamSlot] = []
