@@ -7,6 +7,11 @@ package struct DeviceToken: Hashable, Sendable {
   private var length: UInt8 = 0
   private var rest: [UInt8] = []
 
+  /// No token at all: what lies in a free place of a slab.
+  static let vacant = DeviceToken()
+
+  private init() {}
+
   /// How many bytes the token has.
   package var count: Int { Int(length) }
 

@@ -20,6 +20,11 @@ package struct Entry: Sendable {
   package var phase: Phase
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
+  /// What lies in a free place of a slab.
+  static let vacant = Entry(
+    notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
+    phase: .waiting)
+
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
 
@@ -56,6 +61,9 @@ package struct App: Sendable {
   package var requests = RateLimit.State()
   package var refillTimer: TimerWheel.TimerID = TimerWheel.none
   package var holdTimer: TimerWheel.TimerID = TimerWheel.none
+
+  /// What lies in a free place of a slab.
+  static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
 
   package subscript(slot notificationClass: NotificationClass) -> Int32 {
     get { notificationClass == .visible ? visible : silent }
@@ -107,6 +115,10 @@ package struct Device: Sendable {
     self.id = id
     self.secret = secret
   }
+
+  /// What lies in a free place of a slab.
+  static let vacant = Device(
+    id: DeviceID(UniqueID(high: 0, low: 0)), secret: SecretHash(words: (0, 0, 0, 0)))
 
   package var connection: ConnectionID? {
     switch phase {

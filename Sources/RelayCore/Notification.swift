@@ -28,6 +28,12 @@ package struct Notification: Hashable, Sendable {
   /// The payload's own bytes, never re-encoded.
   package var payload: [UInt8]
 
+  /// What lies in a free place of a slab.
+  static let vacant = Notification(
+    uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
+    topic: .vacant, notificationClass: .visible, pushType: .alert, priority: .immediate,
+    wakesApp: false, collapseID: [], expiration: .once, payload: [])
+
   package init(
     uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
     notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,

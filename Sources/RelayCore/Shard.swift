@@ -70,9 +70,9 @@ package struct Shard: Sendable {
   package internal(set) var configuration: Configuration
   package internal(set) var snapshot = Snapshot()
   var now: Instant
-  var devices = Slab<Device>()
-  var apps = Slab<App>()
-  var entries = Slab<Entry>()
+  var devices = Slab(vacant: Device.vacant)
+  var apps = Slab(vacant: App.vacant)
+  var entries = Slab(vacant: Entry.vacant)
   var timers: TimerWheel
   var deviceNumbers: [DeviceID: Int32] = [:]
   var appNumbers: [DeviceToken: Int32] = [:]
@@ -132,9 +132,6 @@ package struct Shard: Sendable {
       tick(into: &effects)
     }
   }
-
-  /// Whether this shard has an app with this token.
-  package func holds(_ token: DeviceToken) -> Bool { appNumbers[token] != nil }
 
   /// Appends a log effect.
   func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {

@@ -5,6 +5,11 @@
 package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
+  /// No topic at all: what lies in a free place of a slab.
+  static let vacant = Topic()
+
+  private init() { bytes = [] }
+
   /// nil when the bytes are no topic.
   package init?(_ text: Span<UInt8>) {
     guard Limits.topicBytes.contains(text.count) else { return nil }

@@ -6,7 +6,7 @@ import Testing
   @Test func itAgreesWithADictionary() {
     for seed in UInt64(0)..<50 {
       var generator = SeededGenerator(seed: seed)
-      var slab = Slab<UInt64>()
+      var slab = Slab<UInt64>(vacant: 0)
       var expected: [Int32: UInt64] = [:]
       var most = 0
       for _ in 0..<500 {
