@@ -133,6 +133,9 @@ package struct Shard: Sendable {
     }
   }
 
+  /// Whether this shard has an app with this token.
+  package func holds(_ token: DeviceToken) -> Bool { appNumbers[token] != nil }
+
   /// Appends a log effect.
   func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
     effects.append(.log(LifeEvent(at: now, uniqueID: uniqueID, step: step)))
