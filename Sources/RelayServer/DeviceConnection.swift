@@ -1,0 +1,394 @@
+import DeviceLink
+import HTTP2
+import RelayCore
+import Transport
+
+/// What a connection on the device listener is about: requests of the device API, and streams on
+/// which devices listen. Thousands of simulated phones may share one connection.
+final class DeviceConnection {
+  /// A device's open stream.
+  private struct Listener {
+    var device: DeviceID
+    /// `GET`: what was handed to the transport counts as acknowledged, for people and curl.
+    var acknowledgesItself: Bool
+    var splitter = LineSplitter(limitBytes: Limits.lineBytes)
+    /// Lines of a self-acknowledging stream that the transport has not taken yet.
+    var unacknowledged: [UniqueID] = []
+    var condition = DeviceCondition()
+    var unusableCount = 0
+  }
+
+  private enum Stream {
+    /// The body is still coming.
+    case collecting(DeviceRequest)
+    /// The shard has been asked. A new device's secret is kept until it can be told.
+    case asked(secret: String?)
+    /// The shard has been told that a device wants to listen.
+    case connecting(Listener)
+    case listening(Listener)
+    /// Everything has been said since then.
+    case ending(since: Instant)
+  }
+
+  private var streams = StreamMap<Stream>()
+  private var head = HeaderBlock()
+  private var lineBytes: [UInt8] = []
+
+  // MARK: Events
+
+  func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
+    let now = handler.runner.now
+    let arena = handler.transport.http2.arena
+    for event in events {
+      switch event {
+      case .headers(let stream, let fields, let endStream):
+        let list = handler.transport.http2.fields
+        begin(stream, list[fields], arena, at: now, on: handler)
+        if endStream { bodyEnded(stream, at: now, on: handler) }
+      case .data(let stream, let bytes, let endStream):
+        takeBody(stream, arena.span.extracting(bytes), at: now, on: handler)
+        if endStream { bodyEnded(stream, at: now, on: handler) }
+      case .bodyTooLarge(let stream, let endStream):
+        if case .collecting(var request) = streams[stream] {
+          request.bodyIsTooLarge = true
+          streams[stream] = .collecting(request)
+        }
+        if endStream { bodyEnded(stream, at: now, on: handler) }
+      case .headersTooLarge(let stream):
+        respond(stream, 431, [], on: handler)
+      case .drained(let stream):
+        drained(stream, at: now, on: handler)
+      case .closed(let stream, _):
+        closed(stream, at: now, on: handler)
+      case .goAwayReceived, .pingAcknowledged, .settingsReceived:
+        break
+      }
+    }
+  }
+
+  /// The socket is gone, and all its streams with it.
+  func ended(on handler: ConnectionHandler) {
+    let now = handler.runner.now
+    for (stream, _) in streams.all { closed(stream, at: now, on: handler) }
+  }
+
+  private func begin(
+    _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    do throws(DeviceRequest.Problem) {
+      let request = try DeviceRequest(fields: fields, arena: arena)
+      if case .listen(let device, let acknowledgesItself) = request.route {
+        let credential = try request.credential(for: device)
+        streams[stream] = .connecting(
+          Listener(device: device, acknowledgesItself: acknowledgesItself))
+        handler.runner.raise(
+          .connected(credential, handler.address(stream)), for: device, at: now)
+      } else {
+        streams[stream] = .collecting(request)
+      }
+    } catch {
+      refuse(stream, error, on: handler)
+    }
+  }
+
+  private func takeBody(
+    _ stream: StreamID, _ bytes: Span<UInt8>, at now: Instant, on handler: ConnectionHandler
+  ) {
+    switch streams[stream] {
+    case .collecting:
+      modifyRequest(stream) { $0.body.append(copying: bytes) }
+    case .connecting(var listener), .listening(var listener):
+      var pieces: [LineSplitter.Piece] = []
+      listener.splitter.take(bytes) { pieces.append($0) }
+      put(listener, back: stream)
+      for piece in pieces { take(piece, from: stream, at: now, on: handler) }
+    case .asked, .ending, nil:
+      break
+    }
+  }
+
+  private func modifyRequest(_ stream: StreamID, _ body: (inout DeviceRequest) -> Void) {
+    guard case .collecting(var request) = streams[stream] else { return }
+    body(&request)
+    streams[stream] = .collecting(request)
+  }
+
+  private func put(_ listener: Listener, back stream: StreamID) {
+    if case .connecting = streams[stream] {
+      streams[stream] = .connecting(listener)
+    } else {
+      streams[stream] = .listening(listener)
+    }
+  }
+
+  /// The peer has said all it will on this stream.
+  private func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    switch streams[stream] {
+    case .collecting(let request):
+      do throws(DeviceRequest.Problem) {
+        try perform(request, stream, at: now, on: handler)
+      } catch {
+        refuse(stream, error, on: handler)
+      }
+    case .listening(let listener) where !listener.acknowledgesItself,
+      .connecting(let listener) where !listener.acknowledgesItself:
+      // A device that can speak no more has hung up.
+      handler.runner.raise(
+        .disconnected(handler.address(stream)), for: listener.device, at: now)
+      end(stream, at: now, on: handler)
+    case .connecting, .listening, .asked, .ending, nil:
+      break
+    }
+  }
+
+  private func perform(
+    _ request: DeviceRequest, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
+  ) throws(DeviceRequest.Problem) {
+    guard !request.bodyIsTooLarge else { throw .bodyTooLarge }
+    let address = handler.address(stream)
+    let runner = handler.runner
+    switch request.route {
+    case .health:
+      respond(
+        stream, 200, DeviceAnswerBody.encode(DeviceAnswerBody.Health(status: "ok")), on: handler)
+    case .enroll:
+      guard runner.settings.mayEnroll(bearer: request.bearer) else { throw .enrolmentClosed }
+      let device = DeviceID(
+        UniqueID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)))
+      let secret = Self.makeSecret()
+      streams[stream] = .asked(secret: secret)
+      runner.raise(
+        .enrolled(device, DeviceRequest.hash(Array(secret.utf8)), from: address), for: device,
+        at: now)
+    case .inspect(let device):
+      let credential = try request.credential(for: device)
+      streams[stream] = .asked(secret: nil)
+      runner.raise(.inspected(credential, from: address), for: device, at: now)
+    case .registerApp(let device, let topic):
+      let credential = try request.credential(for: device)
+      let own = try request.ownToken()
+      let token = own ?? Self.makeToken(for: device)
+      let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
+      streams[stream] = .asked(secret: nil)
+      if own != nil {
+        runner.claim(token, for: device, event: event, request: address)
+      } else {
+        runner.raise(event, for: device, at: now)
+      }
+    case .unregisterApp(let device, let topic):
+      let credential = try request.credential(for: device)
+      streams[stream] = .asked(secret: nil)
+      runner.raise(.unregistered(credential, topic, from: address), for: device, at: now)
+    case .listen:
+      preconditionFailure("listening begins with the head")
+    }
+  }
+
+  // MARK: Lines from the device
+
+  private func take(
+    _ piece: LineSplitter.Piece, from stream: StreamID, at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    guard let device = listener(of: stream)?.device else { return }
+    let address = handler.address(stream)
+    do throws(UpLine.Unusable) {
+      guard case .line(let line) = piece else { throw .tooLong }
+      switch try UpLine(line.span) {
+      case .ack(let id, let outcome):
+        handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
+      case .keepAlive:
+        handler.runner.raise(.heard(address), for: device, at: now)
+      case .state(let power, let network, let screen):
+        modifyListener(stream) { listener in
+          if let power { listener.condition.power = power }
+          if let network { listener.condition.network = network }
+          if let screen { listener.condition.screen = screen }
+        }
+        guard let condition = listener(of: stream)?.condition else { return }
+        handler.runner.raise(.reported(address, condition), for: device, at: now)
+      }
+    } catch {
+      unusable(stream, error, at: now, on: handler)
+    }
+  }
+
+  private func unusable(
+    _ stream: StreamID, _ problem: UpLine.Unusable, at now: Instant, on handler: ConnectionHandler
+  ) {
+    modifyListener(stream) { $0.unusableCount += 1 }
+    guard let listener = listener(of: stream) else { return }
+    send(.error(problem), to: stream, on: handler)
+    if listener.unusableCount >= Limits.unusableLines {
+      handler.runner.raise(
+        .disconnected(handler.address(stream)), for: listener.device, at: now)
+      close(stream, .unusableLines, on: handler)
+    }
+  }
+
+  private func listener(of stream: StreamID) -> Listener? {
+    switch streams[stream] {
+    case .connecting(let listener), .listening(let listener): listener
+    case .collecting, .asked, .ending, nil: nil
+    }
+  }
+
+  private func modifyListener(_ stream: StreamID, _ body: (inout Listener) -> Void) {
+    guard var listener = listener(of: stream) else { return }
+    body(&listener)
+    put(listener, back: stream)
+  }
+
+  // MARK: Lines to the device
+
+  func hello(_ stream: StreamID, on handler: ConnectionHandler) {
+    guard case .connecting(let listener) = streams[stream] else { return }
+    head.removeAll()
+    head.append(":status", "200")
+    head.append("content-type", "application/x-ndjson")
+    do throws(HTTP2Error) {
+      try handler.transport.http2.respond(to: stream, head, endStream: false)
+    } catch {
+      return
+    }
+    streams[stream] = .listening(listener)
+    send(
+      .hello(
+        device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
+        time: handler.runner.now), to: stream, on: handler)
+  }
+
+  func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
+    guard case .listening = streams[stream] else { return }
+    var bytes: [UInt8] = []
+    swap(&bytes, &lineBytes)
+    bytes.removeAll(keepingCapacity: true)
+    line.write(to: &bytes)
+    defer { swap(&bytes, &lineBytes) }
+    do throws(HTTP2Error) {
+      try handler.transport.http2.write(bytes.span, to: stream)
+    } catch {
+      // The window of frames in flight bounds what is queued; a peer that still lets the queue fill
+      // up has stopped reading for long.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      return
+    }
+    if case .notification(let delivery) = line {
+      modifyListener(stream) { listener in
+        if listener.acknowledgesItself {
+          listener.unacknowledged.append(delivery.notification.uniqueID)
+        }
+      }
+    }
+  }
+
+  /// Says `bye` and ends the stream.
+  func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
+    send(.bye(reason), to: stream, on: handler)
+    end(stream, at: handler.runner.now, on: handler)
+  }
+
+  private func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    switch streams[stream] {
+    case .listening:
+      handler.transport.http2.finish(stream)
+    case .connecting:
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
+    case .collecting, .asked, .ending, nil:
+      break
+    }
+    streams[stream] = .ending(since: now)
+    handler.runner.markDirty(handler)
+  }
+
+  /// Everything written to the stream is on its way: what acknowledges itself does so now.
+  private func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    guard case .listening(let listener) = streams[stream], listener.acknowledgesItself else {
+      return
+    }
+    modifyListener(stream) { $0.unacknowledged.removeAll() }
+    let address = handler.address(stream)
+    for id in listener.unacknowledged {
+      handler.runner.raise(.acked(address, id, nil), for: listener.device, at: now)
+    }
+    handler.runner.raise(.heard(address), for: listener.device, at: now)
+  }
+
+  private func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    if let device = listener(of: stream)?.device {
+      handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
+    }
+    streams[stream] = nil
+  }
+
+  // MARK: Answers
+
+  func answer(_ stream: StreamID, _ answer: DeviceAnswer, on handler: ConnectionHandler) {
+    switch answer {
+    case .enrolled(let device):
+      guard case .asked(let secret?) = streams[stream] else { return }
+      let body = DeviceAnswerBody.Enrolled(device: device.description, secret: secret)
+      respond(stream, 201, DeviceAnswerBody.encode(body), on: handler)
+    case .registered(let token):
+      let body = DeviceAnswerBody.Registered(token: token.hexadecimal)
+      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+    case .unregistered:
+      respond(stream, 204, [], on: handler)
+    case .inspected(let report):
+      let body = DeviceAnswerBody.Report(report)
+      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+    case .refused(let refusal):
+      let row = refusal.row
+      let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.text)
+      respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+    }
+  }
+
+  private func refuse(
+    _ stream: StreamID, _ problem: DeviceRequest.Problem, on handler: ConnectionHandler
+  ) {
+    let row = problem.row
+    let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.message)
+    respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+  }
+
+  private func respond(
+    _ stream: StreamID, _ status: UInt16, _ body: [UInt8], on handler: ConnectionHandler
+  ) {
+    head.removeAll()
+    head.append(":status", Int(status))
+    if !body.isEmpty { head.append("content-type", "application/json") }
+    try? handler.transport.http2.respond(to: stream, head, body: body)
+    streams[stream] = .ending(since: handler.runner.now)
+    handler.runner.markDirty(handler)
+  }
+
+  // MARK: Time
+
+  /// Streams that have been ended but are not taken by the peer, and requests without an end.
+  func sweep(at now: Instant, on handler: ConnectionHandler) {
+    for (stream, state) in streams.all {
+      guard case .ending(let since) = state, now - since > .seconds(5) else { continue }
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
+      handler.runner.markDirty(handler)
+    }
+  }
+
+  // MARK: Details
+
+  /// 256 bits from the system's generator, as hexadecimal digits.
+  private static func makeSecret() -> String {
+    (0..<4).map { _ in
+      let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+
+  private static func makeToken(for device: DeviceID) -> DeviceToken {
+    DeviceToken(
+      random: (
+        .random(in: .min ... .max), .random(in: .min ... .max), .random(in: .min ... .max)
+      ), routingKey: device.routingKey)
+  }
+}

@@ -1,0 +1,138 @@
+import Crypto
+import FoundationEssentials
+import HTTP2
+import RelayCore
+import Transport
+
+/// A request of the device API (design, section 7), as its head says.
+struct DeviceRequest {
+  enum Route: Equatable {
+    case health
+    case enroll
+    case inspect(DeviceID)
+    case registerApp(DeviceID, Topic)
+    case unregisterApp(DeviceID, Topic)
+    case listen(DeviceID, acknowledgesItself: Bool)
+  }
+
+  /// What is wrong with a request before any shard sees it.
+  enum Problem: Error, Equatable {
+    case notFound
+    case methodNotAllowed(allowed: String)
+    case badTopic
+    case missingSecret
+    case enrolmentClosed
+    case badBody(String)
+    case bodyTooLarge
+
+    var row: (status: UInt16, reason: String, message: String) {
+      switch self {
+      case .notFound: (404, "BadPath", "see docs/PROTOCOL.md for the paths of the device API")
+      case .methodNotAllowed(let allowed): (405, "MethodNotAllowed", "use \(allowed)")
+      case .badTopic:
+        (400, "BadTopic", "a topic is 1 to 255 letters, digits, dots, hyphens and underscores")
+      case .missingSecret:
+        (401, "Unauthorized", "send the device's secret as 'authorization: bearer <secret>'")
+      case .enrolmentClosed:
+        (403, "EnrolmentClosed", "send the enrolment key as 'authorization: bearer <key>'")
+      case .badBody(let message): (400, "BadRequest", message)
+      case .bodyTooLarge:
+        (413, "PayloadTooLarge", "a body has at most \(Limits.deviceBodyBytes) bytes")
+      }
+    }
+  }
+
+  var route: Route
+  /// What came after `bearer `; empty when nothing did.
+  var bearer: [UInt8]
+  var body: [UInt8] = []
+  var bodyIsTooLarge = false
+
+  /// Reads method, path and authorization.
+  init(fields: ArraySlice<HeaderField>, arena: [UInt8]) throws(Problem) {
+    var method = ""
+    var path = ""
+    var bearer: [UInt8] = []
+    for field in fields {
+      switch FieldName(arena.span.extracting(field.name)) {
+      case .method: method = String(decoding: arena[field.value], as: UTF8.self)
+      case .path: path = String(decoding: arena[field.value], as: UTF8.self)
+      case .authorization: bearer = Self.bearer(arena[field.value])
+      default: break
+      }
+    }
+    self.route = try Self.route(method, path)
+    self.bearer = bearer
+  }
+
+  /// The hash under which the shard knows the secret.
+  func credential(for device: DeviceID) throws(Problem) -> DeviceCredential {
+    guard !bearer.isEmpty else { throw .missingSecret }
+    return DeviceCredential(device: device, secret: Self.hash(bearer))
+  }
+
+  /// The token in the body of a registration, if the device brings one along.
+  func ownToken() throws(Problem) -> DeviceToken? {
+    struct Body: Decodable { var token: String? }
+    guard !bodyIsTooLarge else { throw .bodyTooLarge }
+    guard !body.isEmpty else { return nil }
+    guard let decoded = try? JSONDecoder().decode(Body.self, from: Data(body)) else {
+      throw .badBody(#"the body is empty or {"token":"<hexadecimal>"}"#)
+    }
+    guard let text = decoded.token else { return nil }
+    guard let token = DeviceToken(hexadecimal: text) else {
+      throw .badBody("a token is 2 to 100 bytes as hexadecimal digits")
+    }
+    return token
+  }
+
+  /// SHA-256 of a secret, as four words.
+  static func hash(_ secret: [UInt8]) -> SecretHash {
+    var words: [UInt64] = [0, 0, 0, 0]
+    for (index, byte) in SHA256.hash(data: secret).enumerated() {
+      words[index / 8] = words[index / 8] << 8 | UInt64(byte)
+    }
+    return SecretHash(words: (words[0], words[1], words[2], words[3]))
+  }
+
+  private static func bearer(_ value: ArraySlice<UInt8>) -> [UInt8] {
+    let scheme = Array("bearer ".utf8)
+    guard value.count > scheme.count,
+      zip(value, scheme).allSatisfy({ $0 == $1 || $0 | 0x20 == $1 })
+    else { return [] }
+    return Array(value.dropFirst(scheme.count))
+  }
+
+  private static func route(_ method: String, _ path: String) throws(Problem) -> Route {
+    let parts = path.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count >= 3, parts[0].isEmpty, parts[1] == "v1" else { throw .notFound }
+    if parts.count == 3, parts[2] == "health" {
+      return try only("GET", method, .health)
+    }
+    guard parts[2] == "devices" else { throw .notFound }
+    if parts.count == 3 { return try only("POST", method, .enroll) }
+    guard let device = DeviceID(parts[3]) else { throw .notFound }
+    if parts.count == 4 { return try only("GET", method, .inspect(device)) }
+    if parts.count == 5, parts[4] == "stream" {
+      switch method {
+      case "GET": return .listen(device, acknowledgesItself: true)
+      case "POST": return .listen(device, acknowledgesItself: false)
+      default: throw .methodNotAllowed(allowed: "GET or POST")
+      }
+    }
+    guard parts.count == 6, parts[4] == "apps" else { throw .notFound }
+    guard let topic = Topic(parts[5]) else { throw .badTopic }
+    switch method {
+    case "PUT": return .registerApp(device, topic)
+    case "DELETE": return .unregisterApp(device, topic)
+    default: throw .methodNotAllowed(allowed: "PUT or DELETE")
+    }
+  }
+
+  private static func only(
+    _ allowed: String, _ method: String, _ route: Route
+  ) throws(Problem) -> Route {
+    guard method == allowed else { throw .methodNotAllowed(allowed: allowed) }
+    return route
+  }
+}

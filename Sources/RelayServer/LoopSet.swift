@@ -1,0 +1,139 @@
+import HTTP2
+import Logging
+import NIOCore
+import NIOPosix
+import RelayCore
+import Synchronization
+import TLS
+import Transport
+
+/// All event loops of a relay with their runners, seen from outside.
+final class LoopSet: Sendable {
+  private let group: MultiThreadedEventLoopGroup
+  private let peers: [ShardRunner.Peer]
+  private let sweeps: [RepeatedTask]
+
+  /// Makes a runner on every loop and introduces them to each other.
+  init(group: MultiThreadedEventLoopGroup, settings: ServerSettings, logger: Logger) async throws {
+    self.group = group
+    var peers: [ShardRunner.Peer] = []
+    for (index, loop) in group.makeIterator().enumerated() {
+      let runner = try await loop.submit {
+        NIOLoopBound(
+          ShardRunner(
+            index: UInt16(index), eventLoop: loop, settings: settings, logger: logger),
+          eventLoop: loop)
+      }.get()
+      peers.append(ShardRunner.Peer(eventLoop: loop, runner: runner))
+    }
+    let all = peers
+    for peer in all {
+      try await peer.eventLoop.submit { peer.runner.value.introduce(all) }.get()
+    }
+    self.peers = all
+    sweeps = all.map { peer in
+      peer.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+        peer.runner.value.sweep()
+      }
+    }
+  }
+
+  /// Opens a listener; connections are spread over the loops.
+  func listen(
+    _ endpoint: RelayConfiguration.Endpoint, context: TLSContext?, isProvider: Bool
+  ) async throws -> any Channel {
+    let peers = peers
+    do {
+      return try await ServerBootstrap(group: group)
+        .serverChannelOption(.backlog, value: 4096)
+        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+        .childChannelOption(.socketOption(.so_keepalive), value: 1)
+        .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .childChannelOption(
+          .writeBufferWaterMark,
+          value: .init(low: Limits.unsentBytes / 4, high: Limits.unsentBytes)
+        )
+        .childChannelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            guard let peer = peers.first(where: { $0.eventLoop === channel.eventLoop }) else {
+              preconditionFailure("children live on the group's loops")
+            }
+            let transport = try Self.makeTransport(context, isProvider: isProvider)
+            try channel.pipeline.syncOperations.addHandler(
+              ConnectionHandler(
+                runner: peer.runner.value, transport: transport, isProvider: isProvider))
+          }
+        }
+        .bind(host: endpoint.host, port: endpoint.port).get()
+    } catch {
+      throw RelayConfiguration.Problem(
+        key: isProvider ? "provider" : "device",
+        description: "cannot listen on \(endpoint): \(error); choose another with "
+          + (isProvider ? "--provider" : "--device"))
+    }
+  }
+
+  private static func makeTransport(_ context: TLSContext?, isProvider: Bool) throws -> Transport {
+    var configuration = HTTP2Configuration()
+    configuration.maximumHeaderListBytes = Limits.headerListBytes
+    configuration.maximumDiscardedBytes = Limits.discardedBytes
+    if isProvider {
+      configuration.maximumConcurrentStreams = Limits.unauthenticatedStreams
+      // Clients open streams before they have read our SETTINGS; refusing those helps nobody.
+      configuration.toleratedConcurrentStreams = Limits.providerStreams
+      configuration.maximumBodyBytes = Limits.voipPayloadBytes
+    } else {
+      configuration.maximumConcurrentStreams = Limits.deviceStreams
+      // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's life.
+      configuration.maximumBodyBytes = .max
+      configuration.headerTableBytes = 1024
+    }
+    guard let context else {
+      return try Transport(plaintext: .server, configuration: configuration)
+    }
+    return try Transport(
+      TLSSession(server: context), role: .server, configuration: configuration)
+  }
+
+  /// Hands an event to every shard.
+  func administer(_ event: Event) {
+    for peer in peers {
+      peer.eventLoop.execute { peer.runner.value.administer(event) }
+    }
+  }
+
+  /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
+  func drain(within timeout: Interval) async {
+    for peer in peers { peer.eventLoop.execute { peer.runner.value.drain() } }
+    let clock = ContinuousClock()
+    let deadline = clock.now + .milliseconds(timeout.milliseconds)
+    while clock.now < deadline, await connectionCount() > 0 {
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+    sweeps.forEach { $0.cancel() }
+    for peer in peers {
+      try? await peer.eventLoop.submit { peer.runner.value.closeAll() }.get()
+    }
+  }
+
+  private func connectionCount() async -> Int {
+    var count = 0
+    for peer in peers {
+      count += (try? await peer.eventLoop.submit { peer.runner.value.connectionCount }.get()) ?? 0
+    }
+    return count
+  }
+}
+
+/// Where administrative events wait until the loops are running.
+final class Inbox: Sendable {
+  private let loops = Mutex<LoopSet?>(nil)
+
+  func open(_ loops: LoopSet) {
+    self.loops.withLock { $0 = loops }
+  }
+
+  func send(_ event: Event) {
+    loops.withLock { $0 }?.administer(event)
+  }
+}

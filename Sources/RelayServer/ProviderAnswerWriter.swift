@@ -1,0 +1,67 @@
+import HTTP2
+import Logging
+import RelayCore
+import Transport
+
+/// Writes answers to providers; its buffers are used again and again.
+///
+/// A success is HEADERS with END_STREAM and nothing else; an error is HEADERS and exactly one DATA
+/// frame (facts/apns.md sections 4.1 and 11: there are clients that parse each frame as a whole text).
+struct ProviderAnswerWriter {
+  private var head = HeaderBlock()
+  private var text: [UInt8] = []
+
+  /// - Parameters:
+  ///   - providerID: echoed as `apns-id`.
+  ///   - spelling: how the provider spelled it, when that was not the canonical way; else empty.
+  mutating func respond(
+    _ stream: StreamID, _ answer: ProviderAnswer, uniqueID: UniqueID, providerID: UniqueID,
+    spelling: [UInt8], on handler: ConnectionHandler
+  ) {
+    head.removeAll()
+    var body: [UInt8] = []
+    switch answer {
+    case .accepted:
+      head.append(":status", "200")
+    case .rejected(let rejection):
+      appendStatus(rejection)
+      body = Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
+    case .gone(let since):
+      appendStatus(.unregistered)
+      let reason = Rejection.unregistered.reason
+      body = Array(#"{"reason":"\#(reason)","timestamp":\#(since.milliseconds)}"#.utf8)
+    }
+    // Taken out for a moment: a span of a stored array would lock the whole writer.
+    var text: [UInt8] = []
+    swap(&text, &self.text)
+    text.removeAll(keepingCapacity: true)
+    if spelling.isEmpty { providerID.write(to: &text) } else { text.append(contentsOf: spelling) }
+    head.append("apns-id", bytes: text.span, indexing: .nameOnly)
+    text.removeAll(keepingCapacity: true)
+    uniqueID.write(to: &text)
+    head.append("apns-unique-id", bytes: text.span, indexing: .nameOnly)
+    swap(&text, &self.text)
+    submit(stream, body, on: handler)
+  }
+
+  /// The header list passed the limit: nothing of it is known, not even an id.
+  mutating func respondHeadersTooLarge(_ stream: StreamID, on handler: ConnectionHandler) {
+    head.removeAll()
+    head.append(":status", "431")
+    submit(stream, [], on: handler)
+  }
+
+  private mutating func appendStatus(_ rejection: Rejection) {
+    head.append(":status", Int(rejection.status))
+    head.append("content-type", "application/json")
+  }
+
+  private func submit(_ stream: StreamID, _ body: [UInt8], on handler: ConnectionHandler) {
+    do throws(HTTP2Error) {
+      try handler.transport.http2.respond(to: stream, head, body: body)
+    } catch {
+      // The peer has reset the stream meanwhile; nobody waits for this answer any more.
+      handler.runner.logger.debug("answer dropped", metadata: ["error": "\(error)"])
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import FoundationEssentials
+package import Logging
+import NIOCore
+import NIOPosix
+package import RelayCore
+import ServiceLifecycle
+import TLS
+import Transport
+
+/// A running relay: listeners, loops, their end. A `Service`, so that signals and other services are
+/// somebody else's business.
+package final class Relay: Service {
+  /// Where a relay really listens.
+  package struct Addresses: Equatable, Sendable {
+    package var provider: RelayConfiguration.Endpoint
+    package var device: RelayConfiguration.Endpoint
+  }
+
+  private let configuration: RelayConfiguration
+  private let settings: ServerSettings
+  private let providerTLS: TLSContext?
+  private let deviceTLS: TLSContext?
+  private let logger: Logger
+  private let onReady: @Sendable (Addresses) -> Void
+  private let inbox = Inbox()
+
+  /// Reads keys and certificates; nothing listens yet.
+  ///
+  /// - Parameters:
+  ///   - onLife: told of every step of every notification's life.
+  ///   - onReady: told the real addresses once both listeners are open.
+  package init(
+    configuration: RelayConfiguration, logger: Logger,
+    onLife: (@Sendable (LifeEvent) -> Void)? = nil,
+    onReady: @escaping @Sendable (Addresses) -> Void
+  ) throws {
+    self.configuration = configuration
+    self.logger = logger
+    self.onReady = onReady
+    self.settings = try ServerSettings(configuration, onLife: onLife)
+    if configuration.plaintext {
+      providerTLS = nil
+      deviceTLS = nil
+    } else {
+      let identity = try ServerIdentity(configuration, logger: logger)
+      providerTLS = try identity.providerContext()
+      deviceTLS = try identity.deviceContext()
+    }
+  }
+
+  /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
+  /// streams finish, and after `shutdownTimeout` whatever is left is closed.
+  package func run() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads)
+    do {
+      try await serve(on: group)
+    } catch {
+      try? await group.shutdownGracefully()
+      throw error
+    }
+    try await group.shutdownGracefully()
+  }
+
+  /// Another silent policy from now on.
+  package func change(to policy: SilentPolicy) {
+    inbox.send(.policyChanged(policy))
+  }
+
+  private func serve(on group: MultiThreadedEventLoopGroup) async throws {
+    let loops = try await LoopSet(group: group, settings: settings, logger: logger)
+    inbox.open(loops)
+    let provider = try await loops.listen(
+      configuration.provider, context: providerTLS, isProvider: true)
+    let device: any Channel
+    do {
+      device = try await loops.listen(configuration.device, context: deviceTLS, isProvider: false)
+    } catch {
+      try? await provider.close()
+      throw error
+    }
+    announce(provider, device)
+    await withGracefulShutdownHandler {
+      await withTaskCancellationOrGracefulShutdownWait()
+    } onGracefulShutdown: {
+    }
+    logger.info("draining", metadata: ["timeoutSeconds": "\(shutdownSeconds)"])
+    try? await provider.close()
+    try? await device.close()
+    await loops.drain(within: configuration.shutdownTimeout)
+    logger.info("stopped")
+  }
+
+  private var shutdownSeconds: Int64 { configuration.shutdownTimeout.milliseconds / 1000 }
+
+  private func announce(_ provider: any Channel, _ device: any Channel) {
+    let addresses = Addresses(
+      provider: .init(
+        host: configuration.provider.host, port: provider.localAddress?.port ?? 0),
+      device: .init(host: configuration.device.host, port: device.localAddress?.port ?? 0))
+    logger.info(
+      "listening",
+      metadata: [
+        "provider": "\(addresses.provider)", "device": "\(addresses.device)",
+        "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
+      ])
+    logger.notice("store is memory: what is accepted is lost when the process ends")
+    if configuration.auth == .none {
+      logger.warning("auth is none: everybody who reaches the provider port may push")
+    }
+    if configuration.plaintext { logger.notice("plaintext: connections are not encrypted") }
+    onReady(addresses)
+  }
+}
+
+/// Waits until the service is asked to stop or its task is cancelled.
+private func withTaskCancellationOrGracefulShutdownWait() async {
+  try? await gracefulShutdown()
+}
+
+extension ServerSettings {
+  /// What the configuration means for the loops.
+  package init(
+    _ configuration: RelayConfiguration, onLife: (@Sendable (LifeEvent) -> Void)?
+  ) throws {
+    self.init()
+    shard = Shard.Configuration(
+      policy: configuration.policy, keepAlive: configuration.keepAlive,
+      keepAliveTimeout: configuration.keepAliveTimeout,
+      lowPriorityHold: configuration.lowPriorityHold,
+      requestsPerToken: configuration.requestsPerToken)
+    authenticatesProviders = configuration.auth == .token
+    if authenticatesProviders {
+      keys = try ProviderKeyDirectory(path: configuration.state + "/keys").load()
+    }
+    environment = configuration.environment
+    isStrict = configuration.strict
+    requestTimeout = configuration.requestTimeout
+    idleTimeout = configuration.idleTimeout
+    if !configuration.enrolmentKey.isEmpty {
+      enrolment = .key(Array(configuration.enrolmentKey.utf8))
+    } else {
+      enrolment = configuration.profile == .dev ? .open : .closed
+    }
+    self.onLife = onLife
+  }
+}

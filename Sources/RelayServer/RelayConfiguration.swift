@@ -1,0 +1,242 @@
+package import Configuration
+import FoundationEssentials
+package import RelayCore
+
+/// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON file,
+/// in this order of precedence.
+package struct RelayConfiguration: Equatable, Sendable {
+  /// A host and a port; port 0 picks a free one.
+  package struct Endpoint: Equatable, Sendable, CustomStringConvertible {
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
+      self.host = host
+      self.port = port
+    }
+
+    /// Reads `HOST:PORT`, `[IPV6]:PORT` or `:PORT`.
+    package init?(_ text: String) {
+      guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+        (0...65_535).contains(port)
+      else { return nil }
+      var host = text[..<colon]
+      if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+      self.init(host: host.isEmpty ? "127.0.0.1" : String(host), port: port)
+    }
+
+    package var description: String {
+      host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+  }
+
+  package enum Profile: String, CaseIterable, Sendable {
+    /// Certificates are made, devices enrol freely.
+    case dev
+    /// Certificates must be there, devices enrol with a key.
+    case production
+  }
+
+  package enum Store: String, CaseIterable, Sendable {
+    /// Nothing survives the process.
+    case memory
+  }
+
+  package enum Authentication: String, CaseIterable, Sendable {
+    case token
+    case none
+  }
+
+  package var state = ".pushrelay"
+  package var profile = Profile.dev
+  package var provider = Endpoint(host: "127.0.0.1", port: 2197)
+  package var device = Endpoint(host: "127.0.0.1", port: 5223)
+  package var plaintext = false
+  package var store = Store.memory
+  package var threads = 1
+  package var auth = Authentication.token
+  package var environment: ProviderEnvironment?
+  package var strict = false
+  package var policy = SilentPolicy.documented
+  package var keepAlive = Interval.minutes(15)
+  package var keepAliveTimeout = Interval.seconds(30)
+  package var lowPriorityHold = Interval.minutes(15)
+  package var requestsPerToken: RateLimit?
+  package var enrolmentKey = ""
+  package var clientCA = ""
+  package var names: [String] = []
+  package var requestTimeout = Interval.seconds(30)
+  package var idleTimeout = Interval.hours(1)
+  package var shutdownTimeout = Interval.seconds(10)
+  package var logLevel = "info"
+
+  package init() {}
+
+  /// A setting that cannot be used; the text says which and what would do.
+  package struct Problem: Error, Equatable, CustomStringConvertible {
+    package var key: String
+    package var description: String
+  }
+
+  /// Reads all keys.
+  ///
+  /// | key | meaning | default |
+  /// |---|---|---|
+  /// | `state` | directory for certificates, keys and data | `.pushrelay` |
+  /// | `profile` | `dev` makes certificates and lets devices enrol; `production` does neither | `dev` |
+  /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
+  /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
+  /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
+  /// | `store` | `memory`: nothing survives the process | `memory` |
+  /// | `threads` | event loops; each owns a share of the devices | number of cores |
+  /// | `auth` | `token`: provider tokens and certificates; `none`: everybody | `token` |
+  /// | `environment` | `sandbox`, `production`, or `any` key and certificate | `any` |
+  /// | `strict` | refuse silent pushes of priority 10 and missing push types | `false` |
+  /// | `policy` | `documented`, `strict`, `unlimited` or `custom` | `documented` |
+  /// | `appSilentsPerHour`, `appSilentBurst` | custom policy, per app on a device | 3, 3 |
+  /// | `deviceSilentsPerHour`, `deviceSilentBurst` | custom policy, per device | 12, 12 |
+  /// | `keepAlive` | seconds between keep-alive lines | 900 |
+  /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
+  /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
+  /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests` per device token; 0 is off | 0, 400 |
+  /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
+  /// | `clientCA` | PEM file of authorities for provider certificates | `STATE/ca.pem` |
+  /// | `names` | more names for the development server certificate, with commas | none |
+  /// | `requestTimeout` | seconds a request has to be complete (`IdleTimeout`) | 30 |
+  /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
+  /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
+  /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
+  package init(reading config: ConfigReader, cores: Int) throws(Problem) {
+    let reader = SettingReader(config)
+    state = try reader.text("state", state)
+    profile = try reader.choice("profile", profile)
+    provider = try reader.endpoint("provider", provider)
+    device = try reader.endpoint("device", device)
+    plaintext = try reader.flag("plaintext", plaintext)
+    store = try reader.choice("store", store)
+    threads = try reader.number("threads", cores, 1...256)
+    auth = try reader.choice("auth", auth)
+    let environmentName = try reader.text("environment", "any")
+    environment = ProviderEnvironment(rawValue: environmentName)
+    guard environment != nil || environmentName == "any" else {
+      throw Problem(key: "environment", description: "environment is sandbox, production or any")
+    }
+    strict = try reader.flag("strict", strict)
+    policy = try reader.policy()
+    keepAlive = try reader.seconds("keepAlive", keepAlive)
+    keepAliveTimeout = try reader.seconds("keepAliveTimeout", keepAliveTimeout)
+    lowPriorityHold = try reader.seconds("lowPriorityHold", lowPriorityHold)
+    let perMinute = try reader.number("tokenRequestsPerMinute", 0, 0...1_000_000)
+    let burst = try reader.number("tokenRequestBurst", 400, 1...1_000_000)
+    requestsPerToken =
+      perMinute == 0 ? nil : RateLimit(Int64(perMinute), per: .minutes(1), burst: Int64(burst))
+    enrolmentKey = try reader.text("enrolmentKey", enrolmentKey)
+    clientCA = try reader.text("clientCA", clientCA)
+    names = try reader.text("names", "").split(separator: ",").map(String.init)
+    requestTimeout = try reader.seconds("requestTimeout", requestTimeout)
+    idleTimeout = try reader.seconds("idleTimeout", idleTimeout)
+    shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
+    logLevel = try reader.text("logLevel", logLevel)
+  }
+
+  /// Every key that may stand in a file, for the check that a misspelled one is noticed.
+  package static let keys = [
+    "state", "profile", "provider", "device", "plaintext", "store", "threads", "auth",
+    "environment", "strict", "policy", "appSilentsPerHour", "appSilentBurst",
+    "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
+    "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
+    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
+  ]
+}
+
+/// Typed reading with errors: a value that is there but unusable must not turn into the default.
+struct SettingReader {
+  private let config: ConfigReader
+
+  init(_ config: ConfigReader) {
+    self.config = config
+  }
+
+  func text(_ key: String, _ fallback: String) throws(RelayConfiguration.Problem) -> String {
+    if let value = config.string(forKey: ConfigKey(key)) { return value }
+    guard !isPresent(key) else { throw problem(key, "a text") }
+    return fallback
+  }
+
+  func number(
+    _ key: String, _ fallback: Int, _ range: ClosedRange<Int>
+  ) throws(RelayConfiguration.Problem) -> Int {
+    if let value = config.int(forKey: ConfigKey(key)), range.contains(value) { return value }
+    guard !isPresent(key) else {
+      throw problem(key, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return fallback
+  }
+
+  func seconds(
+    _ key: String, _ fallback: Interval
+  ) throws(RelayConfiguration.Problem) -> Interval {
+    if let value = config.double(forKey: ConfigKey(key)), value > 0, value < 1e9 {
+      return .milliseconds(Int64(value * 1000))
+    }
+    guard !isPresent(key) else { throw problem(key, "a number of seconds above 0") }
+    return fallback
+  }
+
+  func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.Problem) -> Bool {
+    if let value = config.bool(forKey: ConfigKey(key)) { return value }
+    guard !isPresent(key) else { throw problem(key, "true or false") }
+    return fallback
+  }
+
+  func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ key: String, _ fallback: Choice
+  ) throws(RelayConfiguration.Problem) -> Choice {
+    let name = try text(key, fallback.rawValue)
+    guard let choice = Choice(rawValue: name) else {
+      throw problem(key, Choice.allCases.map(\.rawValue).joined(separator: " or "))
+    }
+    return choice
+  }
+
+  func endpoint(
+    _ key: String, _ fallback: RelayConfiguration.Endpoint
+  ) throws(RelayConfiguration.Problem) -> RelayConfiguration.Endpoint {
+    let value = try text(key, fallback.description)
+    guard let endpoint = RelayConfiguration.Endpoint(value) else {
+      throw problem(key, "HOST:PORT, for example \(fallback)")
+    }
+    return endpoint
+  }
+
+  func policy() throws(RelayConfiguration.Problem) -> SilentPolicy {
+    let name = try text("policy", SilentPolicy.documented.name)
+    if let named = SilentPolicy.named.first(where: { $0.name == name }) { return named }
+    guard name == "custom" else {
+      throw problem(
+        "policy", SilentPolicy.named.map(\.name).joined(separator: " or ") + " or custom")
+    }
+    func limit(
+      _ count: String, _ burst: String, _ fallback: Int
+    ) throws(RelayConfiguration.Problem) -> RateLimit {
+      RateLimit(
+        Int64(try number(count, fallback, 1...3_600_000)), per: .hours(1),
+        burst: Int64(try number(burst, fallback, 1...1_000_000)))
+    }
+    return SilentPolicy(
+      name: name, perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
+      perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
+  }
+
+  /// Whether some source has a value for the key, of whatever type.
+  private func isPresent(_ key: String) -> Bool {
+    let key = ConfigKey(key)
+    return config.string(forKey: key) != nil || config.double(forKey: key) != nil
+      || config.int(forKey: key) != nil || config.bool(forKey: key) != nil
+      || config.stringArray(forKey: key) != nil
+  }
+
+  private func problem(_ key: String, _ expected: String) -> RelayConfiguration.Problem {
+    RelayConfiguration.Problem(key: key, description: "\(key) must be \(expected)")
+  }
+}

@@ -1,0 +1,41 @@
+package import RelayCore
+
+/// What every loop of a running server knows; made once from the configuration.
+package struct ServerSettings: Sendable {
+  /// Who may make devices.
+  package enum Enrolment: Equatable, Sendable {
+    /// Anybody who reaches the device listener (the dev profile).
+    case open
+    /// Whoever sends this key.
+    case key([UInt8])
+    /// Nobody.
+    case closed
+  }
+
+  package var shard = Shard.Configuration()
+  package var keys = ProviderKeys()
+  /// Which of Apple's two services the relay plays; nil takes both.
+  package var environment: ProviderEnvironment?
+  package var authenticatesProviders = true
+  /// Refuse what Apple calls an error but seems to accept (decisions D1, D3).
+  package var isStrict = false
+  package var enrolment = Enrolment.open
+  package var handshakeTimeout = Interval.seconds(10)
+  package var requestTimeout = Interval.seconds(30)
+  package var idleTimeout = Interval.hours(1)
+  /// Told of every step of every notification's life, on the loop where it happens; must be quick.
+  package var onLife: (@Sendable (LifeEvent) -> Void)?
+
+  package init() {}
+
+  /// Whether a request with this bearer value may make a device.
+  func mayEnroll(bearer: [UInt8]) -> Bool {
+    switch enrolment {
+    case .open: true
+    case .closed: false
+    case .key(let key):
+      // Hashes, so that the time of the comparison says nothing about the key.
+      DeviceRequest.hash(key) == DeviceRequest.hash(bearer)
+    }
+  }
+}

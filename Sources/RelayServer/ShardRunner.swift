@@ -1,0 +1,316 @@
+import DeviceLink
+import Logging
+import NIOCore
+import RelayCore
+import Transport
+
+/// One event loop of the relay: its shard, its connections, and the one place where effects become
+/// actions.
+///
+/// Handlers never act on their own. They turn what arrives into events; at the end of a read batch
+/// `finishBatch` performs all effects, hands the journal one batch, writes once per connection, and
+/// sends each other loop at most one message. Everything here runs on `eventLoop`.
+final class ShardRunner {
+  let index: UInt16
+  let eventLoop: any EventLoop
+  let settings: ServerSettings
+  let logger: Logger
+  /// Shared by all connections of the loop; contents never outlive a call.
+  var buffers = TransportBuffers()
+  /// Provider tokens verified on this loop.
+  var verifier: ProviderTokenVerifier
+  private(set) var shard: Shard
+  private var effects: [Effect] = []
+  private var performing: [Effect] = []
+  private var lastPersist: UInt64 = 0
+  private var connections: [UInt32: ConnectionHandler] = [:]
+  private var nextConnection: UInt32 = 1
+  /// The connection that was asked for last: answers come in runs.
+  private var recent: ConnectionHandler?
+  private var dirty: [ConnectionHandler] = []
+  private var spareDirty: [ConnectionHandler] = []
+  private var peers: [Peer] = []
+  private var outboxes: [LoopMessage] = []
+  private var directory = TokenDirectory()
+  private var wake: (time: Instant, task: Scheduled<Void>)?
+  private var isFinishing = false
+  private let generator: UInt64
+  private var nextUnique: UInt64 = 1
+  /// Set while the relay drains: new connections are refused.
+  private(set) var isDraining = false
+
+  /// Another loop's runner, reachable only through that loop.
+  struct Peer: Sendable {
+    let eventLoop: any EventLoop
+    let runner: NIOLoopBound<ShardRunner>
+  }
+
+  init(index: UInt16, eventLoop: any EventLoop, settings: ServerSettings, logger: Logger) {
+    eventLoop.preconditionInEventLoop()
+    self.index = index
+    self.eventLoop = eventLoop
+    self.settings = settings
+    self.logger = logger
+    self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
+    self.shard = Shard(configuration: settings.shard, at: RelayClock.now())
+    self.generator = UInt64.random(in: .min ... .max)
+  }
+
+  /// Tells the runner of all runners, itself included, in the order of their indices.
+  func introduce(_ peers: [Peer]) {
+    self.peers = peers
+    outboxes = peers.map { _ in LoopMessage() }
+  }
+
+  // MARK: Events in
+
+  /// The time for everything that belongs to one batch.
+  var now: Instant { RelayClock.now() }
+
+  /// A fresh `apns-unique-id`.
+  func makeUniqueID() -> UniqueID {
+    defer { nextUnique &+= 1 }
+    return UniqueID(generator: generator, number: nextUnique)
+  }
+
+  /// Hands a submission to the shard that owns the token: at once, or with this batch's message.
+  func submit(_ notification: Notification, from request: RequestID, at now: Instant) {
+    let owner = directory.shard(of: notification.token, count: peers.count)
+    raise(.submitted(notification, from: request), on: owner, at: now)
+  }
+
+  /// Hands an event to the shard of a device.
+  func raise(_ event: Event, for device: DeviceID, at now: Instant) {
+    raise(event, on: shardIndex(forRoutingKey: device.routingKey, count: peers.count), at: now)
+  }
+
+  private func raise(_ event: Event, on owner: Int, at now: Instant) {
+    if owner == Int(index) {
+      shard.handle(event, at: now, into: &effects)
+    } else {
+      outboxes[owner].events.append(event)
+    }
+  }
+
+  /// Registers an app with a token that the device brought along. Whether it is free is decided by
+  /// loop 0, which sees all such claims in one order, and by the shard that would have minted it.
+  func claim(_ token: DeviceToken, for device: DeviceID, event: Event, request: RequestID) {
+    let owner = shardIndex(forRoutingKey: device.routingKey, count: peers.count)
+    let claim = TokenClaim(
+      token: token, owner: owner, event: event, request: request, step: .directory)
+    deliver(claim, to: 0)
+  }
+
+  private func deliver(_ claim: TokenClaim, to loop: Int) {
+    if loop == Int(index) { handle(claim) } else { outboxes[loop].claims.append(claim) }
+  }
+
+  private func handle(_ claim: TokenClaim) {
+    var claim = claim
+    let minter = shardIndex(forRoutingKey: claim.token.routingKey, count: peers.count)
+    switch claim.step {
+    case .directory:
+      guard directory.reserve(claim.token, for: claim.owner) else { return refuse(claim) }
+      claim.step = .minter
+      deliver(claim, to: minter)
+    case .minter:
+      guard minter == claim.owner || !shard.holds(claim.token) else { return refuse(claim) }
+      claim.step = .owner
+      deliver(claim, to: claim.owner)
+    case .owner:
+      raise(claim.event, on: claim.owner, at: now)
+    }
+  }
+
+  private func refuse(_ claim: TokenClaim) {
+    effects.append(.answer(claim.request, .refused(.tokenTaken)))
+  }
+
+  // MARK: Connections
+
+  /// Takes a connection in and gives it its number; nil when there are too many or it is too late.
+  func add(_ connection: ConnectionHandler) -> UInt32? {
+    guard connections.count < Limits.connectionsPerLoop, !isDraining else { return nil }
+    let number = nextConnection
+    nextConnection += 1
+    connections[number] = connection
+    return number
+  }
+
+  func remove(_ number: UInt32) {
+    connections[number] = nil
+    if recent?.number == number { recent = nil }
+  }
+
+  /// Has the connection flushed at the end of the batch.
+  func markDirty(_ connection: ConnectionHandler) {
+    guard !connection.isDirty else { return }
+    connection.isDirty = true
+    dirty.append(connection)
+  }
+
+  private func connection(_ number: UInt32) -> ConnectionHandler? {
+    if let recent, recent.number == number { return recent }
+    guard let found = connections[number] else { return nil }
+    recent = found
+    return found
+  }
+
+  // MARK: Effects out
+
+  /// Performs everything that this batch has asked for, until nothing is left to do.
+  func finishBatch() {
+    guard !isFinishing else { return }
+    isFinishing = true
+    repeat {
+      performEffects()
+      flushConnections()
+    } while !effects.isEmpty || !dirty.isEmpty
+    isFinishing = false
+    sendOutboxes()
+    scheduleWake()
+  }
+
+  private func performEffects() {
+    while !effects.isEmpty {
+      swap(&effects, &performing)
+      for index in performing.indices { perform(performing[index]) }
+      performing.removeAll(keepingCapacity: true)
+      if performing.capacity > 65_536 { performing = [] }
+      if lastPersist > 0 {
+        // The memory store: what is in memory is as safe as it will get.
+        shard.handle(.persisted(through: lastPersist), at: now, into: &effects)
+        lastPersist = 0
+      }
+    }
+  }
+
+  private func perform(_ effect: Effect) {
+    switch effect {
+    case .respond(let address, let answer):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.respond(address.stream, answer)
+    case .persist(let record):
+      lastPersist = record.sequence
+    case .log(let event):
+      settings.onLife?(event)
+    case .forget:
+      break
+    case .send(let address, let delivery):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.send(.notification(delivery), to: address.stream)
+    case .answer(let address, let answer):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.answer(address.stream, answer)
+    case .hello(let address):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.hello(address.stream)
+    case .sendEmpty(let address):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.send(.empty, to: address.stream)
+    case .sendKeepAlive(let address):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.send(.keepAlive, to: address.stream)
+    case .close(let address, let reason):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.close(address.stream, reason)
+    case .route(let token, let isHere):
+      for loop in peers.indices {
+        let change = TokenDirectory.Change(token: token, owner: Int(index), isHere: isHere)
+        if loop == Int(index) {
+          directory.apply(change)
+        } else {
+          outboxes[loop].changes.append(change)
+        }
+      }
+    }
+  }
+
+  /// Whether the address is on this loop; if not, the effect goes where it is.
+  private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
+    if address.loop == index { return true }
+    outboxes[Int(address.loop)].effects.append(effect)
+    return false
+  }
+
+  private func flushConnections() {
+    guard !dirty.isEmpty else { return }
+    swap(&dirty, &spareDirty)
+    for connection in spareDirty {
+      connection.isDirty = false
+      connection.flush()
+    }
+    spareDirty.removeAll(keepingCapacity: true)
+  }
+
+  private func sendOutboxes() {
+    for loop in outboxes.indices where !outboxes[loop].isEmpty {
+      let message = outboxes[loop]
+      outboxes[loop] = LoopMessage()
+      let runner = peers[loop].runner
+      peers[loop].eventLoop.execute { runner.value.receive(message) }
+    }
+  }
+
+  private func receive(_ message: LoopMessage) {
+    let now = now
+    for change in message.changes { directory.apply(change) }
+    for claim in message.claims { handle(claim) }
+    for event in message.events { shard.handle(event, at: now, into: &effects) }
+    effects.append(contentsOf: message.effects)
+    finishBatch()
+  }
+
+  // MARK: Time
+
+  private func scheduleWake() {
+    guard let next = shard.nextWake else { return }
+    if let wake, wake.time <= next { return }
+    wake?.task.cancel()
+    let delay = max(0, (next - now).milliseconds)
+    let bound = peers[Int(index)].runner
+    let task = eventLoop.scheduleTask(in: .milliseconds(min(delay, 3_600_000))) {
+      bound.value.wakeUp()
+    }
+    wake = (next, task)
+  }
+
+  private func wakeUp() {
+    wake = nil
+    shard.handle(.tick, at: now, into: &effects)
+    finishBatch()
+  }
+
+  /// Looks after connections that time alone ends; called about once a second.
+  func sweep() {
+    let now = now
+    for connection in connections.values { connection.sweep(at: now) }
+    finishBatch()
+  }
+
+  // MARK: Administration
+
+  /// Takes an event that concerns the whole shard.
+  func administer(_ event: Event) {
+    shard.handle(event, at: now, into: &effects)
+    finishBatch()
+  }
+
+  /// Says good-bye: GOAWAY `Shutdown` to providers, `bye` to devices; streams under way finish.
+  func drain() {
+    guard !isDraining else { return }
+    isDraining = true
+    shard.handle(.shutDown, at: now, into: &effects)
+    finishBatch()
+    for connection in connections.values { connection.drain() }
+    finishBatch()
+  }
+
+  /// Ends what has not ended by itself.
+  func closeAll() {
+    for connection in connections.values { connection.abort() }
+    wake?.task.cancel()
+  }
+
+  var connectionCount: Int { connections.count }
+}
