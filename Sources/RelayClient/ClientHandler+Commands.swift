@@ -98,8 +98,9 @@ extension ClientHandler {
       closeWaiters = []
       return
     }
-    transport.http2.goAway(errorCode: HTTP2ErrorCode.noError, debugData: [])
+    // What was written before leaves before; the GOAWAY with the last words of the socket.
     flush()
+    transport.http2.goAway(errorCode: HTTP2ErrorCode.noError, debugData: [])
     fail(.closed)
   }
 

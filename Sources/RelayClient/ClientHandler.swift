@@ -112,7 +112,12 @@ final class ClientHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    fail(.connectionLost(problem: ConnectProblem.text(error)))
+    let problem = ConnectProblem.text(error)
+    if case .connecting = phase {
+      fail(.noHTTP2(address: address, problem: problem))
+    } else {
+      fail(goAway ?? .connectionLost(problem: problem))
+    }
   }
 
   private func begin(_ context: ChannelHandlerContext) {
@@ -234,7 +239,7 @@ final class ClientHandler: ChannelInboundHandler {
     }
     var last = context.channel.allocator.buffer(capacity: 1024)
     let buffers = loopBuffers(context)
-    _ = try? transport.flush(into: &last, limitBytes: 1024, buffers: &buffers.transport)
+    _ = try? transport.flush(into: &last, limitBytes: Self.writeBytes, buffers: &buffers.transport)
     transport.close(into: &last)
     if last.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(last), promise: nil) }
     context.close(promise: nil)
@@ -253,13 +258,14 @@ final class ClientHandler: ChannelInboundHandler {
     guard let context else { return }
     startTicker(context)
     tick += 1
-    let limit = options.timeoutSeconds
     if case .connecting = phase {
+      let limit = options.connectTimeoutSeconds
       if tick >= limit {
         fail(.timedOut(what: "connecting to \(address)", seconds: limit))
       }
       return
     }
+    let limit = options.timeoutSeconds
     let error = ClientError.timedOut(what: "the answer of \(address)", seconds: limit)
     for (id, request) in requests where tick - request.startedTick > limit {
       request.box.settle(.failure(error))

@@ -43,7 +43,7 @@ package final class RelayClient: Sendable {
     let inbox: ClientInbox
     do {
       inbox = try await ClientBootstrap(group: group)
-        .connectTimeout(.seconds(options.timeoutSeconds))
+        .connectTimeout(.seconds(options.connectTimeoutSeconds))
         .channelOption(.tcpOption(.tcp_nodelay), value: 1)
         .connect(host: host, port: port) { channel in
           channel.eventLoop.makeCompletedFuture {

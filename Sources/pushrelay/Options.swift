@@ -62,10 +62,8 @@ struct ConnectionOptions: ParsableArguments {
         try TLSContext.client(
           trust: try trust(), identity: identity, applicationProtocols: ["h2"]),
         serverName: insecure ? nil : address.host)
-    var options = ClientOptions()
-    options.timeout = .seconds(15)
     return try await RelayClient.connect(
-      host: address.host, port: address.port, security: security, options: options,
+      host: address.host, port: address.port, security: security,
       on: MultiThreadedEventLoopGroup.singleton)
   }
 

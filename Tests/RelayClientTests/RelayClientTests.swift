@@ -203,6 +203,7 @@ struct RelayClientTests {
   @Test func silentServerRunsIntoTheTimeLimit() async throws {
     let server = try await TestServer(TestServer.Script())
     var options = ClientOptions()
+    options.connectTimeout = .seconds(60)
     options.timeout = .seconds(1)
     let client = try await connect(server, options: options)
     let expected = ClientError.timedOut(what: "the answer of \(client.address)", seconds: 1)
