@@ -66,7 +66,7 @@ package struct App: Sendable {
   static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
 
   package subscript(slot notificationClass: NotificationClass) -> Int32 {
-    get { notificationClass == .visible ? visible : silent }
+    @inline(__always) get { notificationClass == .visible ? visible : silent }
     set {
       switch notificationClass {
       case .visible: visible = newValue
@@ -76,7 +76,7 @@ package struct App: Sendable {
   }
 
   package subscript(waiting notificationClass: NotificationClass) -> Int32 {
-    get { notificationClass == .visible ? waitingVisible : waitingSilent }
+    @inline(__always) get { notificationClass == .visible ? waitingVisible : waitingSilent }
     set {
       switch notificationClass {
       case .visible: waitingVisible = newValue

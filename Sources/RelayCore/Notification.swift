@@ -10,23 +10,46 @@ extension NotificationClass {
 
 /// A notification that the edge has accepted as well formed: parsed, classified, authorized. What is
 /// left to decide is where it goes and when.
+///
+/// A value like any other, but its fields lie in one shared, unchanging place: on its way from event to
+/// entry, record and frame it is copied again and again, and so a copy is one count instead of four and
+/// 128 bytes.
 package struct Notification: Hashable, Sendable {
-  /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
-  package var uniqueID: UniqueID
-  /// The provider's name for it (`apns-id`), or `uniqueID` when the provider gave none.
-  package var apnsID: UniqueID
-  package var token: DeviceToken
-  package var topic: Topic
-  package var notificationClass: NotificationClass
-  package var pushType: PushType
-  package var priority: Priority
-  /// Visible, and asks that the app be woken before the user sees it.
-  package var wakesApp: Bool
-  /// Kept as given; empty when there is none.
-  package var collapseID: [UInt8]
-  package var expiration: Expiration
-  /// The payload's own bytes, never re-encoded.
-  package var payload: [UInt8]
+  private struct Fields: Hashable, Sendable {
+    var uniqueID: UniqueID
+    var apnsID: UniqueID
+    var token: DeviceToken
+    var topic: Topic
+    var notificationClass: NotificationClass
+    var pushType: PushType
+    var priority: Priority
+    var wakesApp: Bool
+    var collapseID: [UInt8]
+    var expiration: Expiration
+    var payload: [UInt8]
+  }
+
+  private final class Content: Sendable {
+    let fields: Fields
+
+    init(_ fields: Fields) {
+      self.fields = fields
+    }
+  }
+
+  private var content: Content
+
+  package init(
+    uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
+    notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
+    collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
+  ) {
+    content = Content(
+      Fields(
+        uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
+        notificationClass: notificationClass, pushType: pushType, priority: priority,
+        wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload))
+  }
 
   /// What lies in a free place of a slab.
   static let vacant = Notification(
@@ -34,22 +57,79 @@ package struct Notification: Hashable, Sendable {
     topic: .vacant, notificationClass: .visible, pushType: .alert, priority: .immediate,
     wakesApp: false, collapseID: [], expiration: .once, payload: [])
 
-  package init(
-    uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
-    notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
-    collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
-  ) {
-    self.uniqueID = uniqueID
-    self.apnsID = apnsID
-    self.token = token
-    self.topic = topic
-    self.notificationClass = notificationClass
-    self.pushType = pushType
-    self.priority = priority
-    self.wakesApp = wakesApp
-    self.collapseID = collapseID
-    self.expiration = expiration
-    self.payload = payload
+  /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
+  package var uniqueID: UniqueID {
+    get { content.fields.uniqueID }
+    set { change { $0.uniqueID = newValue } }
+  }
+
+  /// The provider's name for it (`apns-id`), or `uniqueID` when the provider gave none.
+  package var apnsID: UniqueID {
+    get { content.fields.apnsID }
+    set { change { $0.apnsID = newValue } }
+  }
+
+  package var token: DeviceToken {
+    get { content.fields.token }
+    set { change { $0.token = newValue } }
+  }
+
+  package var topic: Topic {
+    get { content.fields.topic }
+    set { change { $0.topic = newValue } }
+  }
+
+  package var notificationClass: NotificationClass {
+    get { content.fields.notificationClass }
+    set { change { $0.notificationClass = newValue } }
+  }
+
+  package var pushType: PushType {
+    get { content.fields.pushType }
+    set { change { $0.pushType = newValue } }
+  }
+
+  package var priority: Priority {
+    get { content.fields.priority }
+    set { change { $0.priority = newValue } }
+  }
+
+  /// Visible, and asks that the app be woken before the user sees it.
+  package var wakesApp: Bool {
+    get { content.fields.wakesApp }
+    set { change { $0.wakesApp = newValue } }
+  }
+
+  /// Kept as given; empty when there is none.
+  package var collapseID: [UInt8] {
+    get { content.fields.collapseID }
+    set { change { $0.collapseID = newValue } }
+  }
+
+  package var expiration: Expiration {
+    get { content.fields.expiration }
+    set { change { $0.expiration = newValue } }
+  }
+
+  /// The payload's own bytes, never re-encoded.
+  package var payload: [UInt8] {
+    get { content.fields.payload }
+    set { change { $0.payload = newValue } }
+  }
+
+  package static func == (left: Notification, right: Notification) -> Bool {
+    left.content === right.content || left.content.fields == right.content.fields
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(content.fields)
+  }
+
+  /// Others that share the content keep it as it was.
+  private mutating func change(_ edit: (inout Fields) -> Void) {
+    var fields = content.fields
+    edit(&fields)
+    content = Content(fields)
   }
 }
 

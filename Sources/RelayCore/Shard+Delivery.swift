@@ -28,15 +28,14 @@ extension Shard {
 
   /// Whether the phone may be troubled with this entry now, and if not until when and why.
   func decide(_ entry: Int32) -> BudgetDecision {
-    let app = apps[entries[entry].app]
-    let condition = devices[app.device].condition
-    if devices[app.device].inFlightCount >= configuration.inFlightPerDevice {
-      return .held(until: nil, by: .inFlight)
-    }
+    let app = entries[entry].app
+    let device = apps[app].device
+    let condition = devices[device].condition
+    guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
     case .silent:
       return configuration.policy.decide(
-        app: app.budget, device: devices[app.device].budget, condition: condition, at: now)
+        app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
     case .visible:
       guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
       else { return .allowed }
@@ -151,14 +150,15 @@ extension Shard {
       notification: entries[entry].notification, via: via, acceptedAt: entries[entry].acceptedAt,
       sentAt: now)
     effects.append(.send(connection, delivery))
-    log(.sent(via), entries[entry].notification.uniqueID, into: &effects)
+    log(.sent(via), delivery.notification.uniqueID, into: &effects)
   }
 
   /// Ends a life without delivery.
   mutating func discard(_ entry: Int32, _ reason: DiscardReason, into effects: inout [Effect]) {
+    let uniqueID = entries[entry].notification.uniqueID
     leavePhase(entry)
     snapshot.count(reason)
-    log(.discarded(reason), entries[entry].notification.uniqueID, into: &effects)
+    log(.discarded(reason), uniqueID, into: &effects)
     release(entry, into: &effects)
   }
 

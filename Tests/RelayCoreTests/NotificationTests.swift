@@ -17,6 +17,31 @@ import Testing
     }
   }
 
+  /// The fields are shared between copies, but nobody notices.
+  @Test func aChangedCopyLeavesTheOtherAlone() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let original = fixture.push(.visible, app)
+    let changes: [(inout Notification) -> Void] = [
+      { $0.uniqueID = UniqueID(high: 1, low: 1) }, { $0.apnsID = UniqueID(high: 1, low: 1) },
+      { $0.token = DeviceToken(hexadecimal: "abcd")! }, { $0.topic = Topic("another")! },
+      { $0.notificationClass = .silent }, { $0.pushType = .voip }, { $0.priority = .powerFirst },
+      { $0.wakesApp = true }, { $0.collapseID = [1] }, { $0.expiration = .once },
+      { $0.payload = [] },
+    ]
+    for change in changes {
+      var copy = original
+      #expect(copy == original && copy.hashValue == original.hashValue)
+      let before = original
+      change(&copy)
+      #expect(copy != original)
+      #expect(original == before)
+      var same = original
+      change(&same)
+      #expect(copy == same && copy.hashValue == same.hashValue, "equal though not shared")
+    }
+  }
+
   @Test func namesAreUnique() {
     #expect(Set(Via.allCases.map(\.name)).count == Via.allCases.count)
     #expect(NotificationClass.allCases.map(\.name) == ["visible", "silent"])
