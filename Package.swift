@@ -29,6 +29,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
@@ -85,10 +86,13 @@ let package = Package(
       dependencies: [
         "RelayCore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "SystemPackage", package: "swift-system"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       swiftSettings: safe),
 
@@ -104,9 +108,18 @@ let package = Package(
     .testTarget(
       name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
     .testTarget(
+      name: "RelayClientTests",
+      dependencies: [
+        "RelayClient", "RelayCore", "DeviceLink", "Transport", "HTTP2", "TLS",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: safe),
+    .testTarget(
       name: "RelayServerTests",
       dependencies: [
-        "RelayServer", "RelayClient", "RelayCore", "DeviceLink", "HTTP2", "TLS",
+        "RelayServer", "RelayClient", "RelayCore", "DeviceLink", "HTTP2", "TLS", "Transport",
+        .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -114,13 +127,6 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "X509", package: "swift-certificates"),
-      ],
-      swiftSettings: safe),
-    .testTarget(
-      name: "EndToEndTests",
-      dependencies: [
-        "RelayCore",
-        .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),

@@ -7,7 +7,7 @@ import Transport
 /// which devices listen. Thousands of simulated phones may share one connection.
 final class DeviceConnection {
   /// A device's open stream.
-  private struct Listener {
+  struct Listener {
     var device: DeviceID
     /// `GET`: what was handed to the transport counts as acknowledged, for people and curl.
     var acknowledgesItself: Bool
@@ -18,7 +18,7 @@ final class DeviceConnection {
     var unusableCount = 0
   }
 
-  private enum Stream {
+  enum Stream {
     /// The body is still coming.
     case collecting(DeviceRequest)
     /// The shard has been asked. A new device's secret is kept until it can be told.
@@ -30,9 +30,9 @@ final class DeviceConnection {
     case ending(since: Instant)
   }
 
-  private var streams = StreamMap<Stream>()
-  private var head = HeaderBlock()
-  private var lineBytes: [UInt8] = []
+  var streams = StreamMap<Stream>()
+  var head = HeaderBlock()
+  var lineBytes: [UInt8] = []
 
   // MARK: Events
 
@@ -72,7 +72,7 @@ final class DeviceConnection {
     for (stream, _) in streams.all { closed(stream, at: now, on: handler) }
   }
 
-  private func begin(
+  func begin(
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
@@ -92,12 +92,17 @@ final class DeviceConnection {
     }
   }
 
-  private func takeBody(
+  func takeBody(
     _ stream: StreamID, _ bytes: Span<UInt8>, at now: Instant, on handler: ConnectionHandler
   ) {
     switch streams[stream] {
     case .collecting:
-      modifyRequest(stream) { $0.body.append(copying: bytes) }
+      guard case .collecting(var request) = streams[stream] else { return }
+      // Bytes beyond the limit are dropped as they come; the answer says so at the end.
+      request.bodyIsTooLarge =
+        request.bodyIsTooLarge || request.body.count + bytes.count > Limits.deviceBodyBytes
+      if request.bodyIsTooLarge { request.body = [] } else { request.body.append(copying: bytes) }
+      streams[stream] = .collecting(request)
     case .connecting(var listener), .listening(var listener):
       var pieces: [LineSplitter.Piece] = []
       listener.splitter.take(bytes) { pieces.append($0) }
@@ -108,13 +113,7 @@ final class DeviceConnection {
     }
   }
 
-  private func modifyRequest(_ stream: StreamID, _ body: (inout DeviceRequest) -> Void) {
-    guard case .collecting(var request) = streams[stream] else { return }
-    body(&request)
-    streams[stream] = .collecting(request)
-  }
-
-  private func put(_ listener: Listener, back stream: StreamID) {
+  func put(_ listener: Listener, back stream: StreamID) {
     if case .connecting = streams[stream] {
       streams[stream] = .connecting(listener)
     } else {
@@ -123,7 +122,7 @@ final class DeviceConnection {
   }
 
   /// The peer has said all it will on this stream.
-  private func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+  func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     switch streams[stream] {
     case .collecting(let request):
       do throws(DeviceRequest.Problem) {
@@ -142,7 +141,7 @@ final class DeviceConnection {
     }
   }
 
-  private func perform(
+  func perform(
     _ request: DeviceRequest, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) throws(DeviceRequest.Problem) {
     guard !request.bodyIsTooLarge else { throw .bodyTooLarge }
@@ -185,185 +184,6 @@ final class DeviceConnection {
     }
   }
 
-  // MARK: Lines from the device
-
-  private func take(
-    _ piece: LineSplitter.Piece, from stream: StreamID, at now: Instant,
-    on handler: ConnectionHandler
-  ) {
-    guard let device = listener(of: stream)?.device else { return }
-    let address = handler.address(stream)
-    do throws(UpLine.Unusable) {
-      guard case .line(let line) = piece else { throw .tooLong }
-      switch try UpLine(line.span) {
-      case .ack(let id, let outcome):
-        handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
-      case .keepAlive:
-        handler.runner.raise(.heard(address), for: device, at: now)
-      case .state(let power, let network, let screen):
-        modifyListener(stream) { listener in
-          if let power { listener.condition.power = power }
-          if let network { listener.condition.network = network }
-          if let screen { listener.condition.screen = screen }
-        }
-        guard let condition = listener(of: stream)?.condition else { return }
-        handler.runner.raise(.reported(address, condition), for: device, at: now)
-      }
-    } catch {
-      unusable(stream, error, at: now, on: handler)
-    }
-  }
-
-  private func unusable(
-    _ stream: StreamID, _ problem: UpLine.Unusable, at now: Instant, on handler: ConnectionHandler
-  ) {
-    modifyListener(stream) { $0.unusableCount += 1 }
-    guard let listener = listener(of: stream) else { return }
-    send(.error(problem), to: stream, on: handler)
-    if listener.unusableCount >= Limits.unusableLines {
-      handler.runner.raise(
-        .disconnected(handler.address(stream)), for: listener.device, at: now)
-      close(stream, .unusableLines, on: handler)
-    }
-  }
-
-  private func listener(of stream: StreamID) -> Listener? {
-    switch streams[stream] {
-    case .connecting(let listener), .listening(let listener): listener
-    case .collecting, .asked, .ending, nil: nil
-    }
-  }
-
-  private func modifyListener(_ stream: StreamID, _ body: (inout Listener) -> Void) {
-    guard var listener = listener(of: stream) else { return }
-    body(&listener)
-    put(listener, back: stream)
-  }
-
-  // MARK: Lines to the device
-
-  func hello(_ stream: StreamID, on handler: ConnectionHandler) {
-    guard case .connecting(let listener) = streams[stream] else { return }
-    head.removeAll()
-    head.append(":status", "200")
-    head.append("content-type", "application/x-ndjson")
-    do throws(HTTP2Error) {
-      try handler.transport.http2.respond(to: stream, head, endStream: false)
-    } catch {
-      return
-    }
-    streams[stream] = .listening(listener)
-    send(
-      .hello(
-        device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
-        time: handler.runner.now), to: stream, on: handler)
-  }
-
-  func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
-    guard case .listening = streams[stream] else { return }
-    var bytes: [UInt8] = []
-    swap(&bytes, &lineBytes)
-    bytes.removeAll(keepingCapacity: true)
-    line.write(to: &bytes)
-    defer { swap(&bytes, &lineBytes) }
-    do throws(HTTP2Error) {
-      try handler.transport.http2.write(bytes.span, to: stream)
-    } catch {
-      // The window of frames in flight bounds what is queued; a peer that still lets the queue fill
-      // up has stopped reading for long.
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
-      return
-    }
-    if case .notification(let delivery) = line {
-      modifyListener(stream) { listener in
-        if listener.acknowledgesItself {
-          listener.unacknowledged.append(delivery.notification.uniqueID)
-        }
-      }
-    }
-  }
-
-  /// Says `bye` and ends the stream.
-  func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
-    send(.bye(reason), to: stream, on: handler)
-    end(stream, at: handler.runner.now, on: handler)
-  }
-
-  private func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    switch streams[stream] {
-    case .listening:
-      handler.transport.http2.finish(stream)
-    case .connecting:
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
-    case .collecting, .asked, .ending, nil:
-      break
-    }
-    streams[stream] = .ending(since: now)
-    handler.runner.markDirty(handler)
-  }
-
-  /// Everything written to the stream is on its way: what acknowledges itself does so now.
-  private func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    guard case .listening(let listener) = streams[stream], listener.acknowledgesItself else {
-      return
-    }
-    modifyListener(stream) { $0.unacknowledged.removeAll() }
-    let address = handler.address(stream)
-    for id in listener.unacknowledged {
-      handler.runner.raise(.acked(address, id, nil), for: listener.device, at: now)
-    }
-    handler.runner.raise(.heard(address), for: listener.device, at: now)
-  }
-
-  private func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    if let device = listener(of: stream)?.device {
-      handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
-    }
-    streams[stream] = nil
-  }
-
-  // MARK: Answers
-
-  func answer(_ stream: StreamID, _ answer: DeviceAnswer, on handler: ConnectionHandler) {
-    switch answer {
-    case .enrolled(let device):
-      guard case .asked(let secret?) = streams[stream] else { return }
-      let body = DeviceAnswerBody.Enrolled(device: device.description, secret: secret)
-      respond(stream, 201, DeviceAnswerBody.encode(body), on: handler)
-    case .registered(let token):
-      let body = DeviceAnswerBody.Registered(token: token.hexadecimal)
-      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
-    case .unregistered:
-      respond(stream, 204, [], on: handler)
-    case .inspected(let report):
-      let body = DeviceAnswerBody.Report(report)
-      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
-    case .refused(let refusal):
-      let row = refusal.row
-      let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.text)
-      respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
-    }
-  }
-
-  private func refuse(
-    _ stream: StreamID, _ problem: DeviceRequest.Problem, on handler: ConnectionHandler
-  ) {
-    let row = problem.row
-    let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.message)
-    respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
-  }
-
-  private func respond(
-    _ stream: StreamID, _ status: UInt16, _ body: [UInt8], on handler: ConnectionHandler
-  ) {
-    head.removeAll()
-    head.append(":status", Int(status))
-    if !body.isEmpty { head.append("content-type", "application/json") }
-    try? handler.transport.http2.respond(to: stream, head, body: body)
-    streams[stream] = .ending(since: handler.runner.now)
-    handler.runner.markDirty(handler)
-  }
-
   // MARK: Time
 
   /// Streams that have been ended but are not taken by the peer, and requests without an end.
@@ -378,14 +198,14 @@ final class DeviceConnection {
   // MARK: Details
 
   /// 256 bits from the system's generator, as hexadecimal digits.
-  private static func makeSecret() -> String {
+  static func makeSecret() -> String {
     (0..<4).map { _ in
       let digits = String(UInt64.random(in: .min ... .max), radix: 16)
       return String(repeating: "0", count: 16 - digits.count) + digits
     }.joined()
   }
 
-  private static func makeToken(for device: DeviceID) -> DeviceToken {
+  static func makeToken(for device: DeviceID) -> DeviceToken {
     DeviceToken(
       random: (
         .random(in: .min ... .max), .random(in: .min ... .max), .random(in: .min ... .max)

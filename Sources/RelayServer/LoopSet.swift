@@ -102,6 +102,13 @@ final class LoopSet: Sendable {
     }
   }
 
+  /// Hands new provider keys to every loop.
+  func replaceKeys(_ keys: ProviderKeys) {
+    for peer in peers {
+      peer.eventLoop.execute { peer.runner.value.verifier.replaceKeys(keys) }
+    }
+  }
+
   /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
   func drain(within timeout: Interval) async {
     for peer in peers { peer.eventLoop.execute { peer.runner.value.drain() } }

@@ -79,15 +79,38 @@ package final class Relay: Service {
       throw error
     }
     announce(provider, device)
-    await withGracefulShutdownHandler {
-      await withTaskCancellationOrGracefulShutdownWait()
-    } onGracefulShutdown: {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.followKeys(loops) }
+      try? await gracefulShutdown()
+      group.cancelAll()
     }
     logger.info("draining", metadata: ["timeoutSeconds": "\(shutdownSeconds)"])
     try? await provider.close()
     try? await device.close()
     await loops.drain(within: configuration.shutdownTimeout)
     logger.info("stopped")
+  }
+
+  /// Takes over keys that are added, changed or removed while the relay runs: looked at once a
+  /// second, because a provider's key is made after the relay is started as often as before.
+  private func followKeys(_ loops: LoopSet) async {
+    guard configuration.auth == .token else { return }
+    let directory = ProviderKeyDirectory(path: configuration.state + "/keys")
+    var known = settings.keys.keys.map(\.publicKey.rawRepresentation)
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .seconds(1))
+      do {
+        let keys = try directory.load()
+        let found = keys.keys.map(\.publicKey.rawRepresentation)
+        guard found != known else { continue }
+        known = found
+        loops.replaceKeys(keys)
+        logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
+      } catch {
+        // Half-written, or broken by hand: the old keys stay in force.
+        logger.debug("provider keys not read", metadata: ["problem": "\(error)"])
+      }
+    }
   }
 
   private var shutdownSeconds: Int64 { configuration.shutdownTimeout.milliseconds / 1000 }
@@ -110,11 +133,6 @@ package final class Relay: Service {
     if configuration.plaintext { logger.notice("plaintext: connections are not encrypted") }
     onReady(addresses)
   }
-}
-
-/// Waits until the service is asked to stop or its task is cancelled.
-private func withTaskCancellationOrGracefulShutdownWait() async {
-  try? await gracefulShutdown()
 }
 
 extension ServerSettings {

@@ -19,25 +19,25 @@ final class ShardRunner {
   var buffers = TransportBuffers()
   /// Provider tokens verified on this loop.
   var verifier: ProviderTokenVerifier
-  private(set) var shard: Shard
-  private var effects: [Effect] = []
+  var shard: Shard
+  var effects: [Effect] = []
   private var performing: [Effect] = []
   private var lastPersist: UInt64 = 0
-  private var connections: [UInt32: ConnectionHandler] = [:]
+  var connections: [UInt32: ConnectionHandler] = [:]
   private var nextConnection: UInt32 = 1
   /// The connection that was asked for last: answers come in runs.
   private var recent: ConnectionHandler?
   private var dirty: [ConnectionHandler] = []
   private var spareDirty: [ConnectionHandler] = []
-  private var peers: [Peer] = []
-  private var outboxes: [LoopMessage] = []
-  private var directory = TokenDirectory()
-  private var wake: (time: Instant, task: Scheduled<Void>)?
+  var peers: [Peer] = []
+  var outboxes: [LoopMessage] = []
+  var directory = TokenDirectory()
+  var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
   private var nextUnique: UInt64 = 1
   /// Set while the relay drains: new connections are refused.
-  private(set) var isDraining = false
+  var isDraining = false
 
   /// Another loop's runner, reachable only through that loop.
   struct Peer: Sendable {
@@ -84,46 +84,12 @@ final class ShardRunner {
     raise(event, on: shardIndex(forRoutingKey: device.routingKey, count: peers.count), at: now)
   }
 
-  private func raise(_ event: Event, on owner: Int, at now: Instant) {
+  func raise(_ event: Event, on owner: Int, at now: Instant) {
     if owner == Int(index) {
       shard.handle(event, at: now, into: &effects)
     } else {
       outboxes[owner].events.append(event)
     }
-  }
-
-  /// Registers an app with a token that the device brought along. Whether it is free is decided by
-  /// loop 0, which sees all such claims in one order, and by the shard that would have minted it.
-  func claim(_ token: DeviceToken, for device: DeviceID, event: Event, request: RequestID) {
-    let owner = shardIndex(forRoutingKey: device.routingKey, count: peers.count)
-    let claim = TokenClaim(
-      token: token, owner: owner, event: event, request: request, step: .directory)
-    deliver(claim, to: 0)
-  }
-
-  private func deliver(_ claim: TokenClaim, to loop: Int) {
-    if loop == Int(index) { handle(claim) } else { outboxes[loop].claims.append(claim) }
-  }
-
-  private func handle(_ claim: TokenClaim) {
-    var claim = claim
-    let minter = shardIndex(forRoutingKey: claim.token.routingKey, count: peers.count)
-    switch claim.step {
-    case .directory:
-      guard directory.reserve(claim.token, for: claim.owner) else { return refuse(claim) }
-      claim.step = .minter
-      deliver(claim, to: minter)
-    case .minter:
-      guard minter == claim.owner || !shard.holds(claim.token) else { return refuse(claim) }
-      claim.step = .owner
-      deliver(claim, to: claim.owner)
-    case .owner:
-      raise(claim.event, on: claim.owner, at: now)
-    }
-  }
-
-  private func refuse(_ claim: TokenClaim) {
-    effects.append(.answer(claim.request, .refused(.tokenTaken)))
   }
 
   // MARK: Connections
@@ -287,30 +253,4 @@ final class ShardRunner {
     for connection in connections.values { connection.sweep(at: now) }
     finishBatch()
   }
-
-  // MARK: Administration
-
-  /// Takes an event that concerns the whole shard.
-  func administer(_ event: Event) {
-    shard.handle(event, at: now, into: &effects)
-    finishBatch()
-  }
-
-  /// Says good-bye: GOAWAY `Shutdown` to providers, `bye` to devices; streams under way finish.
-  func drain() {
-    guard !isDraining else { return }
-    isDraining = true
-    shard.handle(.shutDown, at: now, into: &effects)
-    finishBatch()
-    for connection in connections.values { connection.drain() }
-    finishBatch()
-  }
-
-  /// Ends what has not ended by itself.
-  func closeAll() {
-    for connection in connections.values { connection.abort() }
-    wake?.task.cancel()
-  }
-
-  var connectionCount: Int { connections.count }
 }

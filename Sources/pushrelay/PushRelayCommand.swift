@@ -9,18 +9,18 @@ struct PushRelayCommand: AsyncParsableCommand {
     discussion: """
       Start a relay, listen as a phone, send it something:
 
+        pushrelay demo
+        pushrelay key new
         pushrelay serve
         pushrelay device phone --topic com.example.app
-        pushrelay key new
         pushrelay send payloads/silent.json --to phone --topic com.example.app
-
-      (A relay reads its keys when it starts: make the key first, or start it again.)
       """,
     subcommands: commands)
 
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
-    SendCommand.self, DeviceCommand.self, InspectCommand.self, KeyCommand.self, JWTCommand.self,
+    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
+    KeyCommand.self, JWTCommand.self,
     CertsCommand.self,
   ]
 }

@@ -1,0 +1,74 @@
+import ArgumentParser
+import FoundationEssentials
+import Logging
+import RelayClient
+import RelayCore
+import RelayServer
+import ServiceLifecycle
+import UnixSignals
+
+/// The whole story in one process, on real sockets.
+struct DemoCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "demo",
+    abstract: "Watch a silent push being sent, held, replaced and piggybacked.",
+    discussion: """
+      Examples:
+
+        pushrelay demo
+        pushrelay demo --exit
+
+      Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider token, \
+      and tells what happens and why. Then the relay stays up, and curl lines to try are printed.
+      """)
+
+  @Option(help: "Directory for certificates and keys.")
+  var state = ".pushrelay"
+  @Option(help: "HOST:PORT for providers; port 0 picks a free one.")
+  var provider = "127.0.0.1:2197"
+  @Option(help: "HOST:PORT for devices; port 0 picks a free one.")
+  var device = "127.0.0.1:5223"
+  @Flag(help: "End after the story instead of staying up.")
+  var exit = false
+
+  func run() async throws {
+    let keys = ProviderKeyDirectory(path: state + "/keys")
+    if try keys.list().isEmpty {
+      var random = SystemRandomNumberGenerator()
+      _ = try keys.create(
+        .init(keyID: ProviderKeyDirectory.randomKeyID(using: &random), teamID: "TEAMDEMO01"))
+    }
+    var configuration = RelayConfiguration()
+    configuration.state = state
+    guard let provider = RelayConfiguration.Endpoint(provider),
+      let device = RelayConfiguration.Endpoint(device)
+    else { throw CommandProblem("--provider and --device are HOST:PORT") }
+    configuration.provider = provider
+    configuration.device = device
+    let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
+    let (life, onLife) = AsyncStream.makeStream(of: LifeEvent.self)
+    var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = .warning
+    let relay = try Relay(
+      configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
+      onReady: { isReady.yield($0) })
+    let story = DemoStory(command: self, addresses: addresses, life: life)
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [
+          .init(
+            service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
+            failureTerminationBehavior: .cancelGroup),
+          .init(
+            service: story, successTerminationBehavior: .gracefullyShutdownGroup,
+            failureTerminationBehavior: .gracefullyShutdownGroup),
+        ],
+        gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
+    do {
+      try await group.run()
+    } catch let problem as RelayConfiguration.Problem {
+      throw CommandProblem(problem.description)
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import DeviceLink
+import RelayClient
+import RelayCore
+import RelayServer
+import ServiceLifecycle
+
+/// What the demo tells: every line about the relay comes from the relay's own log of each
+/// notification's life, every line about the phone from the phone's own stream.
+struct DemoStory: Service {
+  let command: DemoCommand
+  let addresses: AsyncStream<Relay.Addresses>
+  let life: AsyncStream<LifeEvent>
+
+  private static let topic = "com.example.news"
+
+  func run() async throws {
+    try await cancelWhenGracefulShutdown {
+      do {
+        try await tell()
+      } catch  where Task.isCancelled {
+        // Ctrl-C in the middle of the story.
+      }
+    }
+  }
+
+  private func tell() async throws {
+    var waiting = addresses.makeAsyncIterator()
+    guard let addresses = await waiting.next() else { return }
+    var scene = try await DemoScene(command: command, addresses: addresses, life: life)
+    try await scene.directAndHeld()
+    try await scene.piggyback()
+    try await scene.offline()
+    try await scene.printCurl()
+    guard !command.exit else { return }
+    Console.say("\nThe relay stays up. Ctrl-C ends it.")
+    try? await gracefulShutdown()
+  }
+}
+
+/// The relay, a phone and a provider, and where the story stands.
+struct DemoScene {
+  private let addresses: Relay.Addresses
+  private let state: String
+  private let provider: RelayClient
+  private let phone: RelayClient
+  private let identity: DeviceIdentity
+  private let deviceToken: String
+  private let providerToken: String
+  private var stream: ClientStream
+  private var lines: ClientStream.Lines.AsyncIterator
+  private var life: AsyncStream<LifeEvent>.Iterator
+  /// How the story calls each notification.
+  private var names: [UniqueID: String] = [:]
+  private var pushCount = 0
+
+  static let topic = "com.example.news"
+
+  init(
+    command: DemoCommand, addresses: Relay.Addresses, life: AsyncStream<LifeEvent>
+  ) async throws {
+    self.addresses = addresses
+    state = command.state
+    self.life = life.makeAsyncIterator()
+    let connection = try ConnectionOptions.parse(["--state", command.state])
+    provider = try await connection.connect(to: HostPort(addresses.provider))
+    phone = try await connection.connect(to: HostPort(addresses.device))
+    let keys = ProviderKeyDirectory(path: command.state + "/keys")
+    providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
+      .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
+    let api = DeviceAPI(phone)
+    identity = try await api.enroll()
+    deviceToken = try await api.register(topic: Self.topic, of: identity)
+    stream = try await api.openStream(of: identity)
+    lines = stream.lines.makeAsyncIterator()
+    Console.say("relay     providers \(addresses.provider), devices \(addresses.device)")
+    Console.say("phone     enrolled, app \(Self.topic), token \(deviceToken.prefix(8))…")
+    try await readLines(count: 2)
+  }
+
+  // MARK: The story
+
+  /// Silent pushes: the budget lets three through, then holds, and the newest wins.
+  mutating func directAndHeld() async throws {
+    Console.say("\n1. Silent pushes to a connected phone. The budget is 3 an hour per app.\n")
+    for _ in 1...3 { try await push(silent: true, isSentNow: true) }
+    Console.say("\n   The budget is used up. The fourth is held, the fifth takes its place.\n")
+    try await push(silent: true, isSentNow: false)
+    try await push(silent: true, isSentNow: false)
+  }
+
+  /// An alert goes through, and the held one rides along.
+  mutating func piggyback() async throws {
+    Console.say("\n2. An alert goes out at once. The radio is awake: the held one rides along.\n")
+    try await push(silent: false, isSentNow: true, riding: 1)
+  }
+
+  /// The phone is away: one per class is stored; when it is back, visible first.
+  mutating func offline() async throws {
+    Console.say(
+      "\n3. The phone goes away. One silent and one visible push are stored, the newest.\n")
+    stream.finish()
+    while try await lines.next() != nil {}
+    Console.say("phone     disconnected")
+    try await push(silent: true, isSentNow: false)
+    try await push(silent: true, isSentNow: false)
+    try await push(silent: false, isSentNow: false)
+    Console.say("\n   The phone comes back.\n")
+    stream = try await DeviceAPI(phone).openStream(of: identity)
+    lines = stream.lines.makeAsyncIterator()
+    try await readLines(count: 3)
+    try await narrate(until: 2) { $0.isTerminal }
+  }
+
+  /// Lines that work against the relay of this very process.
+  func printCurl() async throws {
+    let provider = addresses.provider
+    let device = addresses.device
+    let answer = try await DeviceAPI(phone).statusBody(of: identity)
+    Console.say("\n4. The device as the relay sees it (GET /v1/devices/{device}):\n")
+    Console.say("   " + String(decoding: answer, as: UTF8.self))
+    Console.say(
+      """
+      5. Your turn. In another terminal, in this directory:
+
+      # be a phone: the stream of what is delivered (leave it running)
+      curl --http2 --cacert \(state)/ca.pem -N https://\(device)/v1/devices/\(identity.device)/stream \\
+        -H 'authorization: bearer \(identity.secret)'
+
+      # be a provider: a silent push (good for an hour; 'pushrelay jwt' prints a new token)
+      curl --http2 --cacert \(state)/ca.pem -i https://\(provider)/3/device/\(deviceToken) \\
+        -H 'authorization: bearer \(providerToken)' \\
+        -H 'apns-topic: \(Self.topic)' -H 'apns-push-type: background' -H 'apns-priority: 5' \\
+        -d '{"aps":{"content-available":1}}'
+
+      # an alert, and what was held rides along
+      curl --http2 --cacert \(state)/ca.pem -i https://\(provider)/3/device/\(deviceToken) \\
+        -H 'authorization: bearer \(providerToken)' \\
+        -H 'apns-topic: \(Self.topic)' -H 'apns-push-type: alert' -d '{"aps":{"alert":"hello"}}'
+      """)
+  }
+
+  // MARK: Its sentences
+
+  /// Pushes, and tells what becomes of it: sent and acknowledged, or stored.
+  private mutating func push(silent: Bool, isSentNow: Bool, riding: Int = 0) async throws {
+    pushCount += 1
+    let name = silent ? "silent \(pushCount)" : "alert \(pushCount)"
+    let payload =
+      silent
+      ? #"{"aps":{"content-available":1},"n":\#(pushCount)}"#
+      : #"{"aps":{"alert":"News number \#(pushCount)"}}"#
+    var request = PushRequest(token: deviceToken, payload: Array(payload.utf8))
+    request.topic = Self.topic
+    request.pushType = silent ? "background" : "alert"
+    request.priority = silent ? 5 : 10
+    let answer = try await provider.push(request, providerToken: providerToken)
+    guard answer.status == 200, let id = answer.uniqueID.flatMap({ UniqueID($0) }) else {
+      throw CommandProblem("the relay refused the push: \(answer.reason ?? "\(answer.status)")")
+    }
+    names[id] = name
+    Console.say("provider  \(name): \(answer.status)")
+    if isSentNow {
+      try await readLines(count: 1 + riding)
+      try await narrate(until: 1 + riding) { $0.isTerminal }
+    } else {
+      try await narrate(until: 1) { step in
+        switch step {
+        case .storedOffline, .storedPower: true
+        case .received, .sent, .delivered, .discarded, .outcome: false
+        }
+      }
+    }
+  }
+
+  /// Tells the steps of the log up to the n-th that `isLast` accepts.
+  private mutating func narrate(until count: Int, _ isLast: (LifeStep) -> Bool) async throws {
+    var remaining = count
+    while remaining > 0, let event = await life.next() {
+      if isLast(event.step) { remaining -= 1 }
+      if case .received = event.step { continue }
+      let name = names[event.uniqueID] ?? event.uniqueID.description
+      Console.say("relay     \(name): \(describe(event))")
+    }
+  }
+
+  private func describe(_ event: LifeEvent) -> String {
+    switch event.step {
+    case .storedPower(.some(let until), let limit):
+      "held until \(until.described(at: event.at)) by \(limit.name)"
+    case .discarded(.replaced(let id)):
+      "replaced by \(names[id] ?? "a newer one")"
+    default:
+      event.step.description
+    }
+  }
+
+  /// Reads lines on the phone, tells them and acknowledges notifications.
+  private mutating func readLines(count: Int) async throws {
+    for _ in 0..<count {
+      guard let bytes = try await lines.next() else {
+        throw CommandProblem("the relay closed the phone's stream")
+      }
+      switch ReceivedLine(bytes.span) {
+      case .notification(let notification):
+        Console.say(
+          "phone     got \(notification.notificationClass) via \(notification.via): "
+            + notification.payload)
+        var ack: [UInt8] = []
+        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
+        try await stream.write(ack)
+      case .hello: Console.say("phone     connected")
+      case .empty: Console.say("phone     nothing was waiting")
+      case .keepAlive, .bye, .error, .unknown, nil: break
+      }
+    }
+  }
+}
+
+extension HostPort {
+  fileprivate init(_ endpoint: RelayConfiguration.Endpoint) {
+    self.init(host: endpoint.host, port: endpoint.port)
+  }
+}

@@ -1,0 +1,165 @@
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Logging
+import RelayCore
+import RelayServer
+import ServiceLifecycle
+import SystemPackage
+import UnixSignals
+
+/// Runs the relay.
+struct ServeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Run the relay.",
+    discussion: """
+      Examples:
+
+        pushrelay serve
+        pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
+        PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
+
+      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win over \
+      the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains and ends \
+      it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
+      """)
+
+  @Option(help: "A JSON file with settings: {\"policy\": \"strict\", \"keepAlive\": 60}.")
+  var config: String?
+  @Option(help: "Directory for certificates, keys and data (default: .pushrelay).")
+  var state: String?
+  @Option(help: "dev: make certificates, let devices enrol. production: neither (default: dev).")
+  var profile: String?
+  @Option(help: "HOST:PORT for providers (default: 127.0.0.1:2197; port 0 picks one).")
+  var provider: String?
+  @Option(help: "HOST:PORT for devices (default: 127.0.0.1:5223; port 0 picks one).")
+  var device: String?
+  @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
+  var plaintext = false
+  @Option(help: "memory: nothing survives the process (default: memory).")
+  var store: String?
+  @Option(help: "Event loops (default: one per core).")
+  var threads: Int?
+  @Option(help: "token: providers show tokens or certificates. none: everybody (default: token).")
+  var auth: String?
+  @Option(help: "The silent budget: documented, strict, unlimited or custom (default: documented).")
+  var policy: String?
+  @Flag(help: "Refuse silent pushes of priority 10 and pushes without a type.")
+  var strict = false
+  @Option(help: "Seconds between keep-alive lines to a device (default: 900).")
+  var keepAlive: Double?
+  @Option(help: "trace, debug, info, notice, warning or error (default: info).")
+  var logLevel: String?
+
+  func run() async throws {
+    let configuration = try await read()
+    var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
+    guard let level = Logger.Level(rawValue: configuration.logLevel) else {
+      throw CommandProblem(
+        "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+    logger.logLevel = level
+    let life = logger
+    let relay = try Relay(
+      configuration: configuration, logger: logger,
+      onLife: level <= .debug ? { Self.log($0, to: life) } : nil,
+      onReady: { Console.say("ready provider=\($0.provider) device=\($0.device)") })
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [
+          .init(
+            service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
+            failureTerminationBehavior: .cancelGroup),
+          .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
+        ],
+        gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
+    do {
+      try await group.run()
+    } catch let problem as RelayConfiguration.Problem {
+      throw CommandProblem(problem.description)
+    }
+  }
+
+  /// Flags, then environment, then file.
+  func read() async throws -> RelayConfiguration {
+    var providers: [any ConfigProvider] = [
+      InMemoryProvider(name: "flags", values: flags),
+      EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
+    ]
+    if let config {
+      try Self.checkKeys(of: config)
+      providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(config)))
+    }
+    do throws(RelayConfiguration.Problem) {
+      return try RelayConfiguration(
+        reading: ConfigReader(providers: providers),
+        cores: ProcessInfo.processInfo.activeProcessorCount)
+    } catch {
+      throw CommandProblem(error.description)
+    }
+  }
+
+  private var flags: [AbsoluteConfigKey: ConfigValue] {
+    var values: [AbsoluteConfigKey: ConfigValue] = [:]
+    let texts = [
+      "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
+      "auth": auth, "policy": policy, "logLevel": logLevel,
+    ]
+    for (key, text) in texts {
+      if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
+    }
+    if let threads {
+      values[AbsoluteConfigKey(["threads"])] = ConfigValue(.int(threads), isSecret: false)
+    }
+    if let keepAlive {
+      values[AbsoluteConfigKey(["keepAlive"])] = ConfigValue(.double(keepAlive), isSecret: false)
+    }
+    if plaintext {
+      values[AbsoluteConfigKey(["plaintext"])] = ConfigValue(.bool(true), isSecret: false)
+    }
+    if strict { values[AbsoluteConfigKey(["strict"])] = ConfigValue(.bool(true), isSecret: false) }
+    return values
+  }
+
+  /// A misspelled key would silently do nothing, so it is an error.
+  private static func checkKeys(of path: String) throws {
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw CommandProblem("\(path) cannot be read: --config names a JSON file")
+    }
+    struct Anything: Decodable { init(from decoder: any Decoder) throws {} }
+    guard let object = try? JSONDecoder().decode([String: Anything].self, from: data) else {
+      throw CommandProblem("\(path) is not a JSON object like {\"policy\": \"strict\"}")
+    }
+    for key in object.keys.sorted() where !RelayConfiguration.keys.contains(key) {
+      throw CommandProblem(
+        "\(path) has the key \(key), which is none of: "
+          + RelayConfiguration.keys.joined(separator: ", "))
+    }
+  }
+
+  private static func log(_ event: LifeEvent, to logger: Logger) {
+    logger.debug(
+      "notification", metadata: ["uniqueID": "\(event.uniqueID)", "step": "\(event.step)"])
+  }
+}
+
+/// Reads the silent policy anew on SIGHUP.
+private struct PolicyReloading: Service {
+  let relay: Relay
+  let command: ServeCommand
+  let logger: Logger
+
+  func run() async throws {
+    for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
+      do {
+        let policy = try await command.read().policy
+        relay.change(to: policy)
+        logger.info("policy", metadata: ["policy": "\(policy.name)"])
+      } catch {
+        logger.error("policy not changed", metadata: ["problem": "\(error)"])
+      }
+    }
+  }
+}
