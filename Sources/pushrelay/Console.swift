@@ -66,6 +66,7 @@ extension Instant {
   /// The moment, and how far away it is: `2026-11-21T09:30:00Z (in 19 min)`.
   func described(at now: Instant) -> String {
     let seconds = (milliseconds - now.milliseconds) / 1000
+    guard seconds != 0 else { return "\(iso8601.prefix(19))Z (now)" }
     let amount =
       switch abs(seconds) {
       case ..<120: "\(abs(seconds)) s"

@@ -108,7 +108,8 @@ private struct DeviceService: Service {
       do {
         try await withThrowingTaskGroup(of: Void.self) { group in
           for listener in listeners { group.addTask { try await listener.run() } }
-          try await group.waitForAll()
+          // The first failure ends them all; `waitForAll` would go on waiting for the others.
+          for try await _ in group {}
         }
       } catch  where Task.isCancelled {
         // Ctrl-C: whatever broke off did so because of it.

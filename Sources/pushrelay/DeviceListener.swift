@@ -113,7 +113,7 @@ struct DeviceListener: Sendable {
     if isNew {
       say(
         "\(notification.notificationClass) notification via \(notification.via) for "
-          + "\(notification.topic): \(notification.payload)")
+          + "\(notification.topic): \(Self.compact(notification.payload))")
     } else {
       say("the same again, dropped: \(notification.uniqueID)")
     }
@@ -121,6 +121,25 @@ struct DeviceListener: Sendable {
       try await write(.ack(id: notification.uniqueID, outcome: .newData), stream)
     }
     if isNew, let remaining = memory.remaining { memory.remaining = remaining - 1 }
+  }
+
+  /// The JSON text without the white space between its tokens.
+  static func compact(_ json: String) -> String {
+    var bytes: [UInt8] = []
+    var isInString = false
+    var isEscaped = false
+    for byte in json.utf8 {
+      if isInString {
+        if !isEscaped, byte == UInt8(ascii: "\"") { isInString = false }
+        isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+      } else if byte <= 0x20 {
+        continue
+      } else if byte == UInt8(ascii: "\"") {
+        isInString = true
+      }
+      bytes.append(byte)
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Hangs up such that the last acknowledgement arrives: the relay ends its side when it has read

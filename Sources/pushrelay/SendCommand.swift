@@ -73,7 +73,7 @@ struct SendCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func run() async throws {
-    let payload = try readPayload()
+    let payload = try await readPayload()
     let request = try makeRequest(payload, now: WallClock.now)
     var providerToken: String?
     if certificate == nil, !noToken {
@@ -89,9 +89,11 @@ struct SendCommand: AsyncParsableCommand {
 
   // MARK: Details
 
-  private func readPayload() throws -> [UInt8] {
-    let path = file == "-" ? "/dev/stdin" : file
-    guard let contents = FileManager.default.contents(atPath: path) else {
+  private func readPayload() async throws -> [UInt8] {
+    if file == "-", let bytes = await StandardInput.readAll(limitBytes: 1 << 20) {
+      return bytes
+    }
+    guard file != "-", let contents = FileManager.default.contents(atPath: file) else {
       throw CommandProblem("\(file) cannot be read: name a .json or .apns file, or - for stdin")
     }
     return Array(contents)

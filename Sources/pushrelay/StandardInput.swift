@@ -1,0 +1,48 @@
+import FoundationEssentials
+import NIOCore
+import NIOPosix
+import SystemPackage
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Standard input, whole.
+enum StandardInput {
+  /// Reads up to its end; nil when it is nothing that can be read. What comes after `limitBytes` is
+  /// left, where it comes piece by piece.
+  ///
+  /// Foundation reads files but refuses pipes; NIO reads what can be waited for but refuses files.
+  static func readAll(limitBytes: Int) async -> [UInt8]? {
+    guard let type = try? FileDescriptor.standardInput.stat().type else { return nil }
+    switch type {
+    case .regular: return FileManager.default.contents(atPath: "/dev/stdin").map(Array.init)
+    case .fifo, .socket: return try? await readPipe(limitBytes: limitBytes)
+    case .characterSpecial:
+      // A terminal, or /dev/null, which cannot be waited for and holds nothing.
+      return isatty(0) == 1 ? try? await readPipe(limitBytes: limitBytes) : []
+    default: return nil
+    }
+  }
+
+  private static func readPipe(limitBytes: Int) async throws -> [UInt8] {
+    let input = try await NIOPipeBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .takingOwnershipOfDescriptor(input: 0) { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try NIOAsyncChannel<ByteBuffer, Never>(wrappingChannelSynchronously: channel)
+        }
+      }
+    return try await input.executeThenClose { pieces in
+      var all: [UInt8] = []
+      for try await piece in pieces {
+        all.append(contentsOf: piece.readableBytesView)
+        if all.count >= limitBytes { break }
+      }
+      return all
+    }
+  }
+}
