@@ -11,8 +11,9 @@ extension Shard {
     guard hasRoomForPersist else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    precondition(deviceNumbers[id] == nil, "device ids are minted at random and never twice")
-    deviceNumbers[id] = devices.insert(Device(id: id, secret: secret))
+    precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
+    deviceIndex.insert(
+      devices.insert(Device(id: id, secret: secret)), NumberIndex.hash(id))
     snapshot.devices += 1
     answerWhenPersisted(
       .enrolled(id), to: request, record: .enrolled(id, secret), into: &effects)
@@ -28,7 +29,7 @@ extension Shard {
     if let known, !isOwn || apps[known].token == token {
       return effects.append(.answer(request, .registered(apps[known].token)))
     }
-    guard appNumbers[token] == nil else {
+    guard appNumber(token) == nil else {
       return effects.append(.answer(request, .refused(.tokenTaken)))
     }
     guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
@@ -46,7 +47,7 @@ extension Shard {
     let number = apps.insert(app)
     devices[device].firstApp = number
     devices[device].appCount += 1
-    appNumbers[token] = number
+    appIndex.insert(number, NumberIndex.hash(token))
     goneTokens[token] = nil
     snapshot.apps += 1
     if isOwn { effects.append(.route(token, isHere: true)) }
@@ -99,16 +100,16 @@ extension Shard {
   ) {
     switch answer {
     case .enrolled(let id):
-      guard let device = deviceNumbers[id], devices[device].firstApp < 0,
+      guard let device = deviceNumber(id), devices[device].firstApp < 0,
         devices[device].connection == nil
       else { return }
-      deviceNumbers[id] = nil
+      deviceIndex.remove(device, NumberIndex.hash(id))
       devices.remove(at: device)
       snapshot.devices -= 1
     case .registered(let token):
       // The token may by now be another registration's.
-      guard let app = appNumbers[token], apps[app].registration == sequence else { return }
-      appNumbers[token] = nil
+      guard let app = appNumber(token), apps[app].registration == sequence else { return }
+      appIndex.remove(app, NumberIndex.hash(token))
       effects.append(.route(token, isHere: false))
       removeApp(app, into: &effects)
     case .unregistered, .inspected, .refused:
@@ -121,7 +122,7 @@ extension Shard {
   mutating func authenticate(
     _ credential: DeviceCredential, _ request: RequestID, into effects: inout [Effect]
   ) -> Int32? {
-    guard let device = deviceNumbers[credential.device] else {
+    guard let device = deviceNumber(credential.device) else {
       effects.append(.answer(request, .refused(.unknownDevice)))
       return nil
     }
@@ -155,7 +156,7 @@ extension Shard {
   /// The token is dead from now on: 410 with this moment.
   private mutating func forgetToken(of app: Int32, into effects: inout [Effect]) {
     let token = apps[app].token
-    appNumbers[token] = nil
+    appIndex.remove(app, NumberIndex.hash(token))
     // The token's route stays, so that the answer is 410 from this shard and not BadDeviceToken.
     goneTokens[token] = now
     goneOrder.append((token, now))

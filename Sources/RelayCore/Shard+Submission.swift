@@ -5,7 +5,7 @@ extension Shard {
   mutating func submit(
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
-    guard let app = appNumbers[notification.token] else {
+    guard let app = appNumber(notification.token) else {
       if let moment = goneTokens[notification.token] {
         snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
         effects.append(.respond(request, .gone(since: moment)))

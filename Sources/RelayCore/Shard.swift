@@ -61,8 +61,8 @@ package struct Shard: Sendable {
   enum Pending: Sendable {
     /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
-    /// Answer a device.
-    case device(RequestID, DeviceAnswer)
+    /// Answer a device. Seldom and large, so it lies elsewhere.
+    indirect case device(RequestID, DeviceAnswer)
     /// Nobody waits.
     case nothing
   }
@@ -74,8 +74,9 @@ package struct Shard: Sendable {
   var apps = Slab(vacant: App.vacant)
   var entries = Slab(vacant: Entry.vacant)
   var timers: TimerWheel
-  var deviceNumbers: [DeviceID: Int32] = [:]
-  var appNumbers: [DeviceToken: Int32] = [:]
+  /// Finds devices by their ids and apps by their tokens.
+  var deviceIndex = NumberIndex()
+  var appIndex = NumberIndex()
   var connectionDevices: [ConnectionID: Int32] = [:]
   var goneTokens: [DeviceToken: Instant] = [:]
   /// The same, oldest first. A token that came back to life leaves its item behind.
@@ -134,7 +135,17 @@ package struct Shard: Sendable {
   }
 
   /// Whether this shard has an app with this token.
-  package func holds(_ token: DeviceToken) -> Bool { appNumbers[token] != nil }
+  package func holds(_ token: DeviceToken) -> Bool { appNumber(token) != nil }
+
+  /// The device with this id.
+  func deviceNumber(_ id: DeviceID) -> Int32? {
+    deviceIndex.find(NumberIndex.hash(id)) { devices[$0].id == id }
+  }
+
+  /// The registered app with this token.
+  func appNumber(_ token: DeviceToken) -> Int32? {
+    appIndex.find(NumberIndex.hash(token)) { apps[$0].token == token }
+  }
 
   /// Appends a log effect.
   func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {

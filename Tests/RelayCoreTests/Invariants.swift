@@ -44,6 +44,8 @@ extension Shard {
     check(snapshot.inSlots == stored, "in slots: \(snapshot.inSlots), counted \(stored)")
     check(snapshot.inFlight == inFlight, "in flight: \(snapshot.inFlight), counted \(inFlight)")
     check(snapshot.devices == devices.count, "devices")
+    check(deviceIndex.count == devices.count, "the index of devices")
+    check(appIndex.count == snapshot.apps, "the index of apps")
     check(snapshot.connections == connectionDevices.count, "connections")
     check(drainScratch.isEmpty, "scratch space is not empty")
 
@@ -78,7 +80,7 @@ extension Shard {
       var app = device.firstApp
       while app >= 0 {
         if !apps[app].isRegistered { wrong.append("a removed app in the device's list") }
-        if appNumbers[apps[app].token] != app { wrong.append("the token leads elsewhere") }
+        if appNumber(apps[app].token) != app { wrong.append("the token leads elsewhere") }
         stored += (apps[app].visible >= 0 ? 1 : 0) + (apps[app].silent >= 0 ? 1 : 0)
         count += 1
         app = apps[app].next

@@ -42,7 +42,7 @@ extension World {
       ("expired", shard.snapshot.expired, lives.count { $0.end == .discarded(.expired) }),
       ("not stored", shard.snapshot.notStored, lives.count { $0.end == .discarded(.notStored) }),
       ("entries", shard.entries.count, 0), ("timers", shard.timers.count, 0),
-      ("apps", shard.apps.count, registered), ("tokens", shard.appNumbers.count, registered),
+      ("apps", shard.apps.count, registered), ("tokens", shard.appIndex.count, registered),
       ("devices", shard.devices.count, phones.count),
       (
         "records not forgotten",

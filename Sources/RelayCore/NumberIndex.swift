@@ -1,0 +1,84 @@
+/// Finds the place of a slab by a key that the value in that place holds anyway: a hash table of
+/// numbers, which keeps no key a second time.
+///
+/// A dictionary from token to number costs 120 bytes for each app, this 16: of a million devices that
+/// are not connected, most is tokens. Open addressing with linear probing; a removal moves later ones
+/// up, so that nothing is left behind by tokens that come and go.
+///
+/// The caller's hashes are seeded by the process (`Hasher`), because a device may bring tokens of its
+/// own choice. Nothing ever iterates over the places, so the seed decides nothing that shows.
+struct NumberIndex: Sendable {
+  private struct Place: Sendable {
+    /// -1 when it is free.
+    var number: Int32
+    /// Kept, so that most foreign places are passed without a look at their keys, and so that growing
+    /// and removing need no keys at all.
+    var hash: UInt32
+
+    static let free = Place(number: -1, hash: 0)
+  }
+
+  /// A power of two of them, a quarter free at least.
+  private var places = [Place](repeating: .free, count: 16)
+  private(set) var count = 0
+
+  private var mask: Int { places.count &- 1 }
+
+  /// The hash of a key, as this index wants it.
+  static func hash(_ key: some Hashable) -> UInt32 {
+    UInt32(truncatingIfNeeded: key.hashValue)
+  }
+
+  /// The number under this hash that `isIt`.
+  @inline(__always)
+  func find(_ hash: UInt32, _ isIt: (Int32) -> Bool) -> Int32? {
+    var position = Int(hash) & mask
+    while places[position].number >= 0 {
+      if places[position].hash == hash, isIt(places[position].number) {
+        return places[position].number
+      }
+      position = (position &+ 1) & mask
+    }
+    return nil
+  }
+
+  /// Adds a number; the caller knows that its key is not there.
+  mutating func insert(_ number: Int32, _ hash: UInt32) {
+    if (count + 1) * 4 > places.count * 3 { grow() }
+    put(Place(number: number, hash: hash))
+    count += 1
+  }
+
+  /// Takes a number away. One that is not there is ignored.
+  mutating func remove(_ number: Int32, _ hash: UInt32) {
+    var hole = Int(hash) & mask
+    while places[hole].number != number {
+      guard places[hole].number >= 0 else { return }
+      hole = (hole + 1) & mask
+    }
+    count -= 1
+    // What follows moves up, unless it would come to lie before its own start.
+    var position = hole
+    while true {
+      position = (position + 1) & mask
+      guard places[position].number >= 0 else { break }
+      let start = Int(places[position].hash) & mask
+      guard (position - start) & mask >= (position - hole) & mask else { continue }
+      places[hole] = places[position]
+      hole = position
+    }
+    places[hole] = .free
+  }
+
+  private mutating func grow() {
+    let old = places
+    places = [Place](repeating: .free, count: old.count * 2)
+    for place in old where place.number >= 0 { put(place) }
+  }
+
+  private mutating func put(_ place: Place) {
+    var position = Int(place.hash) & mask
+    while places[position].number >= 0 { position = (position + 1) & mask }
+    places[position] = place
+  }
+}
