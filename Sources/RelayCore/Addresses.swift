@@ -19,8 +19,8 @@ package struct StreamAddress: Hashable, Sendable {
 /// Where a request, of a provider or of a device, waits for its answer.
 package typealias RequestID = StreamAddress
 
-/// Where a device listens. A phone's long-lived connection is one stream, and thousands of simulated
-/// phones may share one TCP connection.
+/// Where a device listens. A phone's long-lived connection is one stream, and thousands of
+/// simulated phones may share one TCP connection.
 package typealias ConnectionID = StreamAddress
 
 /// A device as the device API names it: 128 random bits.

@@ -51,8 +51,8 @@ package struct DeviceToken: Hashable, Sendable {
     length = 32
   }
 
-  /// The routing key that a minted token repeats. For a token that a device brought along itself the
-  /// value says nothing; such tokens are listed in a directory.
+  /// The routing key that a minted token repeats. For a token that a device brought along itself
+  /// the value says nothing; such tokens are listed in a directory.
   package var routingKey: UInt64 { words.3 }
 
   /// The bytes as they travel.

@@ -1,5 +1,6 @@
-/// Everything a shard may ask for: requests, in the imperative. They carry addresses, never channels
-/// or promises, so that tests compare them and the simulator performs them against a world of its own.
+/// Everything a shard may ask for: requests, in the imperative. They carry addresses, never
+/// channels or promises, so that tests compare them and the simulator performs them against a world
+/// of its own.
 package enum Effect: Hashable, Sendable {
   /// Answer a provider.
   case respond(RequestID, ProviderAnswer)
@@ -19,7 +20,8 @@ package enum Effect: Hashable, Sendable {
 
   /// Write a record. `persisted` or `persistFailed` answers.
   case persist(JournalRecord)
-  /// The record with this sequence is not needed any more; if it still waits, it need not be written.
+  /// The record with this sequence is not needed any more; if it still waits, it need not be
+  /// written.
   case forget(UInt64)
 
   /// A token that a device brought along now leads to this shard, or no longer does.

@@ -5,7 +5,8 @@ package enum Event: Hashable, Sendable {
 
   /// The journal has everything up to this sequence on disk.
   case persisted(through: UInt64)
-  /// The journal could not write anything up to this sequence that it had not reported as persisted.
+  /// The journal could not write anything up to this sequence that it had not reported as
+  /// persisted.
   case persistFailed(through: UInt64)
 
   /// A device was made.

@@ -1,8 +1,8 @@
 /// A moment on the relay's clock: milliseconds since the UNIX epoch.
 ///
-/// The core never reads a clock. Whoever calls it says what time it is, so that a test, a simulation
-/// in virtual time and the server run the very same code. The caller promises not to go backwards;
-/// `Shard` takes the later of what it is told and what it has already seen.
+/// The core never reads a clock. Whoever calls it says what time it is, so that a test, a
+/// simulation in virtual time and the server run the very same code. The caller promises not to go
+/// backwards; `Shard` takes the later of what it is told and what it has already seen.
 package struct Instant: Hashable, Comparable, Sendable {
   /// Milliseconds since 1970-01-01T00:00:00Z.
   package var milliseconds: Int64

@@ -12,7 +12,8 @@ package struct LifeEvent: Hashable, Sendable {
   }
 }
 
-/// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may follow.
+/// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
+/// follow.
 package enum LifeStep: Hashable, Sendable {
   case received(NotificationClass)
   case sent(Via)
@@ -92,8 +93,8 @@ extension DeliveryOutcome: CustomStringConvertible {
 }
 
 extension Instant {
-  /// UTC in the form 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm: the
-  /// core has no calendar library.
+  /// UTC in the form 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm:
+  /// the core has no calendar library.
   package var iso8601: String {
     let day = Int64(86_400_000)
     var days = milliseconds / day

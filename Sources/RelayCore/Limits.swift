@@ -1,5 +1,5 @@
-/// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used; these
-/// numbers do. Reaching one is an answer to the peer, never a crash.
+/// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used;
+/// these numbers do. Reaching one is an answer to the peer, never a crash.
 package enum Limits {
   /// Bytes of a device token (facts/apns.md, section 6.5: no fixed length; up to 100 announced).
   package static let deviceTokenBytes = 2...100

@@ -8,12 +8,12 @@ extension NotificationClass {
   }
 }
 
-/// A notification that the edge has accepted as well formed: parsed, classified, authorized. What is
-/// left to decide is where it goes and when.
+/// A notification that the edge has accepted as well formed: parsed, classified, authorized. What
+/// is left to decide is where it goes and when.
 ///
-/// A value like any other, but its fields lie in one shared, unchanging place: on its way from event to
-/// entry, record and frame it is copied again and again, and so a copy is one count instead of four and
-/// 128 bytes.
+/// A value like any other, but its fields lie in one shared, unchanging place: on its way from
+/// event to entry, record and frame it is copied again and again, and so a copy is one count
+/// instead of four and 128 bytes.
 package struct Notification: Hashable, Sendable {
   private struct Fields: Hashable, Sendable {
     var uniqueID: UniqueID

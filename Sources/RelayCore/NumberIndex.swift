@@ -1,18 +1,18 @@
 /// Finds the place of a slab by a key that the value in that place holds anyway: a hash table of
 /// numbers, which keeps no key a second time.
 ///
-/// A dictionary from token to number costs 120 bytes for each app, this 16: of a million devices that
-/// are not connected, most is tokens. Open addressing with linear probing; a removal moves later ones
-/// up, so that nothing is left behind by tokens that come and go.
+/// A dictionary from token to number costs 120 bytes for each app, this 16: of a million devices
+/// that are not connected, most is tokens. Open addressing with linear probing; a removal moves
+/// later ones up, so that nothing is left behind by tokens that come and go.
 ///
-/// The caller's hashes are seeded by the process (`Hasher`), because a device may bring tokens of its
-/// own choice. Nothing ever iterates over the places, so the seed decides nothing that shows.
+/// The caller's hashes are seeded by the process (`Hasher`), because a device may bring tokens of
+/// its own choice. Nothing ever iterates over the places, so the seed decides nothing that shows.
 struct NumberIndex: Sendable {
   private struct Place: Sendable {
     /// -1 when it is free.
     var number: Int32
-    /// Kept, so that most foreign places are passed without a look at their keys, and so that growing
-    /// and removing need no keys at all.
+    /// Kept, so that most foreign places are passed without a look at their keys, and so that
+    /// growing and removing need no keys at all.
     var hash: UInt32
 
     static let free = Place(number: -1, hash: 0)

@@ -1,8 +1,8 @@
 /// The head of a provider's request while it is read, field by field, and the checks on it in the
 /// order of facts/apns.md section 4.5.
 ///
-/// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not an
-/// error yet: the order of checks decides which of several mistakes the provider hears of.
+/// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not
+/// an error yet: the order of checks decides which of several mistakes the provider hears of.
 package struct ProviderRequestHead: Sendable {
   private enum Field<Value: Sendable>: Sendable {
     case absent

@@ -1,8 +1,8 @@
 /// The generic cell rate algorithm: a token bucket in one timestamp.
 ///
-/// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the moment at
-/// which the bucket will be full again (the "theoretical arrival time"); a key that was never used, or
-/// not for long, costs nothing but its eight bytes.
+/// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the moment
+/// at which the bucket will be full again (the "theoretical arrival time"); a key that was never
+/// used, or not for long, costs nothing but its eight bytes.
 package struct RateLimit: Hashable, Sendable {
   /// The time one event uses up.
   package let interval: Interval

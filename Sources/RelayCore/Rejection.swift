@@ -1,8 +1,8 @@
 /// Every refusal that a provider can see: one case, one row of the table.
 ///
 /// Statuses and strings are Apple's ("Handling notification responses from APNs", collected in
-/// facts/apns.md section 4.2). `badRequestPayload` is our addition for a body that is no JSON object;
-/// Apple documents that string for broadcasts only (decision D4 in the design).
+/// facts/apns.md section 4.2). `badRequestPayload` is our addition for a body that is no JSON
+/// object; Apple documents that string for broadcasts only (decision D4 in the design).
 package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   case badCollapseID
   case badDeviceToken

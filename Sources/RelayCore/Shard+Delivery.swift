@@ -4,8 +4,8 @@ import DequeModule
 extension Shard {
   /// Whether a waiting entry may be sent on its own account now.
   ///
-  /// Others of its app and class that wait for the journal go first, so that the order of acceptance
-  /// holds; `isFirstInLine` says that this entry is the oldest of them.
+  /// Others of its app and class that wait for the journal go first, so that the order of
+  /// acceptance holds; `isFirstInLine` says that this entry is the oldest of them.
   func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
     let app = entries[entry].app
     let device = apps[app].device
@@ -55,8 +55,9 @@ extension Shard {
     drain(apps[app].device, .piggyback, into: &effects)
   }
 
-  /// The older one in the slot goes first while the window takes both, else it is replaced. A silent
-  /// one is only sent when it must not be replaced, because the journal does not have the newer yet.
+  /// The older one in the slot goes first while the window takes both, else it is replaced. A
+  /// silent one is only sent when it must not be replaced, because the journal does not have the
+  /// newer yet.
   private mutating func makeWay(
     _ older: Int32, for entry: Int32, into effects: inout [Effect]
   ) {

@@ -38,8 +38,8 @@ extension Shard {
     }
   }
 
-  /// One look, one attempt, nothing stored; not even the attempt when it expired on its way here. It
-  /// does not queue behind those that wait for the journal: its one chance is now.
+  /// One look, one attempt, nothing stored; not even the attempt when it expired on its way here.
+  /// It does not queue behind those that wait for the journal: its one chance is now.
   private mutating func attemptOnce(
     _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
   ) {

@@ -12,8 +12,8 @@ import DequeModule
 /// Invariants, held between any two calls of `handle`:
 /// 1. Every accepted notification is in exactly one place: waiting for the journal, in a slot, in
 ///    flight, or ended. `snapshot.addsUp` says so.
-/// 2. A slot holds an entry that the journal has. What waits for the journal never displaces what is
-///    stored: were the write to fail, the older one must still be there.
+/// 2. A slot holds an entry that the journal has. What waits for the journal never displaces what
+///    is stored: were the write to fail, the older one must still be there.
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
 ///    acknowledged it, whichever comes first (design, "commit or ack").

@@ -1,9 +1,9 @@
 /// Values with small stable numbers: an array with a list of free places.
 ///
-/// Devices, apps and notifications refer to each other by these numbers instead of by references, so
-/// that a whole shard is one value that a test can copy and compare. The places hold plain values, not
-/// optional ones: reading a field through an optional copies the whole value, which on the path of
-/// every notification was most of the work (measured with callgrind).
+/// Devices, apps and notifications refer to each other by these numbers instead of by references,
+/// so that a whole shard is one value that a test can copy and compare. The places hold plain
+/// values, not optional ones: reading a field through an optional copies the whole value, which on
+/// the path of every notification was most of the work (measured with callgrind).
 package struct Slab<Element: Sendable>: Sendable {
   private var places: [Element] = []
   private var isTaken: [Bool] = []

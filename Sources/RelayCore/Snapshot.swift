@@ -30,7 +30,8 @@ package struct Snapshot: Hashable, Sendable {
     delivered + expired + discardedUnregistered + notStored + replaced + journalFailed
   }
 
-  /// Every accepted notification is somewhere: ended, in a slot, in flight or waiting for the journal.
+  /// Every accepted notification is somewhere: ended, in a slot, in flight or waiting for the
+  /// journal.
   package var addsUp: Bool {
     received == ended + waiting + inSlots + inFlight
   }

@@ -1,14 +1,16 @@
 /// All timers of a shard: a hierarchical timing wheel (Varghese and Lauck, 1987).
 ///
-/// Setting and cancelling take constant time and leave nothing behind, which a heap with lazy deletion
-/// does not: a slot that is replaced a million times would leave a million dead entries.
+/// Setting and cancelling take constant time and leave nothing behind, which a heap with lazy
+/// deletion does not: a slot that is replaced a million times would leave a million dead entries.
 ///
 /// Invariants:
-/// 1. Level `n` has 64 slots of `64^n` milliseconds. A timer sits on the level of the highest group of
-///    six bits in which its deadline differs from `now`, in the slot of that group's value.
-/// 2. A slot is a doubly linked list through `nodes`; `occupied[level]` has a bit for each non-empty one.
+/// 1. Level `n` has 64 slots of `64^n` milliseconds. A timer sits on the level of the highest group
+///    of six bits in which its deadline differs from `now`, in the slot of that group's value.
+/// 2. A slot is a doubly linked list through `nodes`; `occupied[level]` has a bit for each
+///    non-empty one.
 /// 3. A timer never sits in the past: a deadline before `now` is treated as `now`.
-/// 4. `now` is within what the levels can tell apart: earlier moments count as 0, later ones as `latest`.
+/// 4. `now` is within what the levels can tell apart: earlier moments count as 0, later ones as
+///    `latest`.
 package struct TimerWheel: Sendable {
   /// What a timer is about; the index is the shard's own.
   package enum Subject: Hashable, Sendable {
@@ -82,8 +84,8 @@ package struct TimerWheel: Sendable {
     id = Self.none
   }
 
-  /// A moment before which no timer fires; nil when none is set. It is the earliest deadline, or, for
-  /// timers far away, the start of the slot they sit in: waking then is cheap and rare.
+  /// A moment before which no timer fires; nil when none is set. It is the earliest deadline, or,
+  /// for timers far away, the start of the slot they sit in: waking then is cheap and rare.
   package var nextWake: Instant? {
     for level in 0..<Self.levelCount where occupied[level] != 0 {
       let position = (now >> Int64(level * 6)) & 63
@@ -98,7 +100,8 @@ package struct TimerWheel: Sendable {
 
   /// Takes one timer that is due at `instant`, in order of deadline; nil when there is none left.
   ///
-  /// One at a time, because what a timer sets off may cancel another that is due in the same moment.
+  /// One at a time, because what a timer sets off may cancel another that is due in the same
+  /// moment.
   package mutating func popDue(at instant: Instant) -> Subject? {
     let target = min(max(instant.milliseconds, now), Self.latest)
     while true {

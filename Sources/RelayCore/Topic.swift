@@ -1,7 +1,7 @@
 /// An `apns-topic`: a bundle identifier, with a suffix for some push types.
 ///
-/// Only what Apple's identifiers hold is accepted: letters, digits, hyphen, dot, and underscore, which
-/// some older clients use; at most `Limits.topicBytes`.
+/// Only what Apple's identifiers hold is accepted: letters, digits, hyphen, dot, and underscore,
+/// which some older clients use; at most `Limits.topicBytes`.
 package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 

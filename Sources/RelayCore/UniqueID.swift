@@ -1,7 +1,7 @@
 /// A UUID as two words: the value behind `apns-id` and `apns-unique-id`.
 ///
-/// Written in the canonical form, 8-4-4-4-12 hexadecimal digits (RFC 9562 section 4). Apple asks for
-/// lower case; either case is read, lower case is written (facts/apns.md, section 2).
+/// Written in the canonical form, 8-4-4-4-12 hexadecimal digits (RFC 9562 section 4). Apple asks
+/// for lower case; either case is read, lower case is written (facts/apns.md, section 2).
 package struct UniqueID: Hashable, Sendable {
   package var high: UInt64
   package var low: UInt64
@@ -11,7 +11,8 @@ package struct UniqueID: Hashable, Sendable {
     self.low = low
   }
 
-  /// The n-th identifier of a generator: RFC 9562 version 8, so that it is a valid UUID whatever the words.
+  /// The n-th identifier of a generator: RFC 9562 version 8, so that it is a valid UUID whatever
+  /// the words.
   package init(generator: UInt64, number: UInt64) {
     self.high = generator & 0xFFFF_FFFF_FFFF_0FFF | 0x0000_0000_0000_8000
     self.low = number & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000

@@ -270,7 +270,8 @@ struct Checker {
     if life.flight == nil { inFlight.remove(event.uniqueID) }
   }
 
-  /// Only what is newer, of the same app and class, alive, and safe in the journal replaces anything.
+  /// Only what is newer, of the same app and class, alive, and safe in the journal replaces
+  /// anything.
   private mutating func checkReplacement(_ life: Life, by id: UniqueID) {
     guard let newer = lives[id] else { return expect(false, "replaced by nothing") }
     expect(newer.order > life.order, "replaced by an older one")

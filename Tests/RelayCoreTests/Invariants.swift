@@ -3,8 +3,8 @@ import Testing
 @testable import RelayCore
 
 extension Shard {
-  /// What is wrong with the shard's inner books, in words; empty when nothing is. Everything that is
-  /// kept twice for speed is counted anew here.
+  /// What is wrong with the shard's inner books, in words; empty when nothing is. Everything that
+  /// is kept twice for speed is counted anew here.
   var inconsistencies: [String] {
     var wrong: [String] = []
     func check(_ holds: Bool, _ text: @autoclosure () -> String) {

@@ -91,8 +91,8 @@ import Testing
     #expect(notification.wakesApp)
   }
 
-  /// A request with every mistake at once hears of them in the order of facts/apns.md section 4.5 as
-  /// they are mended one by one.
+  /// A request with every mistake at once hears of them in the order of facts/apns.md section 4.5
+  /// as they are mended one by one.
   @Test func mistakesAreReportedInOrder() {
     var request = Request()
     request.fields = [

@@ -50,7 +50,8 @@ import Testing
       for first in taken.indices {
         for last in first..<taken.count {
           let window = taken[last] - taken[first]
-          // In whole numbers: events over the burst times the period, against the rate times the window.
+          // In whole numbers: events over the burst times the period, against the rate times the
+          // window.
           let surplus = Int64(last - first + 1) - burst
           let isAtMostOnePerMillisecond = period.milliseconds >= count
           let bound = isAtMostOnePerMillisecond ? window * count : window * period.milliseconds

@@ -1,7 +1,8 @@
 @testable import RelayCore
 
 extension World {
-  /// The journal writes all, every phone connects and acknowledges what it gets; then time runs out.
+  /// The journal writes all, every phone connects and acknowledges what it gets; then time runs
+  /// out.
   mutating func settle() {
     handle(.persisted(through: checker.lastSequence))
     for phone in phones {
