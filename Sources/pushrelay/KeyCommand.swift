@@ -14,7 +14,7 @@ struct KeyCommand: AsyncParsableCommand {
         pushrelay key add AuthKey_ABC123DEFG.p8 --team ABCDE12345
         pushrelay key list
 
-      A relay reads its keys when it starts.
+      A relay that runs takes over what changes within a second or two.
       """,
     subcommands: [New.self, Add.self, List.self])
 

@@ -92,8 +92,8 @@ enum SigningKey {
     }
     let which = entries.isEmpty ? "no key" : "no private key for this topic"
     throw CommandProblem(
-      "\(which) in \(directory.path): make one with 'pushrelay key new' (before the relay starts), "
-        + "or name the state directory with --state")
+      "\(which) in \(directory.path): make one with 'pushrelay key new', or name the "
+        + "state directory with --state")
   }
 
   private static func covers(_ entry: ProviderKeyDirectory.Entry, _ topic: String?) -> Bool {
