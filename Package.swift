@@ -110,7 +110,7 @@ let package = Package(
     .testTarget(
       name: "RelayClientTests",
       dependencies: [
-        "RelayClient", "RelayCore", "DeviceLink", "Transport", "HTTP2", "TLS",
+        "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport", "HTTP2", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -125,6 +125,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "X509", package: "swift-certificates"),
       ],

@@ -84,8 +84,10 @@ final class ProviderConnection {
         takeBody(stream, arena.span.extracting(bytes))
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
-        requests[stream]?.bodyIsTooLarge = true
-        requests[stream]?.body = []
+        requests.modify(stream) { request in
+          request.bodyIsTooLarge = true
+          request.body = []
+        }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
         answer.respondHeadersTooLarge(stream, on: handler)
@@ -101,22 +103,24 @@ final class ProviderConnection {
     _ stream: StreamID, _ fields: Range<Int>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
-    var request = Request(head: ProviderRequestHead(), since: now)
-    var authorization = 0..<0
+    requests[stream] = Request(head: ProviderRequestHead(), since: now)
     let list = handler.transport.http2.fields
-    for index in fields {
-      let field = list[index]
-      guard let name = FieldName(arena.span.extracting(field.name)) else { continue }
-      if name == .authorization { authorization = field.value }
-      request.head.take(name, arena.span.extracting(field.value), recentTopic: &recentTopic)
+    // Filled where it lies: the head is large and there is one for every request.
+    requests.modify(stream) { request in
+      var authorization = 0..<0
+      for index in fields {
+        let field = list[index]
+        guard let name = FieldName(arena.span.extracting(field.name)) else { continue }
+        if name == .authorization { authorization = field.value }
+        request.head.take(name, arena.span.extracting(field.value), recentTopic: &recentTopic)
+      }
+      do throws(Rejection) {
+        request.topic = try check(
+          request.head, arena.span.extracting(authorization), at: now, on: handler)
+      } catch {
+        request.rejection = error
+      }
     }
-    do throws(Rejection) {
-      request.topic = try check(
-        request.head, arena.span.extracting(authorization), at: now, on: handler)
-    } catch {
-      request.rejection = error
-    }
-    requests[stream] = request
   }
 
   /// All checks on the head, in order; returns the topic.
@@ -145,41 +149,53 @@ final class ProviderConnection {
   }
 
   private func takeBody(_ stream: StreamID, _ bytes: Span<UInt8>) {
-    guard requests[stream] != nil, !bytes.isEmpty else { return }
-    requests[stream]?.body.append(copying: bytes)
+    guard !bytes.isEmpty else { return }
+    requests.modify(stream) { request in
+      if !request.bodyIsTooLarge { request.body.append(copying: bytes) }
+    }
   }
 
   /// The request is all here.
   private func complete(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    guard requests[stream] != nil, requests[stream]?.uniqueID == nil else { return }
-    let uniqueID = handler.runner.makeUniqueID()
-    requests[stream]?.uniqueID = uniqueID
-    do throws(Rejection) {
-      let notification = try notification(of: stream, uniqueID, at: now, on: handler)
-      handler.runner.submit(notification, from: handler.address(stream), at: now)
-    } catch {
-      respond(stream, .rejected(error), on: handler)
+    let runner = handler.runner
+    let result = requests.modify(stream) { request -> Result<Notification, Rejection>? in
+      guard request.uniqueID == nil else { return nil }
+      let uniqueID = runner.makeUniqueID()
+      request.uniqueID = uniqueID
+      var lints = CaseSet<Lint>()
+      do throws(Rejection) {
+        let notification = try Self.finish(
+          &request, uniqueID, isStrict: runner.settings.isStrict, at: now, lints: &lints)
+        if !lints.isEmpty { noteLints(lints, notification, on: handler) }
+        return .success(notification)
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch result {
+    case .success(let notification)??:
+      runner.submit(notification, from: handler.address(stream), at: now)
+    case .failure(let rejection)??:
+      respond(stream, .rejected(rejection), on: handler)
+    case .some(.none), .none:
+      break
     }
   }
 
-  private func notification(
-    of stream: StreamID, _ uniqueID: UniqueID, at now: Instant, on handler: ConnectionHandler
+  /// The last checks, on the body; the body is moved out, not copied.
+  private static func finish(
+    _ request: inout Request, _ uniqueID: UniqueID, isStrict: Bool, at now: Instant,
+    lints: inout CaseSet<Lint>
   ) throws(Rejection) -> Notification {
-    guard let request = requests[stream] else { throw .internalServerError }
     if let rejection = request.rejection { throw rejection }
     guard let topic = request.topic else { throw .internalServerError }
     guard !request.bodyIsTooLarge, request.body.count <= request.head.payloadLimitBytes else {
       throw .payloadTooLarge
     }
-    // The request keeps no second reference to the body: it is moved, not copied.
     var body: [UInt8] = []
-    swap(&body, &requests[stream]!.body)
-    var lints = CaseSet<Lint>()
-    let notification = try request.head.notification(
-      topic: topic, body: body, uniqueID: uniqueID, isStrict: handler.runner.settings.isStrict,
-      at: now, lints: &lints)
-    if !lints.isEmpty { noteLints(lints, notification, on: handler) }
-    return notification
+    swap(&body, &request.body)
+    return try request.head.notification(
+      topic: topic, body: body, uniqueID: uniqueID, isStrict: isStrict, at: now, lints: &lints)
   }
 
   private func noteLints(
@@ -197,11 +213,12 @@ final class ProviderConnection {
   // MARK: Answers
 
   func respond(_ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler) {
-    guard let request = requests[stream] else { return }
-    let uniqueID = request.uniqueID ?? handler.runner.makeUniqueID()
-    self.answer.respond(
-      stream, answer, uniqueID: uniqueID, providerID: request.head.providerID ?? uniqueID,
-      spelling: request.head.apnsIDSpelling, on: handler)
+    requests.read(stream) { request in
+      let uniqueID = request.uniqueID ?? handler.runner.makeUniqueID()
+      self.answer.respond(
+        stream, answer, uniqueID: uniqueID, providerID: request.head.providerID ?? uniqueID,
+        spelling: request.head.apnsIDSpelling, on: handler)
+    }
   }
 
   /// One stream until the first valid token, then the full number (facts/apns.md, section 1.3).
@@ -225,8 +242,10 @@ final class ProviderConnection {
         // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       } else {
-        requests[stream]?.uniqueID = handler.runner.makeUniqueID()
-        requests[stream]?.isAnsweredEarly = true
+        requests.modify(stream) { request in
+          request.uniqueID = handler.runner.makeUniqueID()
+          request.isAnsweredEarly = true
+        }
         respond(stream, .rejected(.idleTimeout), on: handler)
       }
       handler.runner.markDirty(handler)

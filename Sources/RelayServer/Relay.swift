@@ -96,14 +96,13 @@ package final class Relay: Service {
   private func followKeys(_ loops: LoopSet) async {
     guard configuration.auth == .token else { return }
     let directory = ProviderKeyDirectory(path: configuration.state + "/keys")
-    var known = settings.keys.keys.map(\.publicKey.rawRepresentation)
+    var known = settings.keys.fingerprint
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
       do {
         let keys = try directory.load()
-        let found = keys.keys.map(\.publicKey.rawRepresentation)
-        guard found != known else { continue }
-        known = found
+        guard keys.fingerprint != known else { continue }
+        known = keys.fingerprint
         loops.replaceKeys(keys)
         logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
       } catch {

@@ -15,19 +15,28 @@ struct StreamMap<State> {
 
   /// The state of a stream; nil when it is not in the table. Setting nil removes it.
   subscript(id: StreamID) -> State? {
-    _read {
-      if let place = place(of: id) { yield states[place] } else { yield nil }
-    }
-    _modify {
+    get { place(of: id).flatMap { states[$0] } }
+    set {
       if let place = place(of: id) {
-        yield &states[place]
-        if states[place] == nil { remove(at: place) }
-      } else {
-        var new: State?
-        yield &new
-        if let new { insert(new, id) }
+        if let newValue { states[place] = newValue } else { remove(at: place) }
+      } else if let newValue {
+        insert(newValue, id)
       }
     }
+  }
+
+  /// Looks at a state where it lies; nil when the stream is not in the table.
+  @inline(__always)
+  func read<Result>(_ id: StreamID, _ body: (borrowing State) -> Result) -> Result? {
+    guard let place = place(of: id) else { return nil }
+    return body(states[place]!)
+  }
+
+  /// Changes a state where it lies; nil when the stream is not in the table.
+  @inline(__always)
+  mutating func modify<Result>(_ id: StreamID, _ body: (inout State) -> Result) -> Result? {
+    guard let place = place(of: id) else { return nil }
+    return body(&states[place]!)
   }
 
   /// Every stream in the table with its state, in no particular order.

@@ -1,3 +1,4 @@
+import ArgumentParser
 import DeviceLink
 import RelayClient
 import RelayCore

@@ -60,10 +60,11 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
-    let life = logger
+    var onLife: (@Sendable (LifeEvent) -> Void)?
+    if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let relay = try Relay(
       configuration: configuration, logger: logger,
-      onLife: level <= .debug ? { Self.log($0, to: life) } : nil,
+      onLife: onLife,
       onReady: { Console.say("ready provider=\($0.provider) device=\($0.device)") })
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(

@@ -63,4 +63,13 @@ package struct ProviderKeys: Sendable {
   package func index(ofKeyID keyID: String) -> Int? {
     indexByKeyID[keyID]
   }
+
+  /// Equal for equal keys with equal rights: tells whether a directory has changed.
+  package var fingerprint: [String] {
+    keys.map { key in
+      "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
+        + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
+        + key.publicKey.pemRepresentation
+    }
+  }
 }
