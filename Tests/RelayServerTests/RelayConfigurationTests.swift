@@ -1,0 +1,84 @@
+import Configuration
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct RelayConfigurationTests {
+  private func read(
+    _ values: [AbsoluteConfigKey: ConfigValue]
+  ) throws(RelayConfiguration.Problem) -> RelayConfiguration {
+    try RelayConfiguration(
+      reading: ConfigReader(provider: InMemoryProvider(values: values)), cores: 3)
+  }
+
+  private func readEnvironment(
+    _ variables: [String: String]
+  ) throws(RelayConfiguration.Problem) -> RelayConfiguration {
+    let provider = EnvironmentVariablesProvider(environmentVariables: variables)
+      .prefixKeys(with: "pushrelay")
+    return try RelayConfiguration(reading: ConfigReader(provider: provider), cores: 3)
+  }
+
+  @Test func nothingSetGivesTheDefaults() throws {
+    var expected = RelayConfiguration()
+    expected.threads = 3
+    #expect(try read([:]) == expected)
+  }
+
+  @Test func everyKindOfValueIsReadFromTheEnvironment() throws {
+    let configuration = try readEnvironment([
+      "PUSHRELAY_PROVIDER": "0.0.0.0:0", "PUSHRELAY_DEVICE": "[::1]:9", "PUSHRELAY_THREADS": "2",
+      "PUSHRELAY_PLAINTEXT": "true", "PUSHRELAY_POLICY": "strict", "PUSHRELAY_KEEP_ALIVE": "1.5",
+      "PUSHRELAY_AUTH": "none", "PUSHRELAY_ENVIRONMENT": "sandbox",
+      "PUSHRELAY_TOKEN_REQUESTS_PER_MINUTE": "6", "PUSHRELAY_TOKEN_REQUEST_BURST": "2",
+    ])
+    #expect(configuration.provider == .init(host: "0.0.0.0", port: 0))
+    #expect(configuration.device == .init(host: "::1", port: 9))
+    #expect(configuration.threads == 2)
+    #expect(configuration.plaintext)
+    #expect(configuration.policy == .strict)
+    #expect(configuration.keepAlive == .milliseconds(1500))
+    #expect(configuration.auth == .none)
+    #expect(configuration.environment == .sandbox)
+    #expect(configuration.requestsPerToken == RateLimit(6, per: .minutes(1), burst: 2))
+  }
+
+  @Test func aCustomPolicyTakesItsNumbers() throws {
+    let configuration = try readEnvironment([
+      "PUSHRELAY_POLICY": "custom", "PUSHRELAY_APP_SILENTS_PER_HOUR": "60",
+      "PUSHRELAY_APP_SILENT_BURST": "1",
+    ])
+    #expect(configuration.policy.perApp == RateLimit(60, per: .hours(1), burst: 1))
+    #expect(configuration.policy.perDevice == SilentPolicy.documented.perDevice)
+  }
+
+  @Test(arguments: [
+    ("PROVIDER", "nowhere", "provider"), ("THREADS", "many", "threads"),
+    ("THREADS", "0", "threads"), ("KEEP_ALIVE", "-1", "keepAlive"),
+    ("PLAINTEXT", "perhaps", "plaintext"), ("POLICY", "generous", "policy"),
+    ("STORE", "papyrus", "store"), ("ENVIRONMENT", "moon", "environment"),
+    ("PROFILE", "test", "profile"),
+  ])
+  func anUnusableValueIsAnErrorThatNamesItsKey(name: String, value: String, key: String) {
+    #expect {
+      try readEnvironment(["PUSHRELAY_\(name)": value])
+    } throws: { error in
+      guard let problem = error as? RelayConfiguration.Problem else { return false }
+      return problem.key == key && problem.description.contains(key)
+    }
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:2197", "127.0.0.1", 2197), (":80", "127.0.0.1", 80), ("[::1]:443", "::1", 443),
+    ("relay.example:0", "relay.example", 0),
+  ])
+  func endpointsAreRead(text: String, host: String, port: Int) {
+    #expect(RelayConfiguration.Endpoint(text) == .init(host: host, port: port))
+  }
+
+  @Test(arguments: ["", "host", "host:", "host:port", "host:65536", "host:-1"])
+  func badEndpointsAreNot(text: String) {
+    #expect(RelayConfiguration.Endpoint(text) == nil)
+  }
+}

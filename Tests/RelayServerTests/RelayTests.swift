@@ -1,0 +1,185 @@
+import DeviceLink
+import Logging
+import NIOPosix
+import RelayClient
+import RelayCore
+import ServiceLifecycle
+import Testing
+
+@testable import RelayServer
+
+/// The whole server in this process, on loopback, with more than one event loop, so that devices,
+/// providers and shards meet across loops.
+@Suite struct RelayTests {
+  private static let topic = "com.example.app"
+
+  /// Runs a plaintext relay for the time of `body`, then shuts it down and waits for its end.
+  private func withRelay(
+    threads: Int = 3, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    _ body: (Relay.Addresses, ServiceGroup) async throws -> Void
+  ) async throws {
+    var configuration = RelayConfiguration()
+    configuration.plaintext = true
+    configuration.auth = .none
+    configuration.threads = threads
+    configuration.provider = .init(host: "127.0.0.1", port: 0)
+    configuration.device = .init(host: "127.0.0.1", port: 0)
+    change(&configuration)
+    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
+    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
+    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
+    let running = Task { try await group.run() }
+    var iterator = ready.makeAsyncIterator()
+    let addresses = try #require(await iterator.next())
+    do {
+      try await body(addresses, group)
+    } catch {
+      await group.triggerGracefulShutdown()
+      try await running.value
+      throw error
+    }
+    await group.triggerGracefulShutdown()
+    try await running.value
+  }
+
+  private func connect(_ endpoint: RelayConfiguration.Endpoint) async throws -> RelayClient {
+    try await RelayClient.connect(
+      host: endpoint.host, port: endpoint.port, security: .plaintext,
+      on: MultiThreadedEventLoopGroup.singleton)
+  }
+
+  private func push(
+    _ token: String, _ number: Int, on provider: RelayClient
+  ) async throws -> PushAnswer {
+    var push = PushRequest(token: token, payload: Array(#"{"aps":{"alert":"\#(number)"}}"#.utf8))
+    push.topic = Self.topic
+    push.pushType = "alert"
+    return try await provider.push(push, providerToken: nil)
+  }
+
+  /// Reads lines up to the next notification and acknowledges it.
+  private func nextPayload(
+    _ lines: inout ClientStream.Lines.AsyncIterator, _ stream: ClientStream
+  ) async throws -> String? {
+    while let line = try await lines.next() {
+      if case .notification(let notification) = ReceivedLine(line.span) {
+        var ack: [UInt8] = []
+        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
+        try await stream.write(ack)
+        return notification.payload
+      }
+    }
+    return nil
+  }
+
+  @Test func devicesOfAllShardsAreReachedFromAnyConnection() async throws {
+    try await withRelay { addresses, _ in
+      let phones = try await connect(addresses.device)
+      var providers: [RelayClient] = []
+      for _ in 0..<3 { providers.append(try await connect(addresses.provider)) }
+      let api = DeviceAPI(phones)
+      for number in 0..<24 {
+        let identity = try await api.enroll()
+        let token = try await api.register(topic: Self.topic, of: identity)
+        let away = try await push(token, number, on: providers[number % 3])
+        #expect(away.status == 200)
+        let stream = try await api.openStream(of: identity)
+        var lines = stream.lines.makeAsyncIterator()
+        #expect(try await nextPayload(&lines, stream) == #"{"aps":{"alert":"\#(number)"}}"#)
+        let live = try await push(token, number + 1000, on: providers[(number + 1) % 3])
+        #expect(live.status == 200)
+        #expect(
+          try await nextPayload(&lines, stream) == #"{"aps":{"alert":"\#(number + 1000)"}}"#)
+        stream.finish()
+      }
+    }
+  }
+
+  @Test func aTokenThatADeviceBringsAlongIsItsOwnOnAllLoops() async throws {
+    try await withRelay { addresses, _ in
+      let phones = try await connect(addresses.device)
+      let provider = try await connect(addresses.provider)
+      let api = DeviceAPI(phones)
+      let first = try await api.enroll()
+      #expect(try await api.register(topic: Self.topic, token: "ABCD", of: first) == "abcd")
+      #expect(try await push("abcd", 1, on: provider).status == 200)
+      let minted = try await api.register(topic: "com.example.other", of: first)
+      // Whatever shard these land on, neither the brought nor the minted token is to be had twice.
+      for _ in 0..<12 {
+        let other = try await api.enroll()
+        for taken in ["abcd", minted] {
+          let error = await #expect(throws: DeviceAPIError.self) {
+            try await api.register(topic: Self.topic, token: taken, of: other)
+          }
+          #expect(error?.description.contains("TokenTaken") == true)
+        }
+      }
+      try await api.unregister(topic: Self.topic, of: first)
+      let gone = try await push("abcd", 2, on: provider)
+      #expect(gone.status == 410)
+      #expect(gone.reason == "Unregistered")
+      #expect((gone.timestamp ?? 0) > 1_600_000_000_000)
+    }
+  }
+
+  @Test func shutDownSaysByeToDevicesAndEnds() async throws {
+    try await withRelay { addresses, group in
+      let phones = try await connect(addresses.device)
+      let api = DeviceAPI(phones)
+      var streams: [ClientStream] = []
+      for _ in 0..<5 {
+        streams.append(try await api.openStream(of: try await api.enroll()))
+      }
+      await group.triggerGracefulShutdown()
+      for stream in streams {
+        var last: ReceivedLine?
+        for try await line in stream.lines { last = ReceivedLine(line.span) }
+        #expect(last == .bye(reason: "shutdown"))
+      }
+    }
+  }
+
+  @Test func aNewerConnectionOfADeviceSupersedesTheOlder() async throws {
+    try await withRelay { addresses, _ in
+      let api = DeviceAPI(try await connect(addresses.device))
+      let identity = try await api.enroll()
+      let older = try await api.openStream(of: identity)
+      let newer = try await api.openStream(of: identity)
+      var last: ReceivedLine?
+      for try await line in older.lines { last = ReceivedLine(line.span) }
+      #expect(last == .bye(reason: "superseded"))
+      #expect(try await api.status(of: identity).connected)
+      newer.finish()
+    }
+  }
+
+  @Test func unusableLinesAreToldAndThenEnd() async throws {
+    try await withRelay { addresses, _ in
+      let api = DeviceAPI(try await connect(addresses.device))
+      let stream = try await api.openStream(of: try await api.enroll())
+      for _ in 0..<Limits.unusableLines { try await stream.write(Array("nonsense\n".utf8)) }
+      var errors = 0
+      var last: ReceivedLine?
+      for try await line in stream.lines {
+        last = ReceivedLine(line.span)
+        if case .error = last { errors += 1 }
+      }
+      #expect(errors == Limits.unusableLines)
+      #expect(last == .bye(reason: "unusable-lines"))
+    }
+  }
+
+  @Test func enrolmentInProductionNeedsTheKey() async throws {
+    try await withRelay { configuration in
+      configuration.profile = .production
+      configuration.enrolmentKey = "open sesame"
+    } _: { addresses, _ in
+      let api = DeviceAPI(try await connect(addresses.device))
+      let error = await #expect(throws: DeviceAPIError.self) { try await api.enroll() }
+      #expect(error?.description.contains("EnrolmentClosed") == true)
+      let identity = try await api.enroll(enrolmentKey: "open sesame")
+      #expect(DeviceID(identity.device) != nil)
+    }
+  }
+}

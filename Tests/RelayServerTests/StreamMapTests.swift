@@ -1,0 +1,58 @@
+import Testing
+
+@testable import RelayServer
+
+@Suite struct StreamMapTests {
+  @Test func agreesWithADictionaryUnderRandomUse() {
+    for seed in UInt64(1)...50 {
+      var random = SplitMix(state: seed)
+      var map = StreamMap<Int>()
+      var model: [Int32: Int] = [:]
+      for step in 0..<2000 {
+        // Few identifiers, so that places collide, are freed and are used again.
+        let id = Int32.random(in: 0..<200, using: &random) * 2 + 1
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0, 1:
+          map[id] = step
+          model[id] = step
+        case 2:
+          map[id] = nil
+          model[id] = nil
+        default:
+          let changed: Void? = map.modify(id) { $0 += 1 }
+          #expect((changed != nil) == (model[id] != nil), "seed \(seed), step \(step)")
+          model[id]? += 1
+        }
+        #expect(map.count == model.count, "seed \(seed), step \(step)")
+        #expect(map[id] == model[id], "seed \(seed), step \(step)")
+      }
+      for (id, value) in model {
+        #expect(map.read(id) { $0 } == value, "seed \(seed), stream \(id)")
+      }
+      #expect(map.all.count == model.count, "seed \(seed)")
+    }
+  }
+
+  @Test func forgetsItsMemoryWhenALargeTableIsEmptyAgain() {
+    var map = StreamMap<Int>()
+    for id in Int32(0)..<1000 { map[id * 2 + 1] = 1 }
+    for id in Int32(0)..<1000 { map[id * 2 + 1] = nil }
+    #expect(map.count == 0)
+    #expect(map.all.isEmpty)
+    map[7] = 3
+    #expect(map[7] == 3)
+  }
+}
+
+/// SplitMix64.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
