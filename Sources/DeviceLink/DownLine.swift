@@ -4,10 +4,10 @@ package import RelayCore
 ///
 /// ```
 /// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000}
-/// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news","pushType":"background",
-///  "priority":5,"class":"silent","via":"piggyback","acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
-/// {"type":"empty"}
-/// {"type":"keepalive"}
+/// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news",
+///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
+///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
+/// {"type":"empty"} {"type":"keepalive"}
 /// {"type":"bye","reason":"superseded"}
 /// {"type":"error","reason":"type is ack, state or keepalive"}
 /// ```

@@ -2,8 +2,8 @@ import RelayCore
 
 /// Cuts a stream of bytes into lines, whatever pieces they arrive in.
 ///
-/// Lines end with a line feed; a carriage return before it and empty lines are dropped. A line longer
-/// than `Limits.lineBytes` is reported once and skipped up to its end.
+/// Lines end with a line feed; a carriage return before it and empty lines are dropped. A line
+/// longer than `Limits.lineBytes` is reported once and skipped up to its end.
 package struct LineSplitter: Sendable {
   /// What was found.
   package enum Piece: Equatable, Sendable {

@@ -20,7 +20,8 @@ struct ObjectWriter {
   }
 
   /// A value that is JSON already. Line breaks can only be white space between its tokens (a string
-  /// may not contain them raw, RFC 8259 section 7); they become spaces, so that a line stays a line.
+  /// may not contain them raw, RFC 8259 section 7); they become spaces, so that a line stays a
+  /// line.
   mutating func member(_ key: String, json: [UInt8], to bytes: inout [UInt8]) {
     writeKey(key, to: &bytes)
     let start = bytes.count

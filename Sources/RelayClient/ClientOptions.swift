@@ -1,7 +1,7 @@
 /// The limits of one client connection.
 package struct ClientOptions: Sendable {
-  /// How long TCP may take to connect, and then TLS and the server's SETTINGS together. Whole seconds
-  /// count, here and below.
+  /// How long TCP may take to connect, and then TLS and the server's SETTINGS together. Whole
+  /// seconds count, here and below.
   package var connectTimeout: Duration = .seconds(10)
   /// How long a request may take until its whole answer, and a stream until its head.
   package var timeout: Duration = .seconds(30)

@@ -18,9 +18,9 @@ final class StreamOwner: Sendable {
 
 /// A stream that stays open: bytes come in as the server sends them, and may be written meanwhile.
 ///
-/// What has come and was not read is bounded (`ClientOptions.unreadStreamBytes`): a reader that falls
-/// behind stops the reading of its whole connection until it has caught up, so do not wait for
-/// another answer of the same connection while leaving a busy stream unread.
+/// What has come and was not read is bounded (`ClientOptions.unreadStreamBytes`): a reader that
+/// falls behind stops the reading of its whole connection until it has caught up, so do not wait
+/// for another answer of the same connection while leaving a busy stream unread.
 package final class ClientStream: Sendable {
   /// The HTTP status.
   package let status: Int

@@ -30,7 +30,8 @@ struct TokenClaim: Sendable {
   var step: Step
 }
 
-/// Which shard has the tokens that devices brought along. Tokens of the relay's own say it themselves.
+/// Which shard has the tokens that devices brought along. Tokens of the relay's own say it
+/// themselves.
 ///
 /// Every loop has a copy; registrations are rare and pushes are many.
 struct TokenDirectory: Sendable {

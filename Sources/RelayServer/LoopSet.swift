@@ -84,7 +84,8 @@ final class LoopSet: Sendable {
       configuration.maximumBodyBytes = Limits.voipPayloadBytes
     } else {
       configuration.maximumConcurrentStreams = Limits.deviceStreams
-      // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's life.
+      // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's
+      // life.
       configuration.maximumBodyBytes = .max
       configuration.headerTableBytes = 1024
     }

@@ -6,7 +6,8 @@ import Transport
 /// Writes answers to providers; its buffers are used again and again.
 ///
 /// A success is HEADERS with END_STREAM and nothing else; an error is HEADERS and exactly one DATA
-/// frame (facts/apns.md sections 4.1 and 11: there are clients that parse each frame as a whole text).
+/// frame (facts/apns.md sections 4.1 and 11: there are clients that parse each frame as a whole
+/// text).
 struct ProviderAnswerWriter {
   private var head = HeaderBlock()
   private var text: [UInt8] = []

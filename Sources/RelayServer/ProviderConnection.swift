@@ -6,9 +6,9 @@ import Transport
 
 /// What a provider's connection is about: requests in, answers out.
 ///
-/// A request goes through the checks in the order of facts/apns.md section 4.5. Whatever is wrong is
-/// remembered when it is found and said when the request is complete, so that a client that is still
-/// sending its body is not confused. What passes becomes an event for the shard.
+/// A request goes through the checks in the order of facts/apns.md section 4.5. Whatever is wrong
+/// is remembered when it is found and said when the request is complete, so that a client that is
+/// still sending its body is not confused. What passes becomes an event for the shard.
 final class ProviderConnection {
   /// One request under way.
   private struct Request {

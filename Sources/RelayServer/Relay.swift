@@ -7,8 +7,8 @@ import ServiceLifecycle
 import TLS
 import Transport
 
-/// A running relay: listeners, loops, their end. A `Service`, so that signals and other services are
-/// somebody else's business.
+/// A running relay: listeners, loops, their end. A `Service`, so that signals and other services
+/// are somebody else's business.
 package final class Relay: Service {
   /// Where a relay really listens.
   package struct Addresses: Equatable, Sendable {

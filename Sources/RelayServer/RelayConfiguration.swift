@@ -2,8 +2,8 @@ package import Configuration
 import FoundationEssentials
 package import RelayCore
 
-/// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON file,
-/// in this order of precedence.
+/// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
+/// file, in this order of precedence.
 package struct RelayConfiguration: Equatable, Sendable {
   /// A host and a port; port 0 picks a free one.
   package struct Endpoint: Equatable, Sendable, CustomStringConvertible {
@@ -83,7 +83,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | key | meaning | default |
   /// |---|---|---|
   /// | `state` | directory for certificates, keys and data | `.pushrelay` |
-  /// | `profile` | `dev` makes certificates and lets devices enrol; `production` does neither | `dev` |
+  /// | `profile` | `dev`: makes certificates, devices enrol; `production`: neither | `dev` |
   /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
   /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
   /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
@@ -98,7 +98,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `keepAlive` | seconds between keep-alive lines | 900 |
   /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
   /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
-  /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests` per device token; 0 is off | 0, 400 |
+  /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
   /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
   /// | `clientCA` | PEM file of authorities for provider certificates | `STATE/ca.pem` |
   /// | `names` | more names for the development server certificate, with commas | none |

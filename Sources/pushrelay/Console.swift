@@ -2,7 +2,8 @@ import FoundationEssentials
 import RelayCore
 import SystemPackage
 
-/// Standard output and standard error, unbuffered: a line is there when it is written, also in a pipe.
+/// Standard output and standard error, unbuffered: a line is there when it is written, also in a
+/// pipe.
 enum Console {
   /// Writes a line of results.
   static func say(_ line: String) {

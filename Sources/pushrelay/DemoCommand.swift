@@ -18,8 +18,8 @@ struct DemoCommand: AsyncParsableCommand {
         pushrelay demo
         pushrelay demo --exit
 
-      Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider token, \
-      and tells what happens and why. Then the relay stays up, and curl lines to try are printed.
+      Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider \
+      token, and tells what happens and why. Then the relay stays up, and curl lines to try are printed.
       """)
 
   @Option(help: "Directory for certificates and keys.")

@@ -124,7 +124,8 @@ struct DemoScene {
       5. Your turn. In another terminal, in this directory:
 
       # be a phone: the stream of what is delivered (leave it running)
-      curl --http2 --cacert \(state)/ca.pem -N https://\(device)/v1/devices/\(identity.device)/stream \\
+      curl --http2 --cacert \(state)/ca.pem -N \\
+        https://\(device)/v1/devices/\(identity.device)/stream \\
         -H 'authorization: bearer \(identity.secret)'
 
       # be a provider: a silent push (good for an hour; 'pushrelay jwt' prints a new token)
@@ -178,7 +179,10 @@ struct DemoScene {
     var remaining = count
     while remaining > 0, let event = await life.next() {
       if isLast(event.step) { remaining -= 1 }
-      if case .received = event.step { continue }
+      switch event.step {
+      case .received, .outcome: continue
+      case .sent, .storedOffline, .storedPower, .discarded, .delivered: break
+      }
       let name = names[event.uniqueID] ?? event.uniqueID.description
       Console.say("relay     \(name): \(describe(event))")
     }

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import RelayClient
 
-/// What this machine knows of a device that it plays: `STATE/devices/NAME.json`, for its owner only.
+/// What this machine knows of a device that it plays: `STATE/devices/NAME.json`, for its owner
+/// only.
 struct DeviceFile: Codable, Equatable {
   var device: String
   var secret: String

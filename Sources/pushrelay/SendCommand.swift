@@ -19,7 +19,8 @@ struct SendCommand: AsyncParsableCommand {
 
       Push type and priority are inferred from the payload unless given: what only asks for a \
       background update is sent as background with priority 5. In an .apns file as of Xcode \
-      "Simulator Target Bundle" gives the topic. The exit status is 0 only when the relay answers 200.
+      "Simulator Target Bundle" gives the topic. The exit status is 0 only when the relay \
+      answers 200.
       """)
 
   @Argument(help: "A .json or .apns file; - is standard input.")
@@ -133,8 +134,8 @@ struct SendCommand: AsyncParsableCommand {
     return token
   }
 
-  /// What the header fields would be if the sender had thought of them. A payload that cannot be read
-  /// is sent as it is: the relay says what is wrong with it.
+  /// What the header fields would be if the sender had thought of them. A payload that cannot be
+  /// read is sent as it is: the relay says what is wrong with it.
   private func infer(_ request: inout PushRequest) {
     guard let scan = try? scanPayload(request.payload.span) else { return }
     let topicBytes = Array((request.topic ?? "").utf8)

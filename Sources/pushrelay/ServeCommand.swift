@@ -20,8 +20,8 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
 
-      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win over \
-      the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains and ends \
+      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
+      over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains and ends \
       it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
       """)
 

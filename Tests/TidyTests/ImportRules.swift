@@ -20,7 +20,7 @@ private let nio: Set<String> = [
   "NIOCore", "NIOPosix", "NIOConcurrencyHelpers", "NIOFoundationCompat",
 ]
 private let toolchain: Set<String> = [
-  "Foundation", "FoundationEssentials", "Synchronization", "Dispatch", "Glibc",
+  "Foundation", "FoundationEssentials", "Synchronization", "Dispatch", "Glibc", "Musl", "Darwin",
 ]
 private let observability: Set<String> = ["Logging", "Metrics"]
 private let lifecycle: Set<String> = ["ServiceLifecycle", "UnixSignals"]
@@ -35,7 +35,8 @@ let importRules: [ImportRule] = [
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),
   ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
-  ImportRule(target: "HTTP2", own: ["CNghttp2"], others: ["NIOCore"]),
+  // Glibc for malloc and free: libnghttp2 takes its memory from a pool of ours.
+  ImportRule(target: "HTTP2", own: ["CNghttp2"], others: ["NIOCore", "Glibc"]),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["RelayCore"], others: []),
   ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),

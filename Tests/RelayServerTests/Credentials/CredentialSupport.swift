@@ -1,7 +1,8 @@
 import Crypto
 import Foundation
-@testable import RelayServer
 import Testing
+
+@testable import RelayServer
 
 /// The test provider: a fixed team, fixed key IDs, keys made anew in each run.
 enum TestProvider {

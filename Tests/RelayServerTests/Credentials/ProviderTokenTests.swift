@@ -1,8 +1,9 @@
 import Crypto
 import Foundation
 import RelayCore
-@testable import RelayServer
 import Testing
+
+@testable import RelayServer
 
 @Suite struct ProviderTokenTests {
   /// Made by `openssl` 3.0: this public key belongs to the key that signed the vectors.
