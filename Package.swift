@@ -130,6 +130,15 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: [
+        "RelayCore",
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      exclude: ["clients"],
+      swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )

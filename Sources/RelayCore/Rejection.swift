@@ -178,10 +178,11 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   }
 
   /// Whether an outside sender can bring it about. The others exist for clients' decoders:
-  /// `ExpiredToken`, `Forbidden` and `InternalServerError` are never sent by this relay today.
+  /// `ExpiredToken`, `Forbidden` and `InternalServerError` are never sent by this relay today, and
+  /// `ServiceUnavailable` only when its journal fails or falls behind, which memory does not.
   package var isCausedBySenders: Bool {
     switch self {
-    case .expiredToken, .forbidden, .internalServerError: false
+    case .expiredToken, .forbidden, .internalServerError, .serviceUnavailable: false
     default: true
     }
   }

@@ -65,7 +65,7 @@ import Testing
   @Test func whatIsNeverSentIsNamed() {
     #expect(
       Rejection.allCases.filter { !$0.isCausedBySenders }
-        == [.forbidden, .expiredToken, .internalServerError])
+        == [.forbidden, .expiredToken, .internalServerError, .serviceUnavailable])
   }
 
   @Test func theTextNamesTheLimits() {

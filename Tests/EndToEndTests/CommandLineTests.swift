@@ -1,0 +1,148 @@
+import Foundation
+import Subprocess
+import Testing
+
+@Suite("Command line", .timeLimit(.minutes(2))) struct CommandLineTests {
+  private static let commands = [
+    ["serve"], ["demo"], ["send"], ["device"], ["inspect"], ["key"], ["key", "new"],
+    ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
+  ]
+
+  @Test func everyHelpShowsAnExample() async throws {
+    for command in Self.commands {
+      let help = try await Program.run(Program.pushrelay, command + ["--help"])
+        .checked("\(command) --help")
+      let examples = help.components(separatedBy: "Example")
+      #expect(examples.count > 1, "\(command)")
+      let example = "pushrelay " + command.joined(separator: " ")
+      #expect(examples.last?.contains(example) == true, "\(command)")
+    }
+    let all = try await Program.run(Program.pushrelay, ["--help"]).checked("--help")
+    for command in Self.commands { #expect(all.contains("  \(command[0]) "), "\(command)") }
+  }
+
+  @Test func sendDeviceAndInspect() async throws {
+    try await RelayProcess.run { relay in
+      let device = [
+        "device", "phone", "--count", "2", "--device", relay.device, "--state", relay.state,
+      ]
+      let listened = try await Subprocess.run(
+        Program.executable(Program.pushrelay), arguments: Arguments(device), input: .none,
+        output: .sequence, error: .string(limit: 1_000_000)
+      ) { execution in
+        var lines = LineReader(execution.standardOutput)
+        do {
+          while !(try await lines.next("listening")).contains("listening") {}
+          let root = Program.root.path(percentEncoded: false)
+          for file in ["payloads/alert.json", "payloads/silent.json"] {
+            let sent = try await relay.command(
+              "send", root + file, "--to", "phone", "--topic", Phone.topic, "--provider",
+              relay.provider, "--json"
+            ).checked("send \(file)")
+            #expect(sent.contains(#""status":200"#), "\(sent)")
+          }
+          while !(try await lines.next("visible")).contains("visible notification via direct") {}
+          while !(try await lines.next("silent")).contains("silent notification via direct") {}
+        } catch {
+          await execution.teardown(using: [])
+          throw error
+        }
+      }
+      #expect(listened.terminationStatus.isSuccess, "\(listened.standardError)")
+      let health = try await relay.command("inspect", "--device", relay.device)
+      #expect(try health.checked("inspect").hasPrefix("ok"))
+      let report = try await relay.command("inspect", "phone", "--device", relay.device)
+      let text = try report.checked("inspect phone")
+      #expect(text.contains(Phone.topic) && text.contains("away"), "\(text)")
+      let json = try await relay.command("inspect", "phone", "--device", relay.device, "--json")
+      let data = Data(try json.checked("inspect --json").utf8)
+      #expect(try JSONDecoder().decode(DeviceReport.self, from: data).apps.count == 1)
+    }
+  }
+
+  @Test func aCertificateOpensTheDoorToo() async throws {
+    try await RelayProcess.run { relay in
+      let token = try await Phone(on: relay).register()
+      let certificate = relay.state + "/provider.pem"
+      _ = try await relay.command(
+        "certs", "client", "--topic", Phone.topic, "--out", certificate
+      ).checked("certs client")
+      let sent = try await relay.command(
+        "send", "-", "--to", token, "--certificate", certificate, "--provider", relay.provider,
+        input: Push.alert)
+      #expect(try sent.checked("send").contains("200"))
+    }
+  }
+
+  @Test func keysAndCertificatesAreMadeAndListed() async throws {
+    let scratch = try Scratch()
+    let state = ["--state", scratch.path + "/state"]
+    func run(_ arguments: String...) async throws -> String {
+      try await Program.run(Program.pushrelay, arguments + state).checked("\(arguments)")
+    }
+    _ = try await run("key", "new", "--key", "ABC123DEFG", "--topic", "com.example.app")
+    let list = try await run("key", "list")
+    #expect(list.contains("ABC123DEFG") && list.contains("com.example.app"), "\(list)")
+    let token = try await run("jwt", "--key", "ABC123DEFG")
+    #expect(token.split(separator: ".").count == 3, "\(token)")
+    #expect(try await run("certs").contains("ca.pem"))
+    let files = FileManager.default
+    for file in ["ca.pem", "server.pem", "keys/AuthKey_ABC123DEFG.p8"] {
+      #expect(files.fileExists(atPath: "\(scratch.path)/state/\(file)"), "\(file)")
+    }
+  }
+
+  @Test func errorsAreOneLineThatSaysWhatToDo() async throws {
+    let scratch = try Scratch()
+    let state = ["--state", scratch.path + "/state"]
+    let wrong = [
+      ["jwt"] + state,
+      ["send", "/nonexistent.json", "--to", "00ff", "--topic", "a.b"] + state,
+      ["send", "-", "--to", "nobody", "--topic", "a.b"] + state,
+      ["send", "-", "--to", "00ff", "--topic", "a.b", "--no-token"] + state,
+      ["inspect", "--device", "127.0.0.1:1", "--plaintext"] + state,
+      ["inspect", "phone"] + state,
+      ["device", "phone", "--device", "127.0.0.1:1", "--plaintext"] + state,
+      ["key", "add", "/nonexistent/AuthKey_ABC123DEFG.p8"] + state,
+      ["certs", "client", "--topic", "a.b", "--environment", "moon"] + state,
+      ["serve", "--policy", "generous"] + state,
+      ["serve", "--provider", "nowhere"] + state,
+      ["serve", "--config", "/nonexistent.json"] + state,
+      ["serve", "--profile", "production"] + state,
+    ]
+    for arguments in wrong {
+      let outcome = try await Program.run(Program.pushrelay, arguments, input: Push.alert)
+      #expect(!outcome.succeeded, "\(arguments)")
+      #expect(outcome.output.isEmpty, "\(arguments): \(outcome.output)")
+      let lines = outcome.errors.split(separator: "\n")
+      #expect(lines.count == 1, "\(arguments): \(outcome.errors)")
+      #expect(lines.first?.hasPrefix("Error: ") == true, "\(arguments): \(outcome.errors)")
+    }
+  }
+
+  @Test func aRefusedPushIsAnErrorThatSaysWhy() async throws {
+    try await RelayProcess.run { relay in
+      let sent = try await relay.command(
+        "send", "-", "--to", "00ff", "--topic", Phone.topic, "--provider", relay.provider,
+        input: Push.alert)
+      #expect(!sent.succeeded)
+      #expect(sent.errors.contains("BadDeviceToken"), "\(sent)")
+    }
+  }
+
+  @Test func demoTellsTheStory() async throws {
+    let scratch = try Scratch()
+    let story = try await Program.run(
+      Program.pushrelay,
+      [
+        "demo", "--exit", "--state", scratch.path + "/state", "--provider", "127.0.0.1:0",
+        "--device", "127.0.0.1:0",
+      ]
+    ).checked("demo")
+    for part in [
+      "via direct", "held until ", "replaced by ", "via piggyback", "via connect", "curl --http2",
+    ] {
+      #expect(story.contains(part), "\(part) in: \(story)")
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Subprocess
+import Testing
+
+/// How a relay under test is set up.
+struct RelaySetup: Sendable {
+  static let keyID = "E2EKEY0001"
+  static let teamID = "E2ETEAM001"
+
+  /// Arguments of one `pushrelay key new` each.
+  var keys = [["--key", Self.keyID, "--team", Self.teamID]]
+  /// More arguments of `pushrelay serve`.
+  var arguments: [String] = []
+  /// Settings by environment variables.
+  var environment: [String: String] = [:]
+  var plaintext = false
+}
+
+/// A relay that runs as a process of its own, and who knows where it is.
+struct RelayProcess: Sendable {
+  /// The state directory.
+  let state: String
+  /// `HOST:PORT` of the two listeners.
+  let provider: String
+  let device: String
+  let plaintext: Bool
+  let processID: Int32
+  /// Sends SIGTERM.
+  let terminate: @Sendable () throws -> Void
+
+  var certificateAuthority: String { state + "/ca.pem" }
+  private var scheme: String { plaintext ? "http" : "https" }
+  var providerURL: String { "\(scheme)://\(provider)" }
+  var deviceURL: String { "\(scheme)://\(device)" }
+
+  /// Runs `pushrelay` with this relay's state.
+  func command(_ arguments: String..., input: String = "") async throws -> Outcome {
+    try await Program.run(Program.pushrelay, arguments + ["--state", state], input: input)
+  }
+
+  /// A new provider token.
+  func providerToken(_ arguments: [String] = ["--key", RelaySetup.keyID]) async throws -> String {
+    let outcome = try await Program.run(
+      Program.pushrelay, ["jwt", "--state", state] + arguments)
+    return try outcome.checked("pushrelay jwt").trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  /// Resident memory of the process in bytes, as the kernel counts it.
+  func residentBytes() throws -> Int {
+    let status = try String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+    let kilobytes = line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    return try #require(kilobytes) * 1024
+  }
+
+  /// Starts a relay with keys, hands it to `body`, ends it with SIGTERM and wants exit status 0
+  /// within the drain's bounds.
+  static func run<Value: Sendable>(
+    _ setup: RelaySetup = RelaySetup(), sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: (RelayProcess) async throws -> Value
+  ) async throws -> Value {
+    let scratch = try Scratch()
+    let state = scratch.path + "/state"
+    for key in setup.keys {
+      _ = try await Program.run(Program.pushrelay, ["key", "new", "--state", state] + key)
+        .checked("pushrelay key new")
+    }
+    var arguments = [
+      "serve", "--state", state, "--provider", "127.0.0.1:0", "--device", "127.0.0.1:0",
+    ]
+    if setup.plaintext { arguments.append("--plaintext") }
+    let result = try await Subprocess.run(
+      Program.executable(Program.pushrelay), arguments: Arguments(arguments + setup.arguments),
+      environment: .inherit.updating(Program.keyed(setup.environment)), input: .none,
+      output: .sequence, error: .string(limit: 16_000_000)
+    ) { execution in
+      let steps = [TeardownStep.gracefulShutDown(allowedDurationToNextStep: .seconds(30))]
+      do {
+        var lines = LineReader(execution.standardOutput)
+        let ready = try await lines.next("ready")
+        let relay = try RelayProcess(
+          ready: ready, state: state, plaintext: setup.plaintext,
+          processID: execution.processIdentifier.value,
+          terminate: { try execution.send(signal: .terminate) })
+        let value = try await body(relay)
+        await execution.teardown(using: steps)
+        return value
+      } catch {
+        await execution.teardown(using: steps)
+        throw error
+      }
+    }
+    #expect(
+      result.terminationStatus == .exited(0), "\(result.standardError.suffix(2000))",
+      sourceLocation: sourceLocation)
+    return result.closureResult
+  }
+
+  private init(
+    ready: String, state: String, plaintext: Bool, processID: Int32,
+    terminate: @escaping @Sendable () throws -> Void
+  ) throws {
+    let words = ready.split(separator: " ").map(String.init)
+    func value(_ key: String) throws -> String {
+      try #require(words.first { $0.hasPrefix(key + "=") }, "\(ready)")
+        .split(separator: "=").last.map(String.init) ?? ""
+    }
+    try #require(words.first == "ready", "\(ready)")
+    self.state = state
+    provider = try value("provider")
+    device = try value("device")
+    self.plaintext = plaintext
+    self.processID = processID
+    self.terminate = terminate
+  }
+}
