@@ -70,7 +70,7 @@ import Testing
 @Suite("Phones that never read", .timeLimit(.minutes(3))) struct SilentPeerTests {
   private static let phones = 4
   /// What may come on top, in bytes: their windows of frames, the sockets' share, the allocator's.
-  private static let growthLimit = 24_000_000
+  private static let growthLimit = 12_000_000
 
   @Test func theyCostBoundedMemoryAndNobodyElseIsHeldUp() async throws {
     try await RelayProcess.run { relay in

@@ -3,8 +3,8 @@ import RelayCore
 import Testing
 
 @Suite("Rejections, from outside", .timeLimit(.minutes(3))) struct RejectionTests {
-  /// What a sender can bring about, but not as a response of its own: a relay that shuts down says so
-  /// in GOAWAY, see `ShutdownTests`.
+  /// What a sender can bring about, but not as a response of its own: a relay that shuts down says
+  /// so in GOAWAY, see `ShutdownTests`.
   static let saidByGoAway: Set<Rejection> = [.shutdown]
 
   @Test func everyOneThatSendersCauseIsInTheTable() {

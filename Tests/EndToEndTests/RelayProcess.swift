@@ -45,6 +45,16 @@ struct RelayProcess: Sendable {
     return try outcome.checked("pushrelay jwt").trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
+  /// Whether the process ends within 20 seconds; the wait is for the kernel's word, not for a time.
+  func endsSoon() async throws -> Bool {
+    let wait = """
+      import os, select, sys
+      ended, _, _ = select.select([os.pidfd_open(int(sys.argv[1]))], [], [], 20)
+      sys.exit(0 if ended else 1)
+      """
+    return try await Program.run("python3", ["-c", wait, "\(processID)"]).succeeded
+  }
+
   /// Resident memory of the process in bytes, as the kernel counts it.
   func residentBytes() throws -> Int {
     let status = try String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)

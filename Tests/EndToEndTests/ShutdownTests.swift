@@ -3,12 +3,15 @@ import Testing
 
 @Suite("SIGTERM", .timeLimit(.minutes(2))) struct ShutdownTests {
   @Test(arguments: [false, true])
-  func everybodyIsToldAndTheRelayEndsWithStatusZero(plaintext: Bool) async throws {
+  func everybodyIsToldAndWhatIsUnderWayFinishes(plaintext: Bool) async throws {
     try await RelayProcess.run(RelaySetup(plaintext: plaintext)) { relay in
       let phone = try await Phone(on: relay)
-      _ = try await phone.register()
-      let security = plaintext ? [] : ["--ca", relay.certificateAuthority]
-      let arguments = [Program.client("watch.py"), relay.provider] + security
+      let token = try await phone.register()
+      let providerToken = try await relay.providerToken()
+      var arguments = [
+        Program.client("watch.py"), relay.provider, token, Phone.topic, providerToken,
+      ]
+      if !plaintext { arguments += ["--ca", relay.certificateAuthority] }
       let watched = try await Subprocess.run(
         .name("python3"), arguments: Arguments(arguments), input: .none, output: .sequence,
         error: .string(limit: 1_000_000)
@@ -25,6 +28,8 @@ import Testing
             #expect(try await lines.nextOrEnd() == nil)
           }
           #expect(try await provider.next("GOAWAY") == #"goaway 0 {"reason":"Shutdown"}"#)
+          // The push that had begun is served to its end.
+          #expect(try await provider.skip(to: "status") == "status 200")
           #expect(try await provider.skip(to: "closed") == "closed")
         } catch {
           await execution.teardown(using: [])
@@ -32,6 +37,22 @@ import Testing
         }
       }
       #expect(watched.terminationStatus.isSuccess, "\(watched.standardError)")
+      #expect(try await relay.endsSoon())
+    }
+  }
+
+  @Test func aPhoneThatDoesNotReadCannotKeepTheRelayFromEnding() async throws {
+    let setup = RelaySetup(environment: ["PUSHRELAY_SHUTDOWN_TIMEOUT": "1"])
+    try await RelayProcess.run(setup) { relay in
+      let phone = try await Phone(on: relay)
+      let token = try await phone.register()
+      try await phone.talk(["--never-read"]) { lines, _ in
+        #expect(try await lines.next("not reading") == "not reading")
+        _ = try await PeerTests.load(
+          relay, token, count: 500, streams: 100, body: RejectionTable.payload(4096))
+        try relay.terminate()
+        #expect(try await relay.endsSoon())
+      }
     }
   }
 }

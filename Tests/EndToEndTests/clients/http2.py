@@ -60,10 +60,12 @@ class Connection:
         self.socket.sendall(frame(HEADERS, flags, stream, block))
         return stream
 
-    def send(self, stream, data):
+    def send(self, stream, data, end=False):
         """Sends in frames of the size that every peer must take."""
         for start in range(0, len(data), 16_384):
             self.socket.sendall(frame(DATA, 0, stream, data[start : start + 16_384]))
+        if end:
+            self.socket.sendall(frame(DATA, END_STREAM, stream))
 
     def _exactly(self, count):
         data = b""

@@ -1,18 +1,26 @@
-"""A provider that sends nothing: says `connected`, then tells how the relay ends the connection.
+"""A provider that begins a push and is in no hurry to end it: says `connected`, tells the relay's GOAWAY,
+sends its body only then, and tells the answer.
 
-watch.py HOST:PORT [--ca FILE]"""
+watch.py HOST:PORT DEVICE_TOKEN TOPIC PROVIDER_TOKEN [--ca FILE]"""
 
 import struct
 import sys
 
 import http2
 
-address = sys.argv[1]
-ca = sys.argv[3] if sys.argv[2:3] == ["--ca"] else None
-for kind, flags, _, payload in http2.Connection(address, ca).frames():
-    if kind == http2.SETTINGS and not flags & http2.ACK:
+address, token, topic, provider_token = sys.argv[1:5]
+ca = sys.argv[6] if sys.argv[5:6] == ["--ca"] else None
+connection = http2.Connection(address, ca)
+fields = [("authorization", f"bearer {provider_token}"), ("apns-topic", topic)]
+stream = connection.request("POST", f"/3/device/{token}", fields)
+for kind, flags, _, payload in connection.frames():
+    if kind == http2.SETTINGS and flags & http2.ACK:
+        # The relay has read our settings; the request came right behind them.
         print("connected", flush=True)
     if kind == http2.GOAWAY:
         code = struct.unpack(">I", payload[4:8])[0]
         print(f"goaway {code} {payload[8:].decode()}", flush=True)
+        connection.send(stream, b'{"aps":{"alert":"Late"}}', end=True)
+    if kind == http2.HEADERS:
+        print(f"status {http2.STATUSES.get(payload[0])}", flush=True)
 print("closed", flush=True)
