@@ -19,7 +19,7 @@ struct DemoCommand: AsyncParsableCommand {
         pushrelay demo --exit
 
       Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider \
-      token, and tells what happens and why. Then the relay stays up, and curl lines to try are printed.
+      token, and tells what happens and why. Then the relay stays up, and prints curl lines to try.
       """)
 
   @Option(help: "Directory for certificates and keys.")

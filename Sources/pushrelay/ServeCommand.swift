@@ -21,8 +21,8 @@ struct ServeCommand: AsyncParsableCommand {
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
-      over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains and ends \
-      it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
+      over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
+      and ends it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
       """)
 
   @Option(help: "A JSON file with settings: {\"policy\": \"strict\", \"keepAlive\": 60}.")
