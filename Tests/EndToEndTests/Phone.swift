@@ -104,9 +104,11 @@ struct Phone: Sendable {
           _ = try await execution.standardInputWriter.write(line + "\n")
         }
         await execution.teardown(using: Self.hangUp)
+        try? await execution.standardInputWriter.finish()
         return value
       } catch {
         await execution.teardown(using: Self.hangUp)
+        try? await execution.standardInputWriter.finish()
         throw error
       }
     }.closureResult
