@@ -110,21 +110,3 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     }
   }
 }
-
-/// What the journal writes. Sequences rise by one from record to record of a shard.
-package struct JournalRecord: Hashable, Sendable {
-  package enum Content: Hashable, Sendable {
-    case accepted(Notification, at: Instant)
-    case enrolled(DeviceID, SecretHash)
-    case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
-    case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
-  }
-
-  package var sequence: UInt64
-  package var content: Content
-
-  package init(sequence: UInt64, content: Content) {
-    self.sequence = sequence
-    self.content = content
-  }
-}

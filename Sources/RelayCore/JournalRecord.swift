@@ -1,0 +1,38 @@
+/// What the journal writes. Sequences rise by one from record to record of a shard, and shards of
+/// one run or of different runs never share one.
+package struct JournalRecord: Hashable, Sendable {
+  package enum Content: Hashable, Sendable {
+    /// A notification that the relay is about to own. Kept until it is forgotten.
+    case accepted(Notification, at: Instant)
+    case enrolled(DeviceID, SecretHash)
+    case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
+    case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
+    /// What an app and its device have used of the silent budget; the latest counts. A restart
+    /// must not hand out a fresh one.
+    case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
+    /// Another policy was set: what was used under the old one says nothing any more.
+    case budgetsCleared
+  }
+
+  package var sequence: UInt64
+  package var content: Content
+  /// The device has been sent it already and may acknowledge it before the write: then no write is
+  /// needed ("commit or ack"), so that the journal may linger over it.
+  package var mayLinger: Bool
+
+  package init(sequence: UInt64, content: Content, mayLinger: Bool = false) {
+    self.sequence = sequence
+    self.content = content
+    self.mayLinger = mayLinger
+  }
+}
+
+/// What the journal remembers of an earlier run, handed to a new shard before its first event:
+/// devices before their apps, apps before their notifications, those in order of acceptance.
+package enum RestoredRecord: Hashable, Sendable {
+  case device(DeviceID, SecretHash, budget: RateLimit.State)
+  case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
+  /// A token that is no longer registered, and since when; oldest first.
+  case gone(DeviceToken, since: Instant)
+  case notification(Notification, sequence: UInt64, acceptedAt: Instant)
+}
