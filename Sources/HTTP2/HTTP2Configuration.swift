@@ -30,6 +30,10 @@ package struct HTTP2Configuration: Sendable {
   /// Streams a client may abandon unanswered, beyond one for each one it let finish.
   package var maximumUnansweredResets = 1_000
 
+  /// Whether `HeaderField.isRepeated` is told. For peers that send nearly the same head again and
+  /// again; costs the memory of one header block for each connection.
+  package var tellsRepeatedFields = false
+
   package init() {}
 
   /// What libnghttp2 enforces: the larger of the advertised and the tolerated number.

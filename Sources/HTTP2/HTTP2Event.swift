@@ -16,9 +16,21 @@ package struct HeaderField: Equatable, Sendable {
   /// Bytes of the value, as they came.
   package let value: Range<Int>
 
+  /// The same name and value as the field at this place of the header block reported before on
+  /// this connection; the ranges are empty. Then all names of the block are the same, in the same
+  /// order. Only with `HTTP2Configuration.tellsRepeatedFields`.
+  package let isRepeated: Bool
+
   package init(name: Range<Int>, value: Range<Int>) {
     self.name = name
     self.value = value
+    self.isRepeated = false
+  }
+
+  init(repeatedAt place: Int) {
+    self.name = Range(uncheckedBounds: (place, place))
+    self.value = self.name
+    self.isRepeated = true
   }
 }
 

@@ -41,6 +41,7 @@ package final class HTTP2Session {
   }
 
   deinit {
+    state.pointee.headerMemory.destroy()
     nghttp2_session_del(library)
     memory.pointee.destroy()
     memory.deallocate()

@@ -17,9 +17,9 @@ enum SessionCallbacks {
       state.pointee.headersBegan(frame.pointee.hd.stream_id, opensStream: opens)
       return 0
     }
-    nghttp2_session_callbacks_set_on_header_callback(table) {
-      _, _, name, nameCount, value, valueCount, _, state in
-      sessionState(state)?.pointee.headerArrived(name, nameCount, value, valueCount)
+    nghttp2_session_callbacks_set_on_header_callback2(table) { _, _, name, value, _, state in
+      guard let name, let value else { return 0 }
+      sessionState(state)?.pointee.headerArrived(name, value)
       return 0
     }
     // An upper-case name or a control character makes a request malformed (RFC 9113 8.2.1);

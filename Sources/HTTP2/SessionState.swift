@@ -25,6 +25,7 @@ struct SessionState {
   var streams = StreamTable()
   var outgoing = BlockPool()
   var indexedNames = IndexedNames()
+  var headerMemory = HeaderMemory()
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
   /// misbehaviour.
@@ -38,12 +39,12 @@ struct SessionState {
   private var unansweredResets = 0
 
   // The header block being received. It may go on in the next batch, and then moves along.
-  private var blockStream: StreamID = 0
-  private var blockFirstField = 0
-  private var blockFirstByte = 0
-  private var blockEndByte = 0
-  private var blockListBytes = 0
-  private var blockIsInformational = false
+  var blockStream: StreamID = 0
+  var blockFirstField = 0
+  var blockFirstByte = 0
+  var blockEndByte = 0
+  var blockListBytes = 0
+  var blockIsInformational = false
 
   init(role: HTTP2Role, limits: HTTP2Configuration) {
     self.role = role
@@ -67,6 +68,10 @@ struct SessionState {
     fields.removeFirst(blockFirstField)
     for index in fields.indices {
       let field = fields[index]
+      guard !field.isRepeated else {
+        fields[index] = HeaderField(repeatedAt: 0)
+        continue
+      }
       fields[index] = HeaderField(
         name: (field.name.lowerBound - shift)..<(field.name.upperBound - shift),
         value: (field.value.lowerBound - shift)..<(field.value.upperBound - shift))
@@ -79,7 +84,7 @@ struct SessionState {
   }
 
   /// Makes room in the arena; false when its limit is reached.
-  private mutating func reserve(_ count: Int) -> Bool {
+  mutating func reserve(_ count: Int) -> Bool {
     guard arena.count - arenaUsed < count else { return true }
     guard arenaUsed + count <= limits.maximumArenaBytes else {
       failure = failure ?? .arenaFull
@@ -114,76 +119,6 @@ struct SessionState {
   mutating func openSlot(_ id: StreamID) {
     currentSlot = streams.open(id)
     currentStream = id
-  }
-
-  // MARK: header blocks
-
-  mutating func headersBegan(_ id: StreamID, opensStream: Bool) {
-    blockStream = id
-    blockFirstField = fields.count
-    blockFirstByte = arenaUsed
-    blockEndByte = arenaUsed
-    blockListBytes = 0
-    blockIsInformational = false
-    if opensStream { openSlot(id) }
-  }
-
-  mutating func headerArrived(
-    _ name: UnsafePointer<UInt8>?, _ nameCount: Int,
-    _ value: UnsafePointer<UInt8>?, _ valueCount: Int
-  ) {
-    // The stream may have been reset while its block was still coming in.
-    guard blockStream != 0 else { return }
-    blockListBytes += nameCount + valueCount + 32
-    guard blockListBytes <= limits.maximumHeaderListBytes, failure == nil else {
-      dropBlock()
-      return
-    }
-    let start = arenaUsed
-    let middle = start &+ nameCount
-    let end = middle &+ valueCount
-    guard let name, let value, reserve(nameCount &+ valueCount) else { return }
-    arena.withUnsafeMutableBufferPointer { arena in
-      let target = arena.baseAddress.unsafelyUnwrapped
-      (target + start).update(from: name, count: nameCount)
-      (target + middle).update(from: value, count: valueCount)
-    }
-    arenaUsed = end
-    blockEndByte = end
-    if role == .client && nameCount == 7 && valueCount == 3 && arena[start] == UInt8(ascii: ":") {
-      blockIsInformational = arena[middle] == UInt8(ascii: "1")
-    }
-    fields.append(
-      HeaderField(
-        name: Range(uncheckedBounds: (start, middle)), value: Range(uncheckedBounds: (middle, end)))
-    )
-  }
-
-  private mutating func dropBlock() {
-    fields.removeLast(max(0, fields.count - blockFirstField))
-    arenaUsed = blockFirstByte
-    blockEndByte = blockFirstByte
-  }
-
-  mutating func headersEnded(_ id: StreamID, endStream: Bool) {
-    guard blockStream == id else { return }
-    blockStream = 0
-    guard failure == nil, let slot = slot(of: id) else { return dropBlock() }
-    let flags = streams.slots[slot].flags
-    if flags.contains(.headersReported) {
-      // Trailers: nobody here wants them, only the end they bring.
-      dropBlock()
-      if endStream { streamEnded(id) }
-    } else if blockIsInformational && !endStream {
-      dropBlock()
-    } else if blockListBytes > limits.maximumHeaderListBytes {
-      dropBlock()
-      streams.slots[slot].flags.insert([.headersReported, .muted])
-      events.append(.headersTooLarge(id))
-    } else {
-      streams.slots[slot].flags.insert(.headersReported)
-      events.append(.headers(id, fields: blockFirstField..<fields.count, endStream: endStream))
-    }
   }
 
   // MARK: bodies

@@ -5,7 +5,16 @@
 package struct DeviceToken: Hashable, Sendable {
   private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
-  private var rest: [UInt8] = []
+  /// What a token of more than 32 bytes has beyond them. None has nothing to count.
+  private var rest: Rest?
+
+  private final class Rest: Sendable {
+    let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) {
+      self.bytes = bytes
+    }
+  }
 
   /// No token at all: what lies in a free place of a slab.
   static let vacant = DeviceToken()
@@ -19,9 +28,9 @@ package struct DeviceToken: Hashable, Sendable {
   package init?(bytes: Span<UInt8>) {
     guard Limits.deviceTokenBytes.contains(bytes.count) else { return nil }
     length = UInt8(bytes.count)
-    for index in 0..<bytes.count {
-      append(bytes[index], at: index)
-    }
+    for index in 0..<min(bytes.count, 32) { append(bytes[index], at: index) }
+    guard bytes.count > 32 else { return }
+    rest = Rest((32..<bytes.count).map { bytes[$0] })
   }
 
   /// Hexadecimal digits in either case, as in `/3/device/<token>`; nil when they are not a token.
@@ -31,12 +40,25 @@ package struct DeviceToken: Hashable, Sendable {
       return nil
     }
     length = UInt8(byteCount)
-    for index in 0..<byteCount {
+    // Four bytes at a time as far as words go, which is all of a token that this relay minted.
+    let inWords = min(byteCount, 32) & ~3
+    for start in stride(from: 0, to: inWords, by: 4) {
+      let digits = paddedWord(text, at: start &* 2)
+      guard let four = hexadecimalValue(eightDigits: digits) else { return nil }
+      append(four, at: start)
+    }
+    var rest: [UInt8] = []
+    for index in inWords..<byteCount {
       guard let high = hexadecimalValue(text[index &* 2]),
         let low = hexadecimalValue(text[index &* 2 &+ 1])
       else { return nil }
-      append(high << 4 | low, at: index)
+      if index < 32 {
+        append(high << 4 | low, at: index)
+      } else {
+        rest.append(high << 4 | low)
+      }
     }
+    if !rest.isEmpty { self.rest = Rest(rest) }
   }
 
   /// Hexadecimal digits in either case; nil when they are not a token.
@@ -73,7 +95,8 @@ package struct DeviceToken: Hashable, Sendable {
   }
 
   package static func == (left: DeviceToken, right: DeviceToken) -> Bool {
-    left.words == right.words && left.length == right.length && left.rest == right.rest
+    left.words == right.words && left.length == right.length
+      && left.rest?.bytes == right.rest?.bytes
   }
 
   package func hash(into hasher: inout Hasher) {
@@ -81,7 +104,7 @@ package struct DeviceToken: Hashable, Sendable {
     hasher.combine(words.1)
     hasher.combine(words.2)
     hasher.combine(words.3)
-    if length > 32 { hasher.combine(rest) }
+    if let rest { hasher.combine(rest.bytes) }
   }
 
   @inline(__always)
@@ -90,8 +113,17 @@ package struct DeviceToken: Hashable, Sendable {
     case 0: words.0 = words.0 << 8 | UInt64(byte)
     case 1: words.1 = words.1 << 8 | UInt64(byte)
     case 2: words.2 = words.2 << 8 | UInt64(byte)
-    case 3: words.3 = words.3 << 8 | UInt64(byte)
-    default: rest.append(byte)
+    default: words.3 = words.3 << 8 | UInt64(byte)
+    }
+  }
+
+  @inline(__always)
+  private mutating func append(_ four: UInt32, at index: Int) {
+    switch index >> 3 {
+    case 0: words.0 = words.0 << 32 | UInt64(four)
+    case 1: words.1 = words.1 << 32 | UInt64(four)
+    case 2: words.2 = words.2 << 32 | UInt64(four)
+    default: words.3 = words.3 << 32 | UInt64(four)
     }
   }
 
@@ -102,7 +134,7 @@ package struct DeviceToken: Hashable, Sendable {
     case 1: word = words.1
     case 2: word = words.2
     case 3: word = words.3
-    default: return rest[index - 32]
+    default: return rest?.bytes[index - 32] ?? 0
     }
     let bytesInWord = min(8, count - index & ~7)
     return UInt8(truncatingIfNeeded: word >> UInt64((bytesInWord - 1 - index & 7) * 8))

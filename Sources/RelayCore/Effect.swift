@@ -5,7 +5,7 @@ package enum Effect: Hashable, Sendable {
   /// Answer a provider.
   case respond(RequestID, ProviderAnswer)
   /// Answer a request of the device API.
-  case answer(RequestID, DeviceAnswer)
+  indirect case answer(RequestID, DeviceAnswer)
 
   /// Greet a device: its stream is open.
   case hello(ConnectionID)
@@ -25,7 +25,7 @@ package enum Effect: Hashable, Sendable {
   case forget(UInt64)
 
   /// A token that a device brought along now leads to this shard, or no longer does.
-  case route(DeviceToken, isHere: Bool)
+  indirect case route(DeviceToken, isHere: Bool)
   /// Note a step of a notification's life.
   case log(LifeEvent)
 }

@@ -10,27 +10,27 @@ package enum Event: Hashable, Sendable {
   case persistFailed(through: UInt64)
 
   /// A device was made.
-  case enrolled(DeviceID, SecretHash, from: RequestID)
+  indirect case enrolled(DeviceID, SecretHash, from: RequestID)
   /// A device announced an app. `isOwn` says that the device brought the token along.
-  case registered(DeviceCredential, Topic, DeviceToken, isOwn: Bool, from: RequestID)
+  indirect case registered(DeviceCredential, Topic, DeviceToken, isOwn: Bool, from: RequestID)
   /// An app was removed from a device.
-  case unregistered(DeviceCredential, Topic, from: RequestID)
+  indirect case unregistered(DeviceCredential, Topic, from: RequestID)
   /// Somebody with the device's secret asked how it stands.
-  case inspected(DeviceCredential, from: RequestID)
+  indirect case inspected(DeviceCredential, from: RequestID)
 
   /// A device opened its stream.
-  case connected(DeviceCredential, ConnectionID)
+  indirect case connected(DeviceCredential, ConnectionID)
   /// A device acknowledged a notification: by its unique id, or by the provider's id.
   case acked(ConnectionID, UniqueID, DeliveryOutcome?)
   /// A device said how it is.
-  case reported(ConnectionID, DeviceCondition)
+  case reported(ConnectionID, ConditionReport)
   /// A device said anything else, such as the answer to a keep-alive.
   case heard(ConnectionID)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 
   /// Somebody configured another policy.
-  case policyChanged(SilentPolicy)
+  indirect case policyChanged(SilentPolicy)
   /// The relay is going down: say good-bye to every device.
   case shutDown
   /// Time has passed.

@@ -4,12 +4,12 @@ package struct JournalRecord: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// A notification that the relay is about to own. Kept until it is forgotten.
     case accepted(Notification, at: Instant)
-    case enrolled(DeviceID, SecretHash)
-    case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
-    case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
+    indirect case enrolled(DeviceID, SecretHash)
+    indirect case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
+    indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
     /// What an app and its device have used of the silent budget; the latest counts. A restart
     /// must not hand out a fresh one.
-    case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
+    indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
     /// Another policy was set: what was used under the old one says nothing any more.
     case budgetsCleared
   }

@@ -29,7 +29,7 @@ package struct ProviderRequestHead: Sendable {
   private var topic = Field<Topic>.absent
   /// `apns-id` as it was spelled, when that is not the canonical spelling. Clients compare the echo
   /// byte by byte (facts/apns.md, section 11).
-  package private(set) var apnsIDSpelling: [UInt8] = []
+  package private(set) var apnsIDSpelling: [UInt8]?
 
   package init() {}
 
@@ -50,13 +50,19 @@ package struct ProviderRequestHead: Sendable {
 
   /// Takes one field of the header block; `authorization` is the caller's to check.
   ///
-  /// `recentTopic` is what the connection saw last. A provider sends the same one again and again;
-  /// sharing its bytes saves an allocation per request.
+  /// - Parameters:
+  ///   - recentTopic: what the connection saw last. A provider sends the same one again and again;
+  ///     sharing its bytes saves an allocation per request.
+  ///   - isReplacement: this head was that of an earlier request whose fields had the same names;
+  ///     the value takes the place of the earlier one's.
   package mutating func take(
-    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?
+    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?,
+    isReplacement: Bool = false
   ) {
-    if seen.contains(field) { hasDuplicates = true }
-    seen.insert(field)
+    if !isReplacement {
+      if seen.contains(field) { hasDuplicates = true }
+      seen.insert(field)
+    }
     switch field {
     case .method: isPost = matches(value, "POST")
     case .path: path = Self.parsePath(value)
@@ -88,7 +94,9 @@ package struct ProviderRequestHead: Sendable {
   /// The checks that come after it, up to the topic; returns the topic.
   ///
   /// - Parameter defaultTopic: the one that a client certificate implies, if it names just one.
-  package func checkFields(defaultTopic: Topic?) throws(Rejection) -> Topic {
+  package func checkFields(
+    defaultTopic: @autoclosure () -> Topic?
+  ) throws(Rejection) -> Topic {
     if case .bad = apnsID { throw .badMessageID }
     if case .bad = expiration { throw .badExpirationDate }
     if case .bad = priority { throw .badPriority }
@@ -97,7 +105,7 @@ package struct ProviderRequestHead: Sendable {
     switch topic {
     case .bad: throw .badTopic
     case .absent:
-      guard let defaultTopic else { throw .missingTopic }
+      guard let defaultTopic = defaultTopic() else { throw .missingTopic }
       return defaultTopic
     case .given(let topic):
       if case .given(let type) = pushType, !type.fits(topic: topic.bytes.span) { throw .badTopic }
@@ -147,6 +155,7 @@ package struct ProviderRequestHead: Sendable {
   // MARK: Values
 
   private mutating func takeID(_ value: Span<UInt8>) {
+    apnsIDSpelling = nil
     guard let id = UniqueID(parsing: value) else {
       apnsID = .bad
       return

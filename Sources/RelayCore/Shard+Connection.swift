@@ -31,10 +31,10 @@ extension Shard {
   }
 
   mutating func reported(
-    _ connection: ConnectionID, _ condition: DeviceCondition, into effects: inout [Effect]
+    _ connection: ConnectionID, _ report: ConditionReport, into effects: inout [Effect]
   ) {
     guard let device = connectionDevices[connection] else { return }
-    devices[device].condition = condition
+    devices[device].condition.take(report)
     answered(device)
     drain(device, .piggyback, into: &effects)
   }

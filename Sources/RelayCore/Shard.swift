@@ -119,8 +119,8 @@ package struct Shard: Sendable {
       connect(credential, connection, into: &effects)
     case .acked(let connection, let id, let outcome):
       acked(connection, id, outcome, into: &effects)
-    case .reported(let connection, let condition):
-      reported(connection, condition, into: &effects)
+    case .reported(let connection, let report):
+      reported(connection, report, into: &effects)
     case .heard(let connection):
       heard(connection, into: &effects)
     case .disconnected(let connection):

@@ -36,6 +36,37 @@ package struct DeviceCondition: Hashable, Sendable {
   package var withholdsLowPriority: Bool { power == .low && screen == .off }
 }
 
+/// What one `state` line says: what it leaves out stays as the phone said before, also on an earlier
+/// connection.
+package struct ConditionReport: Hashable, Sendable {
+  package var power: DeviceCondition.Power?
+  package var network: DeviceCondition.Network?
+  package var screen: DeviceCondition.Screen?
+
+  package init(
+    power: DeviceCondition.Power? = nil, network: DeviceCondition.Network? = nil,
+    screen: DeviceCondition.Screen? = nil
+  ) {
+    self.power = power
+    self.network = network
+    self.screen = screen
+  }
+
+  /// A report that leaves nothing out.
+  package init(_ condition: DeviceCondition) {
+    self.init(power: condition.power, network: condition.network, screen: condition.screen)
+  }
+}
+
+extension DeviceCondition {
+  /// Takes over what a report says.
+  package mutating func take(_ report: ConditionReport) {
+    if let power = report.power { self.power = power }
+    if let network = report.network { self.network = network }
+    if let screen = report.screen { self.screen = screen }
+  }
+}
+
 /// How many silent pushes may wake a device.
 ///
 /// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour"

@@ -51,18 +51,35 @@ package struct UniqueID: Hashable, Sendable {
 
   /// Appends the 36 characters of the canonical form.
   package func write(to bytes: inout [UInt8]) {
-    var shift = 60
-    for _ in 0..<16 {
-      if shift == 28 || shift == 12 { bytes.append(UInt8(ascii: "-")) }
-      bytes.append(hexadecimalDigit(UInt8(truncatingIfNeeded: high >> UInt64(shift)) & 0xF))
-      shift -= 4
+    let words = (
+      hexadecimalDigits(UInt32(truncatingIfNeeded: high >> 32)),
+      hexadecimalDigits(UInt32(truncatingIfNeeded: high)),
+      hexadecimalDigits(UInt32(truncatingIfNeeded: low >> 32)),
+      hexadecimalDigits(UInt32(truncatingIfNeeded: low))
+    )
+    bytes.append(addingCapacity: Self.characterCount) { output in
+      output.append(word: words.0, count: 8)
+      output.append(UInt8(ascii: "-"))
+      output.append(word: words.1, count: 4)
+      output.append(UInt8(ascii: "-"))
+      output.append(word: words.1 >> 32, count: 4)
+      output.append(UInt8(ascii: "-"))
+      output.append(word: words.2, count: 4)
+      output.append(UInt8(ascii: "-"))
+      output.append(word: words.2 >> 32, count: 4)
+      output.append(word: words.3, count: 8)
     }
-    bytes.append(UInt8(ascii: "-"))
-    shift = 60
-    for _ in 0..<16 {
-      if shift == 44 { bytes.append(UInt8(ascii: "-")) }
-      bytes.append(hexadecimalDigit(UInt8(truncatingIfNeeded: low >> UInt64(shift)) & 0xF))
-      shift -= 4
+  }
+}
+
+extension OutputSpan<UInt8> {
+  /// Appends the `count` lowest bytes of a word, lowest first.
+  @inline(__always)
+  fileprivate mutating func append(word: UInt64, count: Int) {
+    var word = word
+    for _ in 0..<count {
+      append(UInt8(truncatingIfNeeded: word))
+      word >>= 8
     }
   }
 }
@@ -91,4 +108,36 @@ package func hexadecimalValue(_ character: UInt8) -> UInt8? {
 @inline(__always)
 package func hexadecimalDigit(_ value: UInt8) -> UInt8 {
   value < 10 ? value &+ UInt8(ascii: "0") : value &- 10 &+ UInt8(ascii: "a")
+}
+
+/// The eight lower-case hexadecimal digits of a value, the first in the lowest byte: all eight at
+/// once, because every answer carries 64 of them.
+@inline(__always)
+func hexadecimalDigits(_ value: UInt32) -> UInt64 {
+  // One nibble for each byte, the highest nibble in the lowest byte.
+  var nibbles = UInt64(value.byteSwapped)
+  nibbles = (nibbles | nibbles << 16) & 0x0000_FFFF_0000_FFFF
+  nibbles = (nibbles | nibbles << 8) & 0x00FF_00FF_00FF_00FF
+  nibbles = (nibbles >> 4 | nibbles << 8) & 0x0F0F_0F0F_0F0F_0F0F
+  // 6 more carries a nibble above 9 into the next bit; those are letters, 39 further on.
+  let letters = (nibbles &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+  return nibbles &+ 0x3030_3030_3030_3030 &+ letters &* 39
+}
+
+/// The four bytes that eight hexadecimal digits in either case stand for, the first digit in the
+/// lowest byte of `text`; nil when one of them is none.
+@inline(__always)
+func hexadecimalValue(eightDigits text: UInt64) -> UInt32? {
+  let ones: UInt64 = 0x0101_0101_0101_0101
+  let high: UInt64 = 0x8080_8080_8080_8080
+  guard text & high == 0 else { return nil }
+  // Each byte is below 128, so adding up to 127 never carries into the next: bit 7 says "at least".
+  let lower = text | ones &* 0x20
+  let isDigit = (text &+ ones &* (0x80 - 0x30)) & ~(text &+ ones &* (0x80 - 0x3A))
+  let isLetter = (lower &+ ones &* (0x80 - 0x61)) & ~(lower &+ ones &* (0x80 - 0x67))
+  guard (isDigit | isLetter) & high == high else { return nil }
+  let nibbles = (text & (ones &* 0x0F)) &+ (text >> 6 & ones) &* 9
+  var pairs = (nibbles << 4 | nibbles >> 8) & 0x00FF_00FF_00FF_00FF
+  pairs = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
+  return UInt32(truncatingIfNeeded: pairs | pairs >> 16).byteSwapped
 }

@@ -16,7 +16,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Which listener the connection came in by.
   enum Role {
-    case provider(ProviderConnection)
+    case provider(ProviderBox)
     case device(DeviceConnection)
   }
 
@@ -43,7 +43,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.runner = runner
     self.transport = transport
     self.phase = .opening(since: runner.now)
-    self.role = isProvider ? .provider(ProviderConnection()) : .device(DeviceConnection())
+    self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())
   }
 
   // MARK: From the channel
@@ -94,7 +94,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.context = nil
     if number != 0 {
       switch role {
-      case .provider(let provider): provider.ended()
+      case .provider(let provider): provider.connection.ended()
       case .device(let device): device.ended(on: self)
       }
       runner.remove(number)
@@ -111,7 +111,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func respond(_ stream: StreamID, _ answer: ProviderAnswer) {
     guard case .provider(let provider) = role else { return }
-    provider.respond(stream, answer, on: self)
+    provider.connection.respond(stream, answer, on: self)
     runner.markDirty(self)
   }
 
@@ -179,7 +179,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     case .opening, .open, .closing, .closed: break
     }
     switch role {
-    case .provider(let provider): provider.sweep(at: now, on: self)
+    case .provider(let provider): provider.connection.sweep(at: now, on: self)
     case .device(let device): device.sweep(at: now, on: self)
     }
   }
@@ -201,7 +201,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func opened() {
     phase = .open
     switch role {
-    case .provider(let provider): provider.opened(peer: transport.peer, on: self)
+    case .provider(let provider): provider.connection.opened(peer: transport.peer, on: self)
     case .device: break
     }
   }
@@ -210,7 +210,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     transport.http2.takeEvents(into: &events)
     guard !events.isEmpty else { return }
     switch role {
-    case .provider(let provider): provider.take(events, on: self)
+    case .provider(let provider): provider.connection.take(events, on: self)
     case .device(let device): device.take(events, on: self)
     }
     events.removeAll(keepingCapacity: events.count < 1024)

@@ -21,13 +21,8 @@ extension DeviceConnection {
       case .keepAlive:
         handler.runner.raise(.heard(address), for: device, at: now)
       case .state(let power, let network, let screen):
-        modifyListener(stream) { listener in
-          if let power { listener.condition.power = power }
-          if let network { listener.condition.network = network }
-          if let screen { listener.condition.screen = screen }
-        }
-        guard let condition = listener(of: stream)?.condition else { return }
-        handler.runner.raise(.reported(address, condition), for: device, at: now)
+        let report = ConditionReport(power: power, network: network, screen: screen)
+        handler.runner.raise(.reported(address, report), for: device, at: now)
       }
     } catch {
       unusable(stream, error, at: now, on: handler)

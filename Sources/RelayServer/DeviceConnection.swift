@@ -14,13 +14,12 @@ final class DeviceConnection {
     var splitter = LineSplitter(limitBytes: Limits.lineBytes)
     /// Lines of a self-acknowledging stream that the transport has not taken yet.
     var unacknowledged: [UniqueID] = []
-    var condition = DeviceCondition()
     var unusableCount = 0
   }
 
   enum Stream {
     /// The body is still coming.
-    case collecting(DeviceRequest)
+    case collecting(DeviceRequest, since: Instant)
     /// The shard has been asked. A new device's secret is kept until it can be told.
     case asked(secret: String?)
     /// The shard has been told that a device wants to listen.
@@ -30,7 +29,8 @@ final class DeviceConnection {
     case ending(since: Instant)
   }
 
-  var streams = StreamMap<Stream>()
+  var streams = StreamMap(vacant: Stream.asked(secret: nil))
+  private var lastActivity = RelayClock.now()
   var head = HeaderBlock()
   var lineBytes: [UInt8] = []
 
@@ -38,6 +38,7 @@ final class DeviceConnection {
 
   func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
     let now = handler.runner.now
+    lastActivity = now
     let arena = handler.transport.http2.arena
     for event in events {
       switch event {
@@ -49,9 +50,9 @@ final class DeviceConnection {
         takeBody(stream, arena.span.extracting(bytes), at: now, on: handler)
         if endStream { bodyEnded(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
-        if case .collecting(var request) = streams[stream] {
+        if case .collecting(var request, let since) = streams[stream] {
           request.bodyIsTooLarge = true
-          streams[stream] = .collecting(request)
+          streams[stream] = .collecting(request, since: since)
         }
         if endStream { bodyEnded(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
@@ -85,7 +86,7 @@ final class DeviceConnection {
         handler.runner.raise(
           .connected(credential, handler.address(stream)), for: device, at: now)
       } else {
-        streams[stream] = .collecting(request)
+        streams[stream] = .collecting(request, since: now)
       }
     } catch {
       refuse(stream, error, on: handler)
@@ -96,13 +97,12 @@ final class DeviceConnection {
     _ stream: StreamID, _ bytes: Span<UInt8>, at now: Instant, on handler: ConnectionHandler
   ) {
     switch streams[stream] {
-    case .collecting:
-      guard case .collecting(var request) = streams[stream] else { return }
+    case .collecting(var request, let since):
       // Bytes beyond the limit are dropped as they come; the answer says so at the end.
       request.bodyIsTooLarge =
         request.bodyIsTooLarge || request.body.count + bytes.count > Limits.deviceBodyBytes
       if request.bodyIsTooLarge { request.body = [] } else { request.body.append(copying: bytes) }
-      streams[stream] = .collecting(request)
+      streams[stream] = .collecting(request, since: since)
     case .connecting(var listener), .listening(var listener):
       var pieces: [LineSplitter.Piece] = []
       listener.splitter.take(bytes) { pieces.append($0) }
@@ -124,7 +124,7 @@ final class DeviceConnection {
   /// The peer has said all it will on this stream.
   func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     switch streams[stream] {
-    case .collecting(let request):
+    case .collecting(let request, _):
       do throws(DeviceRequest.Problem) {
         try perform(request, stream, at: now, on: handler)
       } catch {
@@ -186,13 +186,30 @@ final class DeviceConnection {
 
   // MARK: Time
 
-  /// Streams that have been ended but are not taken by the peer, and requests without an end.
+  /// Streams that were answered but whose peer goes on sending, requests without an end, and
+  /// connections on which nobody listens nor asks.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
+    let settings = handler.runner.settings
     for (stream, state) in streams.all {
-      guard case .ending(let since) = state, now - since > .seconds(5) else { continue }
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
+      switch state {
+      case .ending(let since) where now - since > .seconds(1):
+        // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1). A slow
+        // reader gets some more time for it.
+        let isOut = handler.transport.http2.queuedBytes(of: stream) == 0
+        guard isOut || now - since > .seconds(5) else { continue }
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
+      case .collecting(_, let since) where now - since > settings.requestTimeout:
+        refuse(stream, .requestTimeout, on: handler)
+      case .asked, .collecting, .connecting, .listening, .ending:
+        continue
+      }
       handler.runner.markDirty(handler)
     }
+    guard streams.count == 0, now - lastActivity > settings.idleTimeout else { return }
+    lastActivity = now
+    handler.transport.http2.goAway(
+      errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
+    handler.runner.markDirty(handler)
   }
 
   // MARK: Details

@@ -24,6 +24,7 @@ struct DeviceRequest {
     case enrolmentClosed
     case badBody(String)
     case bodyTooLarge
+    case requestTimeout
 
     var row: (status: UInt16, reason: String, message: String) {
       switch self {
@@ -38,6 +39,8 @@ struct DeviceRequest {
       case .badBody(let message): (400, "BadRequest", message)
       case .bodyTooLarge:
         (413, "PayloadTooLarge", "a body has at most \(Limits.deviceBodyBytes) bytes")
+      case .requestTimeout:
+        (408, "RequestTimeout", "the request did not end in time; send it again, whole")
       }
     }
   }

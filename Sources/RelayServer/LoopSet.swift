@@ -82,6 +82,7 @@ final class LoopSet: Sendable {
       // Clients open streams before they have read our SETTINGS; refusing those helps nobody.
       configuration.toleratedConcurrentStreams = Limits.providerStreams
       configuration.maximumBodyBytes = Limits.voipPayloadBytes
+      configuration.tellsRepeatedFields = true
     } else {
       configuration.maximumConcurrentStreams = Limits.deviceStreams
       // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's

@@ -12,12 +12,9 @@ struct ProviderAnswerWriter {
   private var head = HeaderBlock()
   private var text: [UInt8] = []
 
-  /// - Parameters:
-  ///   - providerID: echoed as `apns-id`.
-  ///   - spelling: how the provider spelled it, when that was not the canonical way; else empty.
   mutating func respond(
-    _ stream: StreamID, _ answer: ProviderAnswer, uniqueID: UniqueID, providerID: UniqueID,
-    spelling: [UInt8], on handler: ConnectionHandler
+    _ stream: StreamID, _ answer: ProviderAnswer, to request: borrowing WaitingRequest,
+    on handler: ConnectionHandler
   ) {
     head.removeAll()
     var body: [UInt8] = []
@@ -36,10 +33,14 @@ struct ProviderAnswerWriter {
     var text: [UInt8] = []
     swap(&text, &self.text)
     text.removeAll(keepingCapacity: true)
-    if spelling.isEmpty { providerID.write(to: &text) } else { text.append(contentsOf: spelling) }
+    if let spelling = request.spelling {
+      text.append(contentsOf: spelling)
+    } else {
+      request.providerID.write(to: &text)
+    }
     head.append("apns-id", bytes: text.span, indexing: .nameOnly)
     text.removeAll(keepingCapacity: true)
-    uniqueID.write(to: &text)
+    request.uniqueID.write(to: &text)
     head.append("apns-unique-id", bytes: text.span, indexing: .nameOnly)
     swap(&text, &self.text)
     submit(stream, body, on: handler)

@@ -9,27 +9,24 @@ import Transport
 /// A request goes through the checks in the order of facts/apns.md section 4.5. Whatever is wrong
 /// is remembered when it is found and said when the request is complete, so that a client that is
 /// still sending its body is not confused. What passes becomes an event for the shard.
-final class ProviderConnection {
-  /// One request under way.
-  private struct Request {
-    var head: ProviderRequestHead
-    /// Set when the head has passed all checks.
-    var topic: Topic?
-    /// The first check it failed.
-    var rejection: Rejection?
-    var body: [UInt8] = []
-    var bodyIsTooLarge = false
-    var since: Instant
-    /// The relay's name for it; drawn when the request is complete or refused.
-    var uniqueID: UniqueID?
-    /// Answered before it was complete; the next sweep ends the stream.
-    var isAnsweredEarly = false
-  }
-
-  private var requests = StreamMap<Request>()
-  private var credentials = ConnectionCredentials()
-  private var certificateProblem: Rejection?
-  private var recentTopic: Topic?
+struct ProviderConnection {
+  /// Requests of which more is to come.
+  var open = StreamMap(vacant: ProviderRequest.vacant)
+  /// The newest request. When it is complete before the next begins it never needs a place in
+  /// `open`; its head stays, as what the next one is compared with.
+  var newest = ProviderRequest.vacant
+  /// The newest request's stream; 0 when it is complete or has moved to `open`.
+  var newestStream: StreamID = 0
+  /// Requests that are complete and wait for their answer, or for the end of their stream.
+  var waiting = StreamMap(vacant: WaitingRequest.vacant)
+  var credentials = ConnectionCredentials()
+  var certificateProblem: Rejection?
+  var recentTopic: Topic?
+  /// The newest request's `authorization`, and whether it was good.
+  var authorization: [UInt8] = []
+  var authorizationStands = false
+  /// Whether the newest request's topic was within what its credentials cover.
+  var topicIsCovered = false
   private var hasFullStreams = false
   private var lastActivity = RelayClock.now()
   private var answer = ProviderAnswerWriter()
@@ -37,7 +34,7 @@ final class ProviderConnection {
   // MARK: Life
 
   /// The handshake is complete: a client certificate decides what this connection may do.
-  func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
+  mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     lastActivity = handler.runner.now
     let settings = handler.runner.settings
     if !settings.authenticatesProviders {
@@ -48,7 +45,7 @@ final class ProviderConnection {
     raiseStreamsIfAuthorized(handler)
   }
 
-  private func accept(
+  private mutating func accept(
     _ certificate: [UInt8], _ verification: TLSPeer.Verification?, _ settings: ServerSettings,
     at now: Instant
   ) {
@@ -65,137 +62,81 @@ final class ProviderConnection {
     }
   }
 
-  func ended() {
-    requests = StreamMap()
+  mutating func ended() {
+    open = StreamMap(vacant: .vacant)
+    newestStream = 0
+    waiting = StreamMap(vacant: .vacant)
   }
 
   // MARK: Events
 
-  func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
+  mutating func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
     let now = handler.runner.now
     lastActivity = now
     let arena = handler.transport.http2.arena
+    let fields = handler.transport.http2.fields
     for event in events {
       switch event {
-      case .headers(let stream, let fields, let endStream):
-        takeHead(stream, fields, arena, at: now, on: handler)
+      case .headers(let stream, let range, let endStream):
+        takeHead(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        takeBody(stream, arena.span.extracting(bytes))
+        modify(stream) { $0.take(arena[bytes]) }
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
-        requests.modify(stream) { request in
-          request.bodyIsTooLarge = true
-          request.body = []
-        }
+        modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
         answer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
-        requests[stream] = nil
+        forget(stream)
       case .drained, .goAwayReceived, .pingAcknowledged, .settingsReceived:
         break
       }
     }
   }
 
-  private func takeHead(
-    _ stream: StreamID, _ fields: Range<Int>, _ arena: [UInt8], at now: Instant,
-    on handler: ConnectionHandler
+  private mutating func modify(_ stream: StreamID, _ body: (inout ProviderRequest) -> Void) {
+    if stream == newestStream { body(&newest) } else { _ = open.modify(stream, body) }
+  }
+
+  private mutating func forget(_ stream: StreamID) {
+    waiting.remove(stream)
+    if stream == newestStream { newestStream = 0 } else { open.remove(stream) }
+  }
+
+  /// The request is all here: the last checks, and on to its shard.
+  private mutating func complete(
+    _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
-    requests[stream] = Request(head: ProviderRequestHead(), since: now)
-    let list = handler.transport.http2.fields
-    // Filled where it lies: the head is large and there is one for every request.
-    requests.modify(stream) { request in
-      var authorization = 0..<0
-      for index in fields {
-        let field = list[index]
-        guard let name = FieldName(arena.span.extracting(field.name)) else { continue }
-        if name == .authorization { authorization = field.value }
-        request.head.take(name, arena.span.extracting(field.value), recentTopic: &recentTopic)
-      }
-      do throws(Rejection) {
-        request.topic = try check(
-          request.head, arena.span.extracting(authorization), at: now, on: handler)
-      } catch {
-        request.rejection = error
-      }
-    }
-  }
-
-  /// All checks on the head, in order; returns the topic.
-  private func check(
-    _ head: borrowing ProviderRequestHead, _ authorization: Span<UInt8>, at now: Instant,
-    on handler: ConnectionHandler
-  ) throws(Rejection) -> Topic {
-    try head.checkRequestLine()
-    if let certificateProblem, authorization.isEmpty { throw certificateProblem }
-    do throws(CredentialProblem) {
-      try credentials.authorize(
-        authorization, verifier: &handler.runner.verifier, now: now.milliseconds)
-    } catch {
-      throw error.rejection
-    }
-    raiseStreamsIfAuthorized(handler)
-    let implied = credentials.impliedTopic.flatMap { Topic($0) }
-    let topic = try head.checkFields(defaultTopic: implied)
-    do throws(CredentialProblem) {
-      try credentials.authorize(
-        topic: topic.bytes.span, isLocationPush: head.givenPushType == .location)
-    } catch {
-      throw error.rejection
-    }
-    return topic
-  }
-
-  private func takeBody(_ stream: StreamID, _ bytes: Span<UInt8>) {
-    guard !bytes.isEmpty else { return }
-    requests.modify(stream) { request in
-      if !request.bodyIsTooLarge { request.body.append(copying: bytes) }
-    }
-  }
-
-  /// The request is all here.
-  private func complete(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    let runner = handler.runner
-    let result = requests.modify(stream) { request -> Result<Notification, Rejection>? in
-      guard request.uniqueID == nil else { return nil }
-      let uniqueID = runner.makeUniqueID()
-      request.uniqueID = uniqueID
-      var lints = CaseSet<Lint>()
-      do throws(Rejection) {
-        let notification = try Self.finish(
-          &request, uniqueID, isStrict: runner.settings.isStrict, at: now, lints: &lints)
-        if !lints.isEmpty { noteLints(lints, notification, on: handler) }
-        return .success(notification)
-      } catch {
-        return .failure(error)
-      }
+    let uniqueID = handler.runner.makeUniqueID()
+    let isStrict = handler.runner.settings.isStrict
+    var lints = CaseSet<Lint>()
+    let result: Result<Notification, Rejection>
+    if stream == newestStream {
+      newestStream = 0
+      result = newest.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
+      waiting.insert(WaitingRequest(newest.head, uniqueID), stream)
+    } else if let finished = open.modify(
+      stream,
+      { request in
+        waiting.insert(WaitingRequest(request.head, uniqueID), stream)
+        return request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
+      })
+    {
+      result = finished
+      open.remove(stream)
+    } else {
+      // Answered early; the rest of it is not wanted.
+      return
     }
     switch result {
-    case .success(let notification)??:
-      runner.submit(notification, from: handler.address(stream), at: now)
-    case .failure(let rejection)??:
+    case .success(let notification):
+      if !lints.isEmpty { noteLints(lints, notification, on: handler) }
+      handler.runner.submit(notification, from: handler.address(stream), at: now)
+    case .failure(let rejection):
       respond(stream, .rejected(rejection), on: handler)
-    case .some(.none), .none:
-      break
     }
-  }
-
-  /// The last checks, on the body; the body is moved out, not copied.
-  private static func finish(
-    _ request: inout Request, _ uniqueID: UniqueID, isStrict: Bool, at now: Instant,
-    lints: inout CaseSet<Lint>
-  ) throws(Rejection) -> Notification {
-    if let rejection = request.rejection { throw rejection }
-    guard let topic = request.topic else { throw .internalServerError }
-    guard !request.bodyIsTooLarge, request.body.count <= request.head.payloadLimitBytes else {
-      throw .payloadTooLarge
-    }
-    var body: [UInt8] = []
-    swap(&body, &request.body)
-    return try request.head.notification(
-      topic: topic, body: body, uniqueID: uniqueID, isStrict: isStrict, at: now, lints: &lints)
   }
 
   private func noteLints(
@@ -212,17 +153,14 @@ final class ProviderConnection {
 
   // MARK: Answers
 
-  func respond(_ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler) {
-    requests.read(stream) { request in
-      let uniqueID = request.uniqueID ?? handler.runner.makeUniqueID()
-      self.answer.respond(
-        stream, answer, uniqueID: uniqueID, providerID: request.head.providerID ?? uniqueID,
-        spelling: request.head.apnsIDSpelling, on: handler)
-    }
+  mutating func respond(
+    _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
+  ) {
+    _ = waiting.read(stream) { self.answer.respond(stream, answer, to: $0, on: handler) }
   }
 
   /// One stream until the first valid token, then the full number (facts/apns.md, section 1.3).
-  private func raiseStreamsIfAuthorized(_ handler: ConnectionHandler) {
+  mutating func raiseStreamsIfAuthorized(_ handler: ConnectionHandler) {
     guard !hasFullStreams, credentials.isAuthorized else { return }
     hasFullStreams = true
     handler.transport.http2.updateMaximumConcurrentStreams(Limits.providerStreams)
@@ -232,28 +170,32 @@ final class ProviderConnection {
 
   /// Requests that are not completed are answered `IdleTimeout`; a connection without any for long
   /// is ended with the same word.
-  func sweep(at now: Instant, on handler: ConnectionHandler) {
+  mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
-    for (stream, request) in requests.all
-    where request.isAnsweredEarly
-      || request.uniqueID == nil && now - request.since > settings.requestTimeout
-    {
-      if request.isAnsweredEarly {
-        // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
-        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
-      } else {
-        requests.modify(stream) { request in
-          request.uniqueID = handler.runner.makeUniqueID()
-          request.isAnsweredEarly = true
-        }
-        respond(stream, .rejected(.idleTimeout), on: handler)
-      }
+    for (stream, request) in waiting.all where request.isAnsweredEarly {
+      // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       handler.runner.markDirty(handler)
     }
-    guard requests.count == 0, now - lastActivity > settings.idleTimeout else { return }
+    if newestStream != 0 { moveNewestToOpen() }
+    for (stream, request) in open.all where now - request.since > settings.requestTimeout {
+      open.remove(stream)
+      waiting.insert(
+        WaitingRequest(request.head, handler.runner.makeUniqueID(), isAnsweredEarly: true), stream)
+      respond(stream, .rejected(.idleTimeout), on: handler)
+      handler.runner.markDirty(handler)
+    }
+    guard open.count == 0, waiting.count == 0, now - lastActivity > settings.idleTimeout else {
+      return
+    }
     lastActivity = now
     handler.transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     handler.runner.markDirty(handler)
   }
+}
+
+/// Keeps a provider's connection in one place, so that a batch of events is one access to it.
+final class ProviderBox {
+  var connection = ProviderConnection()
 }

@@ -1,106 +1,132 @@
 import HTTP2
 
-/// What a connection knows about its streams, by stream identifier: a small open-addressed table.
+/// What a connection knows about its streams, by stream identifier: a small open-addressed table
+/// of places, and the states in their places.
 ///
-/// Stream identifiers of one peer rise in steps of two and few are open at a time, so half the
-/// identifier is a perfect hash almost always. The table never moves a state while others are
-/// inserted into free places, allocates only to grow, and costs nothing per stream.
+/// A state never moves, and the table allocates only to grow. A free place holds the vacant state: with optional ones every look at a state would
+/// copy it whole.
 struct StreamMap<State> {
   private var identifiers: [StreamID] = []
-  private var states: [State?] = []
+  private var places: [Int32] = []
+  private var states: [State] = []
+  private var freePlaces: [Int32] = []
+  private let vacant: State
   private(set) var count = 0
 
-  /// A free place; stream 0 is the connection itself and never in the table.
+  /// - Parameter vacant: lies in free places, so that a removed state lets go of its memory.
+  init(vacant: State) {
+    self.vacant = vacant
+  }
+
+  /// A free entry; stream 0 is the connection itself and never in the table.
   private static var free: StreamID { 0 }
 
   /// The state of a stream; nil when it is not in the table. Setting nil removes it.
   subscript(id: StreamID) -> State? {
-    get { place(of: id).flatMap { states[$0] } }
+    get { entry(of: id).map { states[Int(places[$0])] } }
     set {
-      if let place = place(of: id) {
-        if let newValue { states[place] = newValue } else { remove(at: place) }
-      } else if let newValue {
-        insert(newValue, id)
-      }
+      if let newValue { insert(newValue, id) } else { remove(id) }
     }
   }
 
   /// Looks at a state where it lies; nil when the stream is not in the table.
   @inline(__always)
   func read<Result>(_ id: StreamID, _ body: (borrowing State) -> Result) -> Result? {
-    guard let place = place(of: id) else { return nil }
-    return body(states[place]!)
+    guard let entry = entry(of: id) else { return nil }
+    return body(states[Int(places[entry])])
   }
 
   /// Changes a state where it lies; nil when the stream is not in the table.
   @inline(__always)
   mutating func modify<Result>(_ id: StreamID, _ body: (inout State) -> Result) -> Result? {
-    guard let place = place(of: id) else { return nil }
-    return body(&states[place]!)
+    guard let entry = entry(of: id) else { return nil }
+    return body(&states[Int(places[entry])])
   }
 
   /// Every stream in the table with its state, in no particular order.
   var all: [(id: StreamID, state: State)] {
-    identifiers.indices.compactMap { place in
-      states[place].map { (identifiers[place], $0) }
+    identifiers.indices.compactMap { entry in
+      guard identifiers[entry] != Self.free else { return nil }
+      return (identifiers[entry], states[Int(places[entry])])
     }
   }
 
+  /// Fibonacci hashing: as they come, neighbours would form one long run, and a removal walks to
+  /// the end of its run.
   private func home(_ id: StreamID) -> Int {
-    Int(id >> 1) & (identifiers.count &- 1)
+    let product = UInt64(UInt32(bitPattern: id)) &* 0x9E37_79B9_7F4A_7C15
+    return Int(truncatingIfNeeded: product >> 32) & (identifiers.count &- 1)
   }
 
-  private func place(of id: StreamID) -> Int? {
+  private func entry(of id: StreamID) -> Int? {
     guard count > 0 else { return nil }
-    var place = home(id)
-    while identifiers[place] != Self.free {
-      if identifiers[place] == id { return place }
-      place = (place &+ 1) & (identifiers.count &- 1)
+    var entry = home(id)
+    while identifiers[entry] != Self.free {
+      if identifiers[entry] == id { return entry }
+      entry = (entry &+ 1) & (identifiers.count &- 1)
     }
     return nil
   }
 
-  private mutating func insert(_ state: State, _ id: StreamID) {
+  /// Puts a state in, in place of the one that is there.
+  mutating func insert(_ state: consuming State, _ id: StreamID) {
     precondition(id != Self.free, "stream 0 is the connection")
-    if (count + 1) * 2 > identifiers.count { grow() }
-    var place = home(id)
-    while identifiers[place] != Self.free {
-      place = (place &+ 1) & (identifiers.count &- 1)
+    if let entry = entry(of: id) {
+      states[Int(places[entry])] = state
+      return
     }
-    identifiers[place] = id
-    states[place] = state
+    if (count + 1) * 2 > identifiers.count { grow() }
+    let place: Int32
+    if let last = freePlaces.popLast() {
+      place = last
+      states[Int(place)] = state
+    } else {
+      place = Int32(states.count)
+      states.append(state)
+    }
+    enter(id, place)
     count += 1
   }
 
-  /// Removes by shifting what follows in the probe sequence back, so that no tombstones remain.
-  private mutating func remove(at removed: Int) {
+  private mutating func enter(_ id: StreamID, _ place: Int32) {
+    var entry = home(id)
+    while identifiers[entry] != Self.free {
+      entry = (entry &+ 1) & (identifiers.count &- 1)
+    }
+    identifiers[entry] = id
+    places[entry] = place
+  }
+
+  /// Removes a stream, if it is there, by shifting what follows in the probe sequence back, so
+  /// that no tombstones remain.
+  mutating func remove(_ id: StreamID) {
+    guard let removed = entry(of: id) else { return }
+    states[Int(places[removed])] = vacant
+    freePlaces.append(places[removed])
     let mask = identifiers.count &- 1
     var hole = removed
-    var place = (hole &+ 1) & mask
-    while identifiers[place] != Self.free {
-      let distance = (place &- home(identifiers[place])) & mask
-      if distance >= (place &- hole) & mask {
-        identifiers[hole] = identifiers[place]
-        states.swapAt(hole, place)
-        hole = place
+    var entry = (hole &+ 1) & mask
+    while identifiers[entry] != Self.free {
+      let distance = (entry &- home(identifiers[entry])) & mask
+      if distance >= (entry &- hole) & mask {
+        identifiers[hole] = identifiers[entry]
+        places[hole] = places[entry]
+        hole = entry
       }
-      place = (place &+ 1) & mask
+      entry = (entry &+ 1) & mask
     }
     identifiers[hole] = Self.free
-    states[hole] = nil
     count -= 1
-    if count == 0, identifiers.count > 64 {
-      identifiers = []
-      states = []
-    }
+    if count == 0, identifiers.count > 256 { self = StreamMap(vacant: vacant) }
   }
 
   private mutating func grow() {
-    let old = all
+    let (oldIdentifiers, oldPlaces) = (identifiers, places)
     let capacity = max(8, identifiers.count * 2)
     identifiers = Array(repeating: Self.free, count: capacity)
-    states = Array(repeating: nil, count: capacity)
-    count = 0
-    for (id, state) in old { insert(state, id) }
+    places = Array(repeating: -1, count: capacity)
+    for (entry, id) in oldIdentifiers.enumerated() where id != Self.free {
+      enter(id, oldPlaces[entry])
+    }
   }
 }

@@ -20,7 +20,10 @@ final class End {
   var seen: [Seen] = []
   var failure: HTTP2Error?
   var react: ((HTTP2Session, Seen) throws -> Void)?
+  /// How many fields were told as repeated.
+  private(set) var repeatedCount = 0
   private var batch: [HTTP2Event] = []
+  private var lastBlock: [String] = []
 
   init(_ role: HTTP2Role, _ configuration: HTTP2Configuration = HTTP2Configuration()) throws {
     session = try HTTP2Session(role: role, configuration: configuration)
@@ -67,7 +70,12 @@ final class End {
   private func translate(_ event: HTTP2Event) -> Seen {
     switch event {
     case .headers(let id, let fields, let end):
-      let list = session.fields[fields].map { "\(text($0.name)): \(text($0.value))" }
+      let list = session.fields[fields].enumerated().map { place, field in
+        guard field.isRepeated else { return "\(text(field.name)): \(text(field.value))" }
+        repeatedCount += 1
+        return lastBlock[place]
+      }
+      lastBlock = list
       return .headers(id, list, end: end)
     case .headersTooLarge(let id): return .headersTooLarge(id)
     case .data(let id, let bytes, let end): return .data(id, Array(session.arena[bytes]), end: end)

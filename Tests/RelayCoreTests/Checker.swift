@@ -97,8 +97,13 @@ struct Checker {
       isConnecting = true
       live[connection] = credential.device
     case .disconnected(let connection): lose(connection)
-    case .reported(let connection, let condition):
-      if let device = live[connection] { conditions[device] = condition }
+    case .reported(let connection, let report):
+      if let device = live[connection] {
+        let before = conditions[device, default: DeviceCondition()]
+        conditions[device] = DeviceCondition(
+          power: report.power ?? before.power, network: report.network ?? before.network,
+          screen: report.screen ?? before.screen)
+      }
     case .policyChanged(let policy):
       self.policy = policy
       deviceBudgets = [:]

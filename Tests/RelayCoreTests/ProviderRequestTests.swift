@@ -221,7 +221,7 @@ import Testing
     for id in [Self.id, Self.id.uppercased(), "123E4567-e89b-12d3-a456-426614174000"] {
       let head = Request().with(.apnsID, id).head()
       #expect(head.providerID?.description == Self.id)
-      let spelling = String(decoding: head.apnsIDSpelling, as: UTF8.self)
+      let spelling = String(decoding: head.apnsIDSpelling ?? [], as: UTF8.self)
       #expect(spelling == (id == Self.id ? "" : id))
     }
     #expect(Request().with(.apnsID, "x").head().providerID == nil)

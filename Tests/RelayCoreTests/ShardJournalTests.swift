@@ -89,7 +89,7 @@ import Testing
     var (fixture, app) = manual(.init(inFlightPerDevice: window))
     let (connection, _) = fixture.connect(app.phone)
     let low = DeviceCondition(power: .low)
-    _ = fixture.handle(.reported(connection, low))
+    _ = fixture.handle(.reported(connection, ConditionReport(low)))
     let stored = fixture.push(notificationClass, app, priority: .powerAware)
     _ = fixture.submit(stored)
     _ = fixture.persistAll()

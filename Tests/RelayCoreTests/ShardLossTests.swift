@@ -73,7 +73,7 @@ import Testing
     let stranger = fixture.newConnection()
     for event: Event in [
       .heard(stranger), .disconnected(stranger), .acked(stranger, push.uniqueID, nil),
-      .reported(stranger, DeviceCondition()),
+      .reported(stranger, ConditionReport(DeviceCondition())),
     ] {
       expectEffects(fixture, fixture.handle(event), [])
     }
@@ -143,7 +143,7 @@ import Testing
     var fixture = ShardFixture(configuration: .init(keepAlive: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, DeviceCondition(power: .low)))
+    _ = fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low))))
     let held = fixture.push(
       .visible, app, priority: .powerAware, expiration: .at(fixture.now + .minutes(16)))
     #expect(fixture.submit(held).sendings == [])

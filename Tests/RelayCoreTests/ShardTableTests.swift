@@ -209,7 +209,7 @@ import Testing
   @Test func aReportTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(
-      fixture, fixture.handle(.reported(connection, DeviceCondition(power: .low))),
+      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low)))),
       fixture.sent(held, .piggyback, connection))
   }
 

@@ -13,7 +13,7 @@ import Testing
     var fixture = ShardFixture(configuration: configuration)
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, Self.asleep))
+    _ = fixture.handle(.reported(connection, ConditionReport(Self.asleep)))
     return (fixture, app, connection)
   }
 
@@ -62,7 +62,7 @@ import Testing
       for screen in DeviceCondition.Screen.allCases {
         var (fixture, app, connection) = sleeping()
         let condition = DeviceCondition(power: power, screen: screen)
-        _ = fixture.handle(.reported(connection, condition))
+        _ = fixture.handle(.reported(connection, ConditionReport(condition)))
         let low = fixture.push(.visible, app, priority: .powerAware)
         let waits = power == .low && screen == .off
         #expect(fixture.submit(low).sendings.isEmpty == waits, "\(condition)")
@@ -79,7 +79,7 @@ import Testing
         == fixture.log(.storedPower(until: nil, limit: .lowPowerMode), silent))
     #expect(fixture.advance(.hours(20)).sendings == [])
     #expect(
-      fixture.handle(.reported(connection, DeviceCondition())).sendings
+      fixture.handle(.reported(connection, ConditionReport(DeviceCondition()))).sendings
         == [Sending(silent, .piggyback)])
   }
 
@@ -87,12 +87,13 @@ import Testing
     var fixture = ShardFixture(configuration: .init(policy: .strict))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, DeviceCondition(power: .charging, network: .wifi)))
+    _ = fixture.handle(
+      .reported(connection, ConditionReport(DeviceCondition(power: .charging, network: .wifi))))
     for _ in 0..<5 {
       let push = fixture.push(.silent, app)
       #expect(fixture.submit(push).sendings == [Sending(push, .direct)])
     }
-    _ = fixture.handle(.reported(connection, DeviceCondition()))
+    _ = fixture.handle(.reported(connection, ConditionReport(DeviceCondition())))
     let first = fixture.push(.silent, app)
     #expect(fixture.submit(first).sendings == [Sending(first, .direct)])
     #expect(fixture.submit(fixture.push(.silent, app)).sendings == [])
@@ -137,7 +138,8 @@ import Testing
       let (connection, _) = fixture.connect(app.phone)
       _ = fixture.advance(.seconds(60))
       let words: [Event] = [
-        .heard(connection), .acked(connection, id, nil), .reported(connection, DeviceCondition()),
+        .heard(connection), .acked(connection, id, nil),
+        .reported(connection, ConditionReport(DeviceCondition())),
       ]
       _ = fixture.handle(words[word])
       expectEffects(fixture, fixture.advance(.seconds(59)), [])

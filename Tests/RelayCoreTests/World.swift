@@ -224,10 +224,13 @@ struct World {
     handle(
       .reported(
         connection,
-        DeviceCondition(
-          power: DeviceCondition.Power.allCases.randomElement(using: &generator)!,
-          network: DeviceCondition.Network.allCases.randomElement(using: &generator)!,
-          screen: DeviceCondition.Screen.allCases.randomElement(using: &generator)!)))
+        ConditionReport(
+          power: generator.chance(30)
+            ? nil : DeviceCondition.Power.allCases.randomElement(using: &generator),
+          network: generator.chance(30)
+            ? nil : DeviceCondition.Network.allCases.randomElement(using: &generator),
+          screen: generator.chance(30)
+            ? nil : DeviceCondition.Screen.allCases.randomElement(using: &generator))))
   }
 
   private mutating func hear() {
@@ -264,7 +267,8 @@ struct World {
         .randomElement(using: &generator)
     else { return }
     let isSilent = generator.chance(50)
-    handle(.reported(connection, DeviceCondition(power: isSilent ? .battery : .low)))
+    handle(
+      .reported(connection, ConditionReport(DeviceCondition(power: isSilent ? .battery : .low))))
     for _ in 0..<5 {
       let push = fixture.push(isSilent ? .silent : .visible, app, priority: .powerAware)
       handle(.submitted(push, from: fixture.newRequest()))

@@ -6,7 +6,7 @@ import Testing
   @Test func agreesWithADictionaryUnderRandomUse() {
     for seed in UInt64(1)...50 {
       var random = SplitMix(state: seed)
-      var map = StreamMap<Int>()
+      var map = StreamMap<Int>(vacant: -1)
       var model: [Int32: Int] = [:]
       for step in 0..<2000 {
         // Few identifiers, so that places collide, are freed and are used again.
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func forgetsItsMemoryWhenALargeTableIsEmptyAgain() {
-    var map = StreamMap<Int>()
+    var map = StreamMap<Int>(vacant: -1)
     for id in Int32(0)..<1000 { map[id * 2 + 1] = 1 }
     for id in Int32(0)..<1000 { map[id * 2 + 1] = nil }
     #expect(map.count == 0)

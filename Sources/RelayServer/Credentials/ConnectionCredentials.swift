@@ -111,6 +111,17 @@ package struct ConnectionCredentials: Sendable {
     lastTopic.removeAll(keepingCapacity: true)
   }
 
+  /// Whether a request with the very `authorization` of the one that
+  /// ``authorize(_:verifier:now:)`` let pass last may go on without being looked at again: keys and
+  /// time are as good as they were.
+  ///
+  /// - Parameter now: UNIX milliseconds.
+  package func stillStands(generation: UInt64, now: Int64) -> Bool {
+    guard needsToken else { return true }
+    guard let current else { return false }
+    return current.generation == generation && now <= current.token.expiresAtMilliseconds
+  }
+
   /// Decides whether this connection may send to `topic`, once
   /// ``authorize(_:verifier:now:)`` has let the request pass.
   ///
