@@ -1,0 +1,110 @@
+/// Where an app stands.
+package enum AppState: String, CaseIterable, Hashable, Sendable {
+  case notRunning
+  case foreground
+  /// It has a callback, a background task, or a moment of grace.
+  case background
+  /// In memory, without running.
+  case suspended
+  /// Swiped away: nothing but its user launches it (facts/multitasking.md, section 2).
+  case forceQuit
+
+  /// Whether there is a process.
+  package var hasProcess: Bool {
+    switch self {
+    case .foreground, .background, .suspended: true
+    case .notRunning, .forceQuit: false
+    }
+  }
+}
+
+/// An app on the phone: what lasts, and its process while there is one.
+package struct App: Sendable {
+  package let id: AppID
+  package let definition: AppDefinition
+  package internal(set) var state = AppState.notRunning
+  package internal(set) var isRefreshOn = true
+  package internal(set) var fetchInterval: FetchInterval
+  package internal(set) var badge = 0
+  package internal(set) var content = AppContent()
+  package internal(set) var snapshot: AppSnapshot?
+  package internal(set) var behaviour = Behaviour()
+  package internal(set) var energy: Budget
+  package internal(set) var data: Budget
+  package internal(set) var usage: UsagePattern
+  package internal(set) var plan: FetchPlan
+  /// The end of the last use or fetch, of the last fetch, and of the last expected time of use that
+  /// a use has settled.
+  package internal(set) var lastActivity: Moment?
+  package internal(set) var lastFetch: Moment?
+  var usedUntil: Moment?
+  /// The last thing its process was told about its state; meaningless without a process.
+  package internal(set) var process = AppProcess()
+  var ignoresNextSnapshot = false
+  /// A silent push that the phone's own limit holds back.
+  package internal(set) var heldPush: RemotePush?
+  var silentAllowance = Allowance()
+  /// How many of the phone's callbacks are its.
+  var callbackCount = 0
+  package internal(set) var task: BackgroundTask?
+  var graceUntil = Moment(milliseconds: .min)
+  /// Opened from a banner without content: when it will be there.
+  var contentWait: ContentWait?
+}
+
+/// What dies with a process.
+package struct AppProcess: Sendable {
+  package internal(set) var interface = StateGraph()
+  /// Whether the archive is in `interface`, or there was none to take. Until then nothing may
+  /// overwrite the archive.
+  package internal(set) var isRestored = false
+  /// Whether what was on top when the archive was saved is there again.
+  var isTopRestored = false
+  /// For the mistake `HandlerKeeping.oneProperty`.
+  var keptHandler: CallbackID?
+  /// Documents outside its container that it may use until it ends.
+  package internal(set) var references: Set<DocumentID> = []
+}
+
+/// What an app has to show.
+package struct AppContent: Hashable, Sendable {
+  /// When it was last brought up to date.
+  package internal(set) var updatedAt: Moment?
+  /// Counts the updates, so that a snapshot can say which one it shows.
+  package internal(set) var revision = 0
+  /// Downloads that wait beside the database because the phone was locked.
+  package internal(set) var unmerged = 0
+}
+
+/// A background task: work that goes on in slices, whenever the phone is awake for another reason.
+package struct BackgroundTask: Hashable, Sendable {
+  package internal(set) var remaining: Lapse
+  /// What is left of the time it may take, slices added up.
+  package internal(set) var allowance: Lapse
+  package let endsInTime: Bool
+  /// Since when it is running, nil while the phone sleeps.
+  package internal(set) var runsSince: Moment?
+}
+
+/// The user looks at an app that has yet to load what the banner announced.
+struct ContentWait: Hashable, Sendable {
+  let since: Moment
+  let until: Moment
+}
+
+/// What can be seen of an app.
+package enum ScreenContent: Hashable, Sendable {
+  /// Its content at a revision, and what is on top.
+  case content(revision: Int, top: StatePath?)
+  /// It hid what is sensitive.
+  case hidden
+}
+
+/// The picture in the app switcher, taken when the app left the foreground and after each
+/// completion in the background (facts/multitasking.md, sections 1 and 9).
+package struct AppSnapshot: Hashable, Sendable {
+  package let takenAt: Moment
+  package let shows: ScreenContent
+  /// The completed callback it was taken for; nil when the app left the foreground.
+  package let callback: CallbackID?
+}

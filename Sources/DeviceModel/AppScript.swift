@@ -1,0 +1,237 @@
+/// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
+/// that real apps make can be scripted too.
+package struct AppDefinition: Hashable, Sendable {
+  /// The bundle identifier, which is also the topic of its pushes.
+  package var name: String
+  package var version: String
+  package var modes: BackgroundModes
+  /// What it asks for at its first start (facts/multitasking.md, section 4).
+  package var fetchInterval: FetchInterval
+  package var script: AppScript
+
+  package init(
+    name: String, version: String = "1.0", modes: BackgroundModes = [],
+    fetchInterval: FetchInterval = .never, script: AppScript = AppScript()
+  ) {
+    self.name = name
+    self.version = version
+    self.modes = modes
+    self.fetchInterval = fetchInterval
+    self.script = script
+  }
+}
+
+/// What an app declares to do in the background; transfers need no declaration (section 1).
+package struct BackgroundModes: OptionSet, Hashable, Sendable {
+  package let rawValue: UInt8
+
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  package static let fetch = BackgroundModes(rawValue: 1)
+  package static let remoteNotification = BackgroundModes(rawValue: 2)
+}
+
+/// How often an app wants background fetches at most (section 4).
+package enum FetchInterval: Hashable, Sendable {
+  case never
+  /// As the system sees fit.
+  case minimum
+  case seconds(Int64)
+}
+
+/// What the app does when.
+package struct AppScript: Hashable, Sendable {
+  package var onPush = CallbackScript()
+  package var onFetch = CallbackScript()
+  /// When the transfers of one of its sessions have all ended.
+  package var onTransfers = CallbackScript()
+  package var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
+  package var onLeave = LeaveScript()
+  /// Opened from a banner whose content is not there: how long the user waits for it.
+  package var contentTime = Lapse.seconds(3)
+  package var handlers = HandlerKeeping.eachItsOwn
+  /// Its state at a first start: the base objects.
+  package var interface = StateGraph()
+  package var restoration = RestorationScript()
+  /// It hides what is sensitive before a snapshot is taken (section 7).
+  package var hidesContent = false
+
+  package init() {}
+}
+
+/// How an app keeps the handlers it is given.
+package enum HandlerKeeping: Hashable, Sendable {
+  /// Each callback is paired with its own, as it should be.
+  case eachItsOwn
+  /// The mistake: one property holds the latest. Of two overlapping callbacks the first to finish
+  /// calls the second one's handler, and the first one's is lost (section 1).
+  case oneProperty
+}
+
+/// One callback: what it costs and how it ends.
+package struct CallbackScript: Hashable, Sendable {
+  /// From the callback to the end of its work, and a random part on top.
+  package var work = Lapse.seconds(2)
+  package var workJitter = Lapse.zero
+  /// What goes over the radio, and the energy beside the radio's, in millijoules.
+  package var bytes: Int64 = 50_000
+  package var energy: Int64 = 500
+  package var outcome = OutcomeRule.always(.newData)
+  package var handler = HandlerCall.afterWork
+  /// The protection of the credential it needs, and of the file it writes to (section 8).
+  package var reads = DataProtection.untilFirstUnlock
+  package var writes = DataProtection.unlessOpen
+  /// What it does when its work is done; nothing when it failed.
+  package var transfers: [TransferRequest] = []
+  package var notification: LocalNotification?
+  package var changes: [StateChange] = []
+  package var setsFetchInterval: FetchInterval?
+  package var ignoresNextSnapshot = false
+  /// A background task begun then, and whether it stops when its time is over.
+  package var task: TaskScript?
+
+  package init() {}
+}
+
+/// What a callback reports.
+package enum OutcomeRule: Hashable, Sendable {
+  case always(CallbackOutcome)
+  /// New data so often in a hundred, by the phone's seed; no data otherwise.
+  case newDataPercent(Int64)
+}
+
+/// What a handler is called with (section 1).
+package enum CallbackOutcome: String, CaseIterable, Hashable, Sendable {
+  case newData
+  case noData
+  case failed
+}
+
+/// When the handler is called.
+package enum HandlerCall: Hashable, Sendable {
+  case afterWork
+  case late(Lapse)
+  /// The mistake that gets an app killed.
+  case never
+}
+
+/// An answer to a server that asks a transfer for credentials (section 5).
+package enum AuthenticationScript: Hashable, Sendable {
+  case provides(after: Lapse)
+  case cancels(after: Lapse)
+}
+
+/// Time asked for beyond a callback or beyond the foreground.
+package struct TaskScript: Hashable, Sendable {
+  package var work: Lapse
+  /// Whether it ends itself when the system says that time is over; if not, the app is killed.
+  package var endsInTime: Bool
+  /// Millijoules for all of it.
+  package var energy: Int64
+
+  package init(work: Lapse, endsInTime: Bool = true, energy: Int64 = 1000) {
+    self.work = work
+    self.endsInTime = endsInTime
+    self.energy = energy
+  }
+}
+
+/// What an app does when it leaves the foreground.
+package struct LeaveScript: Hashable, Sendable {
+  package var task: TaskScript?
+  package var transfers: [TransferRequest] = []
+
+  package init() {}
+}
+
+/// How an app takes part in restoration.
+package struct RestorationScript: Hashable, Sendable {
+  /// An older archive is declined; nil takes any (section 9).
+  package var oldest: Lapse?
+  /// Restoration classes that answer nothing, and single objects whose data is gone.
+  package var answersNothing: Set<String> = []
+  package var gone: Set<StatePath> = []
+  /// The mistake that costs the archive.
+  package var crashes = false
+
+  package init() {}
+}
+
+/// A notification that the app posts itself.
+package struct LocalNotification: Hashable, Sendable {
+  package var text: String
+  package var badge: Int?
+  package var hasSound: Bool
+
+  package init(text: String, badge: Int? = nil, hasSound: Bool = false) {
+    self.text = text
+    self.badge = badge
+    self.hasSound = hasSound
+  }
+}
+
+/// A piece of work for the transfer service (section 5).
+package struct TransferRequest: Hashable, Sendable {
+  package enum Direction: Hashable, Sendable {
+    case download
+    case upload
+  }
+
+  /// By which the app reconnects to it, and what it is.
+  package var session: String
+  package var name: String
+  package var direction: Direction
+  package var bytes: Int64
+  /// A choice in the foreground; queued from the background it always is.
+  package var isDiscretionary: Bool
+  package var demandsCredentials: Bool
+  /// Whether it goes on where it was interrupted; else it starts over.
+  package var resumes: Bool
+  /// The document that a download brings up to date.
+  package var document: DocumentID?
+
+  package init(
+    session: String = "default", name: String, direction: Direction = .download, bytes: Int64,
+    isDiscretionary: Bool = false, demandsCredentials: Bool = false, resumes: Bool = true,
+    document: DocumentID? = nil
+  ) {
+    self.session = session
+    self.name = name
+    self.direction = direction
+    self.bytes = max(0, bytes)
+    self.isDiscretionary = isDiscretionary
+    self.demandsCredentials = demandsCredentials
+    self.resumes = resumes
+    self.document = document
+  }
+}
+
+/// The protection classes of files and keys (section 8).
+package enum DataProtection: String, CaseIterable, Hashable, Sendable {
+  case complete
+  case unlessOpen
+  case untilFirstUnlock
+  case none
+
+  /// Whether what exists can be read.
+  package func isReadable(_ lock: LockState) -> Bool {
+    switch self {
+    case .complete, .unlessOpen: lock == .unlocked
+    case .untilFirstUnlock: lock != .beforeFirstUnlock
+    case .none: true
+    }
+  }
+
+  /// Whether a new file can be created and written until it is closed.
+  package func isWritable(_ lock: LockState) -> Bool {
+    self == .unlessOpen || isReadable(lock)
+  }
+}
+
+/// Whether the keys of protected data exist.
+package enum LockState: String, CaseIterable, Hashable, Sendable {
+  /// Since the last start nobody has entered the code.
+  case beforeFirstUnlock
+  case locked
+  case unlocked
+}

@@ -1,0 +1,55 @@
+/// How an app has used its background time, which decides how much of it comes: "apps that use
+/// little time, data and energy get more opportunities; those that use much get fewer"
+/// (facts/multitasking.md, section 1.6). The scale and the weights are ours.
+package struct Behaviour: Hashable, Sendable {
+  /// 0 for the worst, 1000 for the best; new apps begin in the middle.
+  package private(set) var score: Int64 = 500
+  /// What one opportunity costs, as a moving average: millijoules and bytes.
+  package private(set) var averageEnergy: Int64 = 0
+  package private(set) var averageBytes: Int64 = 0
+  /// How often each outcome was reported, and how often the app was killed for its mistakes.
+  package private(set) var newData = 0
+  package private(set) var noData = 0
+  package private(set) var failed = 0
+  package private(set) var kills = 0
+
+  package init() {}
+
+  /// An opportunity that ended with a call of the handler.
+  mutating func completed(_ outcome: CallbackOutcome, taking time: Lapse, limit: Lapse) {
+    var target: Int64
+    switch outcome {
+    case .newData:
+      newData += 1
+      target = 1000
+    case .noData:
+      noData += 1
+      target = 400
+    case .failed:
+      failed += 1
+      target = 200
+    }
+    // Whoever needs more than half of the time is a burden even when there is something new.
+    if time * 2 > limit { target /= 2 }
+    score += (target - score) / 8
+  }
+
+  /// An opportunity that ended with a kill: it costs half of the standing at once.
+  mutating func killed() {
+    kills += 1
+    score /= 2
+  }
+
+  /// What the opportunity cost.
+  mutating func spent(energy: Int64, bytes: Int64) {
+    averageEnergy += (energy - averageEnergy) / 4
+    averageBytes += (bytes - averageBytes) / 4
+  }
+
+  /// What an interval becomes for this app: half for the best, the same in the middle, four times
+  /// as long for the worst.
+  package func stretched(_ interval: Lapse) -> Lapse {
+    let perMille = score >= 500 ? 1500 - score : 1000 + (500 - score) * 6
+    return .milliseconds(saturatingProduct(interval.milliseconds, perMille) / 1000)
+  }
+}

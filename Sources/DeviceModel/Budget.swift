@@ -1,0 +1,45 @@
+/// An amount that is spent by work and fills up again over the day: a day's worth at most.
+///
+/// Invariant: `0...perDay`. What is spent is known only when the work is done, so the last piece of
+/// work may cost more than was left; the level then is zero, never negative.
+package struct Budget: Hashable, Sendable {
+  /// What a day gives, and the most that can be saved up; at least 1.
+  package let perDay: Int64
+  private var level: Int64
+  private var updatedAt: Moment
+
+  package init(perDay: Int64, at now: Moment) {
+    self.perDay = max(1, min(perDay, .max / 2))
+    level = self.perDay
+    updatedAt = now
+  }
+
+  private static let day = Lapse.days(1).milliseconds
+
+  /// What is left.
+  package func level(at now: Moment) -> Int64 {
+    let elapsed = max(0, min((now - updatedAt).milliseconds, Self.day))
+    return min(perDay, level + share(elapsed))
+  }
+
+  /// Spends, down to zero.
+  package mutating func spend(_ amount: Int64, at now: Moment) {
+    guard amount > 0 else { return }
+    level = max(0, level(at: now) - amount)
+    updatedAt = max(now, updatedAt)
+  }
+
+  /// When that much will be there, or a full budget if it can never hold so much.
+  package func moment(of amount: Int64, from now: Moment) -> Moment {
+    let missing = min(amount, perDay) - level(at: now)
+    guard missing > 0 else { return now }
+    let scaled = missing.multipliedFullWidth(by: Self.day)
+    let wait = perDay.dividingFullWidth(scaled).quotient
+    return now + .milliseconds(wait + 1)
+  }
+
+  /// The share of a day's worth for that many milliseconds of it.
+  private func share(_ elapsed: Int64) -> Int64 {
+    Self.day.dividingFullWidth(perDay.multipliedFullWidth(by: elapsed)).quotient
+  }
+}

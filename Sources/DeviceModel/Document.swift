@@ -1,0 +1,227 @@
+/// One unit to its user, kept the same on several devices (facts/multitasking.md, section 10).
+package struct Document: Hashable, Sendable {
+  /// What of it is on this phone.
+  package enum Content: Hashable, Sendable {
+    /// Metadata only.
+    case placeholder
+    /// On its way; the placeholder is all there is until then.
+    case coming(TransferID)
+    case local
+  }
+
+  package let id: DocumentID
+  /// The app in whose container it lies.
+  package let container: AppID
+  package internal(set) var name: String
+  package internal(set) var bytes: Int64
+  package internal(set) var modifiedAt: Moment
+  package internal(set) var hasThumbnail: Bool
+  package internal(set) var content: Content
+  /// Which version is here, and which the other devices have.
+  package internal(set) var revision: Int
+  package internal(set) var remoteRevision: Int
+  /// Changed here, and the service has not heard so.
+  package internal(set) var isUnsent = false
+  /// How large the download is that waits to be written.
+  var arrivedBytes: Int64 = 0
+  package internal(set) var coordination = Coordination()
+
+  /// A newer version exists elsewhere.
+  package var isStale: Bool { revision < remoteRevision }
+}
+
+/// Who may use a document now: one writer alone, or any number of readers; the others wait in the
+/// order in which they asked, so that nobody waits forever.
+package struct Coordination: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    case read
+    case write
+  }
+
+  /// An app, or the service that syncs.
+  package enum Party: Hashable, Sendable {
+    case app(AppID)
+    case syncService
+  }
+
+  package struct Access: Hashable, Sendable {
+    package let id: AccessID
+    package let party: Party
+    package let kind: Kind
+  }
+
+  package enum Holders: Hashable, Sendable {
+    case nobody
+    case readers([Access])
+    case writer(Access)
+  }
+
+  package private(set) var holders = Holders.nobody
+  package private(set) var waiting: [Access] = []
+
+  /// Asks; true if access is granted at once, else it waits.
+  mutating func request(_ access: Access) -> Bool {
+    switch (holders, access.kind) {
+    case (.nobody, .read) where waiting.isEmpty:
+      holders = .readers([access])
+      return true
+    case (.nobody, .write) where waiting.isEmpty:
+      holders = .writer(access)
+      return true
+    // Behind a writer that waits, readers wait too.
+    case (.readers(let readers), .read) where waiting.isEmpty:
+      holders = .readers(readers + [access])
+      return true
+    default:
+      waiting.append(access)
+      return false
+    }
+  }
+
+  /// The access under way with this id.
+  func held(_ id: AccessID) -> Access? {
+    switch holders {
+    case .nobody: nil
+    case .readers(let readers): readers.first { $0.id == id }
+    case .writer(let writer): writer.id == id ? writer : nil
+    }
+  }
+
+  /// Ends every access of that sort, granted or waiting, and answers whose turn it is now.
+  mutating func end(where isOver: (Access) -> Bool) -> [Access] {
+    waiting.removeAll(where: isOver)
+    switch holders {
+    case .readers(let readers):
+      let left = readers.filter { !isOver($0) }
+      holders = left.isEmpty ? .nobody : .readers(left)
+    case .writer(let writer) where isOver(writer):
+      holders = .nobody
+    case .writer, .nobody:
+      break
+    }
+    return grantNext()
+  }
+
+  private mutating func grantNext() -> [Access] {
+    switch (holders, waiting.first?.kind) {
+    case (.nobody, .write?):
+      let writer = waiting.removeFirst()
+      holders = .writer(writer)
+      return [writer]
+    case (.nobody, .read?), (.readers, .read?):
+      let count = waiting.firstIndex { $0.kind == .write } ?? waiting.count
+      let granted = Array(waiting.prefix(count))
+      waiting.removeFirst(count)
+      if case .readers(let readers) = holders {
+        holders = .readers(readers + granted)
+      } else {
+        holders = .readers(granted)
+      }
+      return granted
+    case (.writer, _), (_, nil), (.readers, .write?):
+      return []
+    }
+  }
+}
+
+/// Lasting access to a document outside of an app's own container: the user granted it once, and it
+/// holds over restarts. What an app stores in its state is this, not a path.
+package struct Bookmark: Hashable, Sendable {
+  /// Eight bytes, to be kept as `StateValue.data`.
+  package let data: [UInt8]
+
+  package init(data: [UInt8]) { self.data = data }
+
+  init(grant: UInt64) {
+    data = (0..<8).map { UInt8(truncatingIfNeeded: grant >> (8 * UInt64($0))) }
+  }
+
+  /// The grant it stands for, if it has the right form.
+  var grant: UInt64? {
+    guard data.count == 8 else { return nil }
+    return data.enumerated().reduce(0) { $0 | UInt64($1.element) << (8 * UInt64($1.offset)) }
+  }
+}
+
+/// What happens to documents.
+package enum DocumentEvent: Hashable, Sendable {
+  // An app, while it runs.
+  case created(by: AppID, name: String, bytes: Int64)
+  case renamed(DocumentID, by: AppID, to: String)
+  case deleted(DocumentID, by: AppID)
+  case accessRequested(DocumentID, by: AppID, Coordination.Kind)
+  /// The end of a read, or of a write that left so many bytes.
+  case accessEnded(DocumentID, AccessID, bytes: Int64)
+  /// What is only a placeholder is wanted whole.
+  case contentRequested(DocumentID, by: AppID)
+  case bookmarkResolved(by: AppID, Bookmark)
+  /// The user chose it for an app that does not contain it.
+  case picked(DocumentID, by: AppID)
+
+  // The service.
+  case announced(in: AppID, name: String, bytes: Int64, modifiedAt: Moment, hasThumbnail: Bool)
+  case changedElsewhere(DocumentID, bytes: Int64)
+  case deletedElsewhere(DocumentID)
+  case uploaded(DocumentID, revision: Int)
+}
+
+/// Steps of a document.
+package enum DocumentStep: Hashable, Sendable {
+  case appeared(Document.Content)
+  case renamed(String)
+  case deleted
+  case granted(Coordination.Access)
+  case waits(Coordination.Access)
+  /// A new version is here, whole.
+  case changed(revision: Int)
+  /// A request to the service.
+  case uploadNeeded(revision: Int)
+  case contentComing(TransferID)
+  /// It was changed here and elsewhere; the later write stands.
+  case conflict
+  case referenced(by: AppID, Bookmark)
+}
+
+/// The documents of a phone.
+package struct DocumentStore: Sendable {
+  package internal(set) var documents: [DocumentID: Document] = [:]
+  /// What users granted, by number.
+  var grants: [UInt64: Grant] = [:]
+  private var numbering = Numbering()
+  private var accesses = Numbering()
+  private var grantNumbering = Numbering()
+
+  struct Grant: Hashable, Sendable {
+    let app: AppID
+    let document: DocumentID
+  }
+
+  mutating func nextID() -> DocumentID { DocumentID(numbering.next()) }
+  mutating func nextAccess() -> AccessID { AccessID(number: accesses.next()) }
+
+  /// The bookmark of an app for a document; one per pair.
+  mutating func grant(_ document: DocumentID, to app: AppID) -> Bookmark {
+    let wanted = Grant(app: app, document: document)
+    if let known = grants.first(where: { $0.value == wanted }) {
+      return Bookmark(grant: known.key)
+    }
+    let number = grantNumbering.next()
+    grants[number] = wanted
+    return Bookmark(grant: number)
+  }
+
+  /// The document a bookmark leads an app to, if it was granted and is still there.
+  package func resolve(_ bookmark: Bookmark, by app: AppID) -> DocumentID? {
+    guard let grant = bookmark.grant.flatMap({ grants[$0] }), grant.app == app,
+      documents[grant.document] != nil
+    else { return nil }
+    return grant.document
+  }
+
+  /// The metadata of an app's own documents and of those it may refer to, by name: also of those
+  /// whose content is not here.
+  package func listing(for app: AppID, references: Set<DocumentID>) -> [Document] {
+    documents.values.filter { $0.container == app || references.contains($0.id) }
+      .sorted { ($0.name, $0.id.number) < ($1.name, $1.id.number) }
+  }
+}

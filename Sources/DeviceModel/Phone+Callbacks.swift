@@ -1,0 +1,245 @@
+/// The pattern that every background opportunity follows (facts/multitasking.md, section 1): the
+/// app is run, called with a handler and limited time, does its work, calls the handler; then come
+/// snapshot, archive, suspension. Or it is killed.
+extension Phone {
+  /// Calls an app that may be called. False if it crashed on the way.
+  @discardableResult
+  mutating func startCallback(
+    _ index: Int, _ kind: RunningCallback.Kind, _ effects: inout [PhoneEffect]
+  ) -> Bool {
+    wake(&effects)
+    let cause = kind.cause
+    let delay = bringToRun(index, cause, &effects)
+    guard apps[index].state.hasProcess else { return false }
+    let id = CallbackID(number: callbackNumbering.next())
+    let app = AppID(index)
+    let work = duration(kind, apps[index].definition.script)
+    let isInForeground = apps[index].state == .foreground
+    let callback = RunningCallback(
+      id: id, app: app, kind: kind, startedAt: now, workEndsAt: now + delay + work,
+      deadline: isInForeground ? nil : now + limits.callbackTime)
+    callbacks.append(callback)
+    apps[index].callbackCount += 1
+    if apps[index].definition.script.handlers == .oneProperty {
+      apps[index].process.keptHandler = id
+    }
+    emit(.callback(id, app, .began(cause)), &effects)
+    timers.set(.workEnds(id), at: callback.workEndsAt)
+    if let deadline = callback.deadline { timers.set(.deadline(id), at: deadline) }
+    return true
+  }
+
+  private mutating func duration(_ kind: RunningCallback.Kind, _ script: AppScript) -> Lapse {
+    switch kind {
+    case .authentication:
+      switch script.onAuthentication {
+      case .provides(let time), .cancels(let time): return max(time, .zero)
+      }
+    case .push, .fetch, .transfers:
+      let script = script.callback(kind)
+      let jitter = random.below(saturatingSum(max(0, script.workJitter.milliseconds), 1))
+      return max(script.work, .zero) + .milliseconds(jitter)
+    }
+  }
+
+  /// The app's work is done.
+  mutating func workEnded(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+    guard let place = callbacks.firstIndex(where: { $0.id == id }),
+      callbacks[place].phase == .working
+    else { return }
+    let callback = callbacks[place]
+    let index = callback.app.number
+    if case .authentication(let transfer) = callback.kind {
+      answer(transfer, apps[index].definition.script.onAuthentication, &effects)
+      return finishWork(place, .noData, .afterWork, &effects)
+    }
+    let script = apps[index].definition.script.callback(callback.kind)
+    charge(callback, share: 1000, script)
+    let outcome = result(of: script, index, &effects)
+    if outcome != .failed { followUp(script, index, outcome, &effects) }
+    finishWork(place, outcome, script.handler, &effects)
+  }
+
+  /// What comes of the work, given which keys and files can be had now (section 8).
+  private mutating func result(
+    of script: CallbackScript, _ index: Int, _ effects: inout [PhoneEffect]
+  ) -> CallbackOutcome {
+    guard script.reads.isReadable(lock) else {
+      emit(.app(AppID(index), .dataUnavailable(script.reads)), &effects)
+      return .failed
+    }
+    let outcome: CallbackOutcome =
+      switch script.outcome {
+      case .always(let outcome): outcome
+      case .newDataPercent(let percent): random.below(100) < percent ? .newData : .noData
+      }
+    guard outcome == .newData else { return outcome }
+    guard script.writes.isWritable(lock) else {
+      emit(.app(AppID(index), .dataUnavailable(script.writes)), &effects)
+      return .failed
+    }
+    apps[index].content.updatedAt = now
+    if script.writes == .unlessOpen && lock != .unlocked {
+      apps[index].content.unmerged += 1
+    } else {
+      apps[index].content.revision += 1
+    }
+    return outcome
+  }
+
+  private mutating func followUp(
+    _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome,
+    _ effects: inout [PhoneEffect]
+  ) {
+    if let interval = script.setsFetchInterval { apps[index].fetchInterval = interval }
+    guard outcome == .newData else { return }
+    for change in script.changes { apps[index].process.interface.apply(change) }
+    for request in script.transfers { queue(request, of: index, &effects) }
+    if script.ignoresNextSnapshot { apps[index].ignoresNextSnapshot = true }
+    if let notification = script.notification { post(notification, index, &effects) }
+    if let task = script.task, apps[index].state == .background {
+      begin(task, of: index, limits.callbackTaskTime, &effects)
+    }
+  }
+
+  private mutating func finishWork(
+    _ place: Int, _ outcome: CallbackOutcome, _ call: HandlerCall, _ effects: inout [PhoneEffect]
+  ) {
+    let id = callbacks[place].id
+    callbacks[place].phase = .worked(outcome)
+    switch call {
+    case .afterWork: handlerDue(id, &effects)
+    case .late(let lapse): timers.set(.handlerCalled(id), at: now + max(lapse, .zero))
+    case .never: break
+    }
+  }
+
+  /// The app comes to the place where it calls a handler: its own, or the one it has kept.
+  mutating func handlerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+    guard let place = callbacks.firstIndex(where: { $0.id == id }),
+      case .worked(let outcome) = callbacks[place].phase
+    else { return }
+    let index = callbacks[place].app.number
+    switch apps[index].definition.script.handlers {
+    case .eachItsOwn:
+      complete(place, outcome, &effects)
+    case .oneProperty:
+      guard let kept = apps[index].process.keptHandler else { return }
+      apps[index].process.keptHandler = nil
+      if let place = callbacks.firstIndex(where: { $0.id == kept }) {
+        complete(place, outcome, &effects)
+      }
+    }
+  }
+
+  /// A handler was called.
+  private mutating func complete(
+    _ place: Int, _ outcome: CallbackOutcome, _ effects: inout [PhoneEffect]
+  ) {
+    let callback = callbacks.remove(at: place)
+    let index = callback.app.number
+    apps[index].callbackCount -= 1
+    emit(.callback(callback.id, callback.app, .completed(outcome)), &effects)
+    apps[index].behaviour.completed(
+      outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
+    if apps[index].state == .background {
+      takeSnapshot(index, for: callback.id, &effects)
+      saveState(index, &effects)
+    }
+    close(callback, PushOutcome(outcome), &effects)
+    suspendIfIdle(index, &effects)
+  }
+
+  /// What waits for the end of a callback, however it ended.
+  private mutating func close(
+    _ callback: RunningCallback, _ outcome: PushOutcome, _ effects: inout [PhoneEffect]
+  ) {
+    let index = callback.app.number
+    switch callback.kind {
+    case .push(let push):
+      present(push, isContentReady: outcome == .newData, &effects)
+      report(push.id, outcome, &effects)
+    case .fetch:
+      apps[index].lastFetch = now
+      apps[index].lastActivity = now
+      replan(index, &effects)
+    case .authentication(let transfer):
+      unanswered(transfer)
+    case .transfers:
+      break
+    }
+  }
+
+  /// The process is gone; its callbacks with it.
+  mutating func abandonCallbacks(
+    of index: Int, _ reason: TerminationReason, _ effects: inout [PhoneEffect]
+  ) {
+    guard apps[index].callbackCount > 0 else { return }
+    let app = AppID(index)
+    let lost = callbacks.filter { $0.app == app }
+    callbacks.removeAll { $0.app == app }
+    apps[index].callbackCount = 0
+    for callback in lost {
+      if callback.phase == .working, callback.workEndsAt > callback.startedAt {
+        let total = (callback.workEndsAt - callback.startedAt).milliseconds
+        let passed = min(total, (now - callback.startedAt).milliseconds)
+        charge(
+          callback, share: passed * 1000 / total,
+          apps[index].definition.script.callback(callback.kind))
+      }
+      emit(.callback(callback.id, app, .abandoned(reason)), &effects)
+      close(callback, .failed, &effects)
+    }
+  }
+
+  /// No call of the handler in time: the app is killed, and that counts against it.
+  mutating func deadlinePassed(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+    guard let place = callbacks.firstIndex(where: { $0.id == id }),
+      let deadline = callbacks[place].deadline, deadline <= now
+    else { return }
+    let index = callbacks[place].app.number
+    if apps[index].state == .foreground {
+      callbacks[place].deadline = nil
+      return
+    }
+    apps[index].behaviour.killed()
+    terminate(index, .handlerNotCalled, &effects)
+  }
+
+  /// An app that leaves the foreground has its full time again for what it still owes.
+  mutating func rearmDeadlines(_ index: Int) {
+    guard apps[index].callbackCount > 0 else { return }
+    for place in callbacks.indices where callbacks[place].app.number == index {
+      callbacks[place].deadline = now + limits.callbackTime
+      timers.set(.deadline(callbacks[place].id), at: now + limits.callbackTime)
+    }
+  }
+}
+
+extension RunningCallback.Kind {
+  /// Why the app runs for it.
+  var cause: RunCause {
+    switch self {
+    case .push(let push): .push(push.id)
+    case .fetch: .fetch
+    case .transfers: .transfers
+    case .authentication: .authentication
+    }
+  }
+}
+
+extension AppScript {
+  /// What it does in a callback. Answers to servers cost nothing worth counting.
+  func callback(_ kind: RunningCallback.Kind) -> CallbackScript {
+    switch kind {
+    case .push: return onPush
+    case .fetch: return onFetch
+    case .transfers: return onTransfers
+    case .authentication:
+      var script = CallbackScript()
+      script.bytes = 0
+      script.energy = 0
+      return script
+    }
+  }
+}

@@ -1,0 +1,193 @@
+/// Apps come and go: installed, launched, resumed, opened, left, suspended, ended.
+extension Phone {
+  mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
+    guard app(named: definition.name) == nil else { return ignore(.alreadySo, &effects) }
+    let id = AppID(apps.count)
+    let plan = FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever)
+    apps.append(
+      App(
+        id: id, definition: definition, fetchInterval: definition.fetchInterval,
+        energy: Budget(perDay: limits.appEnergyPerDay, at: now),
+        data: Budget(perDay: limits.appDataPerDay, at: now),
+        usage: UsagePattern(at: now + limits.timeZone), plan: plan))
+    emit(.app(id, .installed), &effects)
+    replan(id.number, &effects)
+  }
+
+  /// Makes sure that an app can be called in the background, and answers how long that takes.
+  mutating func bringToRun(
+    _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
+  ) -> Lapse {
+    switch apps[index].state {
+    case .notRunning:
+      launch(index, cause, &effects)
+      guard apps[index].state == .notRunning else { return limits.launchTime }
+      return .zero
+    case .suspended:
+      apps[index].state = .background
+      emit(.app(AppID(index), .resumed(cause)), &effects)
+      mergeDownloads(index, &effects)
+      return limits.resumeTime
+    case .background, .foreground:
+      return .zero
+    case .forceQuit:
+      preconditionFailure("callers refuse a force-quit app first")
+    }
+  }
+
+  /// A new process, in the background at first. Unlocked it restores; locked it must not
+  /// (facts/multitasking.md, section 9).
+  private mutating func launch(
+    _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
+  ) {
+    apps[index].state = .background
+    apps[index].process = AppProcess()
+    apps[index].process.interface = apps[index].definition.script.interface
+    emit(.app(AppID(index), .launched(cause)), &effects)
+    restore(index, &effects)
+    if apps[index].state == .background { mergeDownloads(index, &effects) }
+  }
+
+  /// The user opens an app; the phone is unlocked.
+  mutating func open(_ index: Int, waitsForContent: Bool, _ effects: inout [PhoneEffect]) {
+    let id = AppID(index)
+    recordUse(index)
+    if foreground != id {
+      if let other = foreground { leave(other.number, &effects) }
+      switcher.bringToFront(id)
+      bringToForeground(index, &effects)
+    }
+    // It crashed while restoring.
+    guard foreground == id else { return }
+    let age = apps[index].content.updatedAt.map { now - $0 }
+    emit(.app(id, .opened(contentAge: age)), &effects)
+    if waitsForContent {
+      let until = now + apps[index].definition.script.contentTime
+      apps[index].contentWait = ContentWait(since: now, until: until)
+      timers.set(.foregroundContent(id), at: until)
+    }
+    deliverEndedTransfers(index, &effects)
+    releaseHeld(index, &effects)
+    apps[index].lastActivity = now
+    replan(index, &effects)
+  }
+
+  private mutating func bringToForeground(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let id = AppID(index)
+    switch apps[index].state {
+    case .notRunning, .forceQuit:
+      let ignores = apps[index].ignoresNextSnapshot
+      apps[index].ignoresNextSnapshot = false
+      launch(index, .user, &effects)
+      guard apps[index].state == .background else { return }
+      let isTopThere = apps[index].process.isTopRestored
+      let shown = ignores || !isTopThere ? nil : apps[index].snapshot?.shows
+      emit(.app(id, .launchImage(shown.map { .snapshot($0) } ?? .plain)), &effects)
+    case .suspended:
+      emit(.app(id, .resumed(.user)), &effects)
+    case .background, .foreground:
+      break
+    }
+    // Launched while locked, it has run without its state until now.
+    if !apps[index].process.isRestored { restore(index, &effects) }
+    guard apps[index].state.hasProcess else { return }
+    apps[index].state = .foreground
+    foreground = id
+    if apps[index].task != nil {
+      // In the foreground it needs nobody's leave to go on.
+      apps[index].task = nil
+      emit(.app(id, .taskEnded), &effects)
+    }
+    mergeDownloads(index, &effects)
+  }
+
+  /// The foreground app goes to the background: snapshot, archive, a background task, transfers.
+  mutating func leave(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let id = AppID(index)
+    foreground = nil
+    apps[index].state = .background
+    apps[index].contentWait = nil
+    apps[index].lastActivity = now
+    apps[index].graceUntil = now + limits.leaveGrace
+    emit(.app(id, .enteredBackground), &effects)
+    takeSnapshot(index, for: nil, &effects)
+    saveState(index, &effects)
+    let script = apps[index].definition.script.onLeave
+    for request in script.transfers { queue(request, of: index, &effects, fromForeground: true) }
+    if let task = script.task { begin(task, of: index, limits.backgroundTaskTime, &effects) }
+    rearmDeadlines(index)
+    timers.set(.graceEnds(id), at: apps[index].graceUntil)
+    stayAwake(until: apps[index].graceUntil)
+    replan(index, &effects)
+  }
+
+  mutating func appLeft(_ effects: inout [PhoneEffect]) {
+    guard let id = foreground else { return ignore(.notRunning, &effects) }
+    leave(id.number, &effects)
+  }
+
+  /// Suspends an app that has nothing left to do in the background.
+  mutating func suspendIfIdle(_ index: Int, _ effects: inout [PhoneEffect]) {
+    guard apps[index].state == .background, apps[index].callbackCount == 0,
+      apps[index].task == nil, apps[index].graceUntil <= now
+    else { return }
+    apps[index].state = .suspended
+    endAccesses(of: index, &effects)
+    emit(.app(AppID(index), .suspended), &effects)
+  }
+
+  /// Out of the app switcher: it stops, and nothing but its user starts it again
+  /// (facts/multitasking.md, section 2).
+  mutating func swipedAway(_ index: Int, _ effects: inout [PhoneEffect]) {
+    guard lock == .unlocked else { return ignore(.locked, &effects) }
+    guard switcher.apps.contains(AppID(index)) else { return ignore(.alreadySo, &effects) }
+    switcher.remove(AppID(index))
+    if apps[index].state.hasProcess { terminate(index, .swipedAway, &effects) }
+    apps[index].state = .forceQuit
+    apps[index].snapshot = nil
+    deleteArchive(index, &effects)
+    if let held = apps[index].heldPush {
+      apps[index].heldPush = nil
+      report(held.id, .notLaunched(.forceQuit), &effects)
+    }
+    replan(index, &effects)
+  }
+
+  /// Ends a process. What it had under way is abandoned.
+  mutating func terminate(
+    _ index: Int, _ reason: TerminationReason, _ effects: inout [PhoneEffect]
+  ) {
+    let id = AppID(index)
+    if foreground == id { foreground = nil }
+    apps[index].state = .notRunning
+    apps[index].task = nil
+    apps[index].contentWait = nil
+    apps[index].process = AppProcess()
+    emit(.app(id, .terminated(reason)), &effects)
+    abandonCallbacks(of: index, reason, &effects)
+    endAccesses(of: index, &effects)
+    if reason == .crashWhileRestoring { deleteArchive(index, &effects) }
+    replan(index, &effects)
+  }
+
+  mutating func memoryRanOut(_ effects: inout [PhoneEffect]) {
+    for index in apps.indices where apps[index].state == .suspended {
+      terminate(index, .memory, &effects)
+    }
+  }
+
+  /// The phone starts anew. What lasts: archives, snapshots, the switcher, who was force-quit,
+  /// transfers, documents, what was learned.
+  mutating func reboot(_ effects: inout [PhoneEffect]) {
+    // No key is there until somebody enters the code; nobody saves anything on the way down.
+    lock = .beforeFirstUnlock
+    for index in apps.indices where apps[index].state.hasProcess {
+      terminate(index, .reboot, &effects)
+    }
+    interruptTransfers(&effects)
+    litUntil = now
+    emit(.phone(.booted), &effects)
+    wake(&effects)
+    replanAll(&effects)
+  }
+}

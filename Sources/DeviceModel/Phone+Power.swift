@@ -1,0 +1,220 @@
+/// Awake and asleep, locked and unlocked, on battery and not; background tasks in slices; what work
+/// costs.
+extension Phone {
+  // MARK: Awake and asleep
+
+  /// Wakes the phone, or keeps it awake for a while.
+  mutating func wake(_ effects: inout [PhoneEffect]) {
+    let wasAsleep = wakefulness == .asleep
+    stayAwake(until: now + limits.awakeLinger)
+    guard wasAsleep else { return }
+    mustCoalesce = true
+    emit(.phone(.woke), &effects)
+    for index in apps.indices where apps[index].task != nil { startSlice(index) }
+  }
+
+  /// Puts off sleep.
+  mutating func stayAwake(until moment: Moment) {
+    switch wakefulness {
+    case .asleep: wakefulness = .awake(atLeastUntil: moment)
+    case .awake(let least): wakefulness = .awake(atLeastUntil: max(least, moment))
+    }
+  }
+
+  /// A user who looks, a callback, or the moment after: otherwise the phone sleeps. A background
+  /// task is no reason since iOS 7 (facts/multitasking.md, section 2).
+  mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
+    guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty else { return }
+    let until = max(least, litUntil)
+    guard until <= now else {
+      if until < sleepTimer {
+        sleepTimer = until
+        timers.set(.sleepDue, at: until)
+      }
+      return
+    }
+    for index in apps.indices where apps[index].task != nil { stopSlice(index) }
+    wakefulness = .asleep
+    emit(.phone(.slept), &effects)
+  }
+
+  // MARK: Background tasks
+
+  /// Begins a task, or adds the work to the one there is.
+  mutating func begin(
+    _ script: TaskScript, of index: Int, _ allowance: Lapse, _ effects: inout [PhoneEffect]
+  ) {
+    let work = max(script.work, .zero)
+    guard work > .zero else { return }
+    spendEnergy(script.energy, index)
+    if apps[index].task != nil {
+      stopSlice(index)
+      let left = apps[index].task?.remaining ?? .zero
+      apps[index].task?.remaining = left + work
+    } else {
+      apps[index].task = BackgroundTask(
+        remaining: work, allowance: allowance, endsInTime: script.endsInTime)
+    }
+    emit(.app(AppID(index), .taskBegan(work)), &effects)
+    if wakefulness != .asleep { startSlice(index) }
+  }
+
+  private mutating func startSlice(_ index: Int) {
+    guard let task = apps[index].task, task.runsSince == nil else { return }
+    apps[index].task?.runsSince = now
+    timers.set(.taskSliceEnds(AppID(index)), at: now + min(task.remaining, task.allowance))
+  }
+
+  /// Accounts for the slice under way.
+  private mutating func stopSlice(_ index: Int) {
+    guard let since = apps[index].task?.runsSince else { return }
+    let ran = now - since
+    apps[index].task?.runsSince = nil
+    apps[index].task?.remaining.milliseconds -= ran.milliseconds
+    apps[index].task?.allowance.milliseconds -= ran.milliseconds
+  }
+
+  mutating func taskSliceEnded(_ index: Int, _ effects: inout [PhoneEffect]) {
+    guard let task = apps[index].task, let since = task.runsSince,
+      since + min(task.remaining, task.allowance) <= now
+    else { return }
+    stopSlice(index)
+    let isDone = task.remaining <= task.allowance
+    apps[index].task = nil
+    if isDone || task.endsInTime {
+      emit(.app(AppID(index), isDone ? .taskEnded : .taskExpired), &effects)
+      suspendIfIdle(index, &effects)
+    } else {
+      apps[index].behaviour.killed()
+      terminate(index, .taskOverran, &effects)
+    }
+  }
+
+  // MARK: Locked and unlocked
+
+  mutating func unlock(_ effects: inout [PhoneEffect]) {
+    guard lock != .unlocked else { return ignore(.alreadySo, &effects) }
+    let isFirst = lock == .beforeFirstUnlock
+    wake(&effects)
+    lock = .unlocked
+    emit(.phone(.unlocked), &effects)
+    usage.record(at: now + limits.timeZone)
+    mustCoalesce = true
+    for index in apps.indices {
+      if isRunning(index) { mergeDownloads(index, &effects) }
+      releaseHeld(index, &effects)
+      if isFirst { deliverEndedTransfers(index, &effects) }
+    }
+    if isFirst { replanAll(&effects) }
+  }
+
+  /// What is in the foreground leaves first, while its archive can still be written.
+  mutating func lockScreen(_ effects: inout [PhoneEffect]) {
+    guard lock == .unlocked else { return ignore(.alreadySo, &effects) }
+    if let id = foreground { leave(id.number, &effects) }
+    lock = .locked
+    litUntil = now
+    emit(.phone(.locked), &effects)
+    stayAwake(until: now + limits.awakeLinger)
+  }
+
+  /// What was put beside the database while locked is taken in.
+  mutating func mergeDownloads(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let count = apps[index].content.unmerged
+    guard lock == .unlocked, count > 0 else { return }
+    apps[index].content.unmerged = 0
+    apps[index].content.revision += 1
+    emit(.app(AppID(index), .merged(count)), &effects)
+  }
+
+  // MARK: Conditions
+
+  mutating func networkChanged(_ network: Network, _ effects: inout [PhoneEffect]) {
+    guard network != self.network else { return ignore(.alreadySo, &effects) }
+    accountTransfers()
+    self.network = network
+    conditionsChanged(&effects)
+  }
+
+  mutating func chargerChanged(_ isConnected: Bool, _ effects: inout [PhoneEffect]) {
+    guard isConnected != isCharging else { return ignore(.alreadySo, &effects) }
+    accountTransfers()
+    isCharging = isConnected
+    // The screen lights up, as it does when a cable is plugged in.
+    wake(&effects)
+    conditionsChanged(&effects)
+  }
+
+  mutating func lowPowerSwitched(_ isOn: Bool, _ effects: inout [PhoneEffect]) {
+    guard isOn != isLowPower else { return ignore(.alreadySo, &effects) }
+    isLowPower = isOn
+    conditionsChanged(&effects)
+  }
+
+  private mutating func conditionsChanged(_ effects: inout [PhoneEffect]) {
+    mustReviewTransfers = true
+    for index in apps.indices { releaseHeld(index, &effects) }
+    replanAll(&effects)
+  }
+
+  // MARK: Costs
+
+  /// Charges a callback, or a part of it in a thousand: its own energy, the radio's, and its data.
+  mutating func charge(_ callback: RunningCallback, share: Int64, _ script: CallbackScript) {
+    let index = callback.app.number
+    let bytes = saturatingProduct(max(0, script.bytes), share) / 1000
+    var energy = saturatingProduct(max(0, script.energy), share) / 1000
+    if bytes > 0 {
+      let (milliwatts, tail) = radioCost
+      let time = radio.use(from: callback.startedAt, until: now, tail: tail)
+      energy = saturatingSum(energy, saturatingProduct(time.milliseconds, milliwatts) / 1000)
+    }
+    spendEnergy(energy, index)
+    spendData(bytes, index)
+    apps[index].behaviour.spent(energy: energy, bytes: bytes)
+  }
+
+  /// Milliwatts and tail of the radio in use.
+  var radioCost: (milliwatts: Int64, tail: Lapse) {
+    network == .cellular
+      ? (limits.cellularMilliwatts, limits.cellularTail) : (limits.wifiMilliwatts, limits.wifiTail)
+  }
+
+  /// On the charger energy costs nothing.
+  mutating func spendEnergy(_ millijoules: Int64, _ index: Int) {
+    guard !isCharging else { return }
+    apps[index].energy.spend(millijoules, at: now)
+    energy.spend(millijoules, at: now)
+  }
+
+  /// Only data over cellular is counted.
+  mutating func spendData(_ bytes: Int64, _ index: Int) {
+    guard network == .cellular else { return }
+    apps[index].data.spend(bytes, at: now)
+    data.spend(bytes, at: now)
+  }
+
+  /// What an opportunity of this app may be expected to cost is not there, and when it will be.
+  func shortage(_ index: Int) -> (isEnergy: Bool, until: Moment)? {
+    let app = apps[index]
+    if !isCharging {
+      let need = max(1, app.behaviour.averageEnergy)
+      if app.energy.level(at: now) < min(need, app.energy.perDay) {
+        return (true, app.energy.moment(of: need, from: now))
+      }
+      if energy.level(at: now) < min(need, energy.perDay) {
+        return (true, energy.moment(of: need, from: now))
+      }
+    }
+    if network == .cellular {
+      let need = max(1, app.behaviour.averageBytes)
+      if app.data.level(at: now) < min(need, app.data.perDay) {
+        return (false, app.data.moment(of: need, from: now))
+      }
+      if data.level(at: now) < min(need, data.perDay) {
+        return (false, data.moment(of: need, from: now))
+      }
+    }
+    return nil
+  }
+}

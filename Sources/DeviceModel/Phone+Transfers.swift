@@ -1,0 +1,222 @@
+/// Background transfers (facts/multitasking.md, section 5): queued by apps, carried out by the
+/// system, whether the app is there or not.
+extension Phone {
+  /// Takes a transfer on. Queued from the background it is always discretionary.
+  mutating func queue(
+    _ request: TransferRequest, of index: Int, _ effects: inout [PhoneEffect],
+    fromForeground: Bool = false
+  ) {
+    guard service.transfers.count < limits.transfers else { return ignore(.limitReached, &effects) }
+    let isForeground = fromForeground || apps[index].state == .foreground
+    let isDiscretionary = request.isDiscretionary || !isForeground
+    accountTransfers()
+    let id = service.add(request, of: AppID(index), isDiscretionary: isDiscretionary)
+    let step = TransferStep.queued(request, isDiscretionary: isDiscretionary)
+    emit(.transfer(id, AppID(index), step), &effects)
+    mustReviewTransfers = true
+  }
+
+  /// Brings the modelled progress up to now, and charges for it.
+  mutating func accountTransfers() {
+    guard transferMode == .modelled, !service.transfers.isEmpty else { return }
+    let since = max(service.accountedUntil, Moment(milliseconds: 0))
+    let active = service.transfers.filter { $0.phase == .active }
+    service.advance(to: now, bytesPerSecond: bytesPerSecond)
+    guard let first = active.first, now > since else { return }
+    let (milliwatts, tail) = radioCost
+    let time = radio.use(from: since, until: now, tail: tail)
+    let energy = saturatingProduct(time.milliseconds, milliwatts) / 1000
+    for before in active {
+      let after = service[before.id]?.done ?? before.done
+      let rest = before.id == first.id ? energy % Int64(active.count) : 0
+      spendEnergy(energy / Int64(active.count) + rest, before.app.number)
+      spendData(after - before.done, before.app.number)
+    }
+  }
+
+  private var bytesPerSecond: Int64 {
+    switch network {
+    case .wifi: limits.wifiBytesPerSecond
+    case .cellular: limits.cellularBytesPerSecond
+    case .none, .airplane: 0
+    }
+  }
+
+  /// Decides about every transfer: what ends, what goes on, what has to wait and for what.
+  mutating func reviewTransfers(_ effects: inout [PhoneEffect]) {
+    mustReviewTransfers = false
+    guard !service.transfers.isEmpty else { return }
+    accountTransfers()
+    var active = 0
+    var ended: Set<Int> = []
+    for index in service.transfers.indices {
+      let transfer = service.transfers[index]
+      switch transfer.phase {
+      case .ended, .awaitingCredentials:
+        continue
+      case .active where transferMode == .modelled && transfer.done >= transfer.request.bytes:
+        finish(index, .finished, &effects)
+        ended.insert(transfer.app.number)
+      case .active, .waiting:
+        let hold = hold(of: transfer, active: active)
+        if hold == nil { active += 1 }
+        apply(hold, to: index, &effects)
+      }
+    }
+    for index in ended.sorted() { deliverEndedTransfers(index, &effects) }
+    removeDocumentTransfers()
+    guard transferMode == .modelled,
+      let end = service.nextEnd(bytesPerSecond: bytesPerSecond)
+    else { return }
+    // Even if one ends at once, time goes on by a millisecond: no loop without end.
+    let due = max(end, now + .milliseconds(1))
+    if due < transferTimer {
+      transferTimer = due
+      timers.set(.transfersDue, at: due)
+    }
+  }
+
+  /// Why a transfer may not go on.
+  private func hold(of transfer: Transfer, active: Int) -> TransferHold? {
+    if !network.isConnected { return .noNetwork }
+    if transfer.isDiscretionary {
+      if network != .wifi { return .needsWiFi }
+      if isLowPower { return .lowPower }
+      let level = energy.level(at: now)
+      if !isCharging, level < energy.perDay / 100 * limits.discretionaryPercent {
+        return .energyBudget
+      }
+    }
+    return active < limits.transfersAtOnce ? nil : .queue
+  }
+
+  private mutating func apply(
+    _ hold: TransferHold?, to index: Int, _ effects: inout [PhoneEffect]
+  ) {
+    let transfer = service.transfers[index]
+    if let hold {
+      guard transfer.phase != .waiting(hold) else { return }
+      // What cannot be resumed starts over.
+      if transfer.phase == .active, !transfer.request.resumes { service.transfers[index].done = 0 }
+      service.transfers[index].phase = .waiting(hold)
+      if hold == .energyBudget {
+        let need = energy.perDay / 100 * limits.discretionaryPercent
+        timers.set(.transfersDue, at: energy.moment(of: need, from: now))
+      }
+      emit(.transfer(transfer.id, transfer.app, .held(hold)), &effects)
+    } else if transfer.request.demandsCredentials, !transfer.hasCredentials {
+      service.transfers[index].phase = .awaitingCredentials
+      emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
+      ask(transfer, &effects)
+    } else if transfer.phase != .active {
+      service.transfers[index].phase = .active
+      emit(.transfer(transfer.id, transfer.app, .started(offset: transfer.done)), &effects)
+    }
+  }
+
+  private mutating func finish(
+    _ index: Int, _ result: TransferResult, _ effects: inout [PhoneEffect]
+  ) {
+    let transfer = service.transfers[index]
+    service.transfers[index].phase = .ended(result)
+    emit(.transfer(transfer.id, transfer.app, .ended(result)), &effects)
+    if let document = transfer.request.document {
+      contentArrived(for: document, transfer, result, &effects)
+    }
+  }
+
+  // MARK: Waking the app
+
+  /// Whether the system may run the app for its transfers: they need no declared mode, but nothing
+  /// starts what its user swiped away, nor before the first unlock.
+  private func mayWakeForTransfers(_ index: Int) -> Bool {
+    apps[index].state != .forceQuit && lock != .beforeFirstUnlock
+      && apps[index].callbackCount < limits.callbacksPerApp
+  }
+
+  /// Tells an app about its sessions that have ended, now or when it may run again.
+  mutating func deliverEndedTransfers(_ index: Int, _ effects: inout [PhoneEffect]) {
+    guard !service.transfers.isEmpty else { return }
+    for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
+      service.forget(session: session, of: AppID(index))
+      startCallback(index, .transfers(session: session), &effects)
+    }
+    for transfer in service.transfers
+    where transfer.app.number == index && transfer.phase == .awaitingCredentials {
+      ask(transfer, &effects)
+    }
+  }
+
+  private mutating func ask(_ transfer: Transfer, _ effects: inout [PhoneEffect]) {
+    let index = transfer.app.number
+    let isAsked = callbacks.contains { $0.kind == .authentication(transfer.id) }
+    guard mayWakeForTransfers(index), !isAsked else { return }
+    startCallback(index, .authentication(transfer.id), &effects)
+  }
+
+  /// The app's answer to a server that wants to know who it is.
+  mutating func answer(
+    _ id: TransferID, _ answer: AuthenticationScript, _ effects: inout [PhoneEffect]
+  ) {
+    guard let index = service.index(of: id),
+      service.transfers[index].phase == .awaitingCredentials
+    else { return }
+    let app = service.transfers[index].app.number
+    switch answer {
+    case .provides:
+      service.transfers[index].hasCredentials = true
+      service.transfers[index].phase = .waiting(.queue)
+      mustReviewTransfers = true
+    case .cancels:
+      finish(index, .notAuthenticated, &effects)
+      mustReviewTransfers = true
+      deliverEndedTransfers(app, &effects)
+    }
+  }
+
+  /// The app was killed before it answered: it is asked again at the next opportunity.
+  mutating func unanswered(_ id: TransferID) {
+    if service[id]?.phase == .awaitingCredentials { mustReviewTransfers = true }
+  }
+
+  // MARK: Interruptions and the driver's reports
+
+  /// The phone starts anew: what was under way resumes, or starts over, when the network is there.
+  mutating func interruptTransfers(_ effects: inout [PhoneEffect]) {
+    accountTransfers()
+    for index in service.transfers.indices where service.transfers[index].phase == .active {
+      if !service.transfers[index].request.resumes { service.transfers[index].done = 0 }
+      service.transfers[index].phase = .waiting(.queue)
+    }
+    mustReviewTransfers = true
+  }
+
+  mutating func progressed(
+    _ id: TransferID, _ bytes: Int64, _ effects: inout [PhoneEffect]
+  ) {
+    guard transferMode == .performed, let index = service.index(of: id),
+      service.transfers[index].phase == .active
+    else { return ignore(.unknownTransfer, &effects) }
+    let total = service.transfers[index].request.bytes
+    let before = service.transfers[index].done
+    service.transfers[index].done = max(before, min(bytes, total))
+    spendData(service.transfers[index].done - before, service.transfers[index].app.number)
+  }
+
+  mutating func ended(
+    _ id: TransferID, _ result: TransferResult, _ effects: inout [PhoneEffect]
+  ) {
+    guard transferMode == .performed, let index = service.index(of: id),
+      service.transfers[index].phase == .active
+    else { return ignore(.unknownTransfer, &effects) }
+    let app = service.transfers[index].app.number
+    finish(index, result, &effects)
+    mustReviewTransfers = true
+    deliverEndedTransfers(app, &effects)
+    removeDocumentTransfers()
+  }
+
+  private mutating func removeDocumentTransfers() {
+    service.transfers.removeAll { $0.isForDocumentOnly && $0.phase.hasEnded }
+  }
+}

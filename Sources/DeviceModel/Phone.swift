@@ -1,0 +1,169 @@
+/// One phone with its apps: one value is the whole truth, one entry changes it; no I/O, no clock.
+/// It shows what iOS 7 does with a push, a background fetch, a transfer, an archive, a document
+/// (facts/multitasking.md).
+///
+/// ```
+///   relay ── pushReceived ──▶ ┌──────────┐ ── report, condition ──▶ relay
+///   user ─── appOpened, … ──▶ │  Phone   │ ── banner, sound, … ───▶ user
+///   network, charger, … ────▶ │ .handle  │ ── transfer, archive ──▶ network, storage
+///   time ─── tick ──────────▶ └──────────┘ ── app, callback, … ───▶ timeline
+/// ```
+///
+/// Invariants, held between any two calls of `handle`:
+/// 1. A force-quit app has no callbacks and no task; only `appOpened` or `bannerOpened` ends that.
+/// 2. A callback ends exactly once: its handler is called, or it is abandoned with its process.
+/// 3. While the phone sleeps there are no callbacks, no app in the foreground, no task runs.
+/// 4. `foreground` is the one app in that state; there is none while the phone is locked.
+/// 5. Archives are read and written while unlocked only; `ArchiveVault` sees to it.
+/// 6. Every push that was received is reported exactly once, sooner or later.
+///
+/// Where the states of an app change:
+/// ```
+///   notRunning ──launch──▶ background ◀──leave── foreground
+///    ▲     └──open──▶ foreground ◀──open── suspended │
+///    │ terminate        background ──suspend──▶ suspended ──resume──▶ background
+///    └─ any with a process; by the app switcher into forceQuit ──open──▶ foreground
+/// ```
+package struct Phone: Sendable {
+  package let limits: PhoneLimits
+  package let systemVersion: String
+  package let transferMode: TransferMode
+  /// The latest moment it knows of.
+  package internal(set) var now: Moment
+
+  package internal(set) var apps: [App] = []
+  package internal(set) var lock = LockState.locked
+  package internal(set) var wakefulness = Wakefulness.asleep
+  package internal(set) var foreground: AppID?
+  package internal(set) var network = Network.wifi
+  package internal(set) var isCharging = false
+  package internal(set) var isLowPower = false
+  package internal(set) var isRefreshOn = true
+  package internal(set) var isDeveloper = false
+
+  package internal(set) var switcher = AppSwitcher()
+  package internal(set) var banners: BannerList
+  package internal(set) var vault = ArchiveVault()
+  package internal(set) var service = TransferService()
+  package internal(set) var documents = DocumentStore()
+  package internal(set) var callbacks: [RunningCallback] = []
+  package internal(set) var energy: Budget
+  package internal(set) var data: Budget
+  package internal(set) var usage: UsagePattern
+
+  var timers = TimerQueue()
+  var random: SeededRandom
+  var recentPushes: RecentPushes
+  var silentAllowance = Allowance()
+  var radio = Radio()
+  var callbackNumbering = Numbering()
+  /// A banner lights a locked screen until then.
+  var litUntil = Moment(milliseconds: .min)
+  /// What the relay was last told.
+  var reported: PhoneCondition
+  /// The earliest timers set for these; more would be in vain.
+  var sleepTimer = Moment.never
+  var fetchTimer = Moment.never
+  var transferTimer = Moment.never
+  /// Documents that somebody uses or waits for.
+  var busyDocuments: [DocumentID] = []
+  /// Something has changed that transfers or the fetches of an awake period depend on.
+  var mustReviewTransfers = false
+  var mustCoalesce = false
+
+  /// A phone that is locked, has been unlocked once since its start, sleeps, and is on Wi-Fi.
+  package init(
+    limits: PhoneLimits = PhoneLimits(), systemVersion: String = "7.0",
+    transferMode: TransferMode = .modelled, seed: UInt64, at now: Moment
+  ) {
+    self.limits = limits
+    self.systemVersion = systemVersion
+    self.transferMode = transferMode
+    self.now = now
+    banners = BannerList(limit: limits.banners)
+    recentPushes = RecentPushes(limit: limits.recentPushes)
+    energy = Budget(perDay: limits.phoneEnergyPerDay, at: now)
+    data = Budget(perDay: limits.phoneDataPerDay, at: now)
+    usage = UsagePattern(at: now + limits.timeZone)
+    random = SeededRandom(seed: seed)
+    reported = PhoneCondition(power: .battery, network: .wifi, isScreenOn: false)
+  }
+
+  /// When `tick` is wanted next, if nothing else happens; nil for never.
+  package var nextWake: Moment? { timers.nextMoment }
+
+  /// The app with this id.
+  package subscript(app: AppID) -> App? {
+    apps.indices.contains(app.number) ? apps[app.number] : nil
+  }
+
+  /// The app with this bundle identifier.
+  package func app(named name: String) -> App? { apps.first { $0.definition.name == name } }
+
+  /// The one entry: a fact and the time it is, in; what follows, appended to `effects`. Whatever
+  /// falls due before is done first, each at its own moment, so a caller may take steps of any
+  /// length.
+  package mutating func handle(
+    _ event: PhoneEvent, at instant: Moment, into effects: inout [PhoneEffect]
+  ) {
+    while let timer = timers.popDue(at: instant) {
+      now = max(now, timer.at)
+      fire(timer.kind, &effects)
+      settle(&effects)
+    }
+    now = max(now, instant)
+    if event == .tick { return }
+    perform(event, &effects)
+    settle(&effects)
+  }
+
+  func emit(_ action: PhoneAction, _ effects: inout [PhoneEffect]) {
+    effects.append(PhoneEffect(at: now, action: action))
+  }
+
+  func ignore(_ reason: IgnoreReason, _ effects: inout [PhoneEffect]) {
+    emit(.ignored(reason), &effects)
+  }
+
+  /// The condition as the relay is told.
+  package var condition: PhoneCondition {
+    PhoneCondition(
+      power: isLowPower ? .low : isCharging ? .charging : .battery, network: network,
+      isScreenOn: isScreenOn)
+  }
+
+  /// Whether anybody could see anything.
+  package var isScreenOn: Bool { lock == .unlocked || litUntil > now }
+}
+
+/// Whether the processor runs.
+package enum Wakefulness: Hashable, Sendable {
+  case asleep
+  /// At least until then; longer while there is a reason.
+  case awake(atLeastUntil: Moment)
+}
+
+/// A call of an app whose handler has not been called yet.
+package struct RunningCallback: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    case push(RemotePush)
+    case fetch
+    case transfers(session: String)
+    case authentication(TransferID)
+  }
+
+  package enum Phase: Hashable, Sendable {
+    case working
+    /// The work is done, its outcome known.
+    case worked(CallbackOutcome)
+  }
+
+  package let id: CallbackID
+  package let app: AppID
+  package let kind: Kind
+  package let startedAt: Moment
+  package let workEndsAt: Moment
+  package internal(set) var phase = Phase.working
+  /// When the app is killed; nil while it is in the foreground, where its user decides.
+  package internal(set) var deadline: Moment?
+}

@@ -1,0 +1,174 @@
+/// Something the phone did or asks for, and when. Values with ids: comparable, replayable.
+package struct PhoneEffect: Hashable, Sendable {
+  package let at: Moment
+  package let action: PhoneAction
+}
+
+/// What it did or asks for.
+package enum PhoneAction: Hashable, Sendable {
+  /// Requests: to the relay, in answer to each push exactly once. Nil says "delivered" and no more.
+  case report(PushID, PushOutcome?)
+  /// To the relay: the phone's condition has changed.
+  case condition(PhoneCondition)
+  /// To the network, for `TransferMode.performed`; in virtual time it tells what goes on.
+  case transfer(TransferID, AppID, TransferStep)
+  /// To the storage: keep it sealed, or delete it.
+  case archive(AppID, ArchiveStep)
+
+  /// What the user perceives.
+  case banner(Banner)
+  case badge(AppID, Int)
+  case sound(AppID)
+  case snapshot(AppID, AppSnapshot)
+
+  /// What went on.
+  case app(AppID, AppStep)
+  case callback(CallbackID, AppID, CallbackStep)
+  case fetch(FetchPlan)
+  case document(DocumentID, DocumentStep)
+  case phone(PhoneStep)
+  /// The event did not apply, and why; nothing changed.
+  case ignored(IgnoreReason)
+}
+
+/// What became of a push that was to wake its app, in the relay's terms.
+package enum PushOutcome: Hashable, Sendable {
+  case newData
+  case noData
+  case failed
+  case notLaunched(LaunchRefusal)
+
+  init(_ outcome: CallbackOutcome) {
+    switch outcome {
+    case .newData: self = .newData
+    case .noData: self = .noData
+    case .failed: self = .failed
+    }
+  }
+}
+
+/// Why the system did not run an app. The raw value is the text in the notification's log.
+package enum LaunchRefusal: String, CaseIterable, Hashable, Sendable {
+  case forceQuit = "force-quit"
+  case refreshOff = "refresh off"
+  case refreshOffForAll = "refresh off for all"
+  case lowPower = "low power"
+  case energyBudget = "energy budget"
+  case dataBudget = "data budget"
+  case modeMissing = "remote-notification mode missing"
+  case notInstalled = "not installed"
+  /// A newer silent push took its place while the phone's own limit held it.
+  case replaced = "replaced by a newer one"
+  case tooManyCallbacks = "too many callbacks"
+}
+
+/// What a relay is told of a phone.
+package struct PhoneCondition: Hashable, Sendable {
+  package enum Power: String, CaseIterable, Hashable, Sendable {
+    case battery
+    case charging
+    case low
+  }
+
+  package var power: Power
+  package var network: Network
+  package var isScreenOn: Bool
+}
+
+/// Steps in the life of an app.
+package enum AppStep: Hashable, Sendable {
+  case installed
+  case launched(RunCause)
+  case resumed(RunCause)
+  /// In front of the user; how old its content is, nil if it never had any.
+  case opened(contentAge: Lapse?)
+  case launchImage(LaunchImage)
+  case enteredBackground
+  case suspended
+  case terminated(TerminationReason)
+  case taskBegan(Lapse)
+  case taskEnded
+  /// Its time was over before its work.
+  case taskExpired
+  /// What it downloaded while locked is in its database now.
+  case merged(Int)
+  /// A file or key could not be had while locked.
+  case dataUnavailable(DataProtection)
+  /// Opened from a banner: the content is on the screen, at once or after the wait.
+  case contentShown(waited: Lapse)
+  case restored(StateArchive)
+  case startedFresh(FreshReason)
+}
+
+/// Why an app was run.
+package enum RunCause: Hashable, Sendable {
+  case user
+  case push(PushID)
+  case fetch
+  case transfers
+  case authentication
+}
+
+/// What is shown while an app starts (facts/multitasking.md, section 9).
+package enum LaunchImage: Hashable, Sendable {
+  case snapshot(ScreenContent)
+  case plain
+}
+
+/// Why an app's process ended.
+package enum TerminationReason: String, CaseIterable, Hashable, Sendable {
+  case swipedAway
+  case handlerNotCalled
+  case taskOverran
+  case memory
+  case reboot
+  case crash
+  case crashWhileRestoring
+}
+
+/// Why an app begins without its archive.
+package enum FreshReason: String, CaseIterable, Hashable, Sendable {
+  case noArchive
+  case locked
+  case declined
+}
+
+/// Steps of a callback. Exactly one of `completed` and `abandoned` ends it.
+package enum CallbackStep: Hashable, Sendable {
+  case began(RunCause)
+  case completed(CallbackOutcome)
+  case abandoned(TerminationReason)
+}
+
+/// Steps of an archive.
+package enum ArchiveStep: Hashable, Sendable {
+  case saved(StateArchive)
+  /// Locked: neither read nor overwritten; or the process never had the state it would replace.
+  case kept
+  case deleted
+  /// Told in developer mode only.
+  case step(RestorationStep)
+}
+
+/// Steps of the phone itself.
+package enum PhoneStep: Hashable, Sendable {
+  case woke
+  case slept
+  case locked
+  case unlocked
+  case booted
+}
+
+/// Why an event did not apply.
+package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
+  case unknownApp
+  case locked
+  case notRunning
+  case unknownBanner
+  case unknownTransfer
+  case duplicatePush
+  case limitReached
+  case notAllowed
+  case unknownDocument
+  case alreadySo
+}

@@ -1,0 +1,94 @@
+/// Everything that can happen to a phone: facts, in the past tense.
+package enum PhoneEvent: Hashable, Sendable {
+  /// Only time has passed.
+  case tick
+  case appInstalled(AppDefinition)
+
+  // What reaches it.
+  case pushReceived(RemotePush)
+  /// The relay said anything else, a keep-alive for instance.
+  case linkHeard
+  case networkChanged(Network)
+  case chargerChanged(isConnected: Bool)
+  case rebooted
+  /// Suspended apps had to make room.
+  case memoryRanOut
+  case appCrashed(AppID)
+  /// For `TransferMode.performed`: so many bytes in all; the end.
+  case transferProgressed(TransferID, bytes: Int64)
+  case transferEnded(TransferID, TransferResult)
+  /// An archive was found where the last run left it.
+  case archiveFound(AppID, StateArchive)
+
+  // What its user does.
+  case unlocked
+  case locked
+  case appOpened(AppID)
+  /// The user slid a banner, which unlocks.
+  case bannerOpened(BannerID)
+  /// To the home screen.
+  case appLeft
+  /// Out of the app switcher.
+  case appSwipedAway(AppID)
+  /// Background App Refresh for one app, or for all with nil.
+  case refreshSwitched(AppID?, isOn: Bool)
+  case lowPowerSwitched(isOn: Bool)
+  case developerModeSwitched(isOn: Bool)
+
+  // What an app does while it runs, beyond its script.
+  case fetchIntervalSet(AppID, FetchInterval)
+  case stateChanged(AppID, [StateChange])
+  case transferQueued(AppID, TransferRequest)
+  case snapshotIgnoredOnce(AppID)
+
+  case document(DocumentEvent)
+}
+
+/// A push as it arrives, its payload already read.
+package struct RemotePush: Hashable, Sendable {
+  package var id: PushID
+  package var app: AppID
+  package var alert: String?
+  package var badge: Int?
+  package var hasSound: Bool
+  /// `content-available: 1`.
+  package var wakesApp: Bool
+  /// A banner with the same one is replaced; empty for none.
+  package var collapseID: String
+
+  package init(
+    id: PushID, app: AppID, alert: String? = nil, badge: Int? = nil, hasSound: Bool = false,
+    wakesApp: Bool = false, collapseID: String = ""
+  ) {
+    self.id = id
+    self.app = app
+    self.alert = alert
+    self.badge = badge
+    self.hasSound = hasSound
+    self.wakesApp = wakesApp
+    self.collapseID = collapseID
+  }
+
+  /// Whether the user would never know of it (facts/multitasking.md, section 3).
+  package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
+}
+
+/// What the phone is connected to.
+package enum Network: String, CaseIterable, Hashable, Sendable {
+  case wifi
+  case cellular
+  /// No coverage.
+  case none
+  case airplane
+
+  /// Whether anything gets through.
+  package var isConnected: Bool { self == .wifi || self == .cellular }
+}
+
+/// How a transfer ended.
+package enum TransferResult: String, CaseIterable, Hashable, Sendable {
+  case finished
+  case failed
+  /// The app had no credentials.
+  case notAuthenticated
+}

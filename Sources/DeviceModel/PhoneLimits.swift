@@ -1,0 +1,117 @@
+/// Every number of the phone in one place. Where the facts (facts/multitasking.md) name one it is
+/// theirs, and the section is given; all others are **ours**, chosen to be plausible, and are
+/// configuration for that reason.
+package struct PhoneLimits: Hashable, Sendable {
+  // MARK: Running in the background
+
+  /// From a callback to the call of its handler ("well under a minute", section 1; 30 s is ours).
+  package var callbackTime = Lapse.seconds(30)
+  /// All of a background task begun on leaving the foreground, slices added up (section 2; ours).
+  package var backgroundTaskTime = Lapse.seconds(180)
+  /// All of a background task begun from a callback: "seconds, not minutes" (section 1; ours).
+  package var callbackTaskTime = Lapse.seconds(10)
+  /// Between leaving the foreground and being suspended (ours).
+  package var leaveGrace = Lapse.seconds(5)
+  /// Until a launched app can work, and a resumed one (ours).
+  package var launchTime = Lapse.milliseconds(800)
+  package var resumeTime = Lapse.milliseconds(80)
+  /// Callbacks of one app at a time; one more is refused (ours).
+  package var callbacksPerApp = 16
+
+  // MARK: Awake
+
+  /// How long the phone stays awake after whatever woke it (ours).
+  package var awakeLinger = Lapse.seconds(2)
+  /// How long a banner lights a locked screen (ours).
+  package var litTime = Lapse.seconds(8)
+
+  // MARK: Budgets (all ours)
+
+  /// Millijoules a day for one app's background work, and for all of it.
+  package var appEnergyPerDay: Int64 = 200_000
+  package var phoneEnergyPerDay: Int64 = 2_000_000
+  /// Bytes a day over cellular for one app's background work, and for all of it.
+  package var appDataPerDay: Int64 = 50_000_000
+  package var phoneDataPerDay: Int64 = 300_000_000
+  /// What the radio draws in milliwatts, which is millijoules a second, and how long it stays on
+  /// after the last byte.
+  package var wifiMilliwatts: Int64 = 400
+  package var cellularMilliwatts: Int64 = 1200
+  package var wifiTail = Lapse.milliseconds(300)
+  package var cellularTail = Lapse.seconds(5)
+
+  // MARK: Pushes
+
+  /// The phone's own silent limit, on top of the relay's ("a couple an hour", section 3): one push
+  /// per interval and app, stretched or shortened by how the app behaves, with a burst.
+  package var silentInterval = Lapse.minutes(20)
+  package var silentBurst: Int64 = 3
+  /// The same over all apps.
+  package var phoneSilentInterval = Lapse.minutes(4)
+  package var phoneSilentBurst: Int64 = 15
+  /// Pushes that are remembered so that a second delivery is dropped.
+  package var recentPushes = 256
+  /// Banners in the list; the oldest go first.
+  package var banners = 200
+
+  // MARK: Background fetch (all ours)
+
+  /// Never more often than this, by an app of middling standing.
+  package var fetchFloor = Lapse.minutes(15)
+  /// How long before the earliest expected use.
+  package var fetchLead = Lapse.minutes(10)
+  /// A fetch older than this is repeated while the use is still expected.
+  package var fetchFreshness = Lapse.minutes(45)
+  /// Fetches this far ahead join an awake period.
+  package var fetchCoalescing = Lapse.minutes(15)
+  /// Between fetches while nothing is learned yet, and for an app that is hardly ever used.
+  package var fetchExploring = Lapse.hours(3)
+  package var fetchRarely = Lapse.hours(12)
+  /// Days of history before it is trusted.
+  package var fetchLearningDays = 3
+  /// The chance of a use within the hour, in percent, from which it counts as expected; and the
+  /// one of any use of the phone below which an hour is idle.
+  package var fetchExpectedPercent: Int64 = 20
+  package var fetchIdlePercent: Int64 = 5
+  /// What the local clock is ahead of UTC.
+  package var timeZone = Lapse.zero
+
+  // MARK: Transfers (all ours)
+
+  package var transfersAtOnce = 6
+  /// Transfers known to the system; one more is refused.
+  package var transfers = 1000
+  package var wifiBytesPerSecond: Int64 = 2_500_000
+  package var cellularBytesPerSecond: Int64 = 500_000
+  /// Discretionary transfers on battery need this share of the phone's energy budget.
+  package var discretionaryPercent: Int64 = 20
+
+  // MARK: Documents
+
+  /// How long the sync service writes (ours).
+  package var documentWriteTime = Lapse.milliseconds(200)
+  /// Documents on the phone, and requests for access that wait for one of them (ours).
+  package var documents = 10_000
+  package var waitingAccesses = 64
+
+  // MARK: Archives (ours)
+
+  /// Objects of one archive, how deep lists may lie in lists, and bytes of one archive.
+  package static let archiveObjects = 2000
+  package static let archiveDepth = 16
+  package static let archiveBytes = 4_000_000
+
+  package init() {}
+
+  /// Relations between the numbers, asserted by a test: a change that breaks one is noticed.
+  package var relationsHold: Bool {
+    callbackTaskTime < backgroundTaskTime && launchTime < callbackTime && resumeTime < launchTime
+      && callbacksPerApp >= 1 && callbacksPerApp < recentPushes
+      && appEnergyPerDay <= phoneEnergyPerDay && appDataPerDay <= phoneDataPerDay
+      // A fetch at the earliest moment is still fresh at the first expected use.
+      && fetchLead + fetchCoalescing < fetchFreshness && fetchFloor < fetchFreshness
+      && fetchFreshness < .hours(1) && fetchExploring < fetchRarely
+      && fetchIdlePercent < fetchExpectedPercent && silentBurst >= 1 && phoneSilentBurst >= 1
+      && transfersAtOnce <= transfers
+  }
+}

@@ -1,0 +1,207 @@
+/// The objects that make up what an app shows, as far as state restoration is concerned: who is
+/// whose parent, what each remembers, who refers to whom (facts/multitasking.md, section 9).
+package struct StateGraph: Hashable, Sendable {
+  /// Parents stand before their children.
+  package private(set) var objects: [StateObject] = []
+  /// What is on top, in front of the user.
+  package internal(set) var top: StateObjectID?
+  private var lastID: Int32 = 0
+
+  package init() {}
+
+  /// Adds an object; its parent must be one of this graph, or nil for a root.
+  @discardableResult
+  package mutating func add(
+    _ className: String, identifier: String?, parent: StateObjectID? = nil,
+    restorationClass: String? = nil, origin: StateObject.Origin = .base,
+    isRegistered: Bool = false
+  ) -> StateObjectID {
+    lastID += 1
+    let id = StateObjectID(number: lastID)
+    objects.append(
+      StateObject(
+        id: id, className: className, identifier: identifier,
+        parent: parent.flatMap { self[$0] == nil ? nil : $0 },
+        restorationClass: restorationClass, origin: origin, isRegistered: isRegistered))
+    return id
+  }
+
+  /// The object with this id.
+  package subscript(id: StateObjectID) -> StateObject? {
+    index(of: id).map { objects[$0] }
+  }
+
+  /// Remembers a value under a key of an object; nil forgets the key.
+  package mutating func set(_ id: StateObjectID, _ key: String, _ value: StateValue?) {
+    guard let index = index(of: id) else { return }
+    objects[index].set(key, value)
+  }
+
+  /// Where an object stands in the archive, or nil if it takes no part: without an identifier, or
+  /// below a view without one. A registered object needs nobody above it.
+  package func path(of id: StateObjectID) -> StatePath? {
+    guard let object = self[id], let identifier = object.identifier else { return nil }
+    guard let parent = object.parent else { return StatePath([identifier]) }
+    if let above = path(of: parent) { return StatePath(above.components + [identifier]) }
+    return object.isRegistered ? StatePath([identifier]) : nil
+  }
+
+  /// The first object with this path.
+  package func find(_ path: StatePath) -> StateObjectID? {
+    objects.first { $0.identifier == path.components.last && self.path(of: $0.id) == path }?.id
+  }
+
+  /// Removes an object and everything below it. Base objects are part of the app and stay.
+  package mutating func remove(_ id: StateObjectID) {
+    guard self[id]?.origin == .dynamic else { return }
+    var gone: Set<StateObjectID> = [id]
+    for object in objects where object.parent.map(gone.contains) == true { gone.insert(object.id) }
+    objects.removeAll { gone.contains($0.id) }
+    if let shown = top, gone.contains(shown) { top = nil }
+    for index in objects.indices { objects[index].removeReferences(to: gone) }
+  }
+
+  /// Ids rise along `objects`, so it is a binary search.
+  private func index(of id: StateObjectID) -> Int? {
+    var low = 0
+    var high = objects.count
+    while low < high {
+      let middle = (low + high) / 2
+      if objects[middle].id.number < id.number { low = middle + 1 } else { high = middle }
+    }
+    return low < objects.count && objects[low].id == id ? low : nil
+  }
+}
+
+/// An object of one graph.
+package struct StateObjectID: Hashable, Sendable {
+  package let number: Int32
+}
+
+/// The restoration identifiers from the root down to an object.
+package struct StatePath: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
+  package let components: [String]
+
+  package init(_ components: [String]) { self.components = components }
+
+  package init(arrayLiteral elements: String...) { components = elements }
+
+  package var description: String { components.joined(separator: "/") }
+}
+
+/// One object and what it remembers.
+package struct StateObject: Hashable, Sendable {
+  /// Whether it is there before anything is restored, or made while the app runs.
+  package enum Origin: Hashable, Sendable {
+    case base
+    case dynamic
+  }
+
+  package struct Entry: Hashable, Sendable {
+    package let key: String
+    package var value: StateValue
+  }
+
+  package let id: StateObjectID
+  package let className: String
+  /// Without one it takes no part in restoration.
+  package let identifier: String?
+  package let parent: StateObjectID?
+  /// Who makes it anew when it is needed.
+  package let restorationClass: String?
+  package let origin: Origin
+  /// Registered explicitly: a model object or a controller without a view.
+  package let isRegistered: Bool
+  /// Sorted by key.
+  package private(set) var entries: [Entry] = []
+
+  mutating func set(_ key: String, _ value: StateValue?) {
+    let place = entries.firstIndex { $0.key >= key } ?? entries.count
+    let isThere = place < entries.count && entries[place].key == key
+    switch (value, isThere) {
+    case (let value?, true): entries[place].value = value
+    case (let value?, false): entries.insert(Entry(key: key, value: value), at: place)
+    case (nil, true): entries.remove(at: place)
+    case (nil, false): break
+    }
+  }
+
+  mutating func removeReferences(to gone: Set<StateObjectID>) {
+    for entry in entries {
+      set(entry.key, entry.value.mapReferences { gone.contains($0) ? nil : $0 })
+    }
+  }
+}
+
+/// What an object remembers under one key.
+package enum StateValue: Hashable, Sendable {
+  case number(Int64)
+  case text(String)
+  case flag(Bool)
+  case data([UInt8])
+  /// Another object; never a copy of it.
+  case reference(StateObjectID)
+  case list([StateValue])
+
+  /// The same with every reference led elsewhere; without those led nowhere, and nil when it was
+  /// such a reference itself.
+  func mapReferences(_ lead: (StateObjectID) -> StateObjectID?) -> StateValue? {
+    switch self {
+    case .number, .text, .flag, .data: self
+    case .reference(let id): lead(id).map { .reference($0) }
+    case .list(let values): .list(values.compactMap { $0.mapReferences(lead) })
+    }
+  }
+
+  /// Whether a reference of that sort is in it.
+  func refers(where isOne: (StateObjectID) -> Bool) -> Bool {
+    switch self {
+    case .number, .text, .flag, .data: false
+    case .reference(let id): isOne(id)
+    case .list(let values): values.contains { $0.refers(where: isOne) }
+    }
+  }
+
+  /// Whether any reference is in it.
+  var hasReferences: Bool { refers { _ in true } }
+}
+
+/// One thing that an app changes about its own state, as a script says it.
+package enum StateChange: Hashable, Sendable {
+  case set(StatePath, key: String, StateValue)
+  case unset(StatePath, key: String)
+  case link(StatePath, key: String, to: StatePath)
+  /// A new dynamic object below a parent, or a root for an empty path.
+  case add(
+    className: String, identifier: String, parent: StatePath, restorationClass: String,
+    isRegistered: Bool)
+  case remove(StatePath)
+  /// Brings to the top.
+  case show(StatePath)
+}
+
+extension StateGraph {
+  /// Makes a change; one that does not apply (no such object, identifier taken) changes nothing.
+  package mutating func apply(_ change: StateChange) {
+    switch change {
+    case .set(let path, let key, let value):
+      if let id = find(path), !value.hasReferences { set(id, key, value) }
+    case .unset(let path, let key):
+      if let id = find(path) { set(id, key, nil) }
+    case .link(let path, let key, let target):
+      if let id = find(path), let other = find(target) { set(id, key, .reference(other)) }
+    case .add(let className, let identifier, let parent, let restorationClass, let isRegistered):
+      let above = find(parent)
+      guard above != nil || parent.components.isEmpty else { return }
+      guard find(StatePath(parent.components + [identifier])) == nil else { return }
+      guard objects.count < PhoneLimits.archiveObjects else { return }
+      add(
+        className, identifier: identifier, parent: above, restorationClass: restorationClass,
+        origin: .dynamic, isRegistered: isRegistered)
+    case .remove(let path):
+      if let id = find(path) { remove(id) }
+    case .show(let path):
+      if let id = find(path) { top = id }
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/// One step of restoring, as the log tool of developer mode tells it (facts/multitasking.md,
+/// section 9).
+package enum RestorationStep: Hashable, Sendable {
+  /// A base object that was there already.
+  case found(StatePath)
+  /// A dynamic object that its restoration class made anew.
+  case recreated(StatePath, by: String)
+  case skipped(StatePath, SkipReason)
+  case wired(StatePath, key: String)
+  /// A reference to what was skipped.
+  case unwired(StatePath, key: String)
+  case decoded(StatePath)
+  case finished(StatePath)
+}
+
+/// Why an object of the archive is not restored.
+package enum SkipReason: Hashable, Sendable {
+  /// The restoration class answered nothing: the data is gone.
+  case answeredNothing(String)
+  /// It is no base object and nobody can make it.
+  case noRestorationClass
+  /// What it stands below was skipped.
+  case parentSkipped
+}
+
+/// An archive turned back into objects.
+///
+/// The order is the whole point: base objects are there, dynamic ones are made on demand, parents
+/// before children; then all references are wired; then each object decodes its own state; and at
+/// the end each is told that restoring has finished. So no object depends on the order of others.
+package struct StateRestoration: Sendable {
+  package private(set) var graph: StateGraph
+  package private(set) var steps: [RestorationStep] = []
+  /// Whether what was on top is there again; false leads to the plain launch image.
+  package private(set) var hasTop = true
+  /// Where each object of the archive is now.
+  private var places: [StateObjectID?] = []
+
+  /// `base` holds the objects that exist before restoring. `recreates` is asked once for each
+  /// dynamic object, with its restoration class and path; false means that its data is gone.
+  package init(
+    _ archive: StateArchive, base: StateGraph, recreates: (String, StatePath) -> Bool
+  ) {
+    graph = base
+    for object in archive.objects { places.append(place(object, recreates)) }
+    for (index, object) in archive.objects.enumerated() { wire(object, places[index]) }
+    for (index, object) in archive.objects.enumerated() { decode(object, places[index]) }
+    if let top = archive.top {
+      graph.top = restored(top)
+      hasTop = graph.top != nil
+    }
+    for (index, object) in archive.objects.enumerated() where places[index] != nil {
+      steps.append(.finished(object.path))
+    }
+  }
+
+  private func restored(_ place: StateObjectID) -> StateObjectID? { places[Int(place.number)] }
+
+  private mutating func place(
+    _ object: StateArchive.Object, _ recreates: (String, StatePath) -> Bool
+  ) -> StateObjectID? {
+    if let parent = object.parent, restored(parent) == nil {
+      steps.append(.skipped(object.path, .parentSkipped))
+      return nil
+    }
+    if let found = graph.find(object.path) {
+      steps.append(.found(object.path))
+      return found
+    }
+    guard let restorationClass = object.restorationClass else {
+      steps.append(.skipped(object.path, .noRestorationClass))
+      return nil
+    }
+    guard recreates(restorationClass, object.path) else {
+      steps.append(.skipped(object.path, .answeredNothing(restorationClass)))
+      return nil
+    }
+    steps.append(.recreated(object.path, by: restorationClass))
+    return graph.add(
+      object.className, identifier: object.path.components.last,
+      parent: object.parent.flatMap(restored), restorationClass: restorationClass,
+      origin: .dynamic, isRegistered: object.isRegistered)
+  }
+
+  private mutating func wire(_ object: StateArchive.Object, _ id: StateObjectID?) {
+    guard let id else { return }
+    for entry in object.entries where entry.value.hasReferences {
+      let value = entry.value.mapReferences(restored)
+      graph.set(id, entry.key, value)
+      steps.append(
+        value == nil
+          ? .unwired(object.path, key: entry.key) : .wired(object.path, key: entry.key))
+    }
+  }
+
+  private mutating func decode(_ object: StateArchive.Object, _ id: StateObjectID?) {
+    guard let id else { return }
+    // A base object may start out with keys that it had given up when it was saved.
+    let kept = Set(object.entries.map(\.key))
+    for entry in graph[id]?.entries ?? [] where !kept.contains(entry.key) {
+      // What it refers to outside of restoration is the app's own wiring.
+      let isWiring = entry.value.refers { graph.path(of: $0) == nil }
+      if !isWiring { graph.set(id, entry.key, nil) }
+    }
+    for entry in object.entries where !entry.value.hasReferences {
+      graph.set(id, entry.key, entry.value)
+    }
+    steps.append(.decoded(object.path))
+  }
+}

@@ -1,0 +1,127 @@
+/// The part of the system that carries out transfers: it outlives the apps that queued them, and
+/// the start of the phone (facts/multitasking.md, section 5). Which of them may go on is decided by
+/// the phone; here is what they are and how far they have come.
+package struct TransferService: Sendable {
+  package internal(set) var transfers: [Transfer] = []
+  private var numbering = Numbering()
+  /// Until when the progress of the active ones is accounted for.
+  var accountedUntil = Moment(milliseconds: .min)
+  /// Bytes per second times milliseconds that did not make a byte yet.
+  private var remainder: Int64 = 0
+
+  mutating func add(_ request: TransferRequest, of app: AppID, isDiscretionary: Bool) -> TransferID
+  {
+    let id = TransferID(number: numbering.next())
+    transfers.append(
+      Transfer(id: id, app: app, request: request, isDiscretionary: isDiscretionary))
+    return id
+  }
+
+  package subscript(id: TransferID) -> Transfer? { index(of: id).map { transfers[$0] } }
+
+  func index(of id: TransferID) -> Int? { transfers.firstIndex { $0.id == id } }
+
+  var activeCount: Int { transfers.count { $0.phase == .active } }
+
+  /// Moves the active transfers forward: they share the network equally.
+  mutating func advance(to now: Moment, bytesPerSecond: Int64) {
+    let elapsed = (now - accountedUntil).milliseconds
+    accountedUntil = now
+    let count = Int64(activeCount)
+    guard count > 0, elapsed > 0 else {
+      remainder = 0
+      return
+    }
+    let units = saturatingSum(saturatingProduct(elapsed, bytesPerSecond), remainder)
+    let each = units / (1000 * count)
+    remainder = units == .max ? 0 : units % (1000 * count)
+    for index in transfers.indices where transfers[index].phase == .active {
+      let request = transfers[index].request
+      transfers[index].done = min(request.bytes, saturatingSum(transfers[index].done, each))
+    }
+  }
+
+  /// When the first of the active ones will be done.
+  func nextEnd(bytesPerSecond: Int64) -> Moment? {
+    let left = transfers.filter { $0.phase == .active }.map { $0.request.bytes - $0.done }
+    guard let least = left.min(), bytesPerSecond > 0 else { return nil }
+    let units = saturatingProduct(saturatingProduct(least, 1000), Int64(left.count)) - remainder
+    return accountedUntil + .milliseconds(max(0, units - 1) / bytesPerSecond + 1)
+  }
+
+  /// The sessions of an app whose transfers have all ended and that nobody has told it about.
+  func endedSessions(of app: AppID) -> [String] {
+    var sessions: [String] = []
+    for transfer in transfers where transfer.app == app && !transfer.isForDocumentOnly {
+      let name = transfer.request.session
+      guard !sessions.contains(name) else { continue }
+      let isOpen = transfers.contains {
+        $0.app == app && $0.request.session == name && !$0.phase.hasEnded
+      }
+      if !isOpen { sessions.append(name) }
+    }
+    return sessions
+  }
+
+  /// Forgets the transfers of a session that its app has been told about.
+  mutating func forget(session: String, of app: AppID) {
+    transfers.removeAll {
+      $0.app == app && $0.request.session == session && $0.phase.hasEnded && !$0.isForDocumentOnly
+    }
+  }
+}
+
+/// One transfer.
+package struct Transfer: Hashable, Sendable {
+  package let id: TransferID
+  package let app: AppID
+  package let request: TransferRequest
+  package let isDiscretionary: Bool
+  package internal(set) var phase = TransferPhase.waiting(.queue)
+  /// Bytes that need not be transferred again.
+  package internal(set) var done: Int64 = 0
+  package internal(set) var hasCredentials = false
+  /// Queued by the system to fetch a document's content; no app waits for it.
+  package internal(set) var isForDocumentOnly = false
+}
+
+/// Where a transfer stands.
+package enum TransferPhase: Hashable, Sendable {
+  case waiting(TransferHold)
+  case active
+  /// The server asked, the app is to answer.
+  case awaitingCredentials
+  case ended(TransferResult)
+
+  var hasEnded: Bool {
+    if case .ended = self { true } else { false }
+  }
+}
+
+/// Why a transfer does not go on now.
+package enum TransferHold: String, CaseIterable, Hashable, Sendable {
+  case queue
+  case noNetwork
+  /// Discretionary ones only use Wi-Fi, and respect the phone's energy.
+  case needsWiFi
+  case lowPower
+  case energyBudget
+}
+
+/// Steps of a transfer.
+package enum TransferStep: Hashable, Sendable {
+  case queued(TransferRequest, isDiscretionary: Bool)
+  /// Goes on from that byte.
+  case started(offset: Int64)
+  case held(TransferHold)
+  case credentialsDemanded
+  case ended(TransferResult)
+}
+
+/// Who moves the bytes.
+package enum TransferMode: Hashable, Sendable {
+  /// The model: a network of `PhoneLimits`' speeds, for virtual time.
+  case modelled
+  /// The driver, which reports `transferProgressed` and `transferEnded`.
+  case performed
+}

@@ -1,0 +1,122 @@
+import Testing
+
+@testable import DeviceModel
+
+@Suite struct BudgetTests {
+  @Test func aDayFillsIt() {
+    var budget = Budget(perDay: 2400, at: Bench.start)
+    budget.spend(2400, at: Bench.start)
+    #expect(budget.level(at: Bench.start) == 0)
+    #expect(budget.level(at: Bench.start + .hours(1)) == 100)
+    #expect(budget.level(at: Bench.start + .days(30)) == 2400)
+  }
+
+  @Test func itIsNeverNegative() {
+    var random = SeededRandom(seed: 5)
+    for seed in UInt64(1)...20 {
+      var budget = Budget(perDay: 1 + random.below(1 << 50), at: Bench.start)
+      var now = Bench.start
+      for _ in 0..<200 {
+        now = now + .milliseconds(random.below(50_000_000) - 1000)
+        budget.spend(random.below(1 << 49) - 1000, at: now)
+        #expect((0...budget.perDay).contains(budget.level(at: now)), "seed \(seed)")
+      }
+    }
+  }
+
+  @Test func itSaysWhenEnoughWillBeThere() {
+    var random = SeededRandom(seed: 6)
+    for seed in UInt64(1)...100 {
+      var budget = Budget(perDay: 1000 + random.below(1_000_000), at: Bench.start)
+      budget.spend(budget.perDay, at: Bench.start)
+      let need = 1 + random.below(budget.perDay)
+      let moment = budget.moment(of: need, from: Bench.start)
+      #expect(moment > Bench.start)
+      #expect(budget.level(at: moment) >= need, "seed \(seed)")
+    }
+    let full = Budget(perDay: 10, at: Bench.start)
+    #expect(full.moment(of: 5, from: Bench.start) == Bench.start)
+    #expect(full.moment(of: 50, from: Bench.start) == Bench.start)
+  }
+
+  @Test(arguments: [Int64.min, -1, 0, 1, .max]) func anySizeIsUsable(perDay: Int64) {
+    var budget = Budget(perDay: perDay, at: Bench.start)
+    budget.spend(.max, at: .never)
+    #expect(budget.level(at: .never) == 0)
+    #expect(budget.level(at: Moment(milliseconds: .min)) == 0)
+  }
+}
+
+@Suite struct BehaviourTests {
+  @Test func goodBehaviourShortensAndBadStretches() {
+    var good = Behaviour()
+    var bad = Behaviour()
+    #expect(good.stretched(.minutes(10)) == .minutes(10))
+    for _ in 0..<60 {
+      good.completed(.newData, taking: .seconds(1), limit: .seconds(30))
+      bad.killed()
+    }
+    #expect(good.stretched(.minutes(10)) < .minutes(6))
+    #expect(bad.stretched(.minutes(10)) == .minutes(40))
+    #expect(bad.kills == 60)
+    #expect(good.newData == 60)
+  }
+
+  @Test func outcomesAreWeighed() {
+    var scores: [Int64] = []
+    for outcome in [CallbackOutcome.newData, .noData, .failed] {
+      var behaviour = Behaviour()
+      behaviour.completed(outcome, taking: .seconds(1), limit: .seconds(30))
+      scores.append(behaviour.score)
+    }
+    #expect(scores == scores.sorted(by: >))
+    var slow = Behaviour()
+    slow.completed(.newData, taking: .seconds(20), limit: .seconds(30))
+    #expect(slow.score < scores[0])
+  }
+
+  @Test func costsAreAveraged() {
+    var behaviour = Behaviour()
+    for _ in 0..<50 { behaviour.spent(energy: 4000, bytes: 80_000) }
+    #expect(abs(behaviour.averageEnergy - 4000) <= 4)
+    #expect(abs(behaviour.averageBytes - 80_000) <= 4)
+  }
+}
+
+@Suite struct AllowanceTests {
+  @Test func aBurstAndThenOnePerInterval() {
+    var allowance = Allowance()
+    var now = Bench.start
+    for _ in 0..<3 {
+      #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) <= now)
+      allowance.take(at: now, interval: .minutes(20))
+    }
+    #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) == now + .minutes(20))
+    now = now + .minutes(20)
+    allowance.take(at: now, interval: .minutes(20))
+    #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) == now + .minutes(20))
+  }
+
+  @Test func overlappingUsesOfTheRadioShareItsTime() {
+    var apart = Radio()
+    var together = Radio()
+    let tail = Lapse.seconds(5)
+    let first = Bench.start
+    let second = first + .minutes(1)
+    let alone =
+      apart.use(from: first, until: first + .seconds(2), tail: tail)
+      + apart.use(from: second, until: second + .seconds(2), tail: tail)
+    let shared =
+      together.use(from: first, until: first + .seconds(2), tail: tail)
+      + together.use(from: first, until: first + .seconds(2), tail: tail)
+    #expect(alone == .seconds(14))
+    #expect(shared == .seconds(7))
+  }
+
+  @Test func limitsAgreeWithEachOther() {
+    #expect(PhoneLimits().relationsHold)
+    var limits = PhoneLimits()
+    limits.fetchLead = .hours(2)
+    #expect(!limits.relationsHold)
+  }
+}

@@ -1,0 +1,165 @@
+import Testing
+
+@testable import DeviceModel
+
+/// facts/multitasking.md, sections 2, 7 and 8.
+@Suite struct PowerTests {
+  @Test func aTaskDoesNotKeepALockedPhoneAwake() {
+    var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .seconds(60)) }])
+    bench.send(.unlocked, .appOpened(mail), .locked)
+    bench.wait(.seconds(10))
+    #expect(bench.phone.wakefulness == .asleep)
+    #expect(bench.state(mail) == .background)
+    let first = bench.phone[mail]?.task?.remaining ?? .zero
+    #expect(first > .seconds(50) && first < .seconds(60))
+    bench.wait(.hours(1))
+    #expect(bench.phone[mail]?.task?.remaining == first)
+    // Whenever the phone is awake for another reason it goes on.
+    var slices = 0
+    while bench.phone[mail]?.task != nil, slices < 100 {
+      slices += 1
+      bench.send(.linkHeard)
+      bench.wait(.minutes(15))
+    }
+    #expect((20...30).contains(slices), "\(slices) slices of two seconds")
+    #expect(bench.steps(of: mail).suffix(2) == [.taskEnded, .suspended])
+  }
+
+  @Test func unlockedATaskRunsThrough() {
+    var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .seconds(60)) }])
+    bench.send(.unlocked, .appOpened(mail), .appLeft)
+    bench.wait(.seconds(59))
+    #expect(bench.state(mail) == .background)
+    bench.wait(.seconds(1))
+    #expect(bench.state(mail) == .suspended)
+  }
+
+  @Test func aTaskThatOverrunsIsExpiredOrKilled() {
+    for endsInTime in [true, false] {
+      var bench = Bench([
+        .ordinary {
+          $0.onLeave.task = TaskScript(work: .minutes(10), endsInTime: endsInTime)
+        }
+      ])
+      bench.send(.unlocked, .appOpened(mail), .appLeft)
+      bench.wait(.minutes(4))
+      #expect(bench.state(mail) == (endsInTime ? .suspended : .notRunning))
+      #expect(
+        bench.steps(of: mail).contains(endsInTime ? .taskExpired : .terminated(.taskOverran)))
+      #expect(bench.phone[mail]?.behaviour.kills == (endsInTime ? 0 : 1))
+    }
+  }
+
+  @Test func aTaskFromACallbackGetsSeconds() {
+    var bench = Bench([.ordinary { $0.onPush.task = TaskScript(work: .minutes(1)) }])
+    bench.send(.unlocked, .pushReceived(.silent(1)))
+    bench.wait(.minutes(1))
+    #expect(bench.steps(of: mail).contains(.taskExpired))
+    let began = bench.moment { $0 == .app(mail, .taskBegan(.minutes(1))) }
+    let ended = bench.moment { $0 == .app(mail, .taskExpired) }
+    #expect(began.map { $0 + .seconds(10) } == ended)
+  }
+
+  @Test func comingBackEndsTheNeedForATask() {
+    var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .minutes(1)) }])
+    bench.send(.unlocked, .appOpened(mail), .appLeft, .appOpened(mail))
+    bench.wait(.minutes(10))
+    #expect(bench.state(mail) == .foreground)
+    #expect(bench.phone[mail]?.task == nil)
+  }
+
+  @Test func theRelayIsToldOfTheCondition() {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked, .chargerChanged(isConnected: true), .lowPowerSwitched(isOn: true))
+    bench.send(.networkChanged(.cellular), .locked)
+    let conditions = bench.actions.compactMap {
+      if case .condition(let condition) = $0 { condition } else { nil }
+    }
+    #expect(
+      conditions == [
+        PhoneCondition(power: .battery, network: .wifi, isScreenOn: true),
+        PhoneCondition(power: .charging, network: .wifi, isScreenOn: true),
+        PhoneCondition(power: .low, network: .wifi, isScreenOn: true),
+        PhoneCondition(power: .low, network: .cellular, isScreenOn: true),
+        PhoneCondition(power: .low, network: .cellular, isScreenOn: false),
+      ])
+  }
+
+  @Test func workCostsEnergyOnBatteryAndDataOverCellular() {
+    func spent(_ events: PhoneEvent...) -> (energy: Int64, data: Int64) {
+      var bench = Bench([.ordinary()])
+      for event in events { bench.send(event) }
+      bench.send(.pushReceived(.silent(1)))
+      bench.wait(.seconds(10))
+      let limits = PhoneLimits()
+      let app = bench.phone[mail]
+      let phone = limits.phoneEnergyPerDay - bench.phone.energy.level(at: bench.now)
+      let energy = limits.appEnergyPerDay - (app?.energy.level(at: bench.now) ?? 0)
+      #expect(phone <= energy + 1)
+      return (energy, limits.appDataPerDay - (app?.data.level(at: bench.now) ?? 0))
+    }
+    let wifi = spent()
+    let cellular = spent(.networkChanged(.cellular))
+    let charging = spent(.chargerChanged(isConnected: true))
+    #expect(wifi.energy > 0 && wifi.data == 0)
+    #expect(cellular.energy > wifi.energy && cellular.data > 0)
+    #expect(charging.energy == 0)
+  }
+
+  @Test(arguments: DataProtection.allCases)
+  func whatCanBeReadAndWritten(protection: DataProtection) {
+    let readable = LockState.allCases.filter { protection.isReadable($0) }
+    let writable = LockState.allCases.filter { protection.isWritable($0) }
+    switch protection {
+    case .complete:
+      #expect(readable == [.unlocked])
+      #expect(writable == [.unlocked])
+    case .unlessOpen:
+      #expect(readable == [.unlocked])
+      #expect(writable == LockState.allCases)
+    case .untilFirstUnlock:
+      #expect(readable == [.locked, .unlocked])
+      #expect(writable == readable)
+    case .none:
+      #expect(readable == LockState.allCases)
+      #expect(writable == readable)
+    }
+  }
+
+  @Test func backgroundWorkWhileLockedNeedsTheRightProtection() {
+    for (reads, writes, isFine) in [
+      (DataProtection.untilFirstUnlock, DataProtection.unlessOpen, true),
+      (.complete, .unlessOpen, false), (.untilFirstUnlock, .complete, false),
+    ] {
+      var bench = Bench([
+        .ordinary {
+          $0.onPush.reads = reads
+          $0.onPush.writes = writes
+        }
+      ])
+      bench.send(.pushReceived(.silent(1)))
+      bench.wait(.minutes(1))
+      #expect(bench.reports == [PushID(1): [isFine ? .newData : .failed]])
+      // Unlocked everything works.
+      bench.send(.unlocked, .pushReceived(.silent(2)))
+      bench.wait(.minutes(1))
+      #expect(bench.reports[PushID(2)] == [.newData])
+    }
+  }
+
+  @Test func downloadsWhileLockedAreMergedAfterUnlocking() {
+    var bench = Bench([.ordinary()])
+    for id in UInt64(1)...2 {
+      bench.send(.pushReceived(.silent(id)))
+      bench.wait(.hours(1))
+    }
+    #expect(bench.phone[mail]?.content.unmerged == 2)
+    #expect(bench.phone[mail]?.content.revision == 0)
+    bench.send(.unlocked)
+    // Suspended, it does not run; it merges when it does.
+    #expect(bench.phone[mail]?.content.unmerged == 2)
+    bench.send(.appOpened(mail))
+    #expect(bench.steps(of: mail).contains(.merged(2)))
+    #expect(bench.phone[mail]?.content.revision == 1)
+  }
+}
