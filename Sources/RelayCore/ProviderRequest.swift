@@ -80,6 +80,14 @@ package struct ProviderRequestHead: Sendable {
     }
   }
 
+  /// Takes over what is a request's own, path and id, from a head that says the same otherwise.
+  @inline(__always)
+  package mutating func takeOwn(from head: borrowing ProviderRequestHead) {
+    path = head.path
+    apnsID = head.apnsID
+    apnsIDSpelling = head.apnsIDSpelling
+  }
+
   /// The checks that come before the provider's right to push is looked at.
   package func checkRequestLine() throws(Rejection) {
     guard isPost else { throw .methodNotAllowed }

@@ -12,12 +12,10 @@ extension ProviderConnection {
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
-    if newestStream != 0 { moveNewestToOpen() }
-    newestStream = stream
-    newest.begin(at: now)
     let isLikeTheLast = fields.contains { $0.isRepeated }
     if !isLikeTheLast {
-      newest.head = ProviderRequestHead()
+      lastHead = ProviderRequestHead()
+      headGeneration &+= 1
       authorization.removeAll(keepingCapacity: true)
       authorizationStands = false
       topicIsCovered = false
@@ -25,26 +23,31 @@ extension ProviderConnection {
     for field in fields where !field.isRepeated {
       take(field, arena, isReplacement: isLikeTheLast)
     }
+    let outcome: Result<Topic, Rejection>
     do throws(Rejection) {
-      newest.topic = try check(at: now, on: handler)
+      outcome = .success(try check(at: now, on: handler))
     } catch {
-      newest.rejection = error
+      outcome = .failure(error)
     }
+    open.insert(stream) { $0.begin(with: lastHead, headGeneration, outcome, at: now) }
   }
 
   private mutating func take(_ field: HeaderField, _ arena: [UInt8], isReplacement: Bool) {
     guard let name = FieldName(arena.span.extracting(field.name)) else { return }
     switch name {
+    case .path, .apnsID, .contentType, .contentLength, .host:
+      break
     case .authorization:
       authorization.removeAll(keepingCapacity: true)
       authorization.append(contentsOf: arena[field.value])
       authorizationStands = false
     case .apnsTopic, .apnsPushType:
       topicIsCovered = false
-    default:
-      break
+      headGeneration &+= 1
+    case .method, .apnsExpiration, .apnsPriority, .apnsCollapseID:
+      headGeneration &+= 1
     }
-    newest.head.take(
+    lastHead.take(
       name, arena.span.extracting(field.value), recentTopic: &recentTopic,
       isReplacement: isReplacement)
   }
@@ -53,15 +56,15 @@ extension ProviderConnection {
   private mutating func check(
     at now: Instant, on handler: ConnectionHandler
   ) throws(Rejection) -> Topic {
-    try newest.head.checkRequestLine()
+    try lastHead.checkRequestLine()
     if let certificateProblem, authorization.isEmpty { throw certificateProblem }
     try checkAuthorization(at: now, on: handler)
-    let topic = try newest.head.checkFields(
+    let topic = try lastHead.checkFields(
       defaultTopic: credentials.impliedTopic.flatMap { Topic($0) })
     guard !topicIsCovered else { return topic }
     do throws(CredentialProblem) {
       try credentials.authorize(
-        topic: topic.bytes.span, isLocationPush: newest.head.givenPushType == .location)
+        topic: topic.bytes.span, isLocationPush: lastHead.givenPushType == .location)
     } catch {
       throw error.rejection
     }
@@ -89,11 +92,5 @@ extension ProviderConnection {
     }
     authorizationStands = true
     raiseStreamsIfAuthorized(handler)
-  }
-
-  /// Another request begins before the newest is complete.
-  mutating func moveNewestToOpen() {
-    open.insert(newest, newestStream)
-    newestStream = 0
   }
 }

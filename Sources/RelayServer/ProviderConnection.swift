@@ -12,11 +12,11 @@ import Transport
 struct ProviderConnection {
   /// Requests of which more is to come.
   var open = StreamMap(vacant: ProviderRequest.vacant)
-  /// The newest request. When it is complete before the next begins it never needs a place in
-  /// `open`; its head stays, as what the next one is compared with.
-  var newest = ProviderRequest.vacant
-  /// The newest request's stream; 0 when it is complete or has moved to `open`.
-  var newestStream: StreamID = 0
+  /// The newest head, which the next one is compared with.
+  var lastHead = ProviderRequestHead()
+  /// Counts the changes of `lastHead` in anything but a request's own path and id: a place of
+  /// `open` that was left with the same number needs nothing else copied.
+  var headGeneration: UInt64 = 1
   /// Requests that are complete and wait for their answer, or for the end of their stream.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
   var credentials = ConnectionCredentials()
@@ -64,7 +64,6 @@ struct ProviderConnection {
 
   mutating func ended() {
     open = StreamMap(vacant: .vacant)
-    newestStream = 0
     waiting = StreamMap(vacant: .vacant)
   }
 
@@ -81,10 +80,10 @@ struct ProviderConnection {
         takeHead(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        modify(stream) { $0.take(arena[bytes]) }
+        _ = open.modify(stream) { $0.take(arena[bytes]) }
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
-        modify(stream) { $0.dropBody() }
+        _ = open.modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
         answer.respondHeadersTooLarge(stream, on: handler)
@@ -96,13 +95,9 @@ struct ProviderConnection {
     }
   }
 
-  private mutating func modify(_ stream: StreamID, _ body: (inout ProviderRequest) -> Void) {
-    if stream == newestStream { body(&newest) } else { _ = open.modify(stream, body) }
-  }
-
   private mutating func forget(_ stream: StreamID) {
     waiting.remove(stream)
-    if stream == newestStream { newestStream = 0 } else { open.remove(stream) }
+    open.remove(stream) { $0.dropBody() }
   }
 
   /// The request is all here: the last checks, and on to its shard.
@@ -112,23 +107,10 @@ struct ProviderConnection {
     let uniqueID = handler.runner.makeUniqueID()
     let isStrict = handler.runner.settings.isStrict
     var lints = CaseSet<Lint>()
-    let result: Result<Notification, Rejection>
-    if stream == newestStream {
-      newestStream = 0
-      result = newest.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
-      waiting.insert(WaitingRequest(newest.head, uniqueID), stream)
-    } else if let finished = open.modify(
-      stream,
-      { request in
-        waiting.insert(WaitingRequest(request.head, uniqueID), stream)
-        return request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
-      })
-    {
-      result = finished
-      open.remove(stream)
-    } else {
-      // Answered early; the rest of it is not wanted.
-      return
+    var result: Result<Notification, Rejection>?
+    open.remove(stream) { request in
+      waiting.insert(WaitingRequest(request.head, uniqueID), stream)
+      result = request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
     }
     switch result {
     case .success(let notification):
@@ -136,6 +118,9 @@ struct ProviderConnection {
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
       respond(stream, .rejected(rejection), on: handler)
+    case nil:
+      // Answered early; the rest of it is not wanted.
+      break
     }
   }
 
@@ -177,9 +162,8 @@ struct ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       handler.runner.markDirty(handler)
     }
-    if newestStream != 0 { moveNewestToOpen() }
     for (stream, request) in open.all where now - request.since > settings.requestTimeout {
-      open.remove(stream)
+      open.remove(stream) { $0.dropBody() }
       waiting.insert(
         WaitingRequest(request.head, handler.runner.makeUniqueID(), isAnsweredEarly: true), stream)
       respond(stream, .rejected(.idleTimeout), on: handler)

@@ -3,26 +3,35 @@ import RelayCore
 
 /// One provider's request under way.
 struct ProviderRequest {
-  var head = ProviderRequestHead()
-  /// Set when the head has passed all checks.
-  var topic: Topic?
-  /// The first check it failed.
-  var rejection: Rejection?
-  var since: Instant
+  private(set) var head = ProviderRequestHead()
+  /// The topic, when the head has passed all checks; else the first one it failed.
+  private var outcome = Result<Topic, Rejection>.failure(.internalServerError)
+  private(set) var since: Instant
+  /// Which of the connection's heads this one is, but for path and id; 0 is none.
+  private var generation: UInt64 = 0
   private var body: [UInt8] = []
   private var bodyIsTooLarge = false
 
-  init(since: Instant) {
+  private init(since: Instant) {
     self.since = since
   }
 
   /// No request at all: what lies in a free place.
   static let vacant = ProviderRequest(since: Instant(milliseconds: 0))
 
-  /// Begins anew; the head is the caller's to change.
-  mutating func begin(at now: Instant) {
-    topic = nil
-    rejection = nil
+  /// Begins anew, in the place of an earlier request of the connection: mostly its head says the
+  /// same but for path and id, and then only those are copied.
+  mutating func begin(
+    with head: borrowing ProviderRequestHead, _ generation: UInt64,
+    _ outcome: Result<Topic, Rejection>, at now: Instant
+  ) {
+    if generation == self.generation {
+      self.head.takeOwn(from: head)
+    } else {
+      self.head = copy head
+      self.generation = generation
+    }
+    self.outcome = outcome
     since = now
     body = []
     bodyIsTooLarge = false
@@ -41,14 +50,13 @@ struct ProviderRequest {
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, lints: inout CaseSet<Lint>
   ) -> Result<Notification, Rejection> {
-    if let rejection { return .failure(rejection) }
-    guard let topic else { return .failure(.internalServerError) }
-    guard !bodyIsTooLarge, body.count <= head.payloadLimitBytes else {
-      return .failure(.payloadTooLarge)
-    }
     var payload: [UInt8] = []
     swap(&payload, &body)
     do throws(Rejection) {
+      let topic = try outcome.get()
+      guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else {
+        throw .payloadTooLarge
+      }
       return .success(
         try head.notification(
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,

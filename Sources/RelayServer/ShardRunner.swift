@@ -139,10 +139,14 @@ final class ShardRunner {
 
   private func performEffects() {
     while !effects.isEmpty {
-      swap(&effects, &performing)
-      for index in performing.indices { perform(performing[index]) }
-      performing.removeAll(keepingCapacity: true)
-      if performing.capacity > 65_536 { performing = [] }
+      // A local array, whose elements need not be copied to be looked at.
+      var batch: [Effect] = []
+      swap(&batch, &performing)
+      swap(&batch, &effects)
+      for effect in batch { perform(effect) }
+      batch.removeAll(keepingCapacity: true)
+      if batch.capacity > 65_536 { batch = [] }
+      swap(&batch, &performing)
       if lastPersist > 0 {
         // The memory store: what is in memory is as safe as it will get.
         shard.handle(.persisted(through: lastPersist), at: now, into: &effects)

@@ -70,22 +70,31 @@ struct StreamMap<State> {
 
   /// Puts a state in, in place of the one that is there.
   mutating func insert(_ state: consuming State, _ id: StreamID) {
+    states[claim(id)] = state
+  }
+
+  /// Makes a state where it will lie, of what was left there: the vacant state, or one that was
+  /// removed by `remove(_:leaving:)`.
+  @inline(__always)
+  mutating func insert(_ id: StreamID, making body: (inout State) -> Void) {
+    body(&states[claim(id)])
+  }
+
+  /// The place of a stream, which may be a new one.
+  private mutating func claim(_ id: StreamID) -> Int {
     precondition(id != Self.free, "stream 0 is the connection")
-    if let entry = entry(of: id) {
-      states[Int(places[entry])] = state
-      return
-    }
+    if let entry = entry(of: id) { return Int(places[entry]) }
     if (count + 1) * 2 > identifiers.count { grow() }
     let place: Int32
     if let last = freePlaces.popLast() {
       place = last
-      states[Int(place)] = state
     } else {
       place = Int32(states.count)
-      states.append(state)
+      states.append(vacant)
     }
     enter(id, place)
     count += 1
+    return Int(place)
   }
 
   private mutating func enter(_ id: StreamID, _ place: Int32) {
@@ -97,12 +106,23 @@ struct StreamMap<State> {
     places[entry] = place
   }
 
-  /// Removes a stream, if it is there, by shifting what follows in the probe sequence back, so
-  /// that no tombstones remain.
+  /// Removes a stream, if it is there.
   mutating func remove(_ id: StreamID) {
+    remove(id) { [vacant] in $0 = vacant }
+  }
+
+  /// Removes a stream, if it is there. What `body` leaves of the state is what the next one in that
+  /// place is made of.
+  @inline(__always)
+  mutating func remove(_ id: StreamID, leaving body: (inout State) -> Void) {
     guard let removed = entry(of: id) else { return }
-    states[Int(places[removed])] = vacant
+    body(&states[Int(places[removed])])
+    free(removed)
+  }
+
+  private mutating func free(_ removed: Int) {
     freePlaces.append(places[removed])
+    // What follows in the probe sequence moves back, so that no tombstones remain.
     let mask = identifiers.count &- 1
     var hole = removed
     var entry = (hole &+ 1) & mask
