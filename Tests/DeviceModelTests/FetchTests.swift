@@ -1,0 +1,239 @@
+import Testing
+
+@testable import DeviceModel
+
+/// facts/multitasking.md, section 4.
+@Suite struct FetchTests {
+  private func fetches(_ bench: Bench, _ app: AppID = mail) -> [Moment] {
+    bench.effects.compactMap {
+      if case .callback(_, app, .began(.fetch)) = $0.action { $0.at } else { nil }
+    }
+  }
+
+  @Test func neverIsTheDefault() {
+    var bench = Bench([.ordinary()])
+    bench.wait(.days(7))
+    #expect(bench.effects.isEmpty)
+    #expect(bench.phone.fetchSchedule.map(\.reason) == [.intervalNever])
+    #expect(bench.phone.nextWake == nil)
+  }
+
+  @Test func minimumLeavesItToTheSystem() {
+    var bench = Bench([.ordinary(fetchInterval: .minimum)])
+    bench.wait(.days(1))
+    #expect((4...10).contains(fetches(bench).count), "\(fetches(bench).count)")
+  }
+
+  @Test func anIntervalIsCountedFromAnyActivity() {
+    var bench = Bench([.ordinary(fetchInterval: .seconds(6 * 3600))])
+    var uses: [Moment] = []
+    for hour in 0..<24 * 10 {
+      if hour % 5 == 0 {
+        bench.use(mail)
+        uses.append(bench.now)
+      }
+      bench.wait(.hours(1))
+    }
+    // Used every five hours, it is never six hours without activity.
+    #expect(fetches(bench).isEmpty)
+    bench.wait(.days(2))
+    let after = fetches(bench)
+    #expect(!after.isEmpty)
+    for (first, second) in zip(after, after.dropFirst()) {
+      #expect(second - first >= .hours(6))
+    }
+  }
+
+  @Test func aWorkedExampleOfAUsersDay() {
+    var bench = Bench([.ordinary("news", fetchInterval: .minimum)])
+    for _ in 0..<6 {
+      for minutes in [7 * 60 + 40, 12 * 60 + 30, 19 * 60] as [Int64] {
+        let day =
+          floorQuotient(
+            bench.now.milliseconds, Lapse.days(1).milliseconds) * Lapse.days(1).milliseconds
+        bench.wait(Moment(milliseconds: day) + .minutes(minutes) - bench.now)
+        bench.use(mail)
+      }
+      bench.wait(.hours(5))
+    }
+    bench.clear()
+    let midnight = bench.now
+    bench.wait(.days(1))
+    // Nobody uses it on this day, so each expected use has its fetch and what repeats it.
+    let times = fetches(bench).map { ($0 - midnight).milliseconds / 60_000 }
+    for use in [7 * 60 + 40, 12 * 60 + 30, 19 * 60] as [Int64] {
+      #expect(times.contains { (use - 60..<use).contains($0) }, "\(use): \(times)")
+    }
+    #expect(times.count <= 8, "\(times)")
+  }
+
+  @Test func obstaclesAreNamedAndRemoved() {
+    let cases: [([PhoneEvent], FetchReason, [PhoneEvent])] = [
+      ([.lowPowerSwitched(isOn: true)], .lowPower, [.lowPowerSwitched(isOn: false)]),
+      ([.networkChanged(.airplane)], .offline, [.networkChanged(.wifi)]),
+      ([.networkChanged(.none)], .offline, [.networkChanged(.cellular)]),
+      ([.refreshSwitched(mail, isOn: false)], .refreshOff, [.refreshSwitched(mail, isOn: true)]),
+      (
+        [.refreshSwitched(nil, isOn: false)], .refreshOffForAll, [.refreshSwitched(nil, isOn: true)]
+      ),
+      ([.rebooted], .beforeFirstUnlock, [.unlocked, .locked]),
+      (
+        [.unlocked, .appOpened(mail), .appSwipedAway(mail), .locked], .forceQuit,
+        [.unlocked, .appOpened(mail), .locked]
+      ),
+    ]
+    for (block, reason, release) in cases {
+      var bench = Bench([.ordinary(fetchInterval: .minimum)])
+      for event in block { bench.send(event) }
+      bench.wait(.minutes(1))
+      bench.clear()
+      bench.wait(.days(2))
+      #expect(fetches(bench).isEmpty, "\(reason)")
+      #expect(bench.phone.fetchSchedule.map(\.reason) == [reason])
+      #expect(bench.phone.fetchSchedule.map(\.when) == [.onChange])
+      for event in release { bench.send(event) }
+      bench.wait(.days(1))
+      #expect(!fetches(bench).isEmpty, "\(reason)")
+    }
+  }
+
+  @Test func signingOutEndsIt() {
+    var bench = Bench([.ordinary(fetchInterval: .minimum)])
+    bench.send(.unlocked, .appOpened(mail), .fetchIntervalSet(mail, .never), .locked)
+    bench.clear()
+    bench.wait(.days(2))
+    #expect(fetches(bench).isEmpty)
+  }
+
+  @Test func anEmptyBudgetPutsItOff() {
+    var bench = Bench([
+      .ordinary(fetchInterval: .minimum) {
+        $0.onFetch.energy = 1_000_000
+        $0.onFetch.bytes = 0
+      }
+    ])
+    bench.wait(.hours(4))
+    #expect(fetches(bench).count == 1)
+    #expect(bench.phone.fetchSchedule.map(\.reason) == [.energyBudget])
+    guard case .reconsider(let moment)? = bench.phone.fetchSchedule.first?.when else {
+      Issue.record("\(bench.phone.fetchSchedule)")
+      return
+    }
+    #expect(moment > bench.now + .hours(12))
+    bench.wait(moment - bench.now + .hours(4))
+    #expect(fetches(bench).count == 2)
+  }
+
+  @Test func severalAppsShareAnAwakePeriod() {
+    var bench = Bench((0..<10).map { .ordinary("app \($0)", fetchInterval: .minimum) })
+    bench.wait(.days(1))
+    let begun = bench.actions.count {
+      if case .callback(_, _, .began(.fetch)) = $0 { true } else { false }
+    }
+    let wakes = bench.actions.count { $0 == .phone(.woke) }
+    #expect(begun >= 40)
+    #expect(wakes * 5 <= begun, "\(begun) fetches in \(wakes) awake periods")
+  }
+
+  @Test func aWakeForAnotherReasonTakesFetchesAlong() {
+    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
+    bench.wait(.minutes(1))
+    guard case .fetch(let planned)? = bench.phone[mail]?.plan.when else {
+      Issue.record("\(bench.phone.fetchSchedule)")
+      return
+    }
+    bench.wait(planned - bench.now - .minutes(5))
+    bench.clear()
+    bench.send(.pushReceived(.silent(1, news)))
+    #expect(fetches(bench) == [bench.now])
+  }
+
+  @Test func timesWhenThePhoneIsIdleAreAvoided() {
+    // The phone is used by day, the app never is: nothing is learned about it, but about the phone.
+    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
+    func day(_ bench: inout Bench) {
+      bench.wait(.hours(8))
+      for _ in 0..<14 {
+        bench.use(news)
+        bench.wait(.minutes(59))
+      }
+      bench.wait(.hours(2))
+    }
+    for _ in 0..<7 { day(&bench) }
+    bench.clear()
+    let begin = bench.now
+    for _ in 0..<7 { day(&bench) }
+    let found = fetches(bench).map { ($0 - begin).milliseconds / 3_600_000 % 24 }
+    #expect(!found.isEmpty)
+    #expect(found.allSatisfy { (7...22).contains($0) }, "hours of the fetches: \(found)")
+  }
+
+  @Test func expensiveAndFailingAppsFetchLess() {
+    func count(_ change: (inout AppScript) -> Void) -> Int {
+      var bench = Bench([.ordinary(fetchInterval: .minimum, change)])
+      bench.send(.networkChanged(.cellular))
+      for _ in 0..<24 * 20 {
+        bench.use(mail)
+        bench.wait(.minutes(59))
+      }
+      return fetches(bench).count
+    }
+    let good = count { $0.onFetch.bytes = 10_000 }
+    let failing = count {
+      $0.onFetch.bytes = 10_000
+      $0.onFetch.handler = .never
+    }
+    let greedy = count { $0.onFetch.bytes = 20_000_000 }
+    #expect(good > failing * 3 / 2, "good \(good), failing \(failing)")
+    #expect(good > greedy * 2, "good \(good), greedy \(greedy)")
+  }
+
+  @Test func theScheduleCanBePrinted() {
+    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
+    bench.wait(.minutes(1))
+    #expect(
+      bench.phone.fetchSchedule.map(\.description) == [
+        "app 0: 2026-11-21T03:00:00.000Z, nothing learned yet", "app 1: none, interval never",
+      ])
+    let plan = FetchPlan(
+      app: mail, when: .fetch(Bench.start), earliest: Bench.start,
+      reason: .beforeUse(minuteOfDay: 425))
+    #expect(
+      plan.description == "app 0: 2026-11-21T00:00:00.000Z, before the use expected from 7:05")
+  }
+}
+
+@Suite struct UsagePatternTests {
+  @Test func whatIsUsedDailyIsExpected() {
+    var pattern = UsagePattern(at: Bench.start)
+    for day in Int64(0)..<5 {
+      pattern.record(at: Bench.start + .days(day) + .hours(8))
+      pattern.record(at: Bench.start + .days(day) + .hours(8) + .minutes(3))
+    }
+    #expect(pattern.days == 4)
+    #expect(pattern.percentInHour(from: 32) >= 100)
+    #expect(pattern.percentInHour(from: 29) >= 100)
+    #expect(pattern.percentInHour(from: 33) == 0)
+    #expect(pattern.isUsed(32) && !pattern.isUsed(31))
+  }
+
+  @Test func oldHabitsFade() {
+    var pattern = UsagePattern(at: Bench.start)
+    for day in Int64(0)..<10 { pattern.record(at: Bench.start + .days(day) + .hours(8)) }
+    var percents: [Int64] = []
+    for day in Int64(10)..<30 {
+      pattern.roll(to: Bench.start + .days(day))
+      percents.append(pattern.percentInHour(from: 32))
+    }
+    #expect(percents == percents.sorted(by: >))
+    #expect((percents.last ?? 100) < 10)
+    pattern.roll(to: Bench.start + .days(100_000))
+    #expect(pattern.percentInHour(from: 32) == 0)
+  }
+
+  @Test func theHourWrapsAroundMidnight() {
+    var pattern = UsagePattern(at: Bench.start)
+    for day in Int64(0)..<5 { pattern.record(at: Bench.start + .days(day) + .minutes(5)) }
+    #expect(pattern.percentInHour(from: 94) > 50)
+  }
+}
