@@ -15,7 +15,10 @@ package struct LifeEvent: Hashable, Sendable {
 /// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
 /// follow.
 package enum LifeStep: Hashable, Sendable {
-  case received(NotificationClass)
+  /// Accepted from a provider, which calls it `apnsID`.
+  case received(NotificationClass, apnsID: UniqueID, Topic)
+  /// Read from the journal when the relay started; it was stored when the relay ended.
+  case restored
   case sent(Via)
   case storedOffline
   /// `until` is nil when only a change, not time, frees it.
@@ -28,7 +31,7 @@ package enum LifeStep: Hashable, Sendable {
   package var isTerminal: Bool {
     switch self {
     case .delivered, .discarded: true
-    case .received, .sent, .storedOffline, .storedPower, .outcome: false
+    case .received, .restored, .sent, .storedOffline, .storedPower, .outcome: false
     }
   }
 }
@@ -67,7 +70,8 @@ package enum DeliveryOutcome: Hashable, Sendable {
 extension LifeStep: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .received(let notificationClass): "received (\(notificationClass.name))"
+    case .received(let notificationClass, _, _): "received (\(notificationClass.name))"
+    case .restored: "restored (from the journal)"
     case .sent(let via): "sent (via: \(via.name))"
     case .storedOffline: "stored (device offline)"
     case .storedPower(.none, let limit): "stored (power: held by \(limit.name))"

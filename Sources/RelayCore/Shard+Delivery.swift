@@ -48,7 +48,7 @@ extension Shard {
   mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
-    if notificationClass == .silent { takeBudget(app) }
+    if notificationClass == .silent { takeBudget(app, into: &effects) }
     let older = apps[app][slot: notificationClass]
     if older >= 0 { makeWay(older, for: entry, into: &effects) }
     transmit(entry, .direct, into: &effects)
@@ -219,12 +219,17 @@ extension Shard {
     if !apps[app].isRegistered, apps[app].entryCount == 0 { apps.remove(at: app) }
   }
 
-  private mutating func takeBudget(_ app: Int32) {
+  private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
-    var used = apps[app].budget
+    let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
     configuration.policy.take(
-      app: &used, device: &devices[device].budget, condition: devices[device].condition, at: now)
-    apps[app].budget = used
+      app: &apps[app].budget, device: &devices[device].budget,
+      condition: devices[device].condition, at: now)
+    guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }
+    note(
+      .spent(
+        devices[device].id, apps[app].topic, app: apps[app].budget, device: devices[device].budget),
+      into: &effects)
   }
 
   private mutating func setReleaseTimer(
@@ -256,7 +261,7 @@ extension Shard {
     }
     switch decide(entry) {
     case .allowed:
-      if notificationClass == .silent { takeBudget(app) }
+      if notificationClass == .silent { takeBudget(app, into: &effects) }
       transmit(entry, notificationClass == .silent ? .refill : .hold, into: &effects)
       drain(apps[app].device, .piggyback, into: &effects)
     case .held(let until, _):

@@ -42,14 +42,9 @@ extension Shard {
       forgetToken(of: known, into: &effects)
       removeApp(known, into: &effects)
     }
-    var app = App(token: token, topic: topic, device: device, registration: nextSequence)
-    app.next = devices[device].firstApp
-    let number = apps.insert(app)
-    devices[device].firstApp = number
-    devices[device].appCount += 1
-    appIndex.insert(number, NumberIndex.hash(token))
+    attach(
+      App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
     goneTokens[token] = nil
-    snapshot.apps += 1
     if isOwn { effects.append(.route(token, isHere: true)) }
     answerWhenPersisted(
       .registered(token), to: request,
@@ -82,7 +77,7 @@ extension Shard {
     effects.append(.answer(request, .inspected(report(device))))
   }
 
-  mutating func change(to policy: SilentPolicy) {
+  mutating func change(to policy: SilentPolicy, into effects: inout [Effect]) {
     configuration.policy = policy
     // What a bucket has used under the old rule says nothing under the new one.
     for app in apps.indices { apps[app].budget = RateLimit.State() }
@@ -92,6 +87,7 @@ extension Shard {
       timers.cancel(&apps[app].refillTimer)
       apps[app].refillTimer = timers.set(now, .refill(app: app))
     }
+    note(.budgetsCleared, into: &effects)
   }
 
   /// Undoes what the journal could not write, so that memory promises no more than the disk.
@@ -151,6 +147,17 @@ extension Shard {
       app = apps[app].next
     }
     return nil
+  }
+
+  /// Gives a device one more app.
+  mutating func attach(_ app: consuming App, to device: Int32) {
+    app.next = devices[device].firstApp
+    let hash = NumberIndex.hash(app.token)
+    let number = apps.insert(app)
+    devices[device].firstApp = number
+    devices[device].appCount += 1
+    appIndex.insert(number, hash)
+    snapshot.apps += 1
   }
 
   /// The token is dead from now on: 410 with this moment.

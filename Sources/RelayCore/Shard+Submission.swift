@@ -29,7 +29,7 @@ extension Shard {
     snapshot.received += 1
     lastOrder += 1
     apps[app].entryCount += 1
-    log(.received(notification.notificationClass), notification.uniqueID, into: &effects)
+    logReceived(notification, at: now, into: &effects)
     switch notification.expiration {
     case .at(let moment) where moment > now:
       attemptAndPersist(notification, app, request, expiresAt: moment, into: &effects)
@@ -69,9 +69,11 @@ extension Shard {
         phase: .waiting))
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
-    effects.append(
-      .persist(JournalRecord(sequence: sequence, content: .accepted(notification, at: now))))
     let goesDirectly = mayGoDirectly(entry)
+    effects.append(
+      .persist(
+        JournalRecord(
+          sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)))
     snapshot.waiting += 1
     apps[app][waiting: notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
@@ -110,7 +112,7 @@ extension Shard {
   }
 
   /// The journal has the entry: unless it is on its way already, send it or give it its slot.
-  private mutating func place(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func place(_ entry: Int32, into effects: inout [Effect]) {
     guard case .waiting = entries[entry].phase else { return }
     let app = entries[entry].app
     guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
@@ -135,6 +137,15 @@ extension Shard {
     case .stored:
       preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")
     }
+  }
+
+  /// Writes down what nobody waits for. When too much waits already it is left out: what is lost
+  /// by that is a part of a budget, after a crash.
+  mutating func note(_ content: JournalRecord.Content, into effects: inout [Effect]) {
+    guard hasRoomForPersist else { return }
+    let record = JournalRecord(sequence: nextSequence, content: content, mayLinger: true)
+    pending.append(.nothing)
+    effects.append(.persist(record))
   }
 
   /// The sequence of the next record.

@@ -84,14 +84,17 @@ package struct Shard: Sendable {
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
   /// The sequence of `pending.first`.
-  var firstPendingSequence: UInt64 = 1
+  var firstPendingSequence: UInt64
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
-  package init(configuration: Configuration, at now: Instant) {
+  /// - Parameter firstSequence: of the first record; above every one that the journal holds.
+  package init(configuration: Configuration, at now: Instant, firstSequence: UInt64 = 1) {
+    precondition(firstSequence > 0, "sequence 0 stands for what is never stored")
     self.configuration = configuration
     self.now = now
     self.timers = TimerWheel(now: now)
+    self.firstPendingSequence = firstSequence
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
@@ -126,7 +129,7 @@ package struct Shard: Sendable {
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
     case .policyChanged(let policy):
-      change(to: policy)
+      change(to: policy, into: &effects)
     case .shutDown:
       shutDown(into: &effects)
     case .tick:
@@ -145,6 +148,13 @@ package struct Shard: Sendable {
   /// The registered app with this token.
   func appNumber(_ token: DeviceToken) -> Int32? {
     appIndex.find(NumberIndex.hash(token)) { apps[$0].token == token }
+  }
+
+  /// The first step of a life.
+  func logReceived(_ notification: Notification, at moment: Instant, into effects: inout [Effect]) {
+    let step = LifeStep.received(
+      notification.notificationClass, apnsID: notification.apnsID, notification.topic)
+    effects.append(.log(LifeEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
   }
 
   /// Appends a log effect.

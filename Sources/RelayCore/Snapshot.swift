@@ -2,6 +2,8 @@
 package struct Snapshot: Hashable, Sendable {
   /// Accepted from providers.
   package var received = 0
+  /// Taken over from the journal at start.
+  package var restored = 0
   /// Refused by the shard (the edge counts its own refusals), by `Rejection.rawValue`.
   package var rejected = [Int](repeating: 0, count: Rejection.allCases.count)
   /// Frames sent, by `Via.rawValue`. One notification may be sent more than once.
@@ -33,7 +35,7 @@ package struct Snapshot: Hashable, Sendable {
   /// Every accepted notification is somewhere: ended, in a slot, in flight or waiting for the
   /// journal.
   package var addsUp: Bool {
-    received == ended + waiting + inSlots + inFlight
+    received + restored == ended + waiting + inSlots + inFlight
   }
 
   package mutating func count(_ reason: DiscardReason) {
@@ -49,6 +51,7 @@ package struct Snapshot: Hashable, Sendable {
   package static func + (left: Snapshot, right: Snapshot) -> Snapshot {
     var sum = left
     sum.received += right.received
+    sum.restored += right.restored
     for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
     for index in sum.sent.indices { sum.sent[index] += right.sent[index] }
     sum.stored += right.stored

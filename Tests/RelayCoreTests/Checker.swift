@@ -249,7 +249,7 @@ struct Checker {
     }
     expect(life.end == nil, "a step after the end: \(event)")
     switch event.step {
-    case .received:
+    case .received, .restored:
       expect(!life.isReceived, "received twice")
       life.isReceived = true
     case .storedOffline, .storedPower:

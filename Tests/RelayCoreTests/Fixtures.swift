@@ -55,10 +55,11 @@ struct ShardFixture {
   private var lastNumber: UInt32 = 0
 
   init(
-    _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration()
+    _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration(),
+    firstSequence: UInt64 = 1
   ) {
     self.journal = journal
-    shard = Shard(configuration: configuration, at: Self.start)
+    shard = Shard(configuration: configuration, at: Self.start, firstSequence: firstSequence)
   }
 
   // MARK: Events
@@ -172,7 +173,10 @@ struct ShardFixture {
   }
 
   func received(_ notification: Notification) -> Effect {
-    log(.received(notification.notificationClass), notification)
+    log(
+      .received(
+        notification.notificationClass, apnsID: notification.apnsID, notification.topic),
+      notification)
   }
 
   func discarded(_ notification: Notification, _ reason: DiscardReason) -> Effect {
@@ -187,8 +191,28 @@ struct ShardFixture {
     return [.send(connection, delivery), log(.sent(via), notification)]
   }
 
-  func persist(_ notification: Notification, _ sequence: UInt64) -> Effect {
-    .persist(JournalRecord(sequence: sequence, content: .accepted(notification, at: now)))
+  /// - Parameter mayLinger: sent to the device at once.
+  func persist(
+    _ notification: Notification, _ sequence: UInt64, mayLinger: Bool = false
+  ) -> Effect {
+    .persist(
+      JournalRecord(
+        sequence: sequence, content: .accepted(notification, at: now), mayLinger: mayLinger))
+  }
+
+  /// The note that silent pushes have used this much of two budgets that were full.
+  func spent(
+    _ app: PhoneApp, _ sequence: UInt64, count: Int64 = 1, policy: SilentPolicy = .documented
+  ) -> Effect {
+    var (used, deviceUsed) = (RateLimit.State(), RateLimit.State())
+    for _ in 0..<count {
+      policy.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
+    }
+    return .persist(
+      JournalRecord(
+        sequence: sequence,
+        content: .spent(app.phone.credential.device, app.topic, app: used, device: deviceUsed),
+        mayLinger: true))
   }
 
   func accepted(_ notification: Notification, _ request: RequestID? = nil) -> Effect {

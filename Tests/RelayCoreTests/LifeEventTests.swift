@@ -8,7 +8,11 @@ import Testing
 
   /// Every kind of step: the words in the log, and whether it ends the life.
   private static let table: [(LifeStep, String, Bool)] = [
-    (.received(.silent), "received (silent)", false),
+    (
+      .received(.silent, apnsID: UniqueID(high: 1, low: 2), Topic("com.example.app")!),
+      "received (silent)", false
+    ),
+    (.restored, "restored (from the journal)", false),
     (.sent(.piggyback), "sent (via: piggyback)", false),
     (.storedOffline, "stored (device offline)", false),
     (

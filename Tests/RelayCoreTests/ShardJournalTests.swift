@@ -33,7 +33,7 @@ import Testing
     let push = fixture.push(.visible, app)
     expectEffects(
       fixture, fixture.submit(push),
-      [fixture.received(push), fixture.persist(push, 3)]
+      [fixture.received(push), fixture.persist(push, 3, mayLinger: true)]
         + fixture.sent(push, .direct, connection))
     let request = fixture.lastRequest
     expectEffects(

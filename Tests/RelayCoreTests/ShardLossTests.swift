@@ -136,7 +136,7 @@ import Testing
     _ = fixture.submit(held)
     // The refill was due after 60 minutes, the expiration after 70.
     expectEffects(
-      fixture, fixture.advance(.minutes(80)), [fixture.discarded(held, .expired), .forget(4)])
+      fixture, fixture.advance(.minutes(80)), [fixture.discarded(held, .expired), .forget(5)])
   }
 
   @Test func aLateTickEndsNoWaitOfWhatHasExpired() {
@@ -239,9 +239,9 @@ import Testing
     let request = fixture.lastRequest
     _ = fixture.unregister(app)
     expectEffects(
-      fixture, fixture.handle(.persisted(through: 4)),
+      fixture, fixture.handle(.persisted(through: 5)),
       [
-        fixture.accepted(waiting, request), fixture.discarded(waiting, .unregistered), .forget(4),
+        fixture.accepted(waiting, request), fixture.discarded(waiting, .unregistered), .forget(5),
       ])
     expectEffects(
       fixture, fixture.handle(.disconnected(connection)),

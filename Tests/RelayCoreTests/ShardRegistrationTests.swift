@@ -237,7 +237,8 @@ import Testing
     _ = fixture.submit(fixture.push(.silent, app))
     let held = fixture.push(.silent, app)
     _ = fixture.submit(held)
-    expectEffects(fixture, fixture.handle(.policyChanged(.unlimited)), [])
+    let cleared = JournalRecord(sequence: 6, content: .budgetsCleared, mayLinger: true)
+    expectEffects(fixture, fixture.handle(.policyChanged(.unlimited)), [.persist(cleared)])
     #expect(fixture.shard.nextWake.map { $0 <= fixture.now } == true)
     #expect(fixture.advance(.milliseconds(0)).sendings == [Sending(held, .refill)])
   }

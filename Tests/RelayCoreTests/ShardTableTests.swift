@@ -58,7 +58,10 @@ import Testing
     let visible = fixture.push(.visible, app)
     expectEffects(
       fixture, fixture.submit(visible),
-      [fixture.received(visible), fixture.persist(visible, fixture.lastSequence)]
+      [
+        fixture.received(visible),
+        fixture.persist(visible, fixture.lastSequence, mayLinger: true),
+      ]
         + fixture.sent(visible, .direct, connection)
         + fixture.sent(heldFirst, .piggyback, connection)
         + fixture.sent(heldSecond, .piggyback, connection) + [fixture.accepted(visible)])
@@ -91,8 +94,10 @@ import Testing
     let silent = fixture.push(.silent, app)
     expectEffects(
       fixture, fixture.submit(silent),
-      [fixture.received(silent), fixture.persist(silent, 3)]
-        + fixture.sent(silent, .direct, connection) + [fixture.accepted(silent)])
+      [
+        fixture.received(silent), fixture.persist(silent, 3, mayLinger: true),
+        fixture.spent(app, 4),
+      ] + fixture.sent(silent, .direct, connection) + [fixture.accepted(silent)])
   }
 
   @Test func silentOfAnotherAppTakesTheHeldOneAlong() {
@@ -120,15 +125,15 @@ import Testing
     expectEffects(
       fixture, fixture.submit(first),
       [
-        fixture.received(first), fixture.persist(first, 6), fixture.accepted(first),
+        fixture.received(first), fixture.persist(first, 9), fixture.accepted(first),
         fixture.log(.storedPower(until: refill, limit: .perApp), first),
       ])
     let second = fixture.push(.silent, app)
     expectEffects(
       fixture, fixture.submit(second),
       [
-        fixture.received(second), fixture.persist(second, 7), fixture.accepted(second),
-        fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(6),
+        fixture.received(second), fixture.persist(second, 10), fixture.accepted(second),
+        fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(9),
         fixture.log(.storedPower(until: refill, limit: .perApp), second),
       ])
     #expect(fixture.shard.nextWake.map { $0 <= refill } == true)
@@ -242,7 +247,8 @@ import Testing
     expectEffects(fixture, fixture.advance(.milliseconds(3_599_999)), [])
     expectEffects(
       fixture, fixture.advance(.milliseconds(1)),
-      fixture.sent(waiting, .refill, connection, acceptedAt: acceptedAt))
+      [fixture.spent(app, 6, policy: .strict)]
+        + fixture.sent(waiting, .refill, connection, acceptedAt: acceptedAt))
     let again = fixture.push(.silent, app)
     let until = fixture.now + .hours(1)
     #expect(

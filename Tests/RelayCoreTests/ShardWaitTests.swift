@@ -44,7 +44,7 @@ import Testing
     let high = fixture.push(.visible, app)
     expectEffects(
       fixture, fixture.submit(high),
-      [fixture.received(high), fixture.persist(high, 4)]
+      [fixture.received(high), fixture.persist(high, 4, mayLinger: true)]
         + fixture.sent(low, .piggyback, connection) + fixture.sent(high, .direct, connection)
         + [fixture.accepted(high)])
   }

@@ -1,0 +1,71 @@
+/// After a restart: what the journal remembers becomes the shard's state again.
+///
+/// What was in flight when the relay ended is stored like the rest: nobody acknowledged it. Two of
+/// one app and class can come back, the one that was in flight and the one in the slot; then the
+/// newer one replaces the older, as after any lost connection.
+extension Shard {
+  /// Takes one record over. Before the first event; in the order that `RestoredRecord` names.
+  package mutating func restore(
+    _ record: RestoredRecord, at instant: Instant, into effects: inout [Effect]
+  ) {
+    now = max(now, instant)
+    switch record {
+    case .device(let id, let secret, let budget):
+      restoreDevice(id, secret, budget)
+    case .app(let device, let topic, let token, let isOwn, let budget):
+      restoreApp(device, topic, token, isOwn: isOwn, budget, into: &effects)
+    case .gone(let token, let moment):
+      goneTokens[token] = moment
+      goneOrder.append((token, moment))
+    case .notification(let notification, let sequence, let acceptedAt):
+      restoreNotification(notification, sequence, acceptedAt, into: &effects)
+    }
+  }
+
+  private mutating func restoreDevice(
+    _ id: DeviceID, _ secret: SecretHash, _ budget: RateLimit.State
+  ) {
+    guard deviceNumber(id) == nil else { return }
+    var device = Device(id: id, secret: secret)
+    device.budget = budget
+    deviceIndex.insert(devices.insert(device), NumberIndex.hash(id))
+    snapshot.devices += 1
+  }
+
+  private mutating func restoreApp(
+    _ id: DeviceID, _ topic: Topic, _ token: DeviceToken, isOwn: Bool, _ budget: RateLimit.State,
+    into effects: inout [Effect]
+  ) {
+    guard let device = deviceNumber(id), appNumber(token) == nil else { return }
+    var app = App(token: token, topic: topic, device: device, registration: 0)
+    app.budget = budget
+    attach(app, to: device)
+    if isOwn { effects.append(.route(token, isHere: true)) }
+  }
+
+  private mutating func restoreNotification(
+    _ notification: Notification, _ sequence: UInt64, _ acceptedAt: Instant,
+    into effects: inout [Effect]
+  ) {
+    precondition(!isPending(sequence), "a shard begins above all sequences of the journal")
+    guard let app = appNumber(notification.token), case .at(let moment) = notification.expiration
+    else {
+      // Its app was removed while it was in flight, and the relay ended before its own end.
+      effects.append(.forget(sequence))
+      return
+    }
+    snapshot.restored += 1
+    snapshot.waiting += 1
+    lastOrder += 1
+    apps[app].entryCount += 1
+    apps[app][waiting: notification.notificationClass] += 1
+    let entry = entries.insert(
+      Entry(
+        notification: notification, order: lastOrder, sequence: sequence, acceptedAt: acceptedAt,
+        app: app, phase: .waiting))
+    entries[entry].expirationTimer = timers.set(moment, .expiration(entry: entry))
+    logReceived(notification, at: acceptedAt, into: &effects)
+    log(.restored, notification.uniqueID, into: &effects)
+    place(entry, into: &effects)
+  }
+}

@@ -1,0 +1,136 @@
+import Testing
+
+@testable import RelayCore
+
+/// After a restart: what the journal hands back becomes slots, tokens, budgets and timers again.
+@Suite struct ShardRestoringTests {
+  private static let phone = Phone(
+    credential: DeviceCredential(
+      device: DeviceID(UniqueID(high: 1, low: 2)), secret: SecretHash(words: (1, 2, 3, 4))))
+  private static let app = PhoneApp(
+    phone: phone, topic: Topic("com.example.app")!,
+    token: DeviceToken(random: (1, 2, 3), routingKey: 1))
+
+  /// A shard that takes these over; then what they asked for.
+  private func restored(
+    _ records: [RestoredRecord], fixture: inout ShardFixture
+  ) -> [Effect] {
+    var effects: [Effect] = []
+    for record in records { fixture.shard.restore(record, at: fixture.now, into: &effects) }
+    return effects
+  }
+
+  private func records(
+    budget: RateLimit.State = RateLimit.State(), _ more: [RestoredRecord] = []
+  ) -> [RestoredRecord] {
+    let credential = Self.phone.credential
+    return [
+      .device(credential.device, credential.secret, budget: budget),
+      .app(credential.device, Self.app.topic, Self.app.token, isOwn: false, budget: budget),
+    ] + more
+  }
+
+  @Test func aStoredNotificationIsInItsSlotAgainAndIsDeliveredOnConnect() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let push = fixture.push(.silent, Self.app)
+    let acceptedAt = fixture.now - .minutes(5)
+    let effects = restored(
+      records([.notification(push, sequence: 7, acceptedAt: acceptedAt)]), fixture: &fixture)
+    let received = LifeStep.received(.silent, apnsID: push.apnsID, push.topic)
+    expectEffects(
+      fixture, effects,
+      [
+        .log(LifeEvent(at: acceptedAt, uniqueID: push.uniqueID, step: received)),
+        fixture.log(.restored, push), fixture.log(.storedOffline, push),
+      ])
+    #expect(fixture.shard.snapshot.restored == 1)
+    let (connection, sent) = fixture.connect(Self.phone)
+    #expect(sent.sendings == [Sending(push, .connect)])
+    #expect(fixture.ack(push, connection).contains(.forget(7)))
+    expectSound(fixture)
+  }
+
+  @Test func ofTwoInOneSlotTheNewerReplacesTheOlder() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let (older, newer) = (fixture.push(.visible, Self.app), fixture.push(.visible, Self.app))
+    let effects = restored(
+      records([
+        .notification(older, sequence: 7, acceptedAt: fixture.now),
+        .notification(newer, sequence: 9, acceptedAt: fixture.now),
+      ]), fixture: &fixture)
+    #expect(effects.contains(fixture.discarded(older, .replaced(by: newer.uniqueID))))
+    #expect(effects.contains(.forget(7)) && !effects.contains(.forget(9)))
+    #expect(fixture.connect(Self.phone).effects.sendings == [Sending(newer, .connect)])
+    expectSound(fixture)
+  }
+
+  @Test func whatExpiredWhileTheRelayWasDownIsDiscarded() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let push = fixture.push(.visible, Self.app, expiration: .at(fixture.now - .seconds(1)))
+    let effects = restored(
+      records([.notification(push, sequence: 7, acceptedAt: fixture.now - .minutes(1))]),
+      fixture: &fixture)
+    #expect(effects.suffix(2) == [fixture.discarded(push, .expired), .forget(7)])
+    expectSound(fixture)
+  }
+
+  @Test func anExpirationStillFires() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let push = fixture.push(.visible, Self.app, expiration: .at(fixture.now + .seconds(9)))
+    _ = restored(
+      records([.notification(push, sequence: 7, acceptedAt: fixture.now)]), fixture: &fixture)
+    expectEffects(
+      fixture, fixture.advance(.seconds(9)), [fixture.discarded(push, .expired), .forget(7)])
+  }
+
+  @Test func whatHasNoAppIsForgotten() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let push = fixture.push(.visible, Self.app)
+    let effects = restored(
+      [.notification(push, sequence: 7, acceptedAt: fixture.now)], fixture: &fixture)
+    expectEffects(fixture, effects, [.forget(7)])
+    expectSound(fixture)
+  }
+
+  @Test func aRestartHandsOutNoFreshBudget() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    var used = RateLimit.State()
+    for _ in 0..<3 { SilentPolicy.documented.perApp?.take(&used, at: fixture.now) }
+    _ = restored(records(budget: used), fixture: &fixture)
+    let (_, _) = fixture.connect(Self.phone)
+    let silent = fixture.push(.silent, Self.app)
+    let until = fixture.now + .minutes(20)
+    #expect(
+      fixture.submit(silent).last
+        == fixture.log(.storedPower(until: until, limit: .perApp), silent))
+  }
+
+  @Test func aTokenThatWasUnregisteredStaysGone() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let since = fixture.now - .hours(2)
+    _ = restored([.gone(Self.app.token, since: since)], fixture: &fixture)
+    let push = fixture.push(.visible, Self.app)
+    expectEffects(
+      fixture, fixture.submit(push), [.respond(fixture.lastRequest, .gone(since: since))])
+  }
+
+  @Test func anOwnTokenIsRoutedAgain() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let credential = Self.phone.credential
+    let effects = restored(
+      [
+        .device(credential.device, credential.secret, budget: RateLimit.State()),
+        .app(
+          credential.device, Self.app.topic, Self.app.token, isOwn: true,
+          budget: RateLimit.State()),
+      ], fixture: &fixture)
+    expectEffects(fixture, effects, [.route(Self.app.token, isHere: true)])
+  }
+
+  @Test func newRecordsBeginAtTheGivenSequence() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    _ = restored(records(), fixture: &fixture)
+    let push = fixture.push(.visible, Self.app)
+    #expect(fixture.submit(push).contains(fixture.persist(push, 1000)))
+  }
+}
