@@ -8,8 +8,8 @@
 /// top                                     place + 1, or 0
 /// checksum                                FNV-1a 64 of everything before, 8 bytes little-endian
 /// ```
-/// Numbers are LEB128, signed ones zigzag; a text is its length in bytes and its UTF-8. The checksum
-/// finds damage; against forgery the bytes are sealed outside.
+/// Numbers are LEB128, signed ones zigzag; a text is its length in bytes and its UTF-8. The
+/// checksum finds damage; against forgery the bytes are sealed outside.
 extension StateArchive {
   static let magic: [UInt8] = [0x50, 0x52, 0x53, 0x41, 1]
   static let checksumBytes = 8

@@ -21,7 +21,8 @@ package struct StateArchive: Hashable, Sendable {
   /// What was on top.
   package let top: StateObjectID?
 
-  /// Archives what takes part in a graph. Of two objects with one path the first is taken.
+  /// Archives what takes part in a graph. Of two objects with one path the first is taken, and what
+  /// is below the other is left out with it.
   package init(of graph: StateGraph, appVersion: String, systemVersion: String, at now: Moment) {
     self.appVersion = appVersion
     self.systemVersion = systemVersion
@@ -30,7 +31,11 @@ package struct StateArchive: Hashable, Sendable {
     var taken: Set<StatePath> = []
     var objects: [Object] = []
     for object in graph.objects {
-      guard let path = graph.path(of: object.id), taken.insert(path).inserted else { continue }
+      guard let path = graph.path(of: object.id) else { continue }
+      if let parent = object.parent, places[parent] == nil, graph.path(of: parent) != nil {
+        continue
+      }
+      guard taken.insert(path).inserted else { continue }
       places[object.id] = StateObjectID(number: Int32(objects.count))
       objects.append(
         Object(

@@ -1,0 +1,301 @@
+import Testing
+
+@testable import DeviceModel
+
+/// The base objects of an app: a window with a list, and a registered model that two views share.
+func sampleInterface() -> StateGraph {
+  var graph = StateGraph()
+  let window = graph.add("Window", identifier: "window")
+  let list = graph.add("List", identifier: "list", parent: window)
+  graph.add("Toolbar", identifier: nil, parent: window)
+  let model = graph.add("Model", identifier: "model", isRegistered: true)
+  graph.set(list, "model", .reference(model))
+  graph.set(list, "row", .number(0))
+  return graph
+}
+
+/// A graph of random dynamic objects with values and references.
+func randomInterface(_ random: inout SeededRandom) -> StateGraph {
+  var graph = sampleInterface()
+  for _ in 0..<random.below(12) {
+    let ids = graph.objects.map(\.id)
+    let parent = ids[Int(random.below(Int64(ids.count)))]
+    let id = graph.add(
+      "Class\(random.below(4))",
+      identifier: random.below(8) == 0 ? nil : "id\(random.below(6))", parent: parent,
+      restorationClass: "Maker\(random.below(3))", origin: .dynamic,
+      isRegistered: random.below(4) == 0)
+    for _ in 0..<random.below(4) {
+      graph.set(id, "key\(random.below(5))", randomValue(ids, &random))
+    }
+  }
+  if random.below(2) == 0 { graph.top = graph.objects.last?.id }
+  return graph
+}
+
+private func randomValue(_ ids: [StateObjectID], _ random: inout SeededRandom) -> StateValue {
+  switch random.below(6) {
+  case 0: .number(Int64(bitPattern: random.next()))
+  case 1: .text("text \(random.below(100)) ✓")
+  case 2: .flag(random.below(2) == 0)
+  case 3: .data((0..<random.below(20)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+  case 4: .reference(ids[Int(random.below(Int64(ids.count)))])
+  default: .list([.number(1), .reference(ids[0]), .list([.text("deep")])])
+  }
+}
+
+func archive(_ graph: StateGraph) -> StateArchive {
+  StateArchive(of: graph, appVersion: "1.0", systemVersion: "7.0", at: Bench.start)
+}
+
+/// facts/multitasking.md, section 9.
+@Suite struct StateArchiveTests {
+  @Test func onlyObjectsWithAnIdentifierTakePart() {
+    let archived = archive(sampleInterface())
+    #expect(archived.objects.map(\.path) == [["window"], ["window", "list"], ["model"]])
+  }
+
+  @Test func belowAnObjectWithoutOneOnlyRegisteredOnesDo() {
+    var graph = StateGraph()
+    let nobody = graph.add("View", identifier: nil)
+    graph.add("View", identifier: "child", parent: nobody)
+    graph.add("Model", identifier: "kept", parent: nobody, isRegistered: true)
+    #expect(archive(graph).objects.map(\.path) == [["kept"]])
+  }
+
+  @Test func identifiersAreScopedByTheirParents() {
+    var graph = StateGraph()
+    for root in ["left", "right"] {
+      let id = graph.add("View", identifier: root)
+      graph.add("View", identifier: "list", parent: id)
+    }
+    graph.add("View", identifier: "left")
+    #expect(
+      archive(graph).objects.map(\.path.description) == [
+        "left", "left/list", "right", "right/list",
+      ])
+    #expect(graph.find(["right", "list"]) != nil)
+    #expect(graph.find(["list"]) == nil)
+  }
+
+  @Test func twoOwnersShareOneObjectAgain() {
+    var graph = sampleInterface()
+    guard let window = graph.find(["window"]), let model = graph.find(["model"]) else {
+      Issue.record("no base objects")
+      return
+    }
+    let detail = graph.add(
+      "Detail", identifier: "detail", parent: window, restorationClass: "DetailMaker",
+      origin: .dynamic)
+    graph.set(detail, "model", .reference(model))
+    graph.set(model, "selected", .number(7))
+    let restored = StateRestoration(archive(graph), base: sampleInterface()) { _, _ in true }.graph
+    let owners = [["window", "list"], ["window", "detail"]] as [StatePath]
+    let targets = owners.compactMap { restored.find($0).flatMap { restored[$0] } }
+      .flatMap(\.entries).filter { $0.key == "model" }.map(\.value)
+    #expect(targets.count == 2 && Set(targets).count == 1)
+    #expect(restored.objects.count { $0.className == "Model" } == 1)
+    #expect(archive(restored).hasSameState(as: archive(graph)))
+  }
+
+  @Test func theOrderOfRestoring() {
+    var graph = sampleInterface()
+    graph.apply(
+      .add(
+        className: "Detail", identifier: "detail", parent: ["window"],
+        restorationClass: "DetailMaker", isRegistered: false))
+    graph.apply(.link(["window", "detail"], key: "model", to: ["model"]))
+    graph.apply(.set(["window", "detail"], key: "offset", .number(40)))
+    let steps = StateRestoration(archive(graph), base: sampleInterface()) { _, _ in true }.steps
+    let all: [StatePath] = [["window"], ["window", "list"], ["model"], ["window", "detail"]]
+    #expect(
+      steps
+        == [.found(all[0]), .found(all[1]), .found(all[2])]
+        + [.recreated(all[3], by: "DetailMaker")]
+        + [.wired(all[1], key: "model"), .wired(all[3], key: "model")]
+        + all.map { .decoded($0) } + all.map { .finished($0) })
+  }
+
+  @Test func whatCannotBeMadeIsSkippedWithWhatIsBelowIt() {
+    var graph = sampleInterface()
+    let add = { (name: String, parent: StatePath, maker: String) in
+      StateChange.add(
+        className: name, identifier: name, parent: parent, restorationClass: maker,
+        isRegistered: false)
+    }
+    graph.apply(add("gone", ["window"], "Maker"))
+    graph.apply(add("below", ["window", "gone"], "Maker"))
+    graph.apply(add("stays", ["window"], "Maker"))
+    graph.apply(.link(["window", "list"], key: "selected", to: ["window", "gone"]))
+    graph.apply(.show(["window", "gone"]))
+    let restoration = StateRestoration(archive(graph), base: sampleInterface()) { _, path in
+      path != ["window", "gone"]
+    }
+    #expect(restoration.steps.contains(.skipped(["window", "gone"], .answeredNothing("Maker"))))
+    #expect(restoration.steps.contains(.skipped(["window", "gone", "below"], .parentSkipped)))
+    #expect(restoration.steps.contains(.recreated(["window", "stays"], by: "Maker")))
+    #expect(restoration.steps.contains(.unwired(["window", "list"], key: "selected")))
+    #expect(!restoration.hasTop)
+    #expect(restoration.graph.find(["window", "gone"]) == nil)
+    // An object of an older version, without anybody to make it.
+    let bare = StateRestoration(archive(sampleInterface()), base: StateGraph()) { _, _ in true }
+    #expect(bare.steps.first == .skipped(["window"], .noRestorationClass))
+  }
+
+  @Test func removingTakesWhatIsBelowAndReferencesAlong() {
+    var graph = sampleInterface()
+    graph.apply(
+      .add(
+        className: "A", identifier: "a", parent: ["window"], restorationClass: "M",
+        isRegistered: false))
+    graph.apply(
+      .add(
+        className: "B", identifier: "b", parent: ["window", "a"], restorationClass: "M",
+        isRegistered: false))
+    graph.apply(.link(["model"], key: "current", to: ["window", "a", "b"]))
+    graph.apply(.show(["window", "a", "b"]))
+    graph.apply(.remove(["window", "a"]))
+    #expect(graph.find(["window", "a", "b"]) == nil)
+    #expect(graph.top == nil)
+    #expect(graph.find(["model"]).flatMap { graph[$0] }?.entries.isEmpty == true)
+    // Base objects stay.
+    graph.apply(.remove(["window"]))
+    #expect(graph.find(["window"]) != nil)
+  }
+
+  @Test func changesThatDoNotApplyChangeNothing() {
+    let graph = sampleInterface()
+    let changes: [StateChange] = [
+      .set(["nobody"], key: "a", .number(1)), .unset(["nobody"], key: "a"),
+      .set(["window"], key: "a", .reference(StateObjectID(number: 1))),
+      .link(["window"], key: "a", to: ["nobody"]), .remove(["nobody"]), .show(["nobody"]),
+      .add(
+        className: "A", identifier: "list", parent: ["window"], restorationClass: "M",
+        isRegistered: false),
+      .add(
+        className: "A", identifier: "a", parent: ["nobody"], restorationClass: "M",
+        isRegistered: false),
+    ]
+    for change in changes {
+      var changed = graph
+      changed.apply(change)
+      #expect(changed == graph, "\(change)")
+    }
+  }
+
+  @Test func restoredIsWhatWasSaved() {
+    for seed in UInt64(1)...300 {
+      var random = SeededRandom(seed: seed)
+      let saved = archive(randomInterface(&random))
+      let restored = StateRestoration(saved, base: sampleInterface()) { _, _ in true }
+      #expect(archive(restored.graph).hasSameState(as: saved), "seed \(seed)")
+    }
+  }
+
+  @Test func anArchiveAsText() {
+    var graph = sampleInterface()
+    graph.apply(
+      .add(
+        className: "Detail", identifier: "detail", parent: ["window"],
+        restorationClass: "DetailMaker", isRegistered: false))
+    graph.apply(.set(["window", "detail"], key: "data", .data([1, 2, 3])))
+    graph.apply(.set(["window", "detail"], key: "list", .list([.text("a"), .flag(true)])))
+    graph.apply(.show(["window", "detail"]))
+    #expect(
+      archive(graph).description == """
+        restoration classes:
+          DetailMaker
+        app version: 1.0
+        system version: 7.0
+        timestamp: 2026-11-21T00:00:00.000Z
+        window: Window
+        window/list: List
+          model = -> model
+          row = 0
+        model: Model (registered)
+        window/detail: Detail (on top)
+          data = 3 bytes
+          list = ["a", yes]
+        """)
+  }
+}
+
+@Suite struct ArchiveCodecTests {
+  @Test func bytesLeadBackToTheArchive() throws {
+    for seed in UInt64(1)...300 {
+      var random = SeededRandom(seed: seed)
+      let original = archive(randomInterface(&random))
+      let decoded = try StateArchive(decoding: original.encoded())
+      #expect(decoded == original, "seed \(seed)")
+    }
+  }
+
+  @Test func everyDamageIsNoticed() {
+    var random = SeededRandom(seed: 4)
+    let bytes = archive(randomInterface(&random)).encoded()
+    for index in bytes.indices {
+      var damaged = bytes
+      damaged[index] ^= UInt8(1 + random.below(255))
+      #expect(throws: ArchiveError.self) { try StateArchive(decoding: damaged) }
+      #expect(throws: ArchiveError.self) { try StateArchive(decoding: Array(bytes[..<index])) }
+    }
+    #expect(throws: ArchiveError.self) { try StateArchive(decoding: bytes + [0]) }
+    #expect(throws: ArchiveError.self) {
+      try StateArchive(decoding: [UInt8](repeating: 0, count: PhoneLimits.archiveBytes + 1))
+    }
+  }
+
+  /// Whoever can make the checksum can make any bytes: the reader must not trap or allocate
+  /// without end.
+  @Test func anyBytesWithTheRightChecksumAreSafeToRead() {
+    for seed in UInt64(1)...3000 {
+      var random = SeededRandom(seed: seed)
+      var bytes = archive(randomInterface(&random)).encoded()
+      bytes.removeLast(StateArchive.checksumBytes)
+      for _ in 0...random.below(4) {
+        let place =
+          StateArchive.magic.count
+          + Int(random.below(Int64(bytes.count - StateArchive.magic.count)))
+        switch random.below(3) {
+        case 0: bytes[place] = UInt8(truncatingIfNeeded: random.next())
+        case 1: bytes.insert(0xFF, at: place)
+        default: if bytes.count > StateArchive.magic.count + 1 { bytes.remove(at: place) }
+        }
+      }
+      var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+      for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+      for shift in UInt64(0)..<8 { bytes.append(UInt8(truncatingIfNeeded: hash >> (8 * shift))) }
+      do {
+        let decoded = try StateArchive(decoding: bytes)
+        // Whatever it was taken for can be restored and printed.
+        _ = StateRestoration(decoded, base: sampleInterface()) { _, _ in true }
+        _ = decoded.description
+      } catch {}
+    }
+  }
+
+  @Test func deepListsAreRefused() {
+    var graph = StateGraph()
+    let id = graph.add("A", identifier: "a")
+    var value = StateValue.number(1)
+    for _ in 0..<100 { value = .list([value]) }
+    graph.set(id, "deep", value)
+    #expect(throws: ArchiveError.self) { try StateArchive(decoding: archive(graph).encoded()) }
+  }
+
+  @Test func theVaultKeepsTheRule() throws {
+    let saved = archive(sampleInterface())
+    for lock in LockState.allCases {
+      var vault = ArchiveVault()
+      if lock == .unlocked {
+        #expect(throws: ArchiveError.missing) { try vault.read(mail, lock) }
+        try vault.save(saved, of: mail, lock)
+        #expect(try vault.read(mail, lock) == saved)
+      } else {
+        #expect(throws: ArchiveError.locked) { try vault.save(saved, of: mail, lock) }
+        #expect(throws: ArchiveError.locked) { try vault.read(mail, lock) }
+        #expect(!vault.holds(mail))
+      }
+    }
+  }
+}
