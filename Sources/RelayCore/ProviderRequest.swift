@@ -15,9 +15,16 @@ package struct ProviderRequestHead: Sendable {
     case withoutToken
     /// nil when what follows the prefix is no device token.
     case token(DeviceToken?)
+    case query(ProviderQuery)
   }
 
-  private var isPost = false
+  private enum Method: Sendable {
+    case get
+    case post
+    case other
+  }
+
+  private var method = Method.other
   private var path = Path.bad
   private var seen = CaseSet<FieldName>()
   private var hasDuplicates = false
@@ -43,6 +50,11 @@ package struct ProviderRequestHead: Sendable {
     if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
   }
 
+  /// What is asked for, when the request is not a push.
+  package var query: ProviderQuery? {
+    if case .query(let query) = path { query } else { nil }
+  }
+
   /// The push type, if a known one was given.
   package var givenPushType: PushType? {
     if case .given(let type) = pushType { type } else { nil }
@@ -64,11 +76,12 @@ package struct ProviderRequestHead: Sendable {
       seen.insert(field)
     }
     switch field {
-    case .method: isPost = matches(value, "POST")
+    case .method:
+      method = matches(value, "POST") ? .post : matches(value, "GET") ? .get : .other
     case .path: path = Self.parsePath(value)
     case .apnsID: takeID(value)
     case .apnsExpiration:
-      expiration = Self.parseInteger(value).map { .given($0) } ?? .bad
+      expiration = wholeNumber(value).map { .given($0) } ?? .bad
     case .apnsPriority: priority = Priority(wireValue: value).map { .given($0) } ?? .bad
     case .apnsTopic:
       if recentTopic?.equals(value) != true, let new = Topic(value) { recentTopic = new }
@@ -90,11 +103,11 @@ package struct ProviderRequestHead: Sendable {
 
   /// The checks that come before the provider's right to push is looked at.
   package func checkRequestLine() throws(Rejection) {
-    guard isPost else { throw .methodNotAllowed }
+    guard method == (query == nil ? .post : .get) else { throw .methodNotAllowed }
     switch path {
     case .bad: throw .badPath
     case .withoutToken: throw .missingDeviceToken
-    case .token: break
+    case .token, .query: break
     }
     guard !hasDuplicates else { throw .duplicateHeaders }
   }
@@ -180,7 +193,7 @@ package struct ProviderRequestHead: Sendable {
     let prefixCount = devicePrefix.utf8.count
     guard value.count >= prefixCount - 1,
       matches(value.extracting(0..<(prefixCount - 1)), "/3/device")
-    else { return .bad }
+    else { return ProviderQuery(path: value).map { .query($0) } ?? .bad }
     guard value.count > prefixCount - 1 else { return .withoutToken }
     guard value[prefixCount - 1] == UInt8(ascii: "/") else { return .bad }
     guard value.count > prefixCount else { return .withoutToken }
@@ -191,18 +204,6 @@ package struct ProviderRequestHead: Sendable {
 
   private static let devicePrefix = "/3/device/"
 
-  /// A whole number without sign, blanks or fraction; nil for anything else.
-  private static func parseInteger(_ value: Span<UInt8>) -> Int64? {
-    guard (1...18).contains(value.count) else { return nil }
-    var number: Int64 = 0
-    for index in 0..<value.count {
-      let digit = value[index] &- UInt8(ascii: "0")
-      guard digit <= 9 else { return nil }
-      number = number * 10 + Int64(digit)
-    }
-    return number
-  }
-
   private static func copy(_ value: Span<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(value.count)
@@ -211,8 +212,20 @@ package struct ProviderRequestHead: Sendable {
   }
 }
 
+/// A whole number without sign, blanks or fraction; nil for anything else.
+func wholeNumber(_ value: Span<UInt8>) -> Int64? {
+  guard (1...18).contains(value.count) else { return nil }
+  var number: Int64 = 0
+  for index in 0..<value.count {
+    let digit = value[index] &- UInt8(ascii: "0")
+    guard digit <= 9 else { return nil }
+    number = number * 10 + Int64(digit)
+  }
+  return number
+}
+
 /// Whether the bytes are exactly this text.
-private func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
+func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
   let expected = text.utf8
   guard value.count == expected.count else { return false }
   var index = 0

@@ -5,8 +5,8 @@
 package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
-  /// No topic at all: what lies in a free place of a slab.
-  static let vacant = Topic()
+  /// No topic at all: what lies in a free place, and what a question has.
+  package static let vacant = Topic()
 
   private init() { bytes = [] }
 
