@@ -1,0 +1,163 @@
+import GRDB
+
+/// Keeps the file at no more than twice what is stored, plus `slackBytes`.
+///
+/// Three means, each when the one before is not enough: free pages are reused; free pages beyond a
+/// quarter of the slack are given back, in small steps, when nothing else is to do, and beyond all
+/// of it also under load; and a file that is large all the same, because its pages are half empty,
+/// is written anew (`VACUUM`) when nothing else is to do. SQLite itself merges pages that are less
+/// than a third full, which bounds the file under load that never pauses.
+struct Compaction {
+  private enum Phase {
+    /// Nothing was written since all was tidy.
+    case tidy
+    /// Something was written; a turn is to be asked for.
+    case wanted
+    /// A turn is on its way.
+    case coming
+  }
+
+  private static let pagesPerStep = 256
+  private static let rowsPerStep = 20_000
+  /// Commits between two looks at the free pages under load.
+  private static let commitsPerLook = 64
+
+  private let slackBytes: Int
+  private var phase = Phase.wanted
+  /// Something was written since the turn was asked for.
+  private var isBusy = false
+  private var commitsSinceLook = 0
+  /// What was forgotten since the last measurement: as long as it is little, nothing has changed.
+  private var forgottenSinceMeasured = Int.max / 2
+  private var measurement: Measurement?
+  /// Times that the file was written anew.
+  private(set) var count = 0
+
+  /// A pass over all rows, a part at a time.
+  private struct Measurement {
+    var next = Int64.min
+    var rows = 0
+    var bytes = 0
+  }
+
+  init(slackBytes: Int) {
+    self.slackBytes = slackBytes
+  }
+
+  var wantsTurn: Bool { phase == .wanted }
+  mutating func turnIsComing() { phase = .coming }
+  mutating func turnIsOver() { phase = .tidy }
+
+  /// A batch was written.
+  mutating func note(_ batch: Batch) {
+    if phase == .tidy { phase = .wanted }
+    isBusy = true
+    commitsSinceLook += 1
+    forgottenSinceMeasured = min(.max / 2, forgottenSinceMeasured + batch.forgets.count)
+    measurement = nil
+  }
+
+  /// Gives some of many free pages back although there is traffic; a sentence when it fails.
+  mutating func trimWhileBusy(_ file: JournalFile) -> String? {
+    guard commitsSinceLook >= Self.commitsPerLook else { return nil }
+    commitsSinceLook = 0
+    return attempt {
+      try file.connection.writeWithoutTransaction { database in
+        guard try freeBytes(database) > slackBytes else { return }
+        try giveBack(Self.pagesPerStep, database)
+      }
+    }
+  }
+
+  /// One step of tidying, in a moment without traffic; a sentence when it fails.
+  mutating func tidy(_ file: JournalFile, isIdle: Bool) -> String? {
+    guard isIdle, !isBusy else {
+      isBusy = false
+      phase = .wanted
+      return nil
+    }
+    var isDone = false
+    let problem = attempt { isDone = try step(file) }
+    phase = isDone || problem != nil ? .tidy : .wanted
+    return problem
+  }
+
+  /// Moves the write-ahead log into the file and cuts it off, unless somebody reads it: nobody is
+  /// waited for. A failure costs only space, what is in the log is safe there.
+  func truncateLog(_ file: JournalFile) {
+    _ = try? file.connection.writeWithoutTransaction { database in
+      try database.execute(sql: "PRAGMA busy_timeout = 0")
+      defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Schema.busyMilliseconds)") }
+      try database.checkpoint(.truncate)
+    }
+  }
+
+  // MARK: Details
+
+  /// Returns whether nothing is left to do.
+  private mutating func step(_ file: JournalFile) throws -> Bool {
+    let isDone = try file.connection.writeWithoutTransaction { database in
+      if try freeBytes(database) > slackBytes / 4 {
+        try giveBack(Self.pagesPerStep * 4, database)
+        return false
+      }
+      let fileBytes = try usedBytes(database)
+      guard fileBytes > slackBytes, forgottenSinceMeasured > 0 else { return true }
+      guard let live = try measure(database) else { return false }
+      guard fileBytes > 2 * live + slackBytes else { return true }
+      try database.execute(sql: "VACUUM")
+      count += 1
+      return false
+    }
+    if isDone { truncateLog(file) }
+    return isDone
+  }
+
+  /// The bytes that are stored, once all rows were looked at.
+  private mutating func measure(_ database: Database) throws -> Int? {
+    var pass = measurement ?? Measurement()
+    let row = try Row.fetchOne(
+      database,
+      sql: """
+        SELECT count(*), total(size), max(sequence) FROM (
+          SELECT sequence, length(record) + 16 AS size FROM notifications
+          WHERE sequence > ? ORDER BY sequence LIMIT ?)
+        """, arguments: [pass.next, Self.rowsPerStep])
+    let rows = Int(row?[0] as Int64? ?? 0)
+    pass.rows += rows
+    pass.bytes += Int(row?[1] as Double? ?? 0)
+    pass.next = row?[2] as Int64? ?? pass.next
+    guard rows < Self.rowsPerStep else {
+      measurement = pass
+      return nil
+    }
+    measurement = nil
+    forgottenSinceMeasured = 0
+    return pass.bytes
+  }
+
+  private func freeBytes(_ database: Database) throws -> Int {
+    try number("PRAGMA freelist_count", database) * number("PRAGMA page_size", database)
+  }
+
+  private func usedBytes(_ database: Database) throws -> Int {
+    try number("PRAGMA page_count", database) * number("PRAGMA page_size", database)
+  }
+
+  private func giveBack(_ pages: Int, _ database: Database) throws {
+    try database.execute(sql: "PRAGMA incremental_vacuum(\(pages))")
+  }
+
+  private func number(_ pragma: String, _ database: Database) throws -> Int {
+    try Int.fetchOne(database, sql: pragma) ?? 0
+  }
+
+  private func attempt(_ work: () throws -> Void) -> String? {
+    do {
+      try work()
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+}

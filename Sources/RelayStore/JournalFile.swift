@@ -1,0 +1,193 @@
+import Foundation
+import GRDB
+import RelayCore
+
+/// An open journal file: what is done to it in SQL.
+final class JournalFile: Sendable {
+  let path: String
+  let connection: DatabaseQueue
+  /// The file's number on its volume, to notice that another one took its place.
+  private let identity: Int?
+
+  /// Opens a journal that exists; refuses what is not one.
+  init(existing path: String) throws(StoreError) {
+    guard try Schema.check(path: path) else {
+      throw .missing(path: path)
+    }
+    self.path = path
+    do {
+      connection = try DatabaseQueue(path: path, configuration: Schema.configuration())
+      identity = Self.identity(of: path)
+      try Schema.migrate(connection, path: path, steps: Schema.steps)
+      let mode = try connection.writeWithoutTransaction { database in
+        try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
+      }
+      guard mode == "wal" else {
+        throw StoreError.unusable(path: path, reason: "no write-ahead log on this file system")
+      }
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
+  /// Whether the path still leads to the file that was opened.
+  var isInPlace: Bool { identity != nil && Self.identity(of: path) == identity }
+
+  private static func identity(of path: String) -> Int? {
+    (try? FileManager.default.attributesOfItem(atPath: path))?[.systemFileNumber] as? Int
+  }
+
+  /// The highest sequence that was ever stored.
+  func highestSequence() throws -> UInt64 {
+    try connection.read { database in
+      let kept = try Int64.fetchOne(
+        database, sql: "SELECT value FROM meta WHERE key = 'highest'")
+      let last = try Int64.fetchOne(database, sql: "SELECT max(sequence) FROM notifications")
+      return UInt64(bitPattern: max(kept ?? 0, last ?? 0))
+    }
+  }
+
+  /// Bytes of the file and of its write-ahead log.
+  static func bytesOnDisk(path: String) -> Int {
+    ["", "-wal"].reduce(0) { sum, suffix in
+      let attributes = try? FileManager.default.attributesOfItem(atPath: path + suffix)
+      return sum + (attributes?[.size] as? Int ?? 0)
+    }
+  }
+
+  // MARK: Reading
+
+  /// Calls `item` with everything that is stored, in the order that `RestoredRecord` promises, and
+  /// about once a second, and at the end when that ever happened, `progress`.
+  func replay(_ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void) throws {
+    try connection.read { database in
+      var topics = TopicCache()
+      try replayDevices(database, item)
+      try replayApps(database, &topics, item)
+      let gone = try Row.fetchCursor(
+        database, sql: "SELECT token, at FROM unregistered ORDER BY position")
+      while let row = try gone.next() {
+        guard let token = token(row[0]), let at = row[1] as Int64? else { throw damage("a token") }
+        item(.gone(token, since: Instant(milliseconds: at)))
+      }
+      try replayNotifications(database, &topics, item, progress)
+    }
+  }
+
+  private func replayDevices(_ database: Database, _ item: (RestoredRecord) -> Void) throws {
+    let devices = try Row.fetchCursor(database, sql: "SELECT id, secret, budget FROM devices")
+    while let row = try devices.next() {
+      guard let id = DeviceID(stored: row[0]), let secret = SecretHash(stored: row[1]) else {
+        throw damage("a device")
+      }
+      item(.device(id, secret, budget: RateLimit.State(stored: row[2])))
+    }
+  }
+
+  private func replayApps(
+    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+  ) throws {
+    // An app without its device could not be handed on.
+    let apps = try Row.fetchCursor(
+      database,
+      sql: """
+        SELECT device, topic, token, own, apps.budget FROM apps
+        JOIN devices ON devices.id = apps.device
+        """)
+    while let row = try apps.next() {
+      guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics),
+        let token = token(row[2])
+      else { throw damage("an app") }
+      item(
+        .app(
+          id, topic, token, isOwn: (row[3] as Int64?) != 0, budget: RateLimit.State(stored: row[4]))
+      )
+    }
+  }
+
+  private func replayNotifications(
+    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void,
+    _ progress: (Int, Int) -> Void
+  ) throws {
+    let notifications = try Row.fetchCursor(
+      database, sql: "SELECT sequence, record FROM notifications ORDER BY sequence")
+    var done = 0
+    var total: Int?
+    var next = ContinuousClock.now + .seconds(1)
+    while let row = try notifications.next() {
+      let sequence = UInt64(bitPattern: row[0] as Int64? ?? 0)
+      guard let data = row[1] as Data?,
+        let record = RecordCodec.decode(data, sequence: sequence, topics: &topics)
+      else { throw damage("notification \(sequence) fails its checksum") }
+      item(
+        .notification(record.notification, sequence: sequence, acceptedAt: record.acceptedAt))
+      done += 1
+      guard done % 16_384 == 0, ContinuousClock.now >= next else { continue }
+      next = ContinuousClock.now + .seconds(1)
+      // Counting takes a while itself, so that it is done only for those who wait.
+      let count = try total ?? Int.fetchOne(database, sql: "SELECT count(*) FROM notifications")
+      total = count
+      progress(done, max(done, count ?? 0))
+    }
+    if total != nil { progress(done, done) }
+  }
+
+  /// At most `limit` tokens behind the cursor, oldest first.
+  func feedback(since position: Int64, topics: [Topic]?, limit: Int) throws -> [FeedbackItem] {
+    try connection.read { database in
+      var items: [FeedbackItem] = []
+      for topic in topics.map({ $0.map { .some($0) } }) ?? [Topic?.none] {
+        let filter = topic == nil ? "" : "topic = ? AND"
+        let rows = try Row.fetchCursor(
+          database,
+          sql: """
+            SELECT position, token, topic, at FROM unregistered
+            WHERE \(filter) position > ? ORDER BY position LIMIT ?
+            """,
+          arguments: StatementArguments(
+            (topic.map { [$0.description.databaseValue] } ?? [])
+              + [position.databaseValue, limit.databaseValue]))
+        var cache = TopicCache()
+        while let row = try rows.next() {
+          guard let token = token(row[1]), let topic = self.topic(row[2], &cache),
+            let found = row[0] as Int64?, let at = row[3] as Int64?
+          else { throw damage("an unregistered token") }
+          items.append(
+            FeedbackItem(
+              position: found, token: token, topic: topic, at: Instant(milliseconds: at)))
+        }
+      }
+      items.sort { $0.position < $1.position }
+      return Array(items.prefix(limit))
+    }
+  }
+
+  /// The provider keys, by their ids.
+  func providerKeys() throws -> [StoredProviderKey] {
+    try connection.read { database in
+      try Row.fetchAll(
+        database, sql: "SELECT kid, team, topics, key FROM provider_keys ORDER BY kid"
+      ).map { row in
+        StoredProviderKey(
+          keyID: row[0] as String? ?? "", teamID: row[1] as String? ?? "",
+          topics: (row[2] as String? ?? "").split(separator: " ").map(String.init),
+          publicKey: row[3] as String? ?? "")
+      }
+    }
+  }
+
+  private func token(_ data: Data?) -> DeviceToken? {
+    data.flatMap { DeviceToken(bytes: $0.span) }
+  }
+
+  private func topic(_ data: Data?, _ topics: inout TopicCache) -> Topic? {
+    guard let data else { return nil }
+    return topics.topic(data.span)
+  }
+
+  private func damage(_ what: String) -> StoreError {
+    .damaged(path: path, reason: what)
+  }
+}

@@ -1,0 +1,167 @@
+import RelayCore
+
+import struct Foundation.Data
+
+/// A stored notification as bytes. All numbers are little-endian.
+///
+/// ```
+///  0  format, 1
+///  1  flags: 1 silent, 2 wakes the app
+///  2  push type, 3 priority
+///  4  accepted at, 12 expires at: milliseconds since the epoch
+/// 20  unique id, 36 apns-id: high word, low word
+/// 52  length of the payload (4 bytes)
+/// 56  length of the token, 57 of the topic, 58 of the collapse id
+/// 59  token, topic, collapse id, payload
+///     CRC-32C of the sequence and of all before (4 bytes)
+/// ```
+///
+/// `expires at` is `Int64.min` for a notification that is tried once; the relay stores none such.
+enum RecordCodec {
+  private static let format: UInt8 = 1
+  private static let headerBytes = 59
+  private static let checksumBytes = 4
+  private static let once = Int64.min
+
+  /// Replaces `bytes` by the record.
+  static func encode(
+    _ notification: Notification, acceptedAt: Instant, sequence: UInt64, into bytes: inout [UInt8]
+  ) {
+    let token = notification.token.bytes
+    let topic = notification.topic.bytes
+    let collapseID = notification.collapseID
+    let payload = notification.payload
+    precondition(
+      topic.count <= 255 && collapseID.count <= 255,
+      "the edge has refused topics and collapse ids beyond Limits")
+    bytes.removeAll(keepingCapacity: true)
+    bytes.reserveCapacity(
+      headerBytes + token.count + topic.count + collapseID.count + payload.count + checksumBytes)
+    bytes.append(format)
+    bytes.append(
+      (notification.notificationClass == .silent ? 1 : 0) | (notification.wakesApp ? 2 : 0))
+    bytes.append(notification.pushType.storedCode)
+    bytes.append(notification.priority.rawValue)
+    append(UInt64(bitPattern: acceptedAt.milliseconds), to: &bytes)
+    var expiresAt = once
+    if case .at(let moment) = notification.expiration { expiresAt = moment.milliseconds }
+    append(UInt64(bitPattern: expiresAt), to: &bytes)
+    append(notification.uniqueID.high, to: &bytes)
+    append(notification.uniqueID.low, to: &bytes)
+    append(notification.apnsID.high, to: &bytes)
+    append(notification.apnsID.low, to: &bytes)
+    append(UInt32(payload.count), to: &bytes)
+    bytes.append(UInt8(token.count))
+    bytes.append(UInt8(topic.count))
+    bytes.append(UInt8(collapseID.count))
+    bytes.append(contentsOf: token)
+    bytes.append(contentsOf: topic)
+    bytes.append(contentsOf: collapseID)
+    bytes.append(contentsOf: payload)
+    append(Checksum.crc32C(of: sequence, then: bytes.span), to: &bytes)
+  }
+
+  /// The notification and when it was accepted; nil for anything but what `encode` has made of this
+  /// sequence.
+  static func decode(
+    _ data: Data, sequence: UInt64, topics: inout TopicCache
+  ) -> (notification: Notification, acceptedAt: Instant)? {
+    let bytes = data.span
+    guard bytes.count >= headerBytes + checksumBytes, bytes[0] == format else { return nil }
+    let end = bytes.count - checksumBytes
+    let payloadCount = Int(number(bytes, at: 52, byteCount: 4))
+    let tokenEnd = headerBytes + Int(bytes[56])
+    let topicEnd = tokenEnd + Int(bytes[57])
+    let collapseEnd = topicEnd + Int(bytes[58])
+    guard collapseEnd + payloadCount == end,
+      UInt32(truncatingIfNeeded: number(bytes, at: end, byteCount: 4))
+        == Checksum.crc32C(of: sequence, then: bytes.extracting(0..<end)),
+      let token = DeviceToken(bytes: bytes.extracting(headerBytes..<tokenEnd)),
+      let topic = topics.topic(bytes.extracting(tokenEnd..<topicEnd)),
+      let pushType = PushType(storedCode: bytes[2]), let priority = Priority(rawValue: bytes[3])
+    else { return nil }
+    let expiresAt = Int64(bitPattern: number(bytes, at: 12))
+    let notification = Notification(
+      uniqueID: UniqueID(high: number(bytes, at: 20), low: number(bytes, at: 28)),
+      apnsID: UniqueID(high: number(bytes, at: 36), low: number(bytes, at: 44)),
+      token: token, topic: topic, notificationClass: bytes[1] & 1 != 0 ? .silent : .visible,
+      pushType: pushType, priority: priority, wakesApp: bytes[1] & 2 != 0,
+      collapseID: topicEnd == collapseEnd ? [] : [UInt8](data[topicEnd..<collapseEnd]),
+      expiration: expiresAt == once ? .once : .at(Instant(milliseconds: expiresAt)),
+      payload: [UInt8](data[collapseEnd..<end]))
+    return (notification, Instant(milliseconds: Int64(bitPattern: number(bytes, at: 4))))
+  }
+
+  private static func append<Number: FixedWidthInteger>(_ value: Number, to bytes: inout [UInt8]) {
+    var rest = value
+    for _ in 0..<Number.bitWidth / 8 {
+      bytes.append(UInt8(truncatingIfNeeded: rest))
+      rest = rest >> 8
+    }
+  }
+
+  @inline(__always)
+  private static func number(
+    _ bytes: Span<UInt8>, at position: Int, byteCount: Int = 8
+  ) -> UInt64 {
+    var value: UInt64 = 0
+    for index in 0..<byteCount {
+      value |= UInt64(bytes[position &+ index]) &<< UInt64(index &* 8)
+    }
+    return value
+  }
+}
+
+/// Gives equal topics one storage: there are few of them, and a million notifications.
+struct TopicCache {
+  private var places = [Topic?](repeating: nil, count: 256)
+
+  /// The topic, or nil when the bytes are none.
+  mutating func topic(_ bytes: Span<UInt8>) -> Topic? {
+    guard !bytes.isEmpty else { return nil }
+    // Bundle identifiers of one provider differ at their ends.
+    let size = UInt8(truncatingIfNeeded: bytes.count)
+    let place = Int(bytes[bytes.count - 1] &* 31 ^ bytes[bytes.count / 2] ^ size)
+    if let known = places[place], known.equals(bytes) { return known }
+    guard let topic = Topic(bytes) else { return nil }
+    places[place] = topic
+    return topic
+  }
+}
+
+extension PushType {
+  /// The number on disk. Never change one: what is stored must stay readable.
+  var storedCode: UInt8 {
+    switch self {
+    case .alert: 0
+    case .background: 1
+    case .voip: 2
+    case .complication: 3
+    case .fileprovider: 4
+    case .mdm: 5
+    case .liveactivity: 6
+    case .location: 7
+    case .pushtotalk: 8
+    case .widgets: 9
+    case .controls: 10
+    case .accessory: 11
+    }
+  }
+
+  /// The type with this number, or nil.
+  init?(storedCode: UInt8) {
+    guard storedCode < Self.byStoredCode.count, let type = Self.byStoredCode[Int(storedCode)]
+    else { return nil }
+    self = type
+  }
+
+  private static let byStoredCode: [PushType?] = {
+    var types: [PushType?] = []
+    for type in allCases {
+      let code = Int(type.storedCode)
+      while types.count <= code { types.append(nil) }
+      types[code] = type
+    }
+    return types
+  }()
+}

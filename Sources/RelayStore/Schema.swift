@@ -1,0 +1,175 @@
+import Foundation
+import GRDB
+
+/// What a journal file is: its marks, its tables and how older ones become the present ones.
+enum Schema {
+  static let fileName = "relay.sqlite"
+  /// `PRAGMA application_id`: "PUSH". Says that the file is ours before SQLite touches it.
+  static let applicationID: UInt32 = 0x5055_5348
+
+  /// Step n makes version n + 1 (`PRAGMA user_version`) of version n. Never change one that was
+  /// released: add another.
+  static let steps = [
+    """
+    CREATE TABLE notifications (
+      sequence INTEGER PRIMARY KEY,
+      record BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE devices (
+      id BLOB NOT NULL PRIMARY KEY,
+      secret BLOB NOT NULL,
+      budget INTEGER NOT NULL DEFAULT 0
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE apps (
+      device BLOB NOT NULL,
+      topic TEXT NOT NULL,
+      token BLOB NOT NULL,
+      own INTEGER NOT NULL,
+      budget INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (device, topic)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE unregistered (
+      position INTEGER PRIMARY KEY AUTOINCREMENT,
+      token BLOB NOT NULL UNIQUE,
+      topic TEXT NOT NULL,
+      at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX unregistered_by_topic ON unregistered (topic, position);
+    CREATE TABLE provider_keys (
+      kid TEXT NOT NULL PRIMARY KEY,
+      team TEXT NOT NULL,
+      topics TEXT NOT NULL,
+      key TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE meta (
+      key TEXT NOT NULL PRIMARY KEY,
+      value INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """
+  ]
+
+  /// Reads the header without SQLite, so that a foreign file is not touched at all. nil when there
+  /// is no file.
+  static func check(path: String) throws(StoreError) -> Bool {
+    guard FileManager.default.fileExists(atPath: path) else { return false }
+    let header: Data
+    do {
+      let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+      header = try file.read(upToCount: 100) ?? Data()
+    } catch {
+      throw .unusable(path: path, reason: reason(of: error))
+    }
+    guard !header.isEmpty else {
+      // `create` gives a file its name when it is complete, so this was one that held something.
+      throw .damaged(path: path, reason: "it is empty")
+    }
+    guard header.count == 100, header.starts(with: Data("SQLite format 3\0".utf8)) else {
+      throw .foreign(path: path, reason: "it is not an SQLite database")
+    }
+    let mark = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    guard mark == applicationID else {
+      throw .foreign(path: path, reason: "another program's SQLite database")
+    }
+    return true
+  }
+
+  /// Makes a new journal. It gets its name when it is complete and on disk; what a crash leaves
+  /// behind has another name and is replaced.
+  static func create(directory: String) throws(StoreError) {
+    let path = directory + "/" + fileName
+    let draft = path + ".new"
+    do {
+      for suffix in ["", "-journal", "-wal", "-shm"]
+      where FileManager.default.fileExists(atPath: draft + suffix) {
+        try FileManager.default.removeItem(atPath: draft + suffix)
+      }
+      try makePrivateFile(draft)
+      let connection = try DatabaseQueue(path: draft, configuration: configuration())
+      try connection.writeWithoutTransaction { database in
+        try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+      }
+      try migrate(connection, path: draft, steps: steps)
+      try connection.writeWithoutTransaction { database in
+        try database.execute(sql: "PRAGMA journal_mode = WAL")
+      }
+      try connection.close()
+      try FileManager.default.moveItem(atPath: draft, toPath: path)
+      try FileHandle(forReadingFrom: URL(fileURLWithPath: directory)).synchronize()
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
+  /// An empty file that only its owner may read; fails when there is one.
+  static func makePrivateFile(_ path: String) throws {
+    try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+  }
+
+  /// Brings a file up to the version that `steps` lead to, each step a transaction.
+  static func migrate(
+    _ connection: DatabaseQueue, path: String, steps: [String]
+  ) throws(StoreError) {
+    do {
+      let found = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+      guard found <= steps.count else {
+        throw StoreError.newerSchema(path: path, found: found, known: steps.count)
+      }
+      for step in found..<steps.count {
+        try connection.write { database in
+          try database.execute(sql: steps[step])
+          try database.execute(sql: "PRAGMA user_version = \(step + 1)")
+        }
+      }
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
+  /// How every connection of ours is set up.
+  static func configuration(isReadOnly: Bool = false) -> Configuration {
+    var configuration = Configuration()
+    configuration.readonly = isReadOnly
+    configuration.label = "relay.journal"
+    // Others that read (`store check`, `store backup`) hold the file for moments only.
+    configuration.busyMode = .timeout(Double(busyMilliseconds) / 1000)
+    configuration.prepareDatabase { database in
+      try database.execute(
+        sql: """
+          PRAGMA synchronous = FULL;
+          PRAGMA wal_autocheckpoint = \(walPages);
+          PRAGMA journal_size_limit = \(walPages * 4096);
+          PRAGMA cache_size = -16384
+          """)
+    }
+    return configuration
+  }
+
+  /// How long another process may hold the file before that is an error.
+  static let busyMilliseconds = 5000
+
+  /// Pages in the write-ahead log after which they are moved to the file: often enough to bound the
+  /// log, seldom enough that most pages are moved once for many changes.
+  private static let walPages = 4000
+}
+
+extension StoreError {
+  /// What an error of SQLite or of the file system means for the operator.
+  init(_ error: any Error, path: String) {
+    guard let error = error as? DatabaseError else {
+      self = .unusable(path: path, reason: RelayStore.reason(of: error))
+      return
+    }
+    let text = error.message ?? error.resultCode.description
+    switch error.resultCode {
+    case .SQLITE_CORRUPT: self = .damaged(path: path, reason: text)
+    case .SQLITE_NOTADB: self = .foreign(path: path, reason: text)
+    default: self = .unusable(path: path, reason: text)
+    }
+  }
+}

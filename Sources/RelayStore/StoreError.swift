@@ -1,0 +1,96 @@
+package import RelayCore
+
+/// Why the store could not be opened, read or written; each says what to do about it.
+package enum StoreError: Error, Hashable, Sendable {
+  /// Another relay owns the state directory; `owner` is what its lock file says.
+  case locked(directory: String, owner: String)
+  /// The file is not a journal of a relay.
+  case foreign(path: String, reason: String)
+  /// A newer relay wrote the file.
+  case newerSchema(path: String, found: Int, known: Int)
+  /// The journal is damaged.
+  case damaged(path: String, reason: String)
+  /// The file or its directory cannot be opened, read or written.
+  case unusable(path: String, reason: String)
+  /// There is no journal at this path.
+  case missing(path: String)
+  /// A backup would overwrite something.
+  case exists(path: String)
+  /// The journal was stopped.
+  case stopped
+}
+
+extension StoreError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .locked(let directory, let owner):
+      "another relay, \(owner), uses the state directory \(directory); stop it or pass another "
+        + "--state"
+    case .foreign(let path, let reason):
+      "\(path) is not a relay's journal (\(reason)); it is left as it is: move it away, or pass "
+        + "another --state"
+    case .newerSchema(let path, let found, let known):
+      "\(path) has schema version \(found), this relay knows \(known); run a newer relay, or "
+        + "restore a backup made by this one"
+    case .damaged(let path, let reason):
+      "\(path) is damaged (\(reason)); it is left as it is: see what 'pushrelay store check' says, "
+        + "then move it away and restore a backup"
+    case .unusable(let path, let reason):
+      "cannot use \(path) (\(reason)); make it readable and writable for this user, and see that "
+        + "the disk has room"
+    case .missing(let path):
+      "there is no journal at \(path); pass the state directory of a relay that has run"
+    case .exists(let path):
+      "\(path) exists already and is not overwritten; choose another name"
+    case .stopped:
+      "the journal was stopped"
+    }
+  }
+}
+
+/// What an operator should hear while the relay runs. Said when it begins and when it ends, not
+/// for every batch.
+package enum StoreProblem: Hashable, Sendable {
+  /// The journal cannot write: new notifications are refused until it can.
+  case writingFailed(String)
+  /// It can again, after so many batches that failed.
+  case recovered(failedBatches: Int)
+  /// The file could not be made smaller; nothing else is wrong.
+  case compactionFailed(String)
+}
+
+/// A token that is no longer registered, as the feedback listing shows it.
+package struct FeedbackItem: Hashable, Sendable {
+  /// The cursor of this item: ask for those `since` it to go on. Positions only grow.
+  package var position: Int64
+  package var token: DeviceToken
+  package var topic: Topic
+  /// From when on the token has been invalid.
+  package var at: Instant
+
+  package init(position: Int64, token: DeviceToken, topic: Topic, at: Instant) {
+    self.position = position
+    self.token = token
+    self.topic = topic
+    self.at = at
+  }
+}
+
+/// The public half of a provider's signing key, and whom it may speak for.
+package struct StoredProviderKey: Hashable, Sendable {
+  /// `kid` of the provider's tokens.
+  package var keyID: String
+  /// `iss` of the provider's tokens.
+  package var teamID: String
+  /// The topics that it may push to; empty for every topic.
+  package var topics: [String]
+  /// The key as PEM text.
+  package var publicKey: String
+
+  package init(keyID: String, teamID: String, topics: [String], publicKey: String) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.topics = topics
+    self.publicKey = publicKey
+  }
+}

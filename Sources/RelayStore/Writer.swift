@@ -1,0 +1,227 @@
+import Dispatch
+import GRDB
+import RelayCore
+
+/// Everything of the journal that changes. Used on the journal's queue.
+struct Writer: Sendable {
+  /// What the queue has to do later.
+  enum Step {
+    case commit
+    case wake(at: UInt64)
+    case tidy(at: UInt64)
+  }
+
+  /// What others are to be told.
+  struct Results {
+    var outcomes: [Journal.Outcome] = []
+    var problems: [StoreProblem] = []
+    var statistics = Journal.Statistics()
+  }
+
+  private let configuration: Journal.Configuration
+  private let path: String
+  private var backlog: Backlog
+  /// nil after a failure, until the next try, and after `stop`.
+  private(set) var file: JournalFile?
+  private var lock: StateLock?
+  private var isStopped = false
+  private var plan: JournalFile.WritePlan
+  /// The sequences of batches that failed since the last success, by shard.
+  private var doubtful: [Int: ClosedRange<UInt64>] = [:]
+  private var results = Results()
+  /// Batches that failed since the last success.
+  private var failures = 0
+  /// A commit is on its way through the queue.
+  private var isCommitScheduled = false
+  /// The earliest wake-up that is on its way.
+  private var wakeAt = UInt64.max
+  private var placeCheckedAt: UInt64 = 0
+  var compaction: Compaction
+
+  init(_ configuration: Journal.Configuration, _ file: JournalFile, _ lock: StateLock) {
+    self.configuration = configuration
+    self.path = file.path
+    self.file = file
+    self.lock = lock
+    backlog = Backlog(
+      lingerNanoseconds: configuration.linger.nanoseconds,
+      forgetDelayNanoseconds: configuration.forgetDelay.nanoseconds)
+    plan = JournalFile.WritePlan(
+      feedbackLimit: configuration.feedbackLimit,
+      unregisteredSinceTrim: configuration.feedbackLimit,
+      now: configuration.now())
+    compaction = Compaction(slackBytes: configuration.slackBytes)
+  }
+
+  mutating func append(shard: Int, records: [JournalRecord], forgets: [UInt64], at now: UInt64) {
+    guard !isStopped else {
+      if let last = records.last?.sequence {
+        results.outcomes.append(.failed(shard: shard, through: last))
+      }
+      return
+    }
+    backlog.append(shard: shard, records: records, forgets: forgets, at: now)
+    results.outcomes.append(contentsOf: backlog.takeSettled())
+  }
+
+  /// What there is to tell since the last call.
+  mutating func takeResults() -> Results {
+    results.statistics.recordsSkipped = backlog.skippedCount
+    results.statistics.compactions = compaction.count
+    let taken = results
+    results = Results(statistics: taken.statistics)
+    return taken
+  }
+
+  /// What is to be done, and when, that is not on its way yet.
+  mutating func next(at now: UInt64) -> [Step] {
+    guard !isStopped else { return [] }
+    var steps: [Step] = []
+    if let deadline = backlog.deadline, !isCommitScheduled {
+      if deadline <= now {
+        isCommitScheduled = true
+        steps.append(.commit)
+      } else if deadline < wakeAt {
+        wakeAt = deadline
+        steps.append(.wake(at: deadline))
+      }
+    }
+    if compaction.wantsTurn {
+      compaction.turnIsComing()
+      steps.append(.tidy(at: now &+ configuration.idleDelay.nanoseconds))
+    }
+    return steps
+  }
+
+  mutating func woken(at moment: UInt64) {
+    if wakeAt == moment { wakeAt = .max }
+  }
+
+  /// Writes what is due.
+  mutating func commit(everything: Bool = false) {
+    isCommitScheduled = false
+    let now = DispatchTime.now().uptimeNanoseconds
+    let batch = backlog.takeBatch(
+      limit: configuration.maximumBatch, everything: everything, at: now)
+    if !batch.isEmpty { write(batch, at: now) }
+    results.outcomes.append(contentsOf: backlog.takeSettled())
+  }
+
+  /// Writes all there is; on a broken disk, tries all there is.
+  mutating func flush() {
+    while !isStopped, !backlog.isEmpty {
+      let before = failures
+      commit(everything: true)
+      // Forgets come back when they fail: then one try is enough.
+      if failures > before, backlog.hasOnlyForgets { return }
+    }
+  }
+
+  mutating func stop() {
+    guard !isStopped else { return }
+    flush()
+    isStopped = true
+    if let file { compaction.truncateLog(file) }
+    closeFile()
+    lock = nil
+  }
+
+  mutating func tidy() {
+    guard !isStopped, let file else { return compaction.turnIsOver() }
+    if let problem = compaction.tidy(file, isIdle: backlog.isEmpty && !isCommitScheduled) {
+      results.problems.append(.compactionFailed(problem))
+      closeFile()
+    }
+  }
+
+  // MARK: The file
+
+  /// The file, opened anew when it was closed after a failure.
+  mutating func openFile() throws(StoreError) -> JournalFile {
+    guard !isStopped else { throw .stopped }
+    if let file { return file }
+    let opened = try JournalFile(existing: path)
+    file = opened
+    return opened
+  }
+
+  mutating func closeFile() {
+    try? file?.connection.close()
+    file = nil
+  }
+
+  private mutating func write(_ batch: Batch, at now: UInt64) {
+    plan.now = configuration.now()
+    plan.doubtful = Array(doubtful.values)
+    do {
+      if now &- placeCheckedAt > 1_000_000_000 {
+        placeCheckedAt = now
+        // What is written to a file without a name is lost with the process.
+        if let file, !file.isInPlace { closeFile() }
+      }
+      try openFile().write(batch, &plan)
+      succeeded(batch)
+    } catch {
+      closeFile()
+      failed(batch, error, at: now)
+    }
+  }
+
+  private mutating func succeeded(_ batch: Batch) {
+    doubtful = [:]
+    results.statistics.commits += 1
+    results.statistics.recordsWritten += batch.notifications.count + batch.others.count
+    results.statistics.recordsForgotten += batch.forgets.count
+    for end in batch.ends {
+      results.outcomes.append(.persisted(shard: end.shard, through: end.last))
+    }
+    if failures > 0 { results.problems.append(.recovered(failedBatches: failures)) }
+    failures = 0
+    compaction.note(batch)
+    if let file, let problem = compaction.trimWhileBusy(file) {
+      results.problems.append(.compactionFailed(problem))
+      closeFile()
+    }
+  }
+
+  private mutating func failed(_ batch: Batch, _ error: any Error, at now: UInt64) {
+    results.statistics.failedBatches += 1
+    results.statistics.recordsFailed += batch.notifications.count + batch.others.count
+    for end in batch.ends {
+      results.outcomes.append(.failed(shard: end.shard, through: end.last))
+      let first = min(doubtful[end.shard]?.lowerBound ?? end.first, end.first)
+      doubtful[end.shard] = first...end.last
+    }
+    backlog.putBack(
+      forgets: batch.forgets, until: now &+ configuration.retryDelay.nanoseconds)
+    owe(batch)
+    if failures == 0 {
+      let error = error as? StoreError ?? StoreError(error, path: path)
+      results.problems.append(.writingFailed(error.description))
+    }
+    failures += 1
+  }
+
+  /// Budgets are nobody's to submit again: they go along with the next batch. Bounded, because a
+  /// disk may be broken for long: then the oldest are given up.
+  private mutating func owe(_ batch: Batch) {
+    for item in batch.others {
+      switch item.content {
+      case .budgetsCleared: plan.owed = [item.content]
+      case .spent: plan.owed.append(item.content)
+      case .accepted, .enrolled, .registered, .unregistered: break
+      }
+    }
+    let surplus = plan.owed.count - configuration.maximumBatch
+    if surplus > 0 { plan.owed.removeFirst(surplus) }
+  }
+}
+
+extension Duration {
+  /// Rounded down; the longest that fits.
+  var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    let (whole, overflow) = UInt64(max(0, seconds)).multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? UInt64.max / 2 : whole + UInt64(max(0, attoseconds) / 1_000_000_000)
+  }
+}

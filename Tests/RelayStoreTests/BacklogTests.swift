@@ -1,0 +1,202 @@
+import RelayCore
+import Testing
+
+@testable import RelayStore
+
+@Suite("Backlog") struct BacklogTests {
+  private var backlog = Backlog(lingerNanoseconds: 10, forgetDelayNanoseconds: 100)
+
+  private mutating func append(
+    _ range: ClosedRange<UInt64>, shard: Int = 0, mayLinger: Bool = false, forgets: [UInt64] = [],
+    at now: UInt64 = 0
+  ) throws {
+    let records = try range.map { try Make.accepted($0, mayLinger: mayLinger) }
+    backlog.append(shard: shard, records: records, forgets: forgets, at: now)
+  }
+
+  private mutating func take(_ limit: Int = 100, at now: UInt64) -> [UInt64] {
+    backlog.takeBatch(limit: limit, at: now).notifications.map(\.sequence)
+  }
+
+  @Test mutating func urgentRecordsAreDueAtOnce() throws {
+    #expect(backlog.deadline == nil)
+    try append(5...7, at: 3)
+    #expect(backlog.deadline == 0)
+    #expect(take(at: 3) == [5, 6, 7])
+    #expect(backlog.deadline == nil)
+    #expect(backlog.isEmpty)
+  }
+
+  @Test mutating func lingeringRecordsAreDueLater() throws {
+    try append(5...6, mayLinger: true, at: 3)
+    try append(7...7, mayLinger: true, at: 5)
+    #expect(backlog.deadline == 13)
+    #expect(take(at: 12) == [])
+    #expect(take(at: 13) == [5, 6])
+    #expect(backlog.deadline == 15)
+  }
+
+  @Test mutating func anUrgentRecordTakesThoseBeforeItAlong() throws {
+    try append(1...2, mayLinger: true)
+    try append(3...3)
+    try append(4...4, mayLinger: true)
+    #expect(backlog.deadline == 0)
+    let batch = backlog.takeBatch(limit: 100, at: 0)
+    #expect(batch.notifications.map(\.sequence) == [1, 2, 3])
+    #expect(batch.ends.map(\.first) == [1])
+    #expect(batch.ends.map(\.last) == [3])
+    #expect(backlog.deadline == 10)
+  }
+
+  @Test mutating func whatIsForgottenInTimeIsNotWritten() throws {
+    try append(1...3, mayLinger: true)
+    try append(4...4, mayLinger: true, forgets: [1, 3, 4])
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 1)])
+    #expect(backlog.skippedCount == 3)
+    let batch = backlog.takeBatch(limit: 100, at: 10)
+    #expect(batch.notifications.map(\.sequence) == [2])
+    #expect(batch.ends.map(\.last) == [2])
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 4)])
+    #expect(backlog.isEmpty)
+  }
+
+  @Test mutating func anUrgentRecordThatIsForgottenHurriesNobody() throws {
+    try append(1...1, mayLinger: true)
+    try append(2...2, forgets: [2])
+    #expect(backlog.deadline == 10)
+    try append(3...3)
+    #expect(take(at: 0) == [1, 3])
+  }
+
+  @Test mutating func onlyNotificationsCanBeForgotten() {
+    let record = JournalRecord(
+      sequence: 1, content: .enrolled(Make.device(1), Make.secret(1)), mayLinger: true)
+    backlog.append(shard: 0, records: [record], forgets: [1], at: 0)
+    #expect(backlog.takeSettled() == [])
+    #expect(backlog.takeBatch(limit: 10, at: 10).others.count == 1)
+  }
+
+  @Test mutating func forgetsOfWrittenRecordsWaitForABatch() throws {
+    try append(10...10, forgets: [3, 4], at: 20)
+    #expect(backlog.takeBatch(limit: 10, at: 20).forgets == [3, 4])
+    backlog.append(shard: 0, records: [], forgets: [5], at: 30)
+    backlog.append(shard: 0, records: [], forgets: [6], at: 40)
+    #expect(backlog.deadline == 130)
+    #expect(backlog.hasOnlyForgets)
+    #expect(backlog.takeBatch(limit: 10, at: 130).forgets == [5, 6])
+    backlog.putBack(forgets: [5, 6], until: 1000)
+    backlog.append(shard: 0, records: [], forgets: [7], at: 150)
+    #expect(backlog.deadline == 1000)
+    #expect(backlog.takeBatch(limit: 2, at: 1000).forgets.count == 2)
+    #expect(backlog.takeBatch(limit: 2, at: 1000).forgets.count == 1)
+    #expect(backlog.isEmpty)
+  }
+
+  @Test mutating func aBatchHasALimit() throws {
+    try append(1...10)
+    #expect(take(4, at: 0) == [1, 2, 3, 4])
+    try append(11...11)
+    #expect(take(4, at: 0) == [5, 6, 7, 8])
+    #expect(take(4, at: 0) == [9, 10, 11])
+  }
+
+  @Test mutating func aLimitThatCutsBeforeTheUrgentOneGoesOnAllTheSame() throws {
+    try append(1...10, mayLinger: true)
+    try append(11...11)
+    #expect(take(4, at: 0) == [1, 2, 3, 4])
+    #expect(take(4, at: 0) == [5, 6, 7, 8])
+    #expect(take(4, at: 0) == [9, 10, 11])
+    #expect(backlog.isEmpty)
+  }
+
+  @Test mutating func shardsHaveLinesOfTheirOwn() throws {
+    try append(1...2, shard: 0, mayLinger: true)
+    try append(1001...1002, shard: 2)
+    let batch = backlog.takeBatch(limit: 100, at: 0)
+    #expect(batch.notifications.map(\.sequence) == [1001, 1002])
+    #expect(batch.ends.map(\.shard) == [2])
+    #expect(backlog.deadline == 10)
+  }
+
+  @Test mutating func whatCameFirstIsWrittenFirst() {
+    let token = Make.token(1)
+    guard let topic = Topic("a.b") else { return }
+    backlog.append(
+      shard: 1,
+      records: [
+        JournalRecord(
+          sequence: 9, content: .unregistered(Make.device(1), topic, token, at: Make.instant(1)))
+      ], forgets: [], at: 1)
+    backlog.append(
+      shard: 0,
+      records: [
+        JournalRecord(
+          sequence: 1, content: .registered(Make.device(2), topic, token, isOwn: true))
+      ], forgets: [], at: 2)
+    let others = backlog.takeBatch(limit: 10, at: 2).others
+    #expect(others.map(\.arrivedAt) == [1, 2])
+  }
+
+  @Test mutating func everythingIsTakenOnRequest() throws {
+    try append(1...3, mayLinger: true)
+    let batch = backlog.takeBatch(limit: 10, everything: true, at: 0)
+    #expect(batch.notifications.count == 3)
+  }
+
+  /// Against a model that knows no indices: whatever happens, each record is taken once or skipped,
+  /// in order, and reported once.
+  @Test func randomTrafficIsTakenOnceAndInOrder() throws {
+    for seed in 0..<300 as Range<UInt64> {
+      var random = Seeded(state: seed)
+      var backlog = Backlog(lingerNanoseconds: 10, forgetDelayNanoseconds: 100)
+      var last: [UInt64] = [0, 1000]
+      var reported: [UInt64] = [0, 1000]
+      var forgotten: Set<UInt64> = []
+      var written: Set<UInt64> = []
+      func settle() {
+        for case .persisted(let shard, let end) in backlog.takeSettled() {
+          for sequence in reported[shard] + 1...end {
+            #expect(forgotten.contains(sequence) && !written.contains(sequence), "seed \(seed)")
+          }
+          reported[shard] = end
+        }
+      }
+      for now in 0..<60 as Range<UInt64> {
+        let shard = Int.random(in: 0...1, using: &random)
+        let count = UInt64.random(in: 0...4, using: &random)
+        let mayLinger = Bool.random(using: &random)
+        let records = try (0..<count).map { offset in
+          try Make.accepted(last[shard] + 1 + offset, mayLinger: mayLinger)
+        }
+        last[shard] += count
+        let base: UInt64 = shard == 0 ? 0 : 1000
+        var forgets: [UInt64] = []
+        for sequence in base + 1..<last[shard] + 1 where !forgotten.contains(sequence) {
+          if UInt8.random(in: 0..<8, using: &random) == 0 { forgets.append(sequence) }
+        }
+        forgotten.formUnion(forgets)
+        backlog.append(shard: shard, records: records, forgets: forgets, at: now)
+        settle()
+        guard let deadline = backlog.deadline, deadline <= now else { continue }
+        let batch = backlog.takeBatch(limit: 6, at: now)
+        #expect(!batch.isEmpty, "seed \(seed)")
+        for item in batch.notifications {
+          #expect(written.insert(item.sequence).inserted, "seed \(seed)")
+        }
+        for end in batch.ends {
+          #expect(end.first == reported[end.shard] + 1, "seed \(seed)")
+          reported[end.shard] = end.last
+        }
+        settle()
+      }
+      while !backlog.isEmpty {
+        for item in backlog.takeBatch(limit: 6, everything: true, at: 60).notifications {
+          #expect(written.insert(item.sequence).inserted, "seed \(seed)")
+        }
+        _ = backlog.takeSettled()
+      }
+      let all = Set(1..<last[0] + 1).union(1001..<last[1] + 1)
+      #expect(all.subtracting(forgotten).isSubset(of: written), "seed \(seed)")
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import RelayCore
+import Synchronization
+import Testing
+
+@testable import RelayStore
+
+/// A directory that goes away with the test.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  /// `prefix` is part of the name.
+  init(prefix: String = "relay-store") throws {
+    path =
+      FileManager.default.temporaryDirectory.path + "/\(prefix)-\(UInt64.random(in: 0 ... .max))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  var journal: String { path + "/" + Schema.fileName }
+}
+
+/// Collects what a journal reports.
+final class Listener: Sendable {
+  private let outcomes = Mutex<[Journal.Outcome]>([])
+  private let problems = Mutex<[StoreProblem]>([])
+
+  var allOutcomes: [Journal.Outcome] { outcomes.withLock { $0 } }
+  var allProblems: [StoreProblem] { problems.withLock { $0 } }
+
+  /// The end of what was reported as persisted, by shard.
+  var persisted: [Int: UInt64] {
+    var ends: [Int: UInt64] = [:]
+    for case .persisted(let shard, let sequence) in allOutcomes { ends[shard] = sequence }
+    return ends
+  }
+
+  func open(
+    _ directory: TemporaryDirectory, _ edit: (inout Journal.Configuration) -> Void = { _ in }
+  ) throws(StoreError) -> Journal {
+    var configuration = Journal.Configuration(directory: directory.path)
+    // Nothing happens by itself.
+    configuration.idleDelay = .seconds(100_000)
+    edit(&configuration)
+    return try Journal.open(
+      configuration, report: { new in self.outcomes.withLock { $0 += new } },
+      onProblem: { new in self.problems.withLock { $0.append(new) } })
+  }
+}
+
+extension Journal {
+  /// Everything that is stored.
+  func everything() throws(StoreError) -> [RestoredRecord] {
+    var records: [RestoredRecord] = []
+    try replay { records.append($0) }
+    return records
+  }
+
+  /// The sequences of the stored notifications.
+  func sequences() throws(StoreError) -> [UInt64] {
+    try everything().compactMap { record in
+      if case .notification(_, let sequence, _) = record { sequence } else { nil }
+    }
+  }
+}
+
+/// A seeded generator: SplitMix64.
+struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+}
+
+/// Values for tests, told apart by a number.
+enum Make {
+  static func token(_ number: UInt64) -> DeviceToken {
+    DeviceToken(random: (number, 1, 2), routingKey: number)
+  }
+
+  static func topic(_ name: String = "com.example.app") throws -> Topic {
+    try #require(Topic(name))
+  }
+
+  static func device(_ number: UInt64) -> DeviceID {
+    DeviceID(UniqueID(generator: 7, number: number))
+  }
+
+  static func secret(_ number: UInt64) -> SecretHash { SecretHash(words: (number, 2, 3, .max)) }
+
+  static func instant(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  static func state(_ full: Int64) -> RateLimit.State {
+    var state = RateLimit.State()
+    state.full = full
+    return state
+  }
+
+  static func notification(_ number: UInt64, payloadBytes: Int = 40) throws
+    -> RelayCore.Notification
+  {
+    RelayCore.Notification(
+      uniqueID: UniqueID(generator: 1, number: number),
+      apnsID: UniqueID(generator: 2, number: number),
+      token: token(number % 50), topic: try topic(),
+      notificationClass: number % 3 == 0 ? .silent : .visible,
+      pushType: .alert, priority: .immediate, wakesApp: number % 2 == 0,
+      collapseID: number % 5 == 0 ? Array("collapse".utf8) : [],
+      expiration: .at(Instant(milliseconds: 4_000_000_000_000)),
+      payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: payloadBytes))
+  }
+
+  static func accepted(
+    _ sequence: UInt64, payloadBytes: Int = 40, mayLinger: Bool = false
+  ) throws -> JournalRecord {
+    JournalRecord(
+      sequence: sequence,
+      content: .accepted(try notification(sequence, payloadBytes: payloadBytes), at: instant(5)),
+      mayLinger: mayLinger)
+  }
+}
