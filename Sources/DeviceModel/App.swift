@@ -21,7 +21,7 @@ package enum AppState: String, CaseIterable, Hashable, Sendable {
 /// An app on the phone: what lasts, and its process while there is one.
 package struct App: Sendable {
   package let id: AppID
-  package let definition: AppDefinition
+  private let installed: Installed
   package internal(set) var state = AppState.notRunning
   package internal(set) var isRefreshOn = true
   package internal(set) var fetchInterval: FetchInterval
@@ -50,6 +50,28 @@ package struct App: Sendable {
   var graceUntil = Moment(milliseconds: .min)
   /// Opened from a banner without content: when it will be there.
   var contentWait: ContentWait?
+
+  init(
+    id: AppID, definition: AppDefinition, energy: Budget, data: Budget, usage: UsagePattern,
+    plan: FetchPlan
+  ) {
+    self.id = id
+    installed = Installed(definition)
+    fetchInterval = definition.fetchInterval
+    self.energy = energy
+    self.data = data
+    self.usage = usage
+    self.plan = plan
+  }
+
+  package var definition: AppDefinition { installed.definition }
+
+  /// What never changes lies elsewhere: it is large, and an app is copied often.
+  private final class Installed: Sendable {
+    let definition: AppDefinition
+
+    init(_ definition: AppDefinition) { self.definition = definition }
+  }
 }
 
 /// What dies with a process.

@@ -1,3 +1,5 @@
+import DequeModule
+
 /// A notification as the user sees it.
 package struct Banner: Hashable, Sendable {
   package let id: BannerID
@@ -13,31 +15,36 @@ package struct Banner: Hashable, Sendable {
 
 /// The list of notifications, newest last; bounded, the oldest go first.
 package struct BannerList: Sendable {
-  package private(set) var banners: [Banner] = []
+  private var list = Deque<Banner>()
   private var numbering = Numbering()
   private let limit: Int
 
   init(limit: Int) { self.limit = max(1, limit) }
+
+  /// All of them, newest last.
+  package var banners: [Banner] { Array(list) }
+  package var count: Int { list.count }
+  package var newest: Banner? { list.last }
 
   mutating func nextID() -> BannerID { BannerID(number: numbering.next()) }
 
   /// Adds one; with a collapse id it replaces the app's one that has the same.
   mutating func show(_ banner: Banner) {
     if !banner.collapseID.isEmpty {
-      banners.removeAll { $0.app == banner.app && $0.collapseID == banner.collapseID }
+      list.removeAll { $0.app == banner.app && $0.collapseID == banner.collapseID }
     }
-    if banners.count >= limit { banners.removeFirst(banners.count - limit + 1) }
-    banners.append(banner)
+    if list.count >= limit { list.removeFirst() }
+    list.append(banner)
   }
 
   /// Takes one out of the list.
   mutating func take(_ id: BannerID) -> Banner? {
-    guard let index = banners.firstIndex(where: { $0.id == id }) else { return nil }
-    return banners.remove(at: index)
+    guard let index = list.firstIndex(where: { $0.id == id }) else { return nil }
+    return list.remove(at: index)
   }
 
   /// The banner of a push.
-  package func banner(of push: PushID) -> Banner? { banners.last { $0.push == push } }
+  package func banner(of push: PushID) -> Banner? { list.last { $0.push == push } }
 }
 
 /// Which pushes came lately, and what was reported: the relay delivers at least once, the phone

@@ -73,11 +73,14 @@ extension FetchReason: CustomStringConvertible {
 }
 
 extension FetchPlan: CustomStringConvertible {
-  package var description: String {
+  package var description: String { "app \(app.number): \(phrase)" }
+
+  /// When and why.
+  package var phrase: String {
     switch when {
-    case .fetch(let moment): "app \(app.number): \(moment.iso8601), \(reason)"
-    case .reconsider(let moment): "app \(app.number): not before \(moment.iso8601), \(reason)"
-    case .onChange: "app \(app.number): none, \(reason)"
+    case .fetch(let moment): "\(moment.iso8601), \(reason)"
+    case .reconsider(let moment): "not before \(moment.iso8601), \(reason)"
+    case .onChange: "none, \(reason)"
     }
   }
 }

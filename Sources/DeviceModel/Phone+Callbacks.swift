@@ -163,9 +163,8 @@ extension Phone {
       apps[index].lastFetch = now
       apps[index].lastActivity = now
       replan(index, &effects)
-    case .authentication(let transfer):
-      unanswered(transfer)
-    case .transfers:
+    case .authentication, .transfers:
+      // A server that got no answer is asked about again when the app is next told of transfers.
       break
     }
   }

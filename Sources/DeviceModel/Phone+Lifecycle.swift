@@ -6,7 +6,7 @@ extension Phone {
     let plan = FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever)
     apps.append(
       App(
-        id: id, definition: definition, fetchInterval: definition.fetchInterval,
+        id: id, definition: definition,
         energy: Budget(perDay: limits.appEnergyPerDay, at: now),
         data: Budget(perDay: limits.appDataPerDay, at: now),
         usage: UsagePattern(at: now + limits.timeZone), plan: plan))

@@ -10,7 +10,7 @@ extension Phone {
     guard wasAsleep else { return }
     mustCoalesce = true
     emit(.phone(.woke), &effects)
-    for index in apps.indices where apps[index].task != nil { startSlice(index) }
+    for index in apps.indices where apps[index].state == .background { startSlice(index) }
   }
 
   /// Puts off sleep.
@@ -33,7 +33,11 @@ extension Phone {
       }
       return
     }
-    for index in apps.indices where apps[index].task != nil { stopSlice(index) }
+    for index in apps.indices where apps[index].state == .background {
+      // A moment of grace may end just now, and its timer come after.
+      suspendIfIdle(index, &effects)
+      stopSlice(index)
+    }
     wakefulness = .asleep
     emit(.phone(.slept), &effects)
   }

@@ -48,6 +48,7 @@ extension Phone {
     guard !service.transfers.isEmpty else { return }
     accountTransfers()
     var active = 0
+    var isStarved = false
     var ended: Set<Int> = []
     for index in service.transfers.indices {
       let transfer = service.transfers[index]
@@ -60,21 +61,32 @@ extension Phone {
       case .active, .waiting:
         let hold = hold(of: transfer, active: active)
         if hold == nil { active += 1 }
+        if hold == .energyBudget { isStarved = true }
         apply(hold, to: index, &effects)
       }
     }
     for index in ended.sorted() { deliverEndedTransfers(index, &effects) }
     removeDocumentTransfers()
-    guard transferMode == .modelled,
-      let end = service.nextEnd(bytesPerSecond: bytesPerSecond)
-    else { return }
-    // Even if one ends at once, time goes on by a millisecond: no loop without end.
-    let due = max(end, now + .milliseconds(1))
-    if due < transferTimer {
-      transferTimer = due
-      timers.set(.transfersDue, at: due)
-    }
+    setTransferTimer(isStarved: isStarved)
   }
+
+  /// One timer for whatever is next: the end of a transfer, or enough energy for those that wait
+  /// for it.
+  private mutating func setTransferTimer(isStarved: Bool) {
+    var next = Moment.never
+    if transferMode == .modelled {
+      next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
+    }
+    if isStarved { next = min(next, energy.moment(of: discretionaryEnergy, from: now)) }
+    // Even if one ends at once, time goes on by a millisecond: no loop without end.
+    let due = max(next, now + .milliseconds(1))
+    guard due < transferTimer else { return }
+    transferTimer = due
+    timers.set(.transfersDue, at: due)
+  }
+
+  /// What discretionary transfers leave untouched on battery.
+  private var discretionaryEnergy: Int64 { energy.perDay / 100 * limits.discretionaryPercent }
 
   /// Why a transfer may not go on.
   private func hold(of transfer: Transfer, active: Int) -> TransferHold? {
@@ -82,10 +94,7 @@ extension Phone {
     if transfer.isDiscretionary {
       if network != .wifi { return .needsWiFi }
       if isLowPower { return .lowPower }
-      let level = energy.level(at: now)
-      if !isCharging, level < energy.perDay / 100 * limits.discretionaryPercent {
-        return .energyBudget
-      }
+      if !isCharging, energy.level(at: now) < discretionaryEnergy { return .energyBudget }
     }
     return active < limits.transfersAtOnce ? nil : .queue
   }
@@ -99,10 +108,6 @@ extension Phone {
       // What cannot be resumed starts over.
       if transfer.phase == .active, !transfer.request.resumes { service.transfers[index].done = 0 }
       service.transfers[index].phase = .waiting(hold)
-      if hold == .energyBudget {
-        let need = energy.perDay / 100 * limits.discretionaryPercent
-        timers.set(.transfersDue, at: energy.moment(of: need, from: now))
-      }
       emit(.transfer(transfer.id, transfer.app, .held(hold)), &effects)
     } else if transfer.request.demandsCredentials, !transfer.hasCredentials {
       service.transfers[index].phase = .awaitingCredentials
@@ -172,11 +177,6 @@ extension Phone {
       mustReviewTransfers = true
       deliverEndedTransfers(app, &effects)
     }
-  }
-
-  /// The app was killed before it answered: it is asked again at the next opportunity.
-  mutating func unanswered(_ id: TransferID) {
-    if service[id]?.phase == .awaitingCredentials { mustReviewTransfers = true }
   }
 
   // MARK: Interruptions and the driver's reports

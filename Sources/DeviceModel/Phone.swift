@@ -112,7 +112,7 @@ package struct Phone: Sendable {
       settle(&effects)
     }
     now = max(now, instant)
-    if event == .tick { return }
+    if case .tick = event { return }
     perform(event, &effects)
     settle(&effects)
   }

@@ -2,7 +2,8 @@
 package enum PhoneEvent: Hashable, Sendable {
   /// Only time has passed.
   case tick
-  case appInstalled(AppDefinition)
+  /// Large and seldom, so it lies elsewhere.
+  indirect case appInstalled(AppDefinition)
 
   // What reaches it.
   case pushReceived(RemotePush)

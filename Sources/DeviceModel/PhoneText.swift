@@ -1,0 +1,173 @@
+/// What a phone did, in words: one line an effect, the same bytes for the same run.
+extension Phone {
+  /// The line of a timeline: time, who, what. Names the app as it is installed.
+  package func line(for effect: PhoneEffect) -> String {
+    "\(effect.at.iso8601) \(text(of: effect.action))"
+  }
+
+  private func name(_ app: AppID) -> String {
+    self[app]?.definition.name ?? "app \(app.number)"
+  }
+
+  private func text(of action: PhoneAction) -> String {
+    switch action {
+    case .report(let push, let outcome):
+      "relay: push \(push.number) \(outcome.map { "\($0)" } ?? "delivered")"
+    case .condition(let condition): "relay: \(condition)"
+    case .transfer(let id, let app, let step): "\(name(app)): transfer \(id.number) \(step)"
+    case .archive(let app, let step): "\(name(app)): state \(step)"
+    case .banner(let banner):
+      "\(name(banner.app)): banner \"\(banner.text)\""
+        + (banner.isContentReady ? ", content ready" : "")
+    case .badge(let app, let number): "\(name(app)): badge \(number)"
+    case .sound(let app): "\(name(app)): sound"
+    case .snapshot(let app, let snapshot): "\(name(app)): snapshot of \(snapshot.shows)"
+    case .app(let app, let step): "\(name(app)): \(step)"
+    case .callback(let id, let app, let step): "\(name(app)): callback \(id.number) \(step)"
+    case .fetch(let plan): "\(name(plan.app)): fetch \(plan.phrase)"
+    case .document(let id, let step): "document \(id.number): \(text(of: step))"
+    case .phone(let step): "phone: \(step)"
+    case .ignored(let reason): "ignored: \(reason)"
+    }
+  }
+
+  private func text(of step: DocumentStep) -> String {
+    switch step {
+    case .appeared(.placeholder): "appeared as a placeholder"
+    case .appeared: "appeared"
+    case .renamed(let name): "renamed to \"\(name)\""
+    case .deleted: "deleted"
+    case .granted(let access): "\(access.kind) granted to \(text(of: access.party))"
+    case .waits(let access): "\(access.kind) of \(text(of: access.party)) waits"
+    case .changed(let revision): "changed, revision \(revision)"
+    case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
+    case .contentComing(let transfer): "content coming by transfer \(transfer.number)"
+    case .conflict: "changed here and elsewhere, the later write stands"
+    case .referenced(let app, _): "\(name(app)) has a reference"
+    }
+  }
+
+  private func text(of party: Coordination.Party) -> String {
+    switch party {
+    case .app(let app): name(app)
+    case .syncService: "the sync service"
+    }
+  }
+}
+
+extension PushOutcome: CustomStringConvertible {
+  /// As it stands in the notification's log.
+  package var description: String {
+    switch self {
+    case .newData: "newData"
+    case .noData: "noData"
+    case .failed: "failed"
+    case .notLaunched(let refusal): "not launched: \(refusal.rawValue)"
+    }
+  }
+}
+
+extension PhoneCondition: CustomStringConvertible {
+  package var description: String {
+    "power \(power), network \(network), screen \(isScreenOn ? "on" : "off")"
+  }
+}
+
+extension RunCause: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .user: "the user"
+    case .push(let push): "push \(push.number)"
+    case .fetch: "fetch"
+    case .transfers: "transfers"
+    case .authentication: "a server's question"
+    }
+  }
+}
+
+extension ScreenContent: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .content(let revision, let top):
+      "revision \(revision)" + (top.map { ", \($0) on top" } ?? "")
+    case .hidden: "hidden content"
+    }
+  }
+}
+
+extension AppStep: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .installed: "installed"
+    case .launched(let cause): "launched for \(cause)"
+    case .resumed(let cause): "resumed for \(cause)"
+    case .opened(let age):
+      "opened, " + (age.map { "content \($0.milliseconds / 1000) s old" } ?? "no content yet")
+    case .launchImage(.snapshot(let content)): "launch image: \(content)"
+    case .launchImage(.plain): "launch image: plain"
+    case .enteredBackground: "entered the background"
+    case .suspended: "suspended"
+    case .terminated(let reason): "terminated: \(reason.text)"
+    case .taskBegan(let work): "background task of \(work.milliseconds / 1000) s begun"
+    case .taskEnded: "background task ended"
+    case .taskExpired: "background task expired"
+    case .merged(let count): "merged \(count) downloads made while locked"
+    case .dataUnavailable(let protection): "data unavailable while locked: \(protection)"
+    case .contentShown(let waited): "content shown after \(waited.milliseconds) ms"
+    case .restored(let archive): "restored \(archive.objects.count) objects"
+    case .startedFresh(.noArchive): "started fresh"
+    case .startedFresh(.locked): "started without its state: locked"
+    case .startedFresh(.declined): "started fresh, its archive is too old"
+    }
+  }
+}
+
+extension TerminationReason {
+  /// The end of a sentence.
+  package var text: String {
+    switch self {
+    case .swipedAway: "swiped away"
+    case .handlerNotCalled: "handler not called in time"
+    case .taskOverran: "background task overran"
+    case .memory: "memory needed"
+    case .reboot: "reboot"
+    case .crash: "crash"
+    case .crashWhileRestoring: "crash while restoring"
+    }
+  }
+}
+
+extension CallbackStep: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .began(let cause): "began: \(cause)"
+    case .completed(let outcome): "completed: \(outcome)"
+    case .abandoned(let reason): "abandoned: \(reason.text)"
+    }
+  }
+}
+
+extension ArchiveStep: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .saved(let archive): "saved, \(archive.objects.count) objects"
+    case .kept: "kept as it was"
+    case .deleted: "deleted"
+    case .step(let step): "\(step)"
+    }
+  }
+}
+
+extension TransferStep: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .queued(let request, let isDiscretionary):
+      "queued: \(request.direction) of \(request.name), \(request.bytes) bytes"
+        + (isDiscretionary ? ", discretionary" : "")
+    case .started(let offset): "started at byte \(offset)"
+    case .held(let hold): "held: \(hold)"
+    case .credentialsDemanded: "credentials demanded"
+    case .ended(let result): "ended: \(result)"
+    }
+  }
+}

@@ -1,0 +1,169 @@
+@testable import DeviceModel
+
+/// Watches everything a phone does and says what must not be. It knows the phone by its effects
+/// only, and compares with its state in between.
+struct Checker {
+  private(set) var complaints: [String] = []
+  private var isAwake = false
+  private var lock = LockState.locked
+  private var forceQuit: Set<AppID> = []
+  private var open: [CallbackID: AppID] = [:]
+  private var ended: Set<CallbackID> = []
+  private var completed: Set<CallbackID> = []
+  private var photographed: Set<CallbackID> = []
+  private var reported: Set<PushID> = []
+  private var received: Set<PushID> = []
+  private var lastSaved: [AppID: StateArchive] = [:]
+  private var last = Moment(milliseconds: .min)
+  private(set) var counts: [String: Int] = [:]
+
+  private mutating func demand(_ isFine: Bool, _ sentence: @autoclosure () -> String) {
+    if !isFine { complaints.append(sentence()) }
+  }
+
+  mutating func saw(_ event: PhoneEvent, _ phone: Phone, _ effects: [PhoneEffect]) {
+    if case .pushReceived(let push) = event { received.insert(push.id) }
+    for effect in effects {
+      demand(effect.at >= last, "time went back: \(effect)")
+      last = effect.at
+      check(effect.action)
+    }
+    if case .appSwipedAway(let app) = event, phone[app]?.state == .forceQuit {
+      forceQuit.insert(app)
+    }
+    compare(phone)
+  }
+
+  private mutating func check(_ action: PhoneAction) {
+    switch action {
+    case .phone(let step): check(step)
+    case .app(let app, let step): check(app, step)
+    case .callback(let id, let app, let step): check(id, app, step)
+    case .archive(let app, let step): check(app, step)
+    case .snapshot(_, let snapshot):
+      guard let id = snapshot.callback else { return }
+      demand(completed.contains(id), "snapshot without completion \(id)")
+      demand(photographed.insert(id).inserted, "second snapshot for \(id)")
+    case .report(let push, _):
+      demand(received.contains(push), "report of what never came: \(push)")
+      demand(reported.insert(push).inserted, "second report of \(push)")
+    case .document(_, .granted(let access)):
+      if case .app = access.party { demand(isAwake, "document granted while asleep") }
+    default: break
+    }
+  }
+
+  private mutating func check(_ step: PhoneStep) {
+    switch step {
+    case .woke:
+      demand(!isAwake, "woke twice")
+      isAwake = true
+    case .slept:
+      demand(isAwake, "slept twice")
+      isAwake = false
+    case .locked: lock = .locked
+    case .unlocked: lock = .unlocked
+    case .booted: lock = .beforeFirstUnlock
+    }
+  }
+
+  private mutating func check(_ app: AppID, _ step: AppStep) {
+    switch step {
+    case .installed, .terminated: break
+    default: demand(isAwake, "asleep, but \(app) \(step)")
+    }
+    switch step {
+    case .launched(.user): forceQuit.remove(app)
+    case .launched, .resumed: demand(!forceQuit.contains(app), "force-quit \(app) \(step)")
+    case .opened: demand(lock == .unlocked, "opened while locked")
+    case .restored(let archive):
+      demand(lock == .unlocked, "archive read while locked")
+      demand(lastSaved[app] == archive, "restored is not what was saved")
+    case .merged: demand(lock == .unlocked, "merged while locked")
+    default: break
+    }
+    counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+  }
+
+  private mutating func check(_ id: CallbackID, _ app: AppID, _ step: CallbackStep) {
+    demand(!forceQuit.contains(app), "force-quit \(app) \(step)")
+    switch step {
+    case .began:
+      demand(isAwake, "called while asleep")
+      demand(lock != .beforeFirstUnlock, "called before the first unlock")
+      demand(open.updateValue(app, forKey: id) == nil, "began twice")
+    case .completed, .abandoned:
+      demand(open.removeValue(forKey: id) == app, "ended without beginning")
+      demand(ended.insert(id).inserted, "ended twice")
+      if case .completed = step { completed.insert(id) }
+    }
+    counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+  }
+
+  private mutating func check(_ app: AppID, _ step: ArchiveStep) {
+    switch step {
+    case .saved(let archive):
+      demand(lock == .unlocked, "archive written while locked")
+      lastSaved[app] = archive
+    case .deleted: lastSaved[app] = nil
+    case .kept, .step: break
+    }
+  }
+
+  /// Whether what the phone is agrees with what it has told, and its invariants hold.
+  private mutating func compare(_ phone: Phone) {
+    demand((phone.wakefulness != .asleep) == isAwake, "awake or not?")
+    demand(phone.lock == lock, "locked or not?")
+    demand(Set(phone.callbacks.map(\.id)) == Set(open.keys), "callbacks differ")
+    demand(phone.condition == phone.reported, "the relay was not told")
+    if !isAwake {
+      demand(phone.callbacks.isEmpty, "asleep with callbacks")
+      demand(lock != .unlocked, "asleep while somebody looks")
+    }
+    let inFront = phone.apps.filter { $0.state == .foreground }.map(\.id)
+    demand(inFront == phone.foreground.map { [$0] } ?? [], "foreground differs")
+    if lock != .unlocked { demand(inFront.isEmpty, "an app in front while locked") }
+    demand(phone.energy.level(at: phone.now) >= 0, "energy below zero")
+    demand(phone.data.level(at: phone.now) >= 0, "data below zero")
+    for app in phone.apps { compare(app, phone) }
+    for document in phone.documents.documents.values {
+      if case .writer = document.coordination.holders { continue }
+      let isBusy = document.coordination != Coordination()
+      demand(!isBusy || phone.busyDocuments.contains(document.id), "a forgotten document")
+    }
+    demand(phone.banners.count <= phone.limits.banners, "too many banners")
+    demand(phone.service.transfers.count <= phone.limits.transfers, "too many transfers")
+  }
+
+  private mutating func compare(_ app: App, _ phone: Phone) {
+    demand(app.energy.level(at: phone.now) >= 0, "energy of \(app.id) below zero")
+    demand(app.data.level(at: phone.now) >= 0, "data of \(app.id) below zero")
+    let running = phone.callbacks.count { $0.app == app.id }
+    demand(app.callbackCount == running, "\(app.id) counts wrong")
+    if !app.state.hasProcess || app.state == .suspended {
+      demand(running == 0 && app.task == nil, "\(app.id) is \(app.state) with work")
+    }
+    demand((app.task?.runsSince != nil) == (app.task != nil && isAwake), "task slices of \(app.id)")
+    if let task = app.task {
+      demand(task.remaining > .zero && task.allowance >= .zero, "task of \(app.id): \(task)")
+    }
+    if app.state == .background, running == 0, app.task == nil {
+      demand(app.graceUntil > phone.now, "\(app.id) lingers")
+    }
+    demand((app.state == .forceQuit) == forceQuit.contains(app.id), "\(app.id) force-quit?")
+  }
+
+  /// What must have come to an end once the phone has rested for long.
+  mutating func finish(_ phone: Phone) {
+    let held = phone.apps.compactMap { $0.heldPush?.id }
+    let running = phone.callbacks.compactMap { callback -> PushID? in
+      if case .push(let push) = callback.kind { push.id } else { nil }
+    }
+    let open = received.subtracting(reported).subtracting(held).subtracting(running)
+    demand(open.isEmpty, "never reported: \(open)")
+    for callback in phone.callbacks {
+      let isInTime = callback.deadline.map { $0 > phone.now } ?? false
+      demand(isInTime, "a callback without end: \(callback)")
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import Testing
+
+@testable import DeviceModel
+
+/// The rules of the issue over random lives. A failing seed says everything needed to play it again.
+@Suite struct PhonePropertyTests {
+  private static let eventCount = 250
+
+  private struct Step {
+    let lapse: Lapse
+    let event: PhoneEvent
+  }
+
+  /// Plays a life and answers what was done, for another play, and everything that came of it.
+  private func live(
+    _ seed: UInt64, _ body: (PhoneEvent, Phone, [PhoneEffect]) -> Void
+  ) -> (steps: [Step], effects: [PhoneEffect], phone: Phone) {
+    var life = RandomLife(seed: seed)
+    var phone = Phone(seed: seed, at: Bench.start)
+    var now = Bench.start
+    var steps: [Step] = []
+    var all: [PhoneEffect] = []
+    let installs = life.definitions().map { PhoneEvent.appInstalled($0) }
+    for number in 0..<Self.eventCount + installs.count {
+      let isInstall = number < installs.count
+      let lapse = isInstall ? .zero : life.lapse()
+      let event = isInstall ? installs[number] : life.event(phone)
+      steps.append(Step(lapse: lapse, event: event))
+      now = now + lapse
+      var effects: [PhoneEffect] = []
+      phone.handle(event, at: now, into: &effects)
+      body(event, phone, effects)
+      all += effects
+    }
+    return (steps, all, phone)
+  }
+
+  @Test func theRulesHoldInEveryLife() {
+    var counts: [String: Int] = [:]
+    for seed in UInt64(1)...100 {
+      var checker = Checker()
+      var (_, _, phone) = live(seed) { event, phone, effects in
+        checker.saw(event, phone, effects)
+        if case .appOpened(let app) = event { checkRestored(app, phone, effects, seed) }
+      }
+      for event in [PhoneEvent.locked, .tick] {
+        var effects: [PhoneEffect] = []
+        phone.handle(event, at: phone.now + .minutes(10), into: &effects)
+        checker.saw(event, phone, effects)
+      }
+      checker.finish(phone)
+      #expect(checker.complaints.isEmpty, "seed \(seed): \(checker.complaints.prefix(3))")
+      counts.merge(checker.counts, uniquingKeysWith: +)
+    }
+    // The lives are rich enough to mean something.
+    for step in [
+      "launched for", "resumed for", "opened", "suspended", "terminated", "background task ended",
+      "background task expired", "merged", "restored", "started fresh",
+      "started without its state", "began", "completed", "abandoned",
+    ] {
+      let count = counts.filter { $0.key.hasPrefix(step) }.values.reduce(0, +)
+      #expect(count > 20, "\(step): \(counts)")
+    }
+  }
+
+  /// Right after it was opened, an app that was restored is in the state that was saved.
+  private func checkRestored(
+    _ app: AppID, _ phone: Phone, _ effects: [PhoneEffect], _ seed: UInt64
+  ) {
+    let restored = effects.compactMap { effect -> StateArchive? in
+      if effect.at == phone.now, case .app(app, .restored(let archive)) = effect.action {
+        archive
+      } else {
+        nil
+      }
+    }
+    guard let saved = restored.last, let app = phone[app] else { return }
+    #expect(archive(app.process.interface).hasSameState(as: saved), "seed \(seed)")
+  }
+
+  @Test func theSameSeedGivesTheSameLife() {
+    for seed in UInt64(1)...8 {
+      #expect(live(seed) { _, _, _ in }.effects == live(seed) { _, _, _ in }.effects)
+    }
+  }
+
+  /// Ticks in between, at the wanted moments or at any others, change nothing.
+  @Test func theLengthOfStepsDoesNotMatter() {
+    for seed in UInt64(1)...20 {
+      let (steps, expected, _) = live(seed) { _, _, _ in }
+      var random = SeededRandom(seed: seed)
+      var phone = Phone(seed: seed, at: Bench.start)
+      var effects: [PhoneEffect] = []
+      var now = Bench.start
+      for step in steps {
+        let next = now + step.lapse
+        if seed % 2 == 0 {
+          while let wake = phone.nextWake, wake < next {
+            phone.handle(.tick, at: wake, into: &effects)
+          }
+        } else if step.lapse > .zero {
+          let middle = now + .milliseconds(random.below(step.lapse.milliseconds))
+          phone.handle(.tick, at: middle, into: &effects)
+        }
+        now = next
+        phone.handle(step.event, at: now, into: &effects)
+      }
+      #expect(effects == expected, "seed \(seed)")
+    }
+  }
+
+  @Test func timeDoesNotGoBack() {
+    var bench = Bench([.ordinary()])
+    bench.wait(.hours(1))
+    bench.phone.handle(.unlocked, at: Bench.start, into: &bench.effects)
+    #expect(bench.phone.now == bench.now)
+    #expect(bench.effects.allSatisfy { $0.at == bench.now })
+  }
+}

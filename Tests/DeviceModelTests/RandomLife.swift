@@ -1,0 +1,163 @@
+@testable import DeviceModel
+
+/// A random phone, its random apps, and what happens to them, all from one seed.
+struct RandomLife {
+  static let appCount: Int64 = 5
+
+  private var random: SeededRandom
+  private var pushNumber: UInt64 = 0
+
+  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+  private mutating func pick<Element>(_ elements: [Element]) -> Element {
+    elements[Int(random.below(Int64(elements.count)))]
+  }
+
+  private mutating func chance(_ percent: Int64) -> Bool { random.below(100) < percent }
+
+  // MARK: Apps
+
+  mutating func definitions() -> [AppDefinition] {
+    (0..<Self.appCount).map { number in
+      var script = AppScript()
+      script.interface = sampleInterface()
+      script.onPush = callback()
+      script.onFetch = callback()
+      script.onTransfers = callback()
+      script.onAuthentication =
+        chance(70) ? .provides(after: .seconds(1)) : .cancels(after: .seconds(40))
+      script.handlers = chance(80) ? .eachItsOwn : .oneProperty
+      script.hidesContent = chance(20)
+      if chance(40) {
+        script.onLeave.task = TaskScript(
+          work: .seconds(random.below(400)), endsInTime: chance(70))
+      }
+      if chance(30) { script.onLeave.transfers = [transfer()] }
+      if chance(10) { script.restoration.oldest = .days(2) }
+      if chance(10) { script.restoration.crashes = true }
+      return AppDefinition(
+        name: "app \(number)", modes: chance(90) ? [.fetch, .remoteNotification] : [],
+        fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script)
+    }
+  }
+
+  private mutating func callback() -> CallbackScript {
+    var script = CallbackScript()
+    script.work = .milliseconds(random.below(20_000))
+    script.workJitter = .milliseconds(random.below(15_000))
+    script.bytes = random.below(3_000_000)
+    script.energy = random.below(30_000)
+    script.outcome = pick([.always(.newData), .always(.failed), .newDataPercent(50)])
+    script.handler = pick([
+      .afterWork, .afterWork, .afterWork, .late(.seconds(3)), .late(.seconds(25)), .never,
+    ])
+    script.reads = pick(DataProtection.allCases)
+    script.writes = pick(DataProtection.allCases)
+    if chance(40) { script.transfers = [transfer()] }
+    if chance(30) { script.notification = LocalNotification(text: "new", hasSound: true) }
+    script.changes = changes()
+    if chance(20) {
+      script.task = TaskScript(work: .seconds(random.below(20)), endsInTime: chance(80))
+    }
+    return script
+  }
+
+  private mutating func transfer() -> TransferRequest {
+    TransferRequest(
+      session: pick(["a", "b"]), name: "file", direction: pick([.download, .upload]),
+      bytes: random.below(200_000_000), isDiscretionary: chance(30),
+      demandsCredentials: chance(20), resumes: chance(70),
+      document: chance(20) ? document() : nil)
+  }
+
+  private mutating func document() -> DocumentID { DocumentID(UInt64(1 + random.below(6))) }
+
+  private mutating func changes() -> [StateChange] {
+    (0..<random.below(4)).map { _ in
+      let name = "object \(random.below(4))"
+      return pick([
+        .add(
+          className: "Detail", identifier: name, parent: ["window"], restorationClass: "Maker",
+          isRegistered: chance(30)),
+        .set(["window", name], key: "row", .number(random.below(100))),
+        .set(["window", "list"], key: "row", .number(random.below(100))),
+        .link(["model"], key: "current", to: ["window", name]), .show(["window", name]),
+        .remove(["window", name]), .unset(["window", name], key: "row"),
+      ])
+    }
+  }
+
+  // MARK: Events
+
+  private mutating func app() -> AppID { AppID(Int(random.below(Self.appCount))) }
+
+  mutating func lapse() -> Lapse {
+    switch random.below(10) {
+    case 0: .zero
+    case 1...3: .milliseconds(random.below(2000))
+    case 4...7: .seconds(random.below(60))
+    case 8: .minutes(random.below(120))
+    default: .hours(random.below(12))
+    }
+  }
+
+  mutating func event(_ phone: Phone) -> PhoneEvent {
+    switch random.below(30) {
+    case 0...7: push()
+    case 8...9: .unlocked
+    case 10: .locked
+    case 11...13: .appOpened(app())
+    case 14: .appLeft
+    case 15: .appSwipedAway(app())
+    case 16: .rebooted
+    case 17: .memoryRanOut
+    case 18: .appCrashed(app())
+    case 19: .refreshSwitched(chance(50) ? nil : app(), isOn: chance(80))
+    case 20: .lowPowerSwitched(isOn: chance(30))
+    case 21: .networkChanged(pick([.wifi, .wifi, .cellular, .none, .airplane]))
+    case 22: .chargerChanged(isConnected: chance(50))
+    case 23: .developerModeSwitched(isOn: chance(20))
+    case 24: .fetchIntervalSet(app(), pick([.never, .minimum, .seconds(1800)]))
+    case 25: .stateChanged(app(), changes())
+    case 26: .transferQueued(app(), transfer())
+    case 27: .bannerOpened(phone.banners.newest?.id ?? BannerID(number: 1))
+    case 28: pick([.linkHeard, .snapshotIgnoredOnce(app())])
+    default: .document(documentEvent(phone))
+    }
+  }
+
+  private mutating func push() -> PhoneEvent {
+    pushNumber += 1
+    let isVisible = chance(50)
+    return .pushReceived(
+      RemotePush(
+        id: PushID(pushNumber), app: chance(98) ? app() : AppID(99),
+        alert: isVisible ? "hello" : nil, badge: isVisible && chance(30) ? 3 : nil,
+        hasSound: isVisible && chance(30), wakesApp: !isVisible || chance(60),
+        collapseID: chance(20) ? "one" : ""))
+  }
+
+  private mutating func documentEvent(_ phone: Phone) -> DocumentEvent {
+    let id = document()
+    return switch random.below(8) {
+    case 0: .created(by: app(), name: "plan", bytes: random.below(1000))
+    case 1: .accessRequested(id, by: app(), pick([.read, .write]))
+    case 2, 3: .accessEnded(id, held(phone, id), bytes: random.below(1000))
+    case 4: .picked(id, by: app())
+    case 5: .changedElsewhere(id, bytes: random.below(1000))
+    case 6:
+      .announced(
+        in: app(), name: "film", bytes: random.below(1000), modifiedAt: Bench.start,
+        hasThumbnail: false)
+    default: .contentRequested(id, by: app())
+    }
+  }
+
+  private func held(_ phone: Phone, _ id: DocumentID) -> AccessID {
+    switch phone.documents.documents[id]?.coordination.holders {
+    case .readers(let readers)?: readers[0].id
+    case .writer(let writer)?: writer.id
+    case .nobody?, nil: AccessID(number: 0)
+    }
+  }
+}
