@@ -28,6 +28,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
@@ -64,11 +65,16 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    .target(
+      name: "RelayStore",
+      dependencies: ["RelayCore", .product(name: "GRDB", package: "GRDB.swift")],
+      swiftSettings: safe),
+
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
-        "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
@@ -84,7 +90,7 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "RelayCore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
+        "RelayCore", "RelayStore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -118,7 +124,8 @@ let package = Package(
     .testTarget(
       name: "RelayServerTests",
       dependencies: [
-        "RelayServer", "RelayClient", "RelayCore", "DeviceLink", "HTTP2", "TLS", "Transport",
+        "RelayServer", "RelayClient", "RelayCore", "RelayStore", "DeviceLink", "HTTP2", "TLS",
+        "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),

@@ -115,6 +115,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  func answer(_ stream: StreamID, _ answer: QueryAnswer) {
+    guard isUsable, case .provider(let provider) = role else { return }
+    provider.connection.answer(stream, answer, on: self)
+    runner.finishBatch()
+  }
+
   func answer(_ stream: StreamID, _ answer: DeviceAnswer) {
     guard case .device(let device) = role else { return }
     device.answer(stream, answer, on: self)

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import RelayCore
+import RelayStore
 import Synchronization
 import TLS
 import Transport
@@ -97,6 +98,25 @@ final class LoopSet: Sendable {
       TLSSession(server: context), role: .server, configuration: configuration)
   }
 
+  /// How many loops there are.
+  var count: Int { peers.count }
+
+  /// Has one loop do something with its runner.
+  func onLoop(_ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Void) {
+    let peer = peers[index]
+    peer.eventLoop.execute { body(peer.runner.value) }
+  }
+
+  /// Tells the shards what the journal has done.
+  func deliver(_ outcomes: [Journal.Outcome]) {
+    for outcome in outcomes {
+      switch outcome {
+      case .persisted(let shard, _), .failed(let shard, _):
+        onLoop(shard) { $0.journalAnswered(outcome) }
+      }
+    }
+  }
+
   /// Hands an event to every shard.
   func administer(_ event: Event) {
     for peer in peers {
@@ -144,5 +164,9 @@ final class Inbox: Sendable {
 
   func send(_ event: Event) {
     loops.withLock { $0 }?.administer(event)
+  }
+
+  func deliver(_ outcomes: [Journal.Outcome]) {
+    loops.withLock { $0 }?.deliver(outcomes)
   }
 }

@@ -53,6 +53,16 @@ struct ProviderAnswerWriter {
     submit(stream, [], on: handler)
   }
 
+  /// The answer to a question.
+  mutating func respond(
+    _ stream: StreamID, _ status: Int, _ json: [UInt8], on handler: ConnectionHandler
+  ) {
+    head.removeAll()
+    head.append(":status", status)
+    head.append("content-type", "application/json")
+    submit(stream, json, on: handler)
+  }
+
   private mutating func appendStatus(_ rejection: Rejection) {
     head.append(":status", Int(rejection.status))
     head.append("content-type", "application/json")

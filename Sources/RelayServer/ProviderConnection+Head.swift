@@ -59,6 +59,7 @@ extension ProviderConnection {
     try lastHead.checkRequestLine()
     if let certificateProblem, authorization.isEmpty { throw certificateProblem }
     try checkAuthorization(at: now, on: handler)
+    guard lastHead.query == nil else { return .vacant }
     let topic = try lastHead.checkFields(
       defaultTopic: credentials.impliedTopic.flatMap { Topic($0) })
     guard !topicIsCovered else { return topic }

@@ -29,7 +29,7 @@ struct ProviderConnection {
   var topicIsCovered = false
   private var hasFullStreams = false
   private var lastActivity = RelayClock.now()
-  private var answer = ProviderAnswerWriter()
+  var writer = ProviderAnswerWriter()
 
   // MARK: Life
 
@@ -86,7 +86,7 @@ struct ProviderConnection {
         _ = open.modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
-        answer.respondHeadersTooLarge(stream, on: handler)
+        writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
         forget(stream)
       case .drained, .goAwayReceived, .pingAcknowledged, .settingsReceived:
@@ -108,10 +108,15 @@ struct ProviderConnection {
     let isStrict = handler.runner.settings.isStrict
     var lints = CaseSet<Lint>()
     var result: Result<Notification, Rejection>?
+    var query: ProviderQuery?
     open.remove(stream) { request in
       waiting.insert(WaitingRequest(request.head, uniqueID), stream)
-      result = request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
+      query = request.acceptedQuery
+      if query == nil {
+        result = request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
+      }
     }
+    if let query { return ask(query, stream, on: handler) }
     switch result {
     case .success(let notification):
       if !lints.isEmpty { noteLints(lints, notification, on: handler) }
@@ -141,7 +146,7 @@ struct ProviderConnection {
   mutating func respond(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
-    _ = waiting.read(stream) { self.answer.respond(stream, answer, to: $0, on: handler) }
+    _ = waiting.read(stream) { writer.respond(stream, answer, to: $0, on: handler) }
   }
 
   /// One stream until the first valid token, then the full number (facts/apns.md, section 1.3).

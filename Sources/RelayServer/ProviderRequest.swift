@@ -46,6 +46,12 @@ struct ProviderRequest {
     body = []
   }
 
+  /// What is asked, when it is no push and may be asked.
+  var acceptedQuery: ProviderQuery? {
+    guard let query = head.query, case .success = outcome else { return nil }
+    return query
+  }
+
   /// The last checks, on the body, which is moved out, not copied.
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, lints: inout CaseSet<Lint>

@@ -3,6 +3,7 @@ package import Logging
 import NIOCore
 import NIOPosix
 package import RelayCore
+import RelayStore
 import ServiceLifecycle
 import TLS
 import Transport
@@ -16,13 +17,13 @@ package final class Relay: Service {
     package var device: RelayConfiguration.Endpoint
   }
 
-  private let configuration: RelayConfiguration
+  let configuration: RelayConfiguration
   private let settings: ServerSettings
   private let providerTLS: TLSContext?
   private let deviceTLS: TLSContext?
-  private let logger: Logger
+  let logger: Logger
   private let onReady: @Sendable (Addresses) -> Void
-  private let inbox = Inbox()
+  let inbox = Inbox()
 
   /// Reads keys and certificates; nothing listens yet.
   ///
@@ -67,8 +68,25 @@ package final class Relay: Service {
   }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
+    var settings = settings
+    settings.storage = try openStorage()
+    do {
+      try await serve(on: group, settings)
+    } catch {
+      await settings.storage.journal?.stop()
+      throw error
+    }
+    // Last, so that whoever was still answered was answered by what is on disk.
+    await settings.storage.journal?.stop()
+    logger.info("stopped")
+  }
+
+  private func serve(
+    on group: MultiThreadedEventLoopGroup, _ settings: ServerSettings
+  ) async throws {
     let loops = try await LoopSet(group: group, settings: settings, logger: logger)
     inbox.open(loops)
+    if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
     let provider = try await loops.listen(
       configuration.provider, context: providerTLS, isProvider: true)
     let device: any Channel
@@ -80,7 +98,7 @@ package final class Relay: Service {
     }
     announce(provider, device)
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.followKeys(loops) }
+      group.addTask { await self.followKeys(loops, settings.storage.journal) }
       try? await gracefulShutdown()
       group.cancelAll()
     }
@@ -88,28 +106,39 @@ package final class Relay: Service {
     try? await provider.close()
     try? await device.close()
     await loops.drain(within: configuration.shutdownTimeout)
-    logger.info("stopped")
   }
 
   /// Takes over keys that are added, changed or removed while the relay runs: looked at once a
   /// second, because a provider's key is made after the relay is started as often as before.
-  private func followKeys(_ loops: LoopSet) async {
+  private func followKeys(_ loops: LoopSet, _ journal: Journal?) async {
     guard configuration.auth == .token else { return }
-    let directory = ProviderKeyDirectory(path: configuration.state + "/keys")
     var known = settings.keys.fingerprint
+    say(settings.keys.notices)
+    await copyKeys(to: journal)
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
       do {
-        let keys = try directory.load()
+        let keys = try keyDirectory.load()
         guard keys.fingerprint != known else { continue }
         known = keys.fingerprint
         loops.replaceKeys(keys)
         logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
+        say(keys.notices)
+        await copyKeys(to: journal)
       } catch {
         // Half-written, or broken by hand: the old keys stay in force.
         logger.debug("provider keys not read", metadata: ["problem": "\(error)"])
       }
     }
+  }
+
+  /// What is not wrong enough to stop for.
+  private func say(_ notices: [String]) {
+    for notice in notices { logger.notice("\(notice)") }
+  }
+
+  var keyDirectory: ProviderKeyDirectory {
+    ProviderKeyDirectory(path: configuration.state + "/keys")
   }
 
   private var shutdownSeconds: Int64 { configuration.shutdownTimeout.milliseconds / 1000 }
@@ -125,7 +154,9 @@ package final class Relay: Service {
         "provider": "\(addresses.provider)", "device": "\(addresses.device)",
         "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
       ])
-    logger.notice("store is memory: what is accepted is lost when the process ends")
+    if configuration.store == .memory {
+      logger.notice("store is memory: what is accepted is lost when the process ends")
+    }
     if configuration.auth == .none {
       logger.warning("auth is none: everybody who reaches the provider port may push")
     }
@@ -149,6 +180,7 @@ extension ServerSettings {
     if authenticatesProviders {
       keys = try ProviderKeyDirectory(path: configuration.state + "/keys").load()
     }
+    logNotifications = max(1, configuration.logNotifications / configuration.threads)
     environment = configuration.environment
     isStrict = configuration.strict
     requestTimeout = configuration.requestTimeout

@@ -38,6 +38,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   package enum Store: String, CaseIterable, Sendable {
+    /// A journal on disk: what was answered 200 survives the process and a power cut.
+    case sqlite
     /// Nothing survives the process.
     case memory
   }
@@ -52,7 +54,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var provider = Endpoint(host: "127.0.0.1", port: 2197)
   package var device = Endpoint(host: "127.0.0.1", port: 5223)
   package var plaintext = false
-  package var store = Store.memory
+  package var store = Store.sqlite
+  package var linger = Interval.milliseconds(2)
+  package var logNotifications = 100_000
   package var threads = 1
   package var auth = Authentication.token
   package var environment: ProviderEnvironment?
@@ -87,7 +91,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
   /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
   /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
-  /// | `store` | `memory`: nothing survives the process | `memory` |
+  /// | `store` | `sqlite`: what was answered 200 is on disk; `memory`: nothing is | `sqlite` |
+  /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
+  /// | `logNotifications` | of how many of the last notifications the lives are shown | 100000 |
   /// | `threads` | event loops; each owns a share of the devices | number of cores |
   /// | `auth` | `token`: provider tokens and certificates; `none`: everybody | `token` |
   /// | `environment` | `sandbox`, `production`, or `any` key and certificate | `any` |
@@ -114,6 +120,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     device = try reader.endpoint("device", device)
     plaintext = try reader.flag("plaintext", plaintext)
     store = try reader.choice("store", store)
+    linger = try reader.seconds("linger", linger, mayBeZero: true)
+    logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     threads = try reader.number("threads", cores, 1...256)
     auth = try reader.choice("auth", auth)
     let environmentName = try reader.text("environment", "any")
@@ -141,7 +149,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
-    "state", "profile", "provider", "device", "plaintext", "store", "threads", "auth",
+    "state", "profile", "provider", "device", "plaintext", "store", "linger", "logNotifications",
+    "threads", "auth",
     "environment", "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
@@ -174,12 +183,16 @@ struct SettingReader {
   }
 
   func seconds(
-    _ key: String, _ fallback: Interval
+    _ key: String, _ fallback: Interval, mayBeZero: Bool = false
   ) throws(RelayConfiguration.Problem) -> Interval {
-    if let value = config.double(forKey: ConfigKey(key)), value > 0, value < 1e9 {
+    if let value = config.double(forKey: ConfigKey(key)), value < 1e9,
+      value > 0 || mayBeZero && value == 0
+    {
       return .milliseconds(Int64(value * 1000))
     }
-    guard !isPresent(key) else { throw problem(key, "a number of seconds above 0") }
+    guard !isPresent(key) else {
+      throw problem(key, "a number of seconds \(mayBeZero ? "from 0" : "above 0")")
+    }
     return fallback
   }
 

@@ -23,6 +23,10 @@ package struct ServerSettings: Sendable {
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
+  /// Where what was accepted is kept.
+  package var storage = RelayStorage.memory(MemoryFeedback())
+  /// Of how many of its last notifications one loop remembers the lives.
+  package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.
   package var onLife: (@Sendable (LifeEvent) -> Void)?
 

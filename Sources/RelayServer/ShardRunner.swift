@@ -2,6 +2,7 @@ import DeviceLink
 import Logging
 import NIOCore
 import RelayCore
+import RelayStore
 import Transport
 
 /// One event loop of the relay: its shard, its connections, and the one place where effects become
@@ -22,7 +23,13 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   private var performing: [Effect] = []
-  private var lastPersist: UInt64 = 0
+  /// With memory for storage: the last record that was to be written.
+  var lastPersist: UInt64 = 0
+  /// With a journal: what this batch has for it.
+  var records: [JournalRecord] = []
+  var forgets: [UInt64] = []
+  /// The last steps of the last notifications of this loop's devices.
+  var lifeLog: LifeLog
   var connections: [UInt32: ConnectionHandler] = [:]
   private var nextConnection: UInt32 = 1
   /// The connection that was asked for last: answers come in runs.
@@ -52,7 +59,10 @@ final class ShardRunner {
     self.settings = settings
     self.logger = logger
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
-    self.shard = Shard(configuration: settings.shard, at: RelayClock.now())
+    self.shard = Shard(
+      configuration: settings.shard, at: RelayClock.now(),
+      firstSequence: settings.storage.journal?.firstSequence(ofShard: Int(index)) ?? 1)
+    self.lifeLog = LifeLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
   }
 
@@ -133,6 +143,7 @@ final class ShardRunner {
       flushConnections()
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
+    submitRecords()
     sendOutboxes()
     scheduleWake()
   }
@@ -161,11 +172,12 @@ final class ShardRunner {
       guard isHere(address, effect) else { return }
       connection(address.connection)?.respond(address.stream, answer)
     case .persist(let record):
-      lastPersist = record.sequence
+      persist(record)
     case .log(let event):
+      lifeLog.append(event)
       settings.onLife?(event)
-    case .forget:
-      break
+    case .forget(let sequence):
+      forget(sequence)
     case .send(let address, let delivery):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.send(.notification(delivery), to: address.stream)

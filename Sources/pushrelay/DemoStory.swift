@@ -168,7 +168,7 @@ struct DemoScene {
       try await narrate(until: 1) { step in
         switch step {
         case .storedOffline, .storedPower: true
-        case .received, .sent, .delivered, .discarded, .outcome: false
+        case .received, .restored, .sent, .delivered, .discarded, .outcome: false
         }
       }
     }
@@ -180,7 +180,7 @@ struct DemoScene {
     while remaining > 0, let event = await life.next() {
       if isLast(event.step) { remaining -= 1 }
       switch event.step {
-      case .received, .outcome: continue
+      case .received, .restored, .outcome: continue
       case .sent, .storedOffline, .storedPower, .discarded, .delivered: break
       }
       let name = names[event.uniqueID] ?? event.uniqueID.description

@@ -20,7 +20,6 @@ struct PushRelayCommand: AsyncParsableCommand {
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    KeyCommand.self, JWTCommand.self,
-    CertsCommand.self,
+    LogCommand.self, StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,
   ]
 }

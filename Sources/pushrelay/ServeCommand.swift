@@ -37,7 +37,7 @@ struct ServeCommand: AsyncParsableCommand {
   var device: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
-  @Option(help: "memory: nothing survives the process (default: memory).")
+  @Option(help: "sqlite: what is answered 200 is on disk. memory: nothing is (default: sqlite).")
   var store: String?
   @Option(help: "Event loops (default: one per core).")
   var threads: Int?

@@ -125,6 +125,15 @@ package struct ProviderKeyDirectory: Sendable {
       advice: "wanted is a .p8 file as Apple issues it, or its public half")
   }
 
+  /// Registers a key of which only the public half is known.
+  package func add(_ entry: Entry, publicKeyPEM: String) throws(CredentialFileError) {
+    guard (try? P256.Signing.PublicKey(pemRepresentation: publicKeyPEM)) != nil else {
+      throw .value(
+        name: "public key of", value: entry.keyID, advice: "wanted is a P-256 key in PEM")
+    }
+    try add(entry, pem: publicKeyPEM, isPrivate: false)
+  }
+
   /// Signs with the private half of a registered key.
   package func signer(forKeyID keyID: String) throws(CredentialFileError) -> ProviderTokenSigner {
     guard let entry = try list().first(where: { $0.keyID == keyID }) else {
@@ -166,6 +175,7 @@ package struct ProviderKeyDirectory: Sendable {
     "\(path)/AuthKey_\(keyID)\(suffix)"
   }
 
+  @discardableResult
   private func add(
     _ entry: Entry, pem: String, isPrivate: Bool
   ) throws(CredentialFileError) -> String {

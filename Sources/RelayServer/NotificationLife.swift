@@ -1,0 +1,87 @@
+import RelayCore
+import RelayStore
+
+/// The JSON of `GET /v1/notifications/{id}`: what became of one push, step by step.
+struct NotificationLife: Encodable {
+  struct Step: Encodable {
+    /// RFC 3339, for people.
+    var at: String
+    /// The same in UNIX milliseconds.
+    var time: Int64
+    var step: String
+    var via: String?
+    var reason: String?
+    /// What held it back, and until when (UNIX milliseconds) if time alone frees it.
+    var limit: String?
+    var until: Int64?
+    var replacedBy: String?
+    var outcome: String?
+    /// The same as a sentence.
+    var text: String
+
+    init(_ event: LifeEvent) {
+      at = event.at.iso8601
+      time = event.at.milliseconds
+      text = event.step.description
+      switch event.step {
+      case .received: step = "received"
+      case .restored: step = "restored"
+      case .sent(let via):
+        step = "sent"
+        self.via = via.name
+      case .storedOffline:
+        step = "stored"
+        reason = "device offline"
+      case .storedPower(let until, let limit):
+        step = "stored"
+        reason = "power"
+        self.limit = limit.name
+        self.until = until?.milliseconds
+      case .discarded(let reason):
+        step = "discarded"
+        self.reason = reason.name
+        if case .replaced(let id) = reason { replacedBy = id.description }
+      case .delivered: step = "delivered"
+      case .outcome(let outcome):
+        step = "outcome"
+        self.outcome = outcome.description
+      }
+    }
+  }
+
+  var uniqueId: String
+  var id: String
+  var topic: String
+  var kind: String
+  /// The last step but an app's outcome.
+  var state: String
+  var steps: [Step]
+
+  /// nil when the first step is not known any more, and so neither whose it is.
+  init?(_ events: [LifeEvent]) {
+    guard let first = events.first, case .received(let kind, let apnsID, let topic) = first.step
+    else { return nil }
+    uniqueId = first.uniqueID.description
+    id = apnsID.description
+    self.topic = topic.description
+    self.kind = kind.name
+    steps = events.map(Step.init)
+    state = steps.last { $0.step != "outcome" }?.step ?? "received"
+  }
+}
+
+/// The JSON of `GET /v1/feedback`.
+struct FeedbackPage: Encodable {
+  struct Token: Encodable {
+    var token: String
+    var topic: String
+    /// Since when it is no good, in UNIX milliseconds; as in the answer 410.
+    var timestamp: Int64
+  }
+
+  var tokens: [Token]
+  /// What to ask `since` next.
+  var cursor: Int64
+  /// Whether there is more to be had at once.
+  var hasMore: Bool
+}

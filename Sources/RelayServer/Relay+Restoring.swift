@@ -1,0 +1,154 @@
+import Crypto
+import Dispatch
+import Logging
+import NIOCore
+import NIOPosix
+import RelayCore
+import RelayStore
+
+extension Relay {
+  /// Opens the journal, or makes do with memory.
+  func openStorage() throws -> RelayStorage {
+    guard configuration.store == .sqlite else { return .memory(MemoryFeedback()) }
+    var options = Journal.Configuration(directory: configuration.state)
+    options.linger = .milliseconds(configuration.linger.milliseconds)
+    options.now = RelayClock.now
+    do throws(StoreError) {
+      return .journal(
+        try Journal.open(
+          options, report: { [inbox] in inbox.deliver($0) },
+          onProblem: { [logger] in Self.say($0, to: logger) }))
+    } catch {
+      throw RelayConfiguration.Problem(key: "store", description: error.description)
+    }
+  }
+
+  /// Hands the shards what the journal remembers, and brings provider keys back that only it has.
+  func restore(from journal: Journal, into loops: LoopSet) async throws {
+    let begin = ContinuousClock.now
+    do {
+      let count = try await loops.restore(from: journal, logger: logger)
+      try await restoreKeys(from: journal)
+      logger.info(
+        "restored", metadata: ["notifications": "\(count)", "took": "\(begin.duration(to: .now))"])
+    } catch let error as StoreError {
+      throw RelayConfiguration.Problem(key: "store", description: error.description)
+    }
+  }
+
+  /// The journal holds the public halves of all provider keys, so that one file is a whole backup.
+  func copyKeys(to journal: Journal?) async {
+    guard let journal else { return }
+    do {
+      let entries = try keyDirectory.list()
+      let keys = try keyDirectory.load()
+      let stored = entries.compactMap { entry -> StoredProviderKey? in
+        guard let index = keys.index(ofKeyID: entry.keyID) else { return nil }
+        return StoredProviderKey(
+          keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics ?? [],
+          publicKey: keys.keys[index].publicKey.pemRepresentation)
+      }
+      try await journal.replaceProviderKeys(stored)
+    } catch {
+      logger.warning("provider keys not copied to the journal", metadata: ["problem": "\(error)"])
+    }
+  }
+
+  /// After a restored backup the directory of keys may be missing: its public halves come back.
+  private func restoreKeys(from journal: Journal) async throws {
+    guard configuration.auth == .token, try keyDirectory.list().isEmpty else { return }
+    for key in try await journal.providerKeys() {
+      try keyDirectory.add(
+        .init(
+          keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics),
+        publicKeyPEM: key.publicKey)
+      logger.notice("provider key restored from the journal", metadata: ["key": "\(key.keyID)"])
+    }
+  }
+
+  private static func say(_ problem: StoreProblem, to logger: Logger) {
+    switch problem {
+    case .writingFailed(let reason):
+      logger.error(
+        "the journal cannot write: new notifications are answered 503 until it can",
+        metadata: ["reason": "\(reason)"])
+    case .recovered(let failedBatches):
+      logger.notice("the journal writes again", metadata: ["failedBatches": "\(failedBatches)"])
+    case .compactionFailed(let reason):
+      logger.warning("the journal could not be made smaller", metadata: ["reason": "\(reason)"])
+    }
+  }
+}
+
+/// A relay's start with a journal: what it remembers goes to the shards that own it now.
+extension LoopSet {
+  /// Replays the journal into the shards; returns how many notifications came back.
+  func restore(from journal: Journal, logger: Logger) async throws -> Int {
+    try await NIOThreadPool.singleton.runIfActive { [self] in
+      var router = RestoringRouter(shardCount: count)
+      var restored = 0
+      try journal.replay(
+        { record in
+          if case .notification = record { restored += 1 }
+          if let (shard, batch) = router.add(record) { hand(batch, to: shard) }
+        },
+        progress: { done, total in
+          logger.info("restoring", metadata: ["done": "\(done)", "of": "\(total)"])
+        })
+      for (shard, batch) in router.rest.enumerated() { hand(batch, to: shard) }
+      return restored
+    }
+  }
+
+  /// Waits until the shard has taken it, so that no more than a batch for each is in memory twice.
+  private func hand(_ batch: [RestoredRecord], to shard: Int) {
+    guard !batch.isEmpty else { return }
+    let done = DispatchSemaphore(value: 0)
+    onLoop(shard) { runner in
+      runner.restore(batch)
+      done.signal()
+    }
+    done.wait()
+  }
+}
+
+/// Which shard a record goes to: devices by their id, apps and notifications after their device.
+/// The number of shards may be another than when it was written.
+struct RestoringRouter {
+  private static let batchCount = 4096
+
+  private var batches: [[RestoredRecord]]
+  /// Tokens that devices brought along say nothing about their shard.
+  private var ownTokens: [DeviceToken: Int] = [:]
+
+  init(shardCount: Int) {
+    batches = Array(repeating: [], count: shardCount)
+  }
+
+  /// What has not been handed out.
+  var rest: [[RestoredRecord]] { batches }
+
+  /// Adds a record; returns a full batch and its shard.
+  mutating func add(_ record: RestoredRecord) -> (shard: Int, batch: [RestoredRecord])? {
+    let shard: Int
+    switch record {
+    case .device(let device, _, _):
+      shard = shardIndex(forRoutingKey: device.routingKey, count: batches.count)
+    case .app(let device, _, let token, let isOwn, _):
+      shard = shardIndex(forRoutingKey: device.routingKey, count: batches.count)
+      if isOwn { ownTokens[token] = shard }
+    case .gone(let token, _):
+      // Where a push looks for a token that no directory lists.
+      shard = shardIndex(forRoutingKey: token.routingKey, count: batches.count)
+    case .notification(let notification, _, _):
+      shard =
+        ownTokens[notification.token]
+        ?? shardIndex(forRoutingKey: notification.token.routingKey, count: batches.count)
+    }
+    batches[shard].append(record)
+    guard batches[shard].count >= Self.batchCount else { return nil }
+    var full: [RestoredRecord] = []
+    swap(&full, &batches[shard])
+    return (shard, full)
+  }
+}

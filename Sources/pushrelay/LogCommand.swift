@@ -1,0 +1,89 @@
+import ArgumentParser
+import FoundationEssentials
+import RelayClient
+import RelayCore
+import RelayServer
+
+/// What became of one notification, step by step.
+struct LogCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "log",
+    abstract: "Show the life of one notification: received, held until when by what, sent, …",
+    discussion: """
+      Examples:
+
+        pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a
+        pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a --json
+
+      The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
+      prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
+      that are still stored.
+      """)
+
+  @Argument(help: "apns-unique-id or apns-id, a UUID.")
+  var id: String
+
+  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
+  var provider = HostPort(host: "127.0.0.1", port: 2197)
+
+  @Option(
+    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
+  var key: String?
+
+  @Flag(help: "Send no provider token, for a relay with --auth none.")
+  var noToken = false
+
+  @Flag(help: "Print the relay's answer as JSON.")
+  var json = false
+
+  @OptionGroup var connection: ConnectionOptions
+
+  func run() async throws {
+    guard UniqueID(id) != nil else {
+      throw CommandProblem(
+        "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
+    }
+    var token: String?
+    if !noToken {
+      let signer = try SigningKey.signer(in: connection.files.keys, keyID: key, topic: nil)
+      token = try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
+    }
+    let client = try await connection.connect(to: provider)
+    let answer = try await client.life(of: id, providerToken: token)
+    await client.close()
+    guard answer.status == 200 else {
+      let refusal = ReasonBody(answer.body)
+      let message = refusal?.message.map { ": \($0)" } ?? ""
+      throw CommandProblem(
+        "the relay answered \(answer.status) \(refusal?.reason ?? "without a reason")\(message)")
+    }
+    if json {
+      Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
+    } else {
+      show(try JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body)))
+    }
+  }
+
+  private func show(_ life: NotificationStatus) {
+    Console.say(table: [
+      ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
+      ["kind", life.kind], ["state", life.state],
+    ])
+    Console.say("")
+    let first = life.steps.first?.time ?? 0
+    Console.say(
+      table: life.steps.map { step in
+        let later = step.time == first ? "" : "+\(Self.seconds(step.time - first))"
+        var text = step.text
+        if let id = step.replacedBy { text += " by \(id)" }
+        return [Instant(milliseconds: step.time).iso8601, later, text]
+      })
+  }
+
+  /// Seconds with what matters of their fraction: 0.012 s, 1.5 s, 3600 s.
+  private static func seconds(_ milliseconds: Int64) -> String {
+    guard milliseconds % 1000 != 0 else { return "\(milliseconds / 1000) s" }
+    let fraction = String(milliseconds % 1000 + 1000).dropFirst()
+    return "\(milliseconds / 1000).\(fraction) s"
+  }
+}

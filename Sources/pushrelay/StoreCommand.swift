@@ -1,0 +1,112 @@
+import ArgumentParser
+import RelayStore
+
+/// The journal of a relay, looked at and copied; also while the relay runs.
+struct StoreCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "store",
+    abstract: "Check or back up the journal of a relay, running or not.",
+    subcommands: [Check.self, Backup.self])
+
+  struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "check",
+      abstract: "Read every page and every record of the journal and say what is wrong.",
+      discussion: """
+        Examples:
+
+          pushrelay store check
+          pushrelay store check --state /var/lib/pushrelay --json
+          pushrelay store check --file backup.sqlite
+
+        The exit status is 0 only when nothing is wrong.
+        """)
+
+    @OptionGroup var files: StateOptions
+    @Option(help: "A journal or a backup (default: relay.sqlite in the state directory).")
+    var file: String?
+    @Flag(help: "Print the report as JSON.")
+    var json = false
+
+    func run() async throws {
+      let path = file ?? files.journal
+      let report = try StoreInspection.check(path: path)
+      if json {
+        try Console.say(json: Report(path: path, report))
+      } else {
+        Console.say(table: [
+          ["journal", path], ["schema version", String(report.schemaVersion)],
+          ["bytes on disk", String(report.bytesOnDisk)], ["devices", String(report.devices)],
+          ["apps", String(report.apps)], ["notifications", String(report.notifications)],
+          ["unregistered tokens", String(report.unregisteredTokens)],
+          ["provider keys", String(report.providerKeys)],
+          ["problems", report.isSound ? "none" : String(report.problems.count)],
+        ])
+        for problem in report.problems { Console.say("  \(problem)") }
+      }
+      guard report.isSound else {
+        throw CommandProblem(
+          "\(path) is damaged: stop the relay, move the file away, and put a backup in its place")
+      }
+    }
+
+    private struct Report: Encodable {
+      var path: String
+      var schemaVersion: Int
+      var bytesOnDisk: Int
+      var devices: Int
+      var apps: Int
+      var notifications: Int
+      var unregisteredTokens: Int
+      var providerKeys: Int
+      var problems: [String]
+
+      init(path: String, _ report: StoreInspection.CheckReport) {
+        self.path = path
+        schemaVersion = report.schemaVersion
+        bytesOnDisk = report.bytesOnDisk
+        devices = report.devices
+        apps = report.apps
+        notifications = report.notifications
+        unregisteredTokens = report.unregisteredTokens
+        providerKeys = report.providerKeys
+        problems = report.problems
+      }
+    }
+  }
+
+  struct Backup: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "backup",
+      abstract: "Copy the journal as it is now to a new file, while the relay goes on.",
+      discussion: """
+        Example:
+
+          pushrelay store backup relay-backup.sqlite
+
+        To restore: stop the relay, put the file into the state directory as relay.sqlite (remove \
+        relay.sqlite-wal and relay.sqlite-shm), start the relay. It holds everything but private \
+        keys: devices, apps, stored notifications, unregistered tokens, public halves of provider \
+        keys.
+        """)
+
+    @Argument(help: "The file to write; it must not exist yet.")
+    var file: String
+    @OptionGroup var files: StateOptions
+
+    func run() async throws {
+      var lastShown = ContinuousClock.now
+      try StoreInspection.backup(from: files.journal, to: file) { done, total in
+        guard ContinuousClock.now - lastShown > .seconds(1) else { return }
+        lastShown = ContinuousClock.now
+        Console.note("\(done) of \(total) bytes")
+      }
+      Console.say("\(file) is a complete copy of \(files.journal)")
+    }
+  }
+}
+
+extension StateOptions {
+  /// The journal in this state directory.
+  var journal: String { state + "/relay.sqlite" }
+}
