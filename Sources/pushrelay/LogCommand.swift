@@ -74,9 +74,7 @@ struct LogCommand: AsyncParsableCommand {
     Console.say(
       table: life.steps.map { step in
         let later = step.time == first ? "" : "+\(Self.seconds(step.time - first))"
-        var text = step.text
-        if let id = step.replacedBy { text += " by \(id)" }
-        return [Instant(milliseconds: step.time).iso8601, later, text]
+        return [Instant(milliseconds: step.time).iso8601, later, step.text]
       })
   }
 
