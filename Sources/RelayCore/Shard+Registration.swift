@@ -27,7 +27,10 @@ extension Shard {
     let known = appNumber(of: device, topic)
     // Idempotent: the token it has, unless it brings another one of its own.
     if let known, !isOwn || apps[known].token == token {
-      return effects.append(.answer(request, .registered(apps[known].token)))
+      // Nothing is promised twice before the journal has it once: its record may still fail.
+      let isSafe = !isPending(apps[known].registration)
+      let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
+      return effects.append(.answer(request, answer))
     }
     guard appNumber(token) == nil else {
       return effects.append(.answer(request, .refused(.tokenTaken)))
@@ -39,6 +42,8 @@ extension Shard {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
     if let known {
+      // A record of its own, so that the moment is the same after a restart.
+      note(.unregistered(credential.device, topic, apps[known].token, at: now), into: &effects)
       forgetToken(of: known, into: &effects)
       removeApp(known, into: &effects)
     }

@@ -48,9 +48,11 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     precondition(!isPending(sequence), "a shard begins above all sequences of the journal")
-    guard let app = appNumber(notification.token), case .at(let moment) = notification.expiration
+    guard let app = appNumber(notification.token), apps[app].topic == notification.topic,
+      case .at(let moment) = notification.expiration
     else {
-      // Its app was removed while it was in flight, and the relay ended before its own end.
+      // Its app was removed while it was in flight, and the relay ended before its own end. Its
+      // token may be that of another app by now.
       effects.append(.forget(sequence))
       return
     }

@@ -140,7 +140,7 @@ extension Shard {
   }
 
   /// Writes down what nobody waits for. When too much waits already it is left out: what is lost
-  /// by that is a part of a budget, after a crash.
+  /// by that is a part of a budget, or when a token was replaced, after a crash.
   mutating func note(_ content: JournalRecord.Content, into effects: inout [Effect]) {
     guard hasRoomForPersist else { return }
     let record = JournalRecord(sequence: nextSequence, content: content, mayLinger: true)

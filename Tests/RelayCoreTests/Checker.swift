@@ -7,18 +7,23 @@ struct Checker {
   struct Life {
     var notification: Notification
     var request: RequestID
+    var acceptedAt: Instant
     /// The place in the order of acceptance.
     var order: Int
     /// Which registration of the token it belongs to.
     var registration: Int
     var sequence: UInt64?
     var isReceived = false
+    /// The provider was answered 200.
+    var isAccepted = false
     var isPersisted = false
     var isInSlot = false
     /// The connection on which it is in flight; `inFlight` lists those that are.
     var flight: ConnectionID?
     var end: LifeStep?
     var isForgotten = false
+    /// It had ended before a crash, but that it is not needed any more had not reached the disk.
+    var cameBack = false
   }
 
   /// A slot, or the line of what is sent to it.
@@ -27,38 +32,80 @@ struct Checker {
     var notificationClass: NotificationClass
   }
 
+  /// A silent push that cost budget, and the note of it if there was room for one.
+  struct Spending {
+    var at: Int64
+    var sequence: UInt64?
+  }
+
   /// A registered app as the outside knows it.
   struct Registration {
-    var device: DeviceID
-    var token: DeviceToken
+    var app: PhoneApp
+    var sequence: UInt64
     var isAlive = true
-    var budget: [Int64] = []
+    var isPersisted = false
+    /// The device was answered 200.
+    var isAnswered = false
+    /// The record that removes or replaces it.
+    var removal: UInt64?
+    var isRemovalAnswered = false
+    var budget: [Spending] = []
+  }
+
+  /// What a device was asked for and waits to hear about.
+  enum DeviceRequest: Hashable {
+    case enroll(DeviceID)
+    case register(PhoneApp, made: Int?)
+    case unregister(made: Int?)
+    case other
   }
 
   var problems: [String] = []
   var now = ShardFixture.start
   var inFlightLimit: Int
+  var pendingLimit: Int
   var policy: SilentPolicy
+  /// Of this run of the shard, and what an earlier one left to it.
   var lives: [UniqueID: Life] = [:]
+  var lastOrder = 0
+  /// How lives ended, over all runs.
+  var ends: [String: Int] = [:]
   var registrations: [Registration] = []
   var registrationOf: [DeviceToken: Int] = [:]
+  /// Tokens that are answered 410, the moment, and the record that says so.
+  var goneTokens: [DeviceToken: (since: Instant, sequence: UInt64)] = [:]
+  /// Devices that were enrolled, and whether they were told.
+  var enrolments: [DeviceID: Bool] = [:]
   var conditions: [DeviceID: DeviceCondition] = [:]
-  var deviceBudgets: [DeviceID: [Int64]] = [:]
+  var deviceBudgets: [DeviceID: [Spending]] = [:]
+  /// The note of a budget that the next silent push spends.
+  var spentSequence: UInt64?
+  /// Spendings whose notes were not on disk at a crash.
+  var forgivenSpendings = 0
   var openRequests: Set<RequestID> = []
+  var deviceRequests: [RequestID: DeviceRequest] = [:]
   var inFlight: Set<UniqueID> = []
   var live: [ConnectionID: DeviceID] = [:]
   var slots: [Slot: UniqueID] = [:]
   /// The order of what was first sent last.
   var lastSent: [Slot: Int] = [:]
+  var sentBefore: Set<UniqueID> = []
   var journal: [UInt64: UniqueID] = [:]
+  /// What else the journal was asked for and has not answered.
+  var askedContents: [UInt64: JournalRecord.Content] = [:]
   var lastSequence: UInt64 = 0
   var settledSequence: UInt64 = 0
-  /// Whether the event at hand is a connection; only then is anything sent `via: connect`.
-  var isConnecting = false
+  /// What was settled before the event at hand.
+  var settledBefore: UInt64 = 0
+  /// nil while a shard is being restored.
+  var eventAtHand: Event?
+  /// Lives that the shard at hand took over.
+  var restoredCount = 0
 
-  init(policy: SilentPolicy, inFlightLimit: Int) {
-    self.policy = policy
-    self.inFlightLimit = inFlightLimit
+  init(_ configuration: Shard.Configuration) {
+    policy = configuration.policy
+    inFlightLimit = configuration.inFlightPerDevice
+    pendingLimit = configuration.pendingPersists
   }
 
   mutating func expect(_ holds: Bool, _ text: @autoclosure () -> String) {
@@ -70,39 +117,38 @@ struct Checker {
     inFlight.filter { lives[$0]!.flight == connection }.sorted { $0.low < $1.low }
   }
 
+  /// The apps that are there now.
+  var apps: [PhoneApp] { registrations.filter(\.isAlive).map(\.app) }
+
   // MARK: What the shard is told
 
   /// Notes an event before the shard handles it.
   mutating func note(_ event: Event, at moment: Instant) {
     now = moment
-    isConnecting = false
+    eventAtHand = event
+    settledBefore = settledSequence
     switch event {
     case .submitted(let notification, let request):
       openRequests.insert(request)
       guard let registration = registrationOf[notification.token] else { return }
+      lastOrder += 1
       lives[notification.uniqueID] = Life(
-        notification: notification, request: request, order: lives.count + 1,
+        notification: notification, request: request, acceptedAt: moment, order: lastOrder,
         registration: registration)
     case .persisted(let sequence): settle(through: sequence, isPersisted: true)
     case .persistFailed(let sequence): settle(through: sequence, isPersisted: false)
-    case .enrolled(_, _, let request), .inspected(_, let request):
-      openRequests.insert(request)
-    case .registered(let credential, _, let token, _, let request):
-      openRequests.insert(request)
-      registrationOf[token] = registrations.count
-      registrations.append(Registration(device: credential.device, token: token))
-    case .unregistered(_, _, let request):
-      openRequests.insert(request)
+    case .enrolled(let device, _, let request): expectAnswer(to: request, .enroll(device))
+    case .registered(let credential, let topic, let token, _, let request):
+      let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
+      expectAnswer(to: request, .register(app, made: nil))
+    case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
+    case .inspected(_, let request): expectAnswer(to: request, .other)
     case .connected(let credential, let connection):
-      isConnecting = true
       live[connection] = credential.device
     case .disconnected(let connection): lose(connection)
     case .reported(let connection, let report):
       if let device = live[connection] {
-        let before = conditions[device, default: DeviceCondition()]
-        conditions[device] = DeviceCondition(
-          power: report.power ?? before.power, network: report.network ?? before.network,
-          screen: report.screen ?? before.screen)
+        conditions[device, default: DeviceCondition()].take(report)
       }
     case .policyChanged(let policy):
       self.policy = policy
@@ -113,178 +159,29 @@ struct Checker {
     }
   }
 
-  /// The app of this registration is gone.
-  mutating func remove(_ token: DeviceToken) {
-    guard let registration = registrationOf.removeValue(forKey: token) else { return }
-    registrations[registration].isAlive = false
+  private mutating func expectAnswer(to request: RequestID, _ asked: DeviceRequest) {
+    openRequests.insert(request)
+    deviceRequests[request] = asked
   }
 
   private mutating func settle(through sequence: UInt64, isPersisted: Bool) {
     while settledSequence < min(sequence, lastSequence) {
       settledSequence += 1
-      if isPersisted, let id = journal[settledSequence] { lives[id]!.isPersisted = true }
+      let content = askedContents.removeValue(forKey: settledSequence)
+      guard isPersisted else { continue }
+      if let id = journal[settledSequence] { lives[id]!.isPersisted = true }
+      if case .registered = content {
+        let index = registrations.lastIndex { $0.sequence == settledSequence }!
+        registrations[index].isPersisted = true
+      }
     }
   }
 
-  private mutating func lose(_ connection: ConnectionID) {
+  mutating func lose(_ connection: ConnectionID) {
     live[connection] = nil
     for id in flights(on: connection) {
       lives[id]!.flight = nil
       inFlight.remove(id)
     }
-  }
-
-  // MARK: What the shard asks for
-
-  mutating func check(_ effects: [Effect]) {
-    for effect in effects { check(effect) }
-  }
-
-  private mutating func check(_ effect: Effect) {
-    switch effect {
-    case .respond(let request, _), .answer(let request, _):
-      expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
-    case .hello(let connection), .sendEmpty(let connection), .sendKeepAlive(let connection):
-      expect(live[connection] != nil, "to a connection that is closed: \(effect)")
-    case .close(let connection, _):
-      expect(live[connection] != nil, "closed twice: \(effect)")
-      lose(connection)
-    case .send(let connection, let delivery): send(connection, delivery)
-    case .persist(let record):
-      expect(record.sequence == lastSequence + 1, "sequences have a gap: \(record.sequence)")
-      lastSequence = record.sequence
-      if case .accepted(let notification, _) = record.content {
-        journal[record.sequence] = notification.uniqueID
-        lives[notification.uniqueID]!.sequence = record.sequence
-      }
-    case .forget(let sequence): forget(sequence)
-    case .route: break
-    case .log(let event): log(event)
-    }
-  }
-
-  private mutating func send(_ connection: ConnectionID, _ delivery: Delivery) {
-    let id = delivery.notification.uniqueID
-    guard var life = lives[id] else { return expect(false, "sent, but never submitted: \(id)") }
-    let registration = registrations[life.registration]
-    expect(delivery.notification == life.notification, "what is sent is what was posted")
-    expect(delivery.sentAt == now, "the time of sending")
-    expect(live[connection] == registration.device, "sent to a closed or another connection")
-    expect(registration.isAlive, "sent after the app was removed")
-    expect(life.end == nil, "sent after the end")
-    expect(life.flight == nil, "in flight twice")
-    if case .at(let moment) = life.notification.expiration {
-      expect(moment > now, "sent after it expired, via \(delivery.via)")
-    } else {
-      expect(delivery.via == .direct, "what is tried once goes directly")
-    }
-    expect((delivery.via == .connect) == isConnecting, "via \(delivery.via)")
-    expect(
-      delivery.via == .direct || life.isInSlot, "only what was in a slot goes via \(delivery.via)")
-    let slot = Slot(
-      registration: life.registration, notificationClass: life.notification.notificationClass)
-    if life.isInSlot { slots[slot] = nil }
-    checkOrder(life, slot)
-    if life.notification.notificationClass == .silent, [.direct, .refill].contains(delivery.via) {
-      takeBudget(life.registration)
-    }
-    life.isInSlot = false
-    life.flight = connection
-    lives[id] = life
-    inFlight.insert(id)
-    expect(flights(on: connection).count <= inFlightLimit, "the window is exceeded")
-  }
-
-  /// First sendings come in the order of acceptance; what has been sent before may come again, and
-  /// what is tried once may go ahead.
-  private mutating func checkOrder(_ life: Life, _ slot: Slot) {
-    guard life.notification.expiration != .once else { return }
-    let last = lastSent[slot, default: 0]
-    let wasSent = life.order <= last && sentBefore.contains(life.notification.uniqueID)
-    expect(wasSent || life.order > last, "sent out of order")
-    lastSent[slot] = max(last, life.order)
-    sentBefore.insert(life.notification.uniqueID)
-  }
-
-  private var sentBefore: Set<UniqueID> = []
-
-  /// In no window more than the burst and what the rate adds.
-  private mutating func takeBudget(_ registration: Int) {
-    let device = registrations[registration].device
-    let condition = conditions[device] ?? DeviceCondition()
-    expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
-    guard !condition.liftsBudget else { return }
-    registrations[registration].budget.append(now.milliseconds)
-    deviceBudgets[device, default: []].append(now.milliseconds)
-    for (times, limit, name) in [
-      (registrations[registration].budget, policy.perApp, "app"),
-      (deviceBudgets[device]!, policy.perDevice, "device"),
-    ] {
-      guard let limit else { continue }
-      for (index, first) in times.enumerated() {
-        let allowed = limit.burst + (now.milliseconds - first) / limit.interval.milliseconds
-        expect(
-          Int64(times.count - index) <= allowed, "more silent pushes than the \(name) may have")
-      }
-    }
-  }
-
-  private mutating func forget(_ sequence: UInt64) {
-    guard let id = journal[sequence] else { return expect(false, "forgot what is no push") }
-    expect(!lives[id]!.isForgotten, "forgotten twice")
-    lives[id]!.isForgotten = true
-    expect(lives[id]!.end != nil, "forgotten before its end")
-  }
-
-  private mutating func log(_ event: LifeEvent) {
-    expect(event.at == now, "the time of the log")
-    guard var life = lives[event.uniqueID] else {
-      return expect(false, "a log line of nothing: \(event)")
-    }
-    let slot = Slot(
-      registration: life.registration, notificationClass: life.notification.notificationClass)
-    if case .outcome = event.step {
-      expect(life.end == .delivered, "an outcome belongs to a delivery")
-      return
-    }
-    expect(life.end == nil, "a step after the end: \(event)")
-    switch event.step {
-    case .received, .restored:
-      expect(!life.isReceived, "received twice")
-      life.isReceived = true
-    case .storedOffline, .storedPower:
-      expect(life.isPersisted, "stored before the journal has it")
-      expect(slots[slot] == nil, "two in one slot")
-      expect(registrations[life.registration].isAlive, "stored after the app was removed")
-      slots[slot] = event.uniqueID
-      life.isInSlot = true
-      life.flight = nil
-    case .delivered:
-      expect(life.flight != nil, "delivered, but not in flight")
-      life.end = event.step
-      life.flight = nil
-    case .discarded(let reason):
-      if case .replaced(let id) = reason { checkReplacement(life, by: id) }
-      if life.isInSlot { slots[slot] = nil }
-      life.isInSlot = false
-      life.flight = nil
-      life.end = event.step
-    case .sent, .outcome: break
-    }
-    lives[event.uniqueID] = life
-    if life.flight == nil { inFlight.remove(event.uniqueID) }
-  }
-
-  /// Only what is newer, of the same app and class, alive, and safe in the journal replaces
-  /// anything.
-  private mutating func checkReplacement(_ life: Life, by id: UniqueID) {
-    guard let newer = lives[id] else { return expect(false, "replaced by nothing") }
-    expect(newer.order > life.order, "replaced by an older one")
-    expect(newer.registration == life.registration, "replaced by another app's")
-    expect(
-      newer.notification.notificationClass == life.notification.notificationClass,
-      "replaced by another class's")
-    expect(newer.end == nil, "replaced by what has ended")
-    expect(newer.isPersisted, "replaced by what the journal does not have")
   }
 }

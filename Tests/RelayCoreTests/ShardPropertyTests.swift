@@ -20,19 +20,17 @@ import Testing
   @Test func everythingHappens() {
     var sent = [Int](repeating: 0, count: Via.allCases.count)
     var ends: [String: Int] = [:]
+    var (crashes, restored, forgiven, cameBack) = (0, 0, 0, 0)
     for seed in UInt64(0)..<100 {
       var world = World(seed: seed)
       for _ in 0..<300 { world.step() }
       world.settle()
       for via in Via.allCases { sent[Int(via.rawValue)] += world.sent(via) }
-      for life in world.checker.lives.values {
-        guard let end = life.end else { continue }
-        if case .discarded(let reason) = end {
-          ends[reason.name, default: 0] += 1
-        } else {
-          ends[end.description, default: 0] += 1
-        }
-      }
+      ends.merge(world.checker.ends, uniquingKeysWith: +)
+      crashes += world.crashCount
+      restored += world.fixture.shard.snapshot.restored + world.earlier.restored
+      forgiven += world.checker.forgivenSpendings
+      cameBack += world.checker.lives.values.count { $0.cameBack }
     }
     for via in Via.allCases {
       #expect(sent[Int(via.rawValue)] >= 20, "via \(via.name): \(sent)")
@@ -43,6 +41,8 @@ import Testing
     for name in all {
       #expect(ends[name, default: 0] >= 20, "\(name): \(ends)")
     }
+    #expect(crashes >= 100 && restored >= 200, "\(crashes) crashes, \(restored) restored")
+    #expect(forgiven >= 20 && cameBack >= 20, "\(forgiven) forgiven, \(cameBack) came back")
   }
 
   /// A recorded run, played to another shard, asks for the same.
@@ -50,10 +50,14 @@ import Testing
     for seed in UInt64(1000)..<1020 {
       var world = World(seed: seed)
       for _ in 0..<300 { world.step() }
-      var twin = Shard(
-        configuration: World(seed: seed).fixture.shard.configuration, at: ShardFixture.start)
+      var twin = Shard(configuration: world.plan.configuration, at: ShardFixture.start)
       var effects: [Effect] = []
-      for (event, moment) in world.history { twin.handle(event, at: moment, into: &effects) }
+      for happening in world.history {
+        switch happening {
+        case .event(let event, let moment): twin.handle(event, at: moment, into: &effects)
+        case .restart(let restart): twin = restart.shard(into: &effects)
+        }
+      }
       #expect(effects == world.effectsSeen, "seed \(seed)")
       #expect(twin.snapshot == world.fixture.shard.snapshot, "seed \(seed)")
     }
@@ -74,5 +78,7 @@ import Testing
 }
 
 extension World {
-  func sent(_ via: Via) -> Int { fixture.shard.snapshot.sent[Int(via.rawValue)] }
+  func sent(_ via: Via) -> Int {
+    fixture.shard.snapshot.sent[Int(via.rawValue)] + earlier.sent[Int(via.rawValue)]
+  }
 }

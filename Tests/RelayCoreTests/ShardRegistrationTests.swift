@@ -25,6 +25,40 @@ import Testing
     expectEffects(fixture, again, [.answer(fixture.lastRequest, .registered(app.token))])
   }
 
+  /// A device that asks again, because the disk is slow, is not told what may still fail.
+  @Test func registeringAgainPromisesNothingBeforeTheJournalHasIt() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    fixture.journal = .manual
+    let app = fixture.register(phone)
+    let again = Event.registered(
+      phone.credential, app.topic, app.token, isOwn: false, from: fixture.newRequest())
+    let request = fixture.lastRequest
+    expectEffects(fixture, fixture.handle(again), [.answer(request, .refused(.unavailable))])
+    _ = fixture.persistAll()
+    expectEffects(fixture, fixture.handle(again), [.answer(request, .registered(app.token))])
+  }
+
+  /// With a record of its own, so that 410 carries this moment after a restart, too.
+  @Test func theTokenThatAnOwnOneReplacesIsWrittenDown() {
+    var fixture = ShardFixture(.manual)
+    let app = fixture.phoneWithApp()
+    _ = fixture.persistAll()
+    let own = DeviceToken(hexadecimal: "abcd")!
+    let device = app.phone.credential.device
+    let effects = fixture.handle(
+      .registered(app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+    let records = effects.compactMap { if case .persist(let record) = $0 { record } else { nil } }
+    #expect(
+      records.map(\.content) == [
+        .unregistered(device, app.topic, app.token, at: fixture.now),
+        .registered(device, app.topic, own, isOwn: true),
+      ])
+    #expect(records.map(\.sequence) == [3, 4])
+    #expect(fixture.persistAll().answers == [.registered(own)])
+    expectSound(fixture)
+  }
+
   @Test func anOwnTokenReplacesTheOldOne() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()

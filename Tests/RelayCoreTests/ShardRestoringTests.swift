@@ -92,6 +92,16 @@ import Testing
     expectSound(fixture)
   }
 
+  /// An own token may have gone from one app to another while a notification was in flight.
+  @Test func whatWasForAnotherAppWithTheSameTokenIsForgotten() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    var push = fixture.push(.visible, Self.app)
+    push.topic = Topic("com.example.before")!
+    let effects = restored(
+      records([.notification(push, sequence: 7, acceptedAt: fixture.now)]), fixture: &fixture)
+    expectEffects(fixture, effects, [.forget(7)])
+  }
+
   @Test func aRestartHandsOutNoFreshBudget() {
     var fixture = ShardFixture(firstSequence: 1000)
     var used = RateLimit.State()

@@ -1,0 +1,140 @@
+@testable import RelayCore
+
+/// What must have survived a crash, and what is expected of the next shard.
+extension Checker {
+  /// The process is gone; this is what is on disk, and above which sequence the next shard begins.
+  mutating func crash(_ disk: Disk, at moment: Instant, lastSequence last: UInt64) {
+    now = moment
+    eventAtHand = nil
+    openRequests = []
+    deviceRequests = [:]
+    askedContents = [:]
+    inFlight = []
+    live = [:]
+    slots = [:]
+    conditions = [:]
+    journal = [:]
+    restoredCount = 0
+    lastSequence = last
+    settledSequence = last
+    crashDevices(disk)
+    crashTokens(disk)
+    crashBudgets(disk)
+    crashLives(disk)
+  }
+
+  /// Nothing that was answered 200 is lost.
+  private mutating func crashLives(_ disk: Disk) {
+    for (id, life) in lives {
+      var life = life
+      guard let sequence = life.sequence, let stored = disk.notifications[sequence] else {
+        lives[id] = nil
+        expect(
+          life.end != nil || !life.isAccepted || life.sequence == nil,
+          "answered 200, and lost in the crash: \(id)")
+        // Nobody knows whether its one attempt was successful.
+        if life.end == nil, life.sequence == nil { end(&life, .discarded(.notStored)) }
+        continue
+      }
+      expect(stored.notification == life.notification, "another notification on disk")
+      expect(stored.acceptedAt == life.acceptedAt, "another time of acceptance on disk")
+      // A record that failed was never asked back; that it is on disk all the same is no fault.
+      expect(
+        life.end == nil || life.isForgotten || !life.isPersisted,
+        "ended, but never forgotten: \(id)")
+      life.cameBack = life.cameBack || life.end != nil
+      // Its token may have been given to the app anew.
+      if let now = registrationOf[life.notification.token], now != life.registration,
+        registrations[now].app.topic == life.notification.topic
+      {
+        life.registration = now
+        life.cameBack = true
+      }
+      life.end = nil
+      life.isReceived = false
+      life.isForgotten = false
+      life.isPersisted = true
+      life.isInSlot = false
+      life.flight = nil
+      journal[sequence] = id
+      lives[id] = life
+    }
+  }
+
+  private mutating func crashDevices(_ disk: Disk) {
+    for (device, isAnswered) in enrolments where isAnswered {
+      expect(disk.devices.contains { $0.id == device }, "an enrolled device is lost: \(device)")
+    }
+    enrolments = [:]
+    for device in disk.devices { enrolments[device.id] = true }
+    registrationOf = [:]
+    for index in registrations.indices {
+      let registration = registrations[index]
+      let isStored = disk.apps.contains { $0.sequence == registration.sequence }
+      let isRemoved = registration.removal.map(disk.written.contains) ?? false
+      expect(
+        isStored || isRemoved || !registration.isAnswered, "a registered app is lost: \(index)")
+      expect(!isStored || !registration.isRemovalAnswered, "a removed app is back: \(index)")
+      registrations[index].isAlive = isStored
+      if isStored {
+        registrations[index].isPersisted = true
+        registrationOf[registration.app.token] = index
+      }
+    }
+  }
+
+  /// What was gone for good is gone since the same moment.
+  private mutating func crashTokens(_ disk: Disk) {
+    for (token, gone) in goneTokens
+    where disk.written.contains(gone.sequence) && registrationOf[token] == nil {
+      let stored = disk.gone.first { $0.token == token }
+      expect(
+        stored?.since == gone.since,
+        "gone since \(gone.since), after the crash since \(String(describing: stored?.since))")
+    }
+    goneTokens = [:]
+    for (token, since) in disk.gone { goneTokens[token] = (since, 0) }
+  }
+
+  /// Forgives what was spent since the last note that is on disk. What was spent before a note is
+  /// in it.
+  private mutating func crashBudgets(_ disk: Disk) {
+    for index in registrations.indices {
+      let stored = disk.apps.first { $0.sequence == registrations[index].sequence }
+      registrations[index].budget = noted(
+        registrations[index].budget, through: stored?.spentSequence ?? 0)
+    }
+    for (device, spendings) in deviceBudgets {
+      let stored = disk.devices.first { $0.id == device }
+      deviceBudgets[device] = noted(spendings, through: stored?.spentSequence ?? 0)
+    }
+  }
+
+  private mutating func noted(_ spendings: [Spending], through sequence: UInt64) -> [Spending] {
+    let last = spendings.lastIndex { $0.sequence.map { $0 <= sequence } ?? false }
+    let count = last.map { $0 + 1 } ?? 0
+    forgivenSpendings += spendings.count - count
+    return Array(spendings.prefix(count))
+  }
+
+  // MARK: After the restart
+
+  /// What the new shard asks for while it is restored.
+  mutating func checkRestoring(_ effects: [Effect]) {
+    // Those whose apps are gone are forgotten without a word: their ends are made here.
+    for (id, life) in lives where !registrations[life.registration].isAlive {
+      var life = life
+      end(&life, .discarded(.unregistered))
+      lives[id] = life
+    }
+    check(effects)
+    for (id, life) in lives {
+      if registrations[life.registration].isAlive {
+        expect(life.isReceived, "on disk, but not restored: \(id)")
+        expect(life.isInSlot || life.end != nil, "restored, but nowhere: \(id)")
+      } else {
+        expect(life.isForgotten, "of an app that is gone, and not forgotten: \(id)")
+      }
+    }
+  }
+}

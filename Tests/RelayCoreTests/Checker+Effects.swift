@@ -1,0 +1,207 @@
+@testable import RelayCore
+
+/// What the shard asks for.
+extension Checker {
+  mutating func check(_ effects: [Effect]) {
+    spentSequence = nil
+    for effect in effects { check(effect) }
+    expect(spentSequence == nil, "a budget was noted that nothing was sent for")
+  }
+
+  private mutating func check(_ effect: Effect) {
+    switch effect {
+    case .respond(let request, let answer):
+      expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
+      check(answer, to: request)
+    case .answer(let request, let answer):
+      expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
+      check(answer, to: request)
+    case .hello(let connection), .sendEmpty(let connection), .sendKeepAlive(let connection):
+      expect(live[connection] != nil, "to a connection that is closed: \(effect)")
+    case .close(let connection, _):
+      expect(live[connection] != nil, "closed twice: \(effect)")
+      lose(connection)
+    case .send(let connection, let delivery): send(connection, delivery)
+    case .persist(let record): persist(record)
+    case .forget(let sequence): forget(sequence)
+    case .route: break
+    case .log(let event): log(event)
+    }
+  }
+
+  private mutating func persist(_ record: JournalRecord) {
+    expect(record.sequence == lastSequence + 1, "sequences have a gap: \(record.sequence)")
+    lastSequence = record.sequence
+    if case .accepted(let notification, let moment) = record.content {
+      journal[record.sequence] = notification.uniqueID
+      lives[notification.uniqueID]!.sequence = record.sequence
+      expect(moment == now, "the time of acceptance")
+    } else {
+      askedContents[record.sequence] = record.content
+      note(record.content, record.sequence)
+    }
+  }
+
+  private mutating func send(_ connection: ConnectionID, _ delivery: Delivery) {
+    let id = delivery.notification.uniqueID
+    guard var life = lives[id] else { return expect(false, "sent, but never submitted: \(id)") }
+    let registration = registrations[life.registration]
+    let device = registration.app.phone.credential.device
+    expect(delivery.notification == life.notification, "what is sent is what was posted")
+    expect(delivery.acceptedAt == life.acceptedAt, "the time of acceptance")
+    expect(delivery.sentAt == now, "the time of sending")
+    expect(live[connection] == device, "sent to a closed or another connection")
+    expect(registration.isAlive, "sent after the app was removed")
+    expect(life.end == nil, "sent after the end")
+    expect(life.flight == nil, "in flight twice")
+    if case .at(let moment) = life.notification.expiration {
+      expect(moment > now, "sent after it expired, via \(delivery.via)")
+    } else {
+      expect(delivery.via == .direct, "what is tried once goes directly")
+    }
+    let isConnecting = if case .connected = eventAtHand { true } else { false }
+    expect((delivery.via == .connect) == isConnecting, "via \(delivery.via)")
+    expect(
+      delivery.via == .direct || life.isInSlot, "only what was in a slot goes via \(delivery.via)")
+    let slot = Slot(
+      registration: life.registration, notificationClass: life.notification.notificationClass)
+    if life.isInSlot { slots[slot] = nil }
+    checkOrder(life, slot)
+    if life.notification.notificationClass == .silent, [.direct, .refill].contains(delivery.via) {
+      takeBudget(life.registration)
+    }
+    life.isInSlot = false
+    life.flight = connection
+    lives[id] = life
+    inFlight.insert(id)
+    expect(flights(on: connection).count <= inFlightLimit, "the window is exceeded")
+  }
+
+  /// First sendings come in the order of acceptance; what has been sent before may come again, as
+  /// may what ended before a crash that the journal did not hear of, and what is tried once may go
+  /// ahead.
+  private mutating func checkOrder(_ life: Life, _ slot: Slot) {
+    guard life.notification.expiration != .once else { return }
+    let last = lastSent[slot, default: 0]
+    let wasSent = life.order <= last && sentBefore.contains(life.notification.uniqueID)
+    expect(wasSent || life.cameBack || life.order > last, "sent out of order")
+    lastSent[slot] = max(last, life.order)
+    sentBefore.insert(life.notification.uniqueID)
+  }
+
+  private mutating func forget(_ sequence: UInt64) {
+    guard let id = journal[sequence] else { return expect(false, "forgot what is no push") }
+    expect(!lives[id]!.isForgotten, "forgotten twice")
+    lives[id]!.isForgotten = true
+    expect(lives[id]!.end != nil, "forgotten before its end")
+  }
+
+  // MARK: Providers
+
+  private mutating func check(_ answer: ProviderAnswer, to request: RequestID) {
+    switch answer {
+    case .accepted(let id):
+      guard let life = lives[id] else { return expect(false, "200 for nothing") }
+      expect(life.request == request, "200 for another's push")
+      let isAcknowledged = if case .acked = eventAtHand { life.flight != nil } else { false }
+      expect(
+        life.isPersisted || isAcknowledged || life.sequence == nil,
+        "200 before the journal or the device has it")
+      lives[id]!.isAccepted = true
+      if case .submitted(let notification, request) = eventAtHand {
+        expect(registrationOf[notification.token] != nil, "200 for a token of no app")
+      }
+    case .rejected(let reason):
+      guard case .submitted(let notification, request) = eventAtHand else { return }
+      // Refused at once: it was never accepted.
+      lives[notification.uniqueID] = nil
+      let isKnown = registrationOf[notification.token] != nil
+      expect(isKnown || reason == .badDeviceToken, "\(reason) for a token of no app")
+      guard reason == .badDeviceToken else { return }
+      expect(!isKnown, "BadDeviceToken for the token of an app")
+      expect(goneTokens[notification.token] == nil, "BadDeviceToken for a token that is gone")
+    case .gone(let since):
+      guard case .submitted(let notification, request) = eventAtHand else {
+        return expect(false, "410, but late")
+      }
+      expect(registrationOf[notification.token] == nil, "410 for the token of an app")
+      expect(goneTokens[notification.token]?.since == since, "410 with another time")
+    }
+  }
+
+  // MARK: Lives
+
+  private mutating func log(_ event: LifeEvent) {
+    guard var life = lives[event.uniqueID] else {
+      return expect(false, "a log line of nothing: \(event)")
+    }
+    if case .received = event.step {
+      expect(event.at == life.acceptedAt, "the time of acceptance in the log")
+    } else {
+      expect(event.at == now, "the time of the log")
+    }
+    let slot = Slot(
+      registration: life.registration, notificationClass: life.notification.notificationClass)
+    if case .outcome = event.step {
+      expect(life.end == .delivered, "an outcome belongs to a delivery")
+      return
+    }
+    expect(life.end == nil, "a step after the end: \(event)")
+    switch event.step {
+    case .received:
+      expect(!life.isReceived, "received twice")
+      life.isReceived = true
+    case .restored:
+      expect(eventAtHand == nil && life.isReceived, "restored without a restart")
+      restoredCount += 1
+    case .storedOffline, .storedPower:
+      expect(life.isPersisted, "stored before the journal has it")
+      expect(slots[slot] == nil, "two in one slot")
+      expect(registrations[life.registration].isAlive, "stored after the app was removed")
+      slots[slot] = event.uniqueID
+      life.isInSlot = true
+      life.flight = nil
+    case .delivered:
+      expect(life.flight != nil, "delivered, but not in flight")
+    case .discarded(let reason):
+      if case .replaced(let id) = reason { checkReplacement(life, by: id) }
+      if reason == .expired { checkExpiration(life) }
+      if life.isInSlot { slots[slot] = nil }
+      life.isInSlot = false
+    case .sent, .outcome: break
+    }
+    if event.step.isTerminal { end(&life, event.step) }
+    lives[event.uniqueID] = life
+    if life.flight == nil { inFlight.remove(event.uniqueID) }
+  }
+
+  mutating func end(_ life: inout Life, _ step: LifeStep) {
+    life.flight = nil
+    life.end = step
+    if case .discarded(let reason) = step {
+      ends[reason.name, default: 0] += 1
+    } else {
+      ends[step.description, default: 0] += 1
+    }
+  }
+
+  private mutating func checkExpiration(_ life: Life) {
+    guard case .at(let moment) = life.notification.expiration else {
+      return expect(false, "expired, but tried once")
+    }
+    expect(moment <= now, "expired before its time")
+  }
+
+  /// Only what is newer, of the same app and class, alive, and safe in the journal replaces
+  /// anything.
+  private mutating func checkReplacement(_ life: Life, by id: UniqueID) {
+    guard let newer = lives[id] else { return expect(false, "replaced by nothing") }
+    expect(newer.order > life.order, "replaced by an older one")
+    expect(newer.registration == life.registration, "replaced by another app's")
+    expect(
+      newer.notification.notificationClass == life.notification.notificationClass,
+      "replaced by another class's")
+    expect(newer.end == nil, "replaced by what has ended")
+    expect(newer.isPersisted, "replaced by what the journal does not have")
+  }
+}

@@ -1,0 +1,163 @@
+@testable import RelayCore
+
+/// The journal of a `World`: what is on disk, and what it was asked for and has not answered yet.
+/// It writes and forgets as late as a journal may, and at a crash chance says how far it had come.
+struct Disk {
+  struct StoredNotification {
+    var notification: Notification
+    var acceptedAt: Instant
+  }
+
+  struct StoredDevice {
+    var id: DeviceID
+    var secret: SecretHash
+    var budget = RateLimit.State()
+    /// The record that the budget is from; 0 for none.
+    var spentSequence: UInt64 = 0
+  }
+
+  struct StoredApp {
+    var device: DeviceID
+    var topic: Topic
+    var token: DeviceToken
+    var isOwn: Bool
+    /// The record of its registration.
+    var sequence: UInt64
+    var budget = RateLimit.State()
+    var spentSequence: UInt64 = 0
+  }
+
+  private(set) var notifications: [UInt64: StoredNotification] = [:]
+  private(set) var devices: [StoredDevice] = []
+  private(set) var apps: [StoredApp] = []
+  /// Oldest first.
+  private(set) var gone: [(token: DeviceToken, since: Instant)] = []
+  /// Every record about devices and apps that was ever written.
+  private(set) var written: Set<UInt64> = []
+  /// Asked for, not answered.
+  private var queue: [JournalRecord] = []
+  /// Reported as failed since the last success: a failed fsync may have left them in the file.
+  private var doubtful: [JournalRecord] = []
+  private var forgets: [UInt64] = []
+
+  // MARK: The work of a journal
+
+  /// Takes in what a shard asks for.
+  mutating func note(_ effects: [Effect]) {
+    for effect in effects {
+      switch effect {
+      case .persist(let record): queue.append(record)
+      case .forget(let sequence): forgets.append(sequence)
+      default: break
+      }
+    }
+  }
+
+  /// Writes what is about to be reported as persisted. What was forgotten while it waited may be
+  /// left out.
+  mutating func write(
+    through sequence: UInt64, at now: Instant, using generator: inout SeededGenerator
+  ) {
+    let count = queue.prefix { $0.sequence <= sequence }.count
+    for record in queue.prefix(count) {
+      if let index = forgets.firstIndex(of: record.sequence), generator.chance(70) {
+        forgets.remove(at: index)
+      } else {
+        write(record, at: now)
+      }
+    }
+    queue.removeFirst(count)
+    doubtful = []
+  }
+
+  /// Gives up what is about to be reported as failed.
+  mutating func fail(through sequence: UInt64) {
+    let count = queue.prefix { $0.sequence <= sequence }.count
+    doubtful += queue.prefix(count)
+    queue.removeFirst(count)
+  }
+
+  /// Each forget reaches the disk now with this chance; those of unwritten records wait for them.
+  mutating func forget(percent: Int, using generator: inout SeededGenerator) {
+    let first = queue.first?.sequence ?? .max
+    forgets.removeAll { sequence in
+      guard sequence < first, generator.chance(percent) else { return false }
+      notifications[sequence] = nil
+      return true
+    }
+  }
+
+  /// The process is gone: some of what waited had been written, some had not.
+  mutating func crash(at now: Instant, using generator: inout SeededGenerator) {
+    if generator.chance(30) {
+      for record in doubtful { write(record, at: now) }
+    }
+    let count = Int.random(in: 0...queue.count, using: &generator)
+    for record in queue.prefix(count) { write(record, at: now) }
+    queue = []
+    forget(percent: [0, 50, 100].randomElement(using: &generator)!, using: &generator)
+    doubtful = []
+    forgets = []
+  }
+
+  /// What a new shard is handed. Devices and apps come in any order.
+  func records(using generator: inout SeededGenerator) -> [RestoredRecord] {
+    devices.shuffled(using: &generator).map { .device($0.id, $0.secret, budget: $0.budget) }
+      + apps.shuffled(using: &generator).map {
+        .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget)
+      }
+      + gone.map { .gone($0.token, since: $0.since) }
+      + notifications.sorted { $0.key < $1.key }.map {
+        .notification(
+          $0.value.notification, sequence: $0.key, acceptedAt: $0.value.acceptedAt)
+      }
+  }
+
+  // MARK: One record
+
+  private mutating func write(_ record: JournalRecord, at now: Instant) {
+    switch record.content {
+    case .accepted(let notification, let acceptedAt):
+      notifications[record.sequence] = StoredNotification(
+        notification: notification, acceptedAt: acceptedAt)
+      return
+    case .enrolled(let id, let secret):
+      devices.removeAll { $0.id == id }
+      devices.append(StoredDevice(id: id, secret: secret))
+    case .registered(let device, let topic, let token, let isOwn):
+      if let older = remove(device, topic), older != token { retire(older, at: now) }
+      gone.removeAll { $0.token == token }
+      apps.append(
+        StoredApp(
+          device: device, topic: topic, token: token, isOwn: isOwn, sequence: record.sequence))
+    case .unregistered(let device, let topic, let token, let moment):
+      _ = remove(device, topic)
+      retire(token, at: moment)
+    case .spent(let device, let topic, let appBudget, let deviceBudget):
+      for index in apps.indices where apps[index].device == device && apps[index].topic == topic {
+        apps[index].budget = appBudget
+        apps[index].spentSequence = record.sequence
+      }
+      for index in devices.indices where devices[index].id == device {
+        devices[index].budget = deviceBudget
+        devices[index].spentSequence = record.sequence
+      }
+    case .budgetsCleared:
+      for index in apps.indices { apps[index].budget = RateLimit.State() }
+      for index in devices.indices { devices[index].budget = RateLimit.State() }
+    }
+    written.insert(record.sequence)
+  }
+
+  private mutating func remove(_ device: DeviceID, _ topic: Topic) -> DeviceToken? {
+    guard let index = apps.firstIndex(where: { $0.device == device && $0.topic == topic }) else {
+      return nil
+    }
+    return apps.remove(at: index).token
+  }
+
+  private mutating func retire(_ token: DeviceToken, at moment: Instant) {
+    gone.removeAll { $0.token == token }
+    gone.append((token, moment))
+  }
+}
