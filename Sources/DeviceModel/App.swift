@@ -23,19 +23,28 @@ package struct App: Sendable {
   package let id: AppID
   private let installed: Installed
   package internal(set) var state = AppState.notRunning
+  /// Background App Refresh of this app.
   package internal(set) var isRefreshOn = true
+  /// What the app last asked for.
   package internal(set) var fetchInterval: FetchInterval
+  /// The number on its icon; 0 for none.
   package internal(set) var badge = 0
   package internal(set) var content = AppContent()
+  /// What the app switcher shows of it.
   package internal(set) var snapshot: AppSnapshot?
+  /// How it has used its background time.
   package internal(set) var behaviour = Behaviour()
+  /// Millijoules for its work in the background.
   package internal(set) var energy: Budget
+  /// Bytes over cellular for its work in the background.
   package internal(set) var data: Budget
+  /// When its user opens it.
   package internal(set) var usage: UsagePattern
+  /// Its next background fetch.
   package internal(set) var plan: FetchPlan
-  /// The end of the last use or fetch, of the last fetch, and of the last expected time of use that
-  /// a use has settled.
-  package internal(set) var lastActivity: Moment?
+  /// The end of the last use or fetch (at first the installation), of the last fetch, and of the
+  /// last expected time of use that a use has settled.
+  package internal(set) var lastActivity: Moment
   package internal(set) var lastFetch: Moment?
   var usedUntil: Moment?
   /// The last thing its process was told about its state; meaningless without a process.
@@ -46,6 +55,7 @@ package struct App: Sendable {
   var silentAllowance = Allowance()
   /// How many of the phone's callbacks are its.
   var callbackCount = 0
+  /// Time beyond a callback or the foreground.
   package internal(set) var task: BackgroundTask?
   var graceUntil = Moment(milliseconds: .min)
   /// Opened from a banner without content: when it will be there.
@@ -53,7 +63,7 @@ package struct App: Sendable {
 
   init(
     id: AppID, definition: AppDefinition, energy: Budget, data: Budget, usage: UsagePattern,
-    plan: FetchPlan
+    plan: FetchPlan, at now: Moment
   ) {
     self.id = id
     installed = Installed(definition)
@@ -62,6 +72,7 @@ package struct App: Sendable {
     self.data = data
     self.usage = usage
     self.plan = plan
+    lastActivity = now
   }
 
   package var definition: AppDefinition { installed.definition }
@@ -76,6 +87,7 @@ package struct App: Sendable {
 
 /// What dies with a process.
 package struct AppProcess: Sendable {
+  /// The objects that it shows, as they are now.
   package internal(set) var interface = StateGraph()
   /// Whether the archive is in `interface`, or there was none to take. Until then nothing may
   /// overwrite the archive.
@@ -100,9 +112,11 @@ package struct AppContent: Hashable, Sendable {
 
 /// A background task: work that goes on in slices, whenever the phone is awake for another reason.
 package struct BackgroundTask: Hashable, Sendable {
+  /// Work that is left.
   package internal(set) var remaining: Lapse
   /// What is left of the time it may take, slices added up.
   package internal(set) var allowance: Lapse
+  /// Whether it stops when its time is over; else the app is killed.
   package let endsInTime: Bool
   /// Since when it is running, nil while the phone sleeps.
   package internal(set) var runsSince: Moment?

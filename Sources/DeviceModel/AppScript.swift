@@ -70,8 +70,9 @@ package enum HandlerKeeping: Hashable, Sendable {
 
 /// One callback: what it costs and how it ends.
 package struct CallbackScript: Hashable, Sendable {
-  /// From the callback to the end of its work, and a random part on top.
+  /// From the callback to the end of its work.
   package var work = Lapse.seconds(2)
+  /// A random part on top, up to this.
   package var workJitter = Lapse.zero
   /// What goes over the radio, and the energy beside the radio's, in millijoules.
   package var bytes: Int64 = 50_000
@@ -81,11 +82,13 @@ package struct CallbackScript: Hashable, Sendable {
   /// The protection of the credential it needs, and of the file it writes to (section 8).
   package var reads = DataProtection.untilFirstUnlock
   package var writes = DataProtection.unlessOpen
-  /// What it does when its work is done; nothing when it failed.
+  /// What it does when there was something new.
   package var transfers: [TransferRequest] = []
   package var notification: LocalNotification?
   package var changes: [StateChange] = []
+  /// Asks for another interval, unless it failed.
   package var setsFetchInterval: FetchInterval?
+  /// Asks for the plain image at the next launch, once.
   package var ignoresNextSnapshot = false
   /// A background task begun then, and whether it stops when its time is over.
   package var task: TaskScript?
@@ -123,6 +126,7 @@ package enum AuthenticationScript: Hashable, Sendable {
 
 /// Time asked for beyond a callback or beyond the foreground.
 package struct TaskScript: Hashable, Sendable {
+  /// How long it takes, slices added up.
   package var work: Lapse
   /// Whether it ends itself when the system says that time is over; if not, the app is killed.
   package var endsInTime: Bool
@@ -138,6 +142,7 @@ package struct TaskScript: Hashable, Sendable {
 
 /// What an app does when it leaves the foreground.
 package struct LeaveScript: Hashable, Sendable {
+  /// A background task begun on the way out.
   package var task: TaskScript?
   package var transfers: [TransferRequest] = []
 
@@ -148,8 +153,9 @@ package struct LeaveScript: Hashable, Sendable {
 package struct RestorationScript: Hashable, Sendable {
   /// An older archive is declined; nil takes any (section 9).
   package var oldest: Lapse?
-  /// Restoration classes that answer nothing, and single objects whose data is gone.
+  /// Restoration classes that answer nothing.
   package var answersNothing: Set<String> = []
+  /// Single objects whose data is gone.
   package var gone: Set<StatePath> = []
   /// The mistake that costs the archive.
   package var crashes = false
@@ -181,9 +187,11 @@ package struct TransferRequest: Hashable, Sendable {
   package var session: String
   package var name: String
   package var direction: Direction
+  /// Its size.
   package var bytes: Int64
   /// A choice in the foreground; queued from the background it always is.
   package var isDiscretionary: Bool
+  /// Whether its server asks who it is, once.
   package var demandsCredentials: Bool
   /// Whether it goes on where it was interrupted; else it starts over.
   package var resumes: Bool

@@ -84,6 +84,7 @@ struct RecentPushes: Sendable {
 
 /// The app switcher: what the user has opened, latest first.
 package struct AppSwitcher: Hashable, Sendable {
+  /// Latest first.
   package private(set) var apps: [AppID] = []
 
   mutating func bringToFront(_ app: AppID) {

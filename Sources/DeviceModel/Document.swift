@@ -13,9 +13,11 @@ package struct Document: Hashable, Sendable {
   /// The app in whose container it lies.
   package let container: AppID
   package internal(set) var name: String
+  /// Its size, here or, for a placeholder, elsewhere.
   package internal(set) var bytes: Int64
   package internal(set) var modifiedAt: Moment
   package internal(set) var hasThumbnail: Bool
+  /// What of it is here.
   package internal(set) var content: Content
   /// Which version is here, and which the other devices have.
   package internal(set) var revision: Int
@@ -24,6 +26,7 @@ package struct Document: Hashable, Sendable {
   package internal(set) var isUnsent = false
   /// How large the download is that waits to be written.
   var arrivedBytes: Int64 = 0
+  /// Who uses it and who waits.
   package internal(set) var coordination = Coordination()
 
   /// A newer version exists elsewhere.
@@ -57,6 +60,7 @@ package struct Coordination: Hashable, Sendable {
   }
 
   package private(set) var holders = Holders.nobody
+  /// In the order in which they asked.
   package private(set) var waiting: [Access] = []
 
   /// Asks; true if access is granted at once, else it waits.

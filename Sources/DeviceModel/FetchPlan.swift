@@ -94,15 +94,15 @@ struct FetchPlanner {
   /// The next fetch of an app that may be fetched at `earliest` or later. `settledUntil` is the end
   /// of an expected use that has happened already.
   func next(
-    _ usage: UsagePattern, earliest: Moment, settledUntil: Moment?, lastActivity: Moment?
+    _ usage: UsagePattern, earliest: Moment, settledUntil: Moment?, lastActivity: Moment
   ) -> (at: Moment, reason: FetchReason) {
     if usage.days >= limits.fetchLearningDays {
       if let found = beforeUse(usage, from: max(earliest, settledUntil ?? earliest)) {
         return (max(found.at, earliest), .beforeUse(minuteOfDay: found.bin * 15))
       }
-      return whenActive((lastActivity ?? earliest) + limits.fetchRarely, earliest, .rarely)
+      return whenActive(lastActivity + limits.fetchRarely, earliest, .rarely)
     }
-    return whenActive((lastActivity ?? earliest) + limits.fetchExploring, earliest, .exploring)
+    return whenActive(lastActivity + limits.fetchExploring, earliest, .exploring)
   }
 
   /// The first quarter hour of the coming day that begins an hour with an expected use, less the

@@ -10,6 +10,10 @@ package struct Moment: Hashable, Comparable, Sendable {
   /// Later than everything that happens.
   package static let never = Moment(milliseconds: .max)
 
+  /// The end of the year 9999: what a phone is told of later moments. Calendar arithmetic up to
+  /// here cannot overflow.
+  package static let latest = Moment(milliseconds: 253_402_300_799_999)
+
   package static func < (left: Moment, right: Moment) -> Bool {
     left.milliseconds < right.milliseconds
   }

@@ -74,7 +74,9 @@ extension Phone {
     _ app: AppID, _ archive: StateArchive, _ effects: inout [PhoneEffect]
   ) {
     guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }
-    guard !apps[app.number].state.hasProcess else { return ignore(.notAllowed, &effects) }
+    // A process that ran without its state so far may still get it.
+    let hasState = apps[app.number].state.hasProcess && apps[app.number].process.isRestored
+    guard !hasState else { return ignore(.notAllowed, &effects) }
     do {
       try vault.save(archive, of: app, lock)
     } catch {

@@ -91,7 +91,10 @@ extension Phone {
     _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome,
     _ effects: inout [PhoneEffect]
   ) {
-    if let interval = script.setsFetchInterval { apps[index].fetchInterval = interval }
+    if let interval = script.setsFetchInterval {
+      apps[index].fetchInterval = interval
+      replan(index, &effects)
+    }
     guard outcome == .newData else { return }
     for change in script.changes { apps[index].process.interface.apply(change) }
     for request in script.transfers { queue(request, of: index, &effects) }

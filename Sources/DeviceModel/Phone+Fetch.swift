@@ -39,7 +39,7 @@ extension Phone {
   /// nobody has used yet, as long as it is fresh.
   private func earliestFetch(_ index: Int) -> Moment {
     let app = apps[index]
-    guard let last = app.lastActivity else { return now }
+    let last = app.lastActivity
     // At least a second, so that time goes on whatever the limits say.
     var spacing = max(app.behaviour.stretched(limits.fetchFloor), .seconds(1))
     if case .seconds(let seconds) = app.fetchInterval { spacing = max(spacing, .seconds(seconds)) }

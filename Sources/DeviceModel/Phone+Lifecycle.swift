@@ -9,7 +9,7 @@ extension Phone {
         id: id, definition: definition,
         energy: Budget(perDay: limits.appEnergyPerDay, at: now),
         data: Budget(perDay: limits.appDataPerDay, at: now),
-        usage: UsagePattern(at: now + limits.timeZone), plan: plan))
+        usage: UsagePattern(at: now + limits.timeZone), plan: plan, at: now))
     emit(.app(id, .installed), &effects)
     replan(id.number, &effects)
   }

@@ -19,7 +19,7 @@ extension Phone {
   /// Brings the modelled progress up to now, and charges for it.
   mutating func accountTransfers() {
     guard transferMode == .modelled, !service.transfers.isEmpty else { return }
-    let since = max(service.accountedUntil, Moment(milliseconds: 0))
+    let since = service.accountedUntil
     let active = service.transfers.filter { $0.phase == .active }
     service.advance(to: now, bytesPerSecond: bytesPerSecond)
     guard let first = active.first, now > since else { return }
@@ -86,7 +86,9 @@ extension Phone {
   }
 
   /// What discretionary transfers leave untouched on battery.
-  private var discretionaryEnergy: Int64 { energy.perDay / 100 * limits.discretionaryPercent }
+  private var discretionaryEnergy: Int64 {
+    min(energy.perDay, saturatingProduct(energy.perDay / 100, limits.discretionaryPercent))
+  }
 
   /// Why a transfer may not go on.
   private func hold(of transfer: Transfer, active: Int) -> TransferHold? {
@@ -143,8 +145,10 @@ extension Phone {
   mutating func deliverEndedTransfers(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard !service.transfers.isEmpty else { return }
     for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
-      service.forget(session: session, of: AppID(index))
-      startCallback(index, .transfers(session: session), &effects)
+      // An app that crashes on the way is told next time.
+      if startCallback(index, .transfers(session: session), &effects) {
+        service.forget(session: session, of: AppID(index))
+      }
     }
     for transfer in service.transfers
     where transfer.app.number == index && transfer.phase == .awaitingCredentials {

@@ -25,20 +25,27 @@
 ///    └─ any with a process; by the app switcher into forceQuit ──open──▶ foreground
 /// ```
 package struct Phone: Sendable {
+  /// Every number it goes by.
   package let limits: PhoneLimits
+  /// Written into archives.
   package let systemVersion: String
+  /// Who moves the bytes of transfers.
   package let transferMode: TransferMode
   /// The latest moment it knows of.
   package internal(set) var now: Moment
 
+  /// In the order of installation; `AppID` is the place.
   package internal(set) var apps: [App] = []
   package internal(set) var lock = LockState.locked
   package internal(set) var wakefulness = Wakefulness.asleep
+  /// The app in front of the user.
   package internal(set) var foreground: AppID?
   package internal(set) var network = Network.wifi
   package internal(set) var isCharging = false
   package internal(set) var isLowPower = false
+  /// Background App Refresh for all apps.
   package internal(set) var isRefreshOn = true
+  /// Archives are kept, steps of restoring told.
   package internal(set) var isDeveloper = false
 
   package internal(set) var switcher = AppSwitcher()
@@ -46,9 +53,13 @@ package struct Phone: Sendable {
   package internal(set) var vault = ArchiveVault()
   package internal(set) var service = TransferService()
   package internal(set) var documents = DocumentStore()
+  /// What apps are called for now, oldest first.
   package internal(set) var callbacks: [RunningCallback] = []
+  /// Millijoules for all work in the background.
   package internal(set) var energy: Budget
+  /// Bytes over cellular for all work in the background.
   package internal(set) var data: Budget
+  /// When its user unlocks it.
   package internal(set) var usage: UsagePattern
 
   var timers = TimerQueue()
@@ -79,6 +90,7 @@ package struct Phone: Sendable {
     self.limits = limits
     self.systemVersion = systemVersion
     self.transferMode = transferMode
+    let now = max(Moment(milliseconds: 0), min(now, .latest))
     self.now = now
     banners = BannerList(limit: limits.banners)
     recentPushes = RecentPushes(limit: limits.recentPushes)
@@ -106,6 +118,7 @@ package struct Phone: Sendable {
   package mutating func handle(
     _ event: PhoneEvent, at instant: Moment, into effects: inout [PhoneEffect]
   ) {
+    let instant = min(instant, .latest)
     while let timer = timers.popDue(at: instant) {
       now = max(now, timer.at)
       fire(timer.kind, &effects)

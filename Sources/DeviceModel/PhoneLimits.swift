@@ -45,6 +45,7 @@ package struct PhoneLimits: Hashable, Sendable {
   /// The phone's own silent limit, on top of the relay's ("a couple an hour", section 3): one push
   /// per interval and app, stretched or shortened by how the app behaves, with a burst.
   package var silentInterval = Lapse.minutes(20)
+  /// How many at once.
   package var silentBurst: Int64 = 3
   /// The same over all apps.
   package var phoneSilentInterval = Lapse.minutes(4)
@@ -78,9 +79,11 @@ package struct PhoneLimits: Hashable, Sendable {
 
   // MARK: Transfers (all ours)
 
+  /// Active at a time; the others queue.
   package var transfersAtOnce = 6
   /// Transfers known to the system; one more is refused.
   package var transfers = 1000
+  /// What the active transfers share.
   package var wifiBytesPerSecond: Int64 = 2_500_000
   package var cellularBytesPerSecond: Int64 = 500_000
   /// Discretionary transfers on battery need this share of the phone's energy budget.
@@ -112,6 +115,7 @@ package struct PhoneLimits: Hashable, Sendable {
       && fetchLead + fetchCoalescing < fetchFreshness && fetchFloor < fetchFreshness
       && fetchFreshness < .hours(1) && fetchExploring < fetchRarely
       && fetchIdlePercent < fetchExpectedPercent && silentBurst >= 1 && phoneSilentBurst >= 1
-      && transfersAtOnce <= transfers
+      && transfersAtOnce <= transfers && (0...100).contains(discretionaryPercent)
+      && timeZone >= .hours(-14) && timeZone <= .hours(14)
   }
 }

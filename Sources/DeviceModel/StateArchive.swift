@@ -10,6 +10,7 @@ package struct StateArchive: Hashable, Sendable {
     package let isRegistered: Bool
     /// The parent's place; it stands before its children.
     package let parent: StateObjectID?
+    /// What it remembers, sorted by key.
     package internal(set) var entries: [StateObject.Entry]
   }
 
@@ -87,12 +88,14 @@ package struct ArchiveVault: Sendable {
 
   package init() {}
 
+  /// Throws `locked`, or `missing` when there is none.
   package func read(_ app: AppID, _ lock: LockState) throws(ArchiveError) -> StateArchive {
     guard lock == .unlocked else { throw .locked }
     guard let archive = archives[app] else { throw .missing }
     return archive
   }
 
+  /// Keeps an archive instead of the app's last one. Throws `locked`.
   package mutating func save(
     _ archive: StateArchive, of app: AppID, _ lock: LockState
   ) throws(ArchiveError) {

@@ -29,7 +29,9 @@ package enum SkipReason: Hashable, Sendable {
 /// before children; then all references are wired; then each object decodes its own state; and at
 /// the end each is told that restoring has finished. So no object depends on the order of others.
 package struct StateRestoration: Sendable {
+  /// The objects that are there now.
   package private(set) var graph: StateGraph
+  /// Everything that was done, in order.
   package private(set) var steps: [RestorationStep] = []
   /// Whether what was on top is there again; false leads to the plain launch image.
   package private(set) var hasTop = true

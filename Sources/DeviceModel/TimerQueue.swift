@@ -44,6 +44,4 @@ struct TimerQueue: Sendable {
     guard let first = heap.min, first.at <= moment else { return nil }
     return heap.popMin()
   }
-
-  mutating func removeAll() { heap = Heap() }
 }

@@ -2,6 +2,7 @@
 /// the start of the phone (facts/multitasking.md, section 5). Which of them may go on is decided by
 /// the phone; here is what they are and how far they have come.
 package struct TransferService: Sendable {
+  /// In the order in which they were queued.
   package internal(set) var transfers: [Transfer] = []
   private var numbering = Numbering()
   /// Until when the progress of the active ones is accounted for.
@@ -76,10 +77,12 @@ package struct Transfer: Hashable, Sendable {
   package let id: TransferID
   package let app: AppID
   package let request: TransferRequest
+  /// Waits for Wi-Fi and for the phone's power.
   package let isDiscretionary: Bool
   package internal(set) var phase = TransferPhase.waiting(.queue)
   /// Bytes that need not be transferred again.
   package internal(set) var done: Int64 = 0
+  /// Its app has answered its server.
   package internal(set) var hasCredentials = false
   /// Queued by the system to fetch a document's content; no app waits for it.
   package internal(set) var isForDocumentOnly = false

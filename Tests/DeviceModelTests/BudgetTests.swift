@@ -118,5 +118,8 @@ import Testing
     var limits = PhoneLimits()
     limits.fetchLead = .hours(2)
     #expect(!limits.relationsHold)
+    limits = PhoneLimits()
+    limits.timeZone = .hours(15)
+    #expect(!limits.relationsHold)
   }
 }

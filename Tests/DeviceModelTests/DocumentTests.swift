@@ -211,6 +211,54 @@ import Testing
     #expect(bench.actions.last == .ignored(.unknownDocument))
   }
 
+  @Test func pickingAgainGivesTheSameBookmark() {
+    var bench = opened()
+    bench.send(.document(.created(by: mail, name: "plan", bytes: 10)), .appOpened(news))
+    bench.send(.document(.picked(first, by: news)), .document(.picked(first, by: news)))
+    let bookmarks = steps(bench).compactMap { step -> Bookmark? in
+      if case .referenced(_, let bookmark) = step { bookmark } else { nil }
+    }
+    #expect(bookmarks.count == 2 && Set(bookmarks).count == 1)
+  }
+
+  @Test func aDownloadThatFailsLeavesThePlaceholder() {
+    var bench = Bench([.ordinary("files")], transferMode: .performed)
+    bench.send(.unlocked, .appOpened(mail))
+    let film = DocumentEvent.announced(
+      in: mail, name: "film", bytes: 100, modifiedAt: Bench.start, hasThumbnail: false)
+    bench.send(.document(film), .document(.contentRequested(first, by: mail)))
+    guard let transfer = bench.phone.service.transfers.first?.id else {
+      Issue.record("no transfer")
+      return
+    }
+    #expect(bench.phone.documents.documents[first]?.content == .coming(transfer))
+    bench.send(.transferEnded(transfer, .failed))
+    #expect(bench.phone.documents.documents[first]?.content == .placeholder)
+    #expect(bench.phone.service.transfers.isEmpty)
+    bench.send(.document(.contentRequested(first, by: mail)))
+    #expect(bench.phone.service.transfers.count == 1)
+  }
+
+  @Test func thereAreLimits() {
+    var limits = PhoneLimits()
+    limits.documents = 2
+    limits.waitingAccesses = 1
+    var bench = Bench([.ordinary("files")], limits: limits)
+    bench.send(.unlocked, .appOpened(mail))
+    let film = DocumentEvent.announced(
+      in: mail, name: "film", bytes: 100, modifiedAt: Bench.start, hasThumbnail: false)
+    let plan = DocumentEvent.created(by: mail, name: "plan", bytes: 10)
+    bench.send(.document(plan), .document(film), .document(plan))
+    #expect(bench.actions.last == .ignored(.limitReached))
+    bench.send(.document(film))
+    #expect(bench.actions.last == .ignored(.limitReached))
+    for _ in 0..<3 { bench.send(.document(.accessRequested(first, by: mail, .write))) }
+    #expect(bench.actions.last == .ignored(.limitReached))
+    #expect(bench.phone.documents.documents[first]?.coordination.waiting.count == 1)
+    bench.send(.document(.created(by: AppID(9), name: "plan", bytes: 10)))
+    #expect(bench.actions.last == .ignored(.unknownApp))
+  }
+
   @Test func onlyRunningAppsTouchDocuments() {
     var bench = Bench([.ordinary("files")])
     let events: [DocumentEvent] = [

@@ -105,6 +105,15 @@ import Testing
     #expect(fetches(bench).isEmpty)
   }
 
+  @Test func aCallbackMayAskForAnotherInterval() {
+    var bench = Bench([.ordinary { $0.onPush.setsFetchInterval = .minimum }])
+    bench.send(.pushReceived(.silent(1)))
+    bench.wait(.seconds(10))
+    #expect(bench.phone.fetchSchedule.map(\.reason) == [.exploring])
+    bench.wait(.hours(4))
+    #expect(fetches(bench).count == 1)
+  }
+
   @Test func anEmptyBudgetPutsItOff() {
     var bench = Bench([
       .ordinary(fetchInterval: .minimum) {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// The rules of the issue over random lives. A failing seed says everything needed to play it again.
+/// The rules of the issue over random lives. A failing seed is all that is needed to play one again.
 @Suite struct PhonePropertyTests {
   private static let eventCount = 250
 
@@ -106,6 +106,25 @@ import Testing
         phone.handle(step.event, at: now, into: &effects)
       }
       #expect(effects == expected, "seed \(seed)")
+    }
+  }
+
+  /// Whatever moment a caller names, nothing overflows.
+  @Test func anyMomentIsSurvived() {
+    for start in [Int64.min, 0, Bench.start.milliseconds, .max] {
+      for end in [Int64.min, 0, .max - 1, .max] {
+        var phone = Phone(seed: 1, at: Moment(milliseconds: start))
+        var effects: [PhoneEffect] = []
+        let events: [PhoneEvent] = [
+          .appInstalled(.ordinary()), .unlocked, .appOpened(mail), .pushReceived(.silent(1)),
+          .pushReceived(.alert(2)), .transferQueued(mail, TransferRequest(name: "a", bytes: .max)),
+          .networkChanged(.cellular), .locked, .rebooted,
+        ]
+        for event in events {
+          phone.handle(event, at: Moment(milliseconds: end), into: &effects)
+        }
+        #expect(!effects.isEmpty && phone.now <= .latest)
+      }
     }
   }
 

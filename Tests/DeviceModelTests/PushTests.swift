@@ -152,6 +152,23 @@ import Testing
     #expect(bench.reports[PushID(4)] == [.newData])
   }
 
+  @Test func aHeldPushIsRefusedWhenItsAppIsSwipedAway() {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked, .appOpened(mail), .locked)
+    for id in UInt64(1)...4 {
+      bench.send(.pushReceived(.silent(id)))
+      bench.wait(.seconds(10))
+    }
+    // Unlocking releases it, so the user is already there when it arrives.
+    bench.send(.unlocked)
+    bench.wait(.seconds(10))
+    for id in UInt64(5)...8 { bench.send(.pushReceived(.silent(id))) }
+    #expect(bench.phone[mail]?.heldPush?.id == PushID(8))
+    bench.send(.appSwipedAway(mail))
+    #expect(bench.reports[PushID(8)] == [.notLaunched(.forceQuit)])
+    #expect(bench.phone[mail]?.heldPush == nil)
+  }
+
   @Test func onChargerAndWiFiThereIsNoLimit() {
     var bench = Bench([.ordinary()])
     bench.send(.chargerChanged(isConnected: true))

@@ -178,6 +178,12 @@ import Testing
     #expect(page(second) == .number(12))
     second.send(.archiveFound(mail, kept))
     #expect(second.actions.last == .ignored(.notAllowed))
+    // A process that was launched while locked has no state to lose.
+    var third = Bench([definition()])
+    third.send(.pushReceived(.silent(1)))
+    third.wait(.minutes(1))
+    third.send(.unlocked, .archiveFound(mail, kept), .appOpened(mail))
+    #expect(page(third) == .number(12))
     first.clear()
   }
 }

@@ -188,6 +188,19 @@ import Testing
     #expect(bench.callbackSteps(of: mail) == [.began(.transfers), .completed(.newData)])
   }
 
+  @Test func anAppThatCrashesOnTheWayIsToldNextTime() {
+    var bench = opened { $0.restoration.crashes = true }
+    bench.send(.transferQueued(mail, request()), .appLeft)
+    bench.wait(.seconds(6))
+    bench.send(.memoryRanOut)
+    bench.wait(.minutes(1))
+    #expect(bench.steps(of: mail).last == .terminated(.crashWhileRestoring))
+    #expect(bench.callbackSteps(of: mail).isEmpty)
+    bench.send(.appOpened(mail))
+    bench.wait(.minutes(1))
+    #expect(bench.callbackSteps(of: mail) == [.began(.transfers), .completed(.newData)])
+  }
+
   @Test func performedOnesAreReportedFromOutside() {
     var bench = opened(transferMode: .performed)
     bench.send(.transferQueued(mail, request("a", 100)))
