@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// The rules of the issue over random lives. A failing seed is all that is needed to play one again.
+/// The rules of the issue over random lives. A failing seed is all one needs to play it again.
 @Suite struct PhonePropertyTests {
   private static let eventCount = 250
 
