@@ -39,6 +39,13 @@ let package = Package(
       name: "RelayCore",
       dependencies: [.product(name: "DequeModule", package: "swift-collections")],
       swiftSettings: safe),
+    .target(
+      name: "DeviceModel",
+      dependencies: [
+        .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "HeapModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
     .systemLibrary(name: "COpenSSL"),
     .target(
       name: "TLS",
@@ -102,6 +109,7 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
     .testTarget(
       name: "TLSTests",

@@ -21,6 +21,7 @@ import Testing
     var configuration = RelayConfiguration()
     configuration.plaintext = true
     configuration.auth = .none
+    configuration.store = .memory
     configuration.threads = threads
     configuration.provider = .init(host: "127.0.0.1", port: 0)
     configuration.device = .init(host: "127.0.0.1", port: 0)
@@ -29,7 +30,10 @@ import Testing
     let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
     let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
-    let running = Task { try await group.run() }
+    let running = Task {
+      defer { isReady.finish() }
+      try await group.run()
+    }
     var iterator = ready.makeAsyncIterator()
     let addresses = try #require(await iterator.next())
     do {
