@@ -36,8 +36,8 @@ package struct DeviceCondition: Hashable, Sendable {
   package var withholdsLowPriority: Bool { power == .low && screen == .off }
 }
 
-/// What one `state` line says: what it leaves out stays as the phone said before, also on an earlier
-/// connection.
+/// What one `state` line says: what it leaves out stays as the phone said before, also on an
+/// earlier connection.
 package struct ConditionReport: Hashable, Sendable {
   package var power: DeviceCondition.Power?
   package var network: DeviceCondition.Network?

@@ -3,8 +3,8 @@ import HTTP2
 /// What a connection knows about its streams, by stream identifier: a small open-addressed table
 /// of places, and the states in their places.
 ///
-/// A state never moves, and the table allocates only to grow. A free place holds the vacant state: with optional ones every look at a state would
-/// copy it whole.
+/// A state never moves, and the table allocates only to grow. A free place holds the vacant state:
+/// with optional ones every look at a state would copy it whole.
 struct StreamMap<State> {
   private var identifiers: [StreamID] = []
   private var places: [Int32] = []

@@ -21,8 +21,8 @@ package enum StoreInspection {
   /// The most problems that a report lists.
   package static let problemLimit = 20
 
-  /// Reads every page and every record of the journal file at that path. Damage is in the report; an
-  /// error is thrown when there is nothing to report on: no file, not ours, not readable.
+  /// Reads every page and every record of the journal file at that path. Damage is in the report;
+  /// an error is thrown when there is nothing to report on: no file, not ours, not readable.
   package static func check(path: String) throws(StoreError) -> CheckReport {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     var report = CheckReport(bytesOnDisk: JournalFile.bytesOnDisk(path: path))
