@@ -114,7 +114,7 @@ package final class Journal: Sendable {
     let lock = try StateLock(directory: directory)
     let path = directory + "/" + Schema.fileName
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
-    let file = try JournalFile(existing: path)
+    let file = try JournalFile(existing: path, afterFailure: false)
     let highest: UInt64
     do {
       highest = try file.highestSequence()

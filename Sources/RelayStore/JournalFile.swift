@@ -10,7 +10,12 @@ final class JournalFile: Sendable {
   private let identity: Int?
 
   /// Opens a journal that exists; refuses what is not one.
-  init(existing path: String) throws(StoreError) {
+  ///
+  /// What the write-ahead log holds is moved into the file first, and the log emptied. After a sync
+  /// that failed, the log may hold transactions that are in the kernel's memory and will never be on
+  /// disk; what is appended behind them would be lost with them in a power cut. Somebody who reads
+  /// the file right now (a backup) prevents it: that is an error only `afterFailure`.
+  init(existing path: String, afterFailure: Bool) throws(StoreError) {
     guard try Schema.check(path: path) else {
       throw .missing(path: path)
     }
@@ -24,6 +29,11 @@ final class JournalFile: Sendable {
       }
       guard mode == "wal" else {
         throw StoreError.unusable(path: path, reason: "no write-ahead log on this file system")
+      }
+      do {
+        _ = try connection.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && !afterFailure {
+        // It happens with the next one.
       }
     } catch let error as StoreError {
       throw error

@@ -116,8 +116,9 @@ package enum StoreInspection {
       path: source, configuration: Schema.configuration(isReadOnly: true))
     let writer = try DatabaseQueue(path: draft, configuration: Schema.configuration())
     // One read transaction around all of it: what others write meanwhile does not make the copy
-    // begin again.
+    // begin again. It begins with the first look at a table, not at a setting.
     try reader.read { from in
+      _ = try Int.fetchOne(from, sql: "SELECT count(*) FROM sqlite_schema")
       let pageBytes = try Int.fetchOne(from, sql: "PRAGMA page_size") ?? 0
       try writer.writeWithoutTransaction { to in
         try withoutActuallyEscaping(progress) { progress in

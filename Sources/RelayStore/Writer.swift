@@ -140,7 +140,7 @@ struct Writer: Sendable {
   mutating func openFile() throws(StoreError) -> JournalFile {
     guard !isStopped else { throw .stopped }
     if let file { return file }
-    let opened = try JournalFile(existing: path)
+    let opened = try JournalFile(existing: path, afterFailure: true)
     file = opened
     return opened
   }

@@ -8,11 +8,12 @@ import Testing
 /// A directory that goes away with the test.
 final class TemporaryDirectory: Sendable {
   let path: String
+  /// The number in its name.
+  let number = UInt64.random(in: 0 ... .max)
 
-  /// `prefix` is part of the name.
+  /// `prefix` begins its name.
   init(prefix: String = "relay-store") throws {
-    path =
-      FileManager.default.temporaryDirectory.path + "/\(prefix)-\(UInt64.random(in: 0 ... .max))"
+    path = FileManager.default.temporaryDirectory.path + "/\(prefix)-\(number)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
@@ -55,6 +56,13 @@ extension Journal {
     var records: [RestoredRecord] = []
     try replay { records.append($0) }
     return records
+  }
+
+  /// As in idle moments.
+  func tidy(turns: Int) {
+    queue.sync {
+      for _ in 0..<turns { writer.withLock { $0.tidy() } }
+    }
   }
 
   /// The sequences of the stored notifications.

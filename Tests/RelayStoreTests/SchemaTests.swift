@@ -1,0 +1,201 @@
+import Foundation
+import GRDB
+import Testing
+
+@testable import RelayStore
+
+@Suite("Schema") struct SchemaTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open() throws(StoreError) -> Journal { try Listener().open(directory) }
+
+  private func write(_ bytes: some Sequence<UInt8>) throws {
+    try Data(bytes).write(to: URL(fileURLWithPath: directory.journal))
+  }
+
+  private func contents() throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: directory.journal))
+  }
+
+  /// Refused, and not a byte is changed.
+  private func expectRefusal(_ isExpected: (StoreError) -> Bool) throws {
+    let before = try contents()
+    let error = #expect(throws: StoreError.self) { try open() }
+    #expect(error.map(isExpected) == true, "\(String(describing: error))")
+    #expect(try contents() == before)
+  }
+
+  @Test func aNewJournalIsPrivateAndLeavesNoDraft() async throws {
+    await (try open()).stop()
+    let mode =
+      try FileManager.default.attributesOfItem(atPath: directory.journal)[.posixPermissions]
+    #expect(mode as? Int == 0o600)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+        == ["relay.lock", "relay.sqlite"])
+  }
+
+  @Test func settingsAreAsPromised() async throws {
+    await (try open()).stop()
+    let file = try JournalFile(existing: directory.journal, afterFailure: false)
+    try await file.connection.read { (database: Database) throws in
+      for (pragma, expected) in [
+        ("journal_mode", "wal"), ("synchronous", "2"), ("auto_vacuum", "2"),
+        ("application_id", "\(Schema.applicationID)"), ("user_version", "\(Schema.steps.count)"),
+      ] {
+        #expect(try String.fetchOne(database, sql: "PRAGMA \(pragma)") == expected, "\(pragma)")
+      }
+    }
+  }
+
+  @Test func aTextFileIsRefused() throws {
+    try write(String(repeating: "Not a database. ", count: 20).utf8)
+    try expectRefusal { if case .foreign = $0 { true } else { false } }
+    try write("short".utf8)
+    try expectRefusal { if case .foreign = $0 { true } else { false } }
+  }
+
+  @Test func anEmptyFileIsRefused() throws {
+    try write([])
+    try expectRefusal { if case .damaged = $0 { true } else { false } }
+  }
+
+  @Test func anotherProgramsDatabaseIsRefused() throws {
+    let other = try DatabaseQueue(path: directory.journal)
+    try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+    try other.close()
+    try expectRefusal { if case .foreign = $0 { true } else { false } }
+  }
+
+  @Test func aNewerSchemaIsRefused() async throws {
+    await (try open()).stop()
+    let raw = try DatabaseQueue(path: directory.journal)
+    try await raw.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 99") }
+    try raw.close()
+    #expect(
+      throws: StoreError.newerSchema(
+        path: directory.journal, found: 99, known: Schema.steps.count)
+    ) { try open() }
+    #expect(throws: StoreError.self) { try StoreInspection.check(path: directory.journal) }
+  }
+
+  @Test func olderSchemasAreBroughtForward() async throws {
+    await (try open()).stop()
+    let raw = try DatabaseQueue(path: directory.journal)
+    let steps = Schema.steps + ["CREATE TABLE extra (x INTEGER)", "INSERT INTO extra VALUES (7)"]
+    try Schema.migrate(raw, path: directory.journal, steps: steps)
+    // A second time, nothing is left to do.
+    try Schema.migrate(raw, path: directory.journal, steps: steps)
+    try await raw.read { (database: Database) throws in
+      #expect(try Int.fetchAll(database, sql: "SELECT x FROM extra") == [7])
+      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == steps.count)
+    }
+    // A step that fails leaves the version before it.
+    #expect(throws: StoreError.self) {
+      try Schema.migrate(
+        raw, path: directory.journal, steps: steps + ["CREATE TABLE more (y); NONSENSE"])
+    }
+    try await raw.read { (database: Database) throws in
+      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == steps.count)
+      #expect(try !database.tableExists("more"))
+    }
+  }
+
+  @Test func whatACrashLeftOfAFirstStartIsReplaced() async throws {
+    let draft = directory.journal + ".new"
+    try Data([1, 2, 3]).write(to: URL(fileURLWithPath: draft))
+    await (try open()).stop()
+    #expect(!FileManager.default.fileExists(atPath: draft))
+  }
+
+  @Test func aDirectoryThatCannotBeWrittenIsSaid() throws {
+    // Not even root may write there.
+    let error = #expect(throws: StoreError.self) {
+      try Journal.open(Journal.Configuration(directory: "/proc/self"), report: { _ in })
+    }
+    guard case .unusable? = error else {
+      return #expect(Bool(false), "\(String(describing: error))")
+    }
+    let under = #expect(throws: StoreError.self) {
+      try Journal.open(
+        Journal.Configuration(directory: "/dev/null/state"), report: { _ in })
+    }
+    guard case .unusable? = under else {
+      return #expect(Bool(false), "\(String(describing: under))")
+    }
+  }
+
+  /// Whatever is wrong with the end of the file or of the log: it opens with what is whole, or is
+  /// refused in words.
+  @Test(arguments: ["", "-wal"], [1, 100, 4096, 5000])
+  func truncatedFilesOpenOrAreRefused(suffix: String, missing: Int) async throws {
+    let journal = try open()
+    let first = journal.firstSequence(ofShard: 0)
+    for sequence in first..<first + 40 {
+      journal.submit(
+        shard: 0, records: [try Make.accepted(sequence, payloadBytes: 900)], forgets: [])
+      await journal.flush()
+      if sequence == first + 20 { journal.tidy(turns: 3) }
+    }
+    // A copy as a power cut would leave it: with its log.
+    let copy = try TemporaryDirectory()
+    for part in ["", "-wal"] {
+      try FileManager.default.copyItem(
+        atPath: directory.journal + part, toPath: copy.journal + part)
+    }
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: copy.journal + suffix))
+    let size = try file.seekToEnd()
+    try file.truncate(atOffset: size - UInt64(missing))
+    try file.close()
+    do {
+      let found = try Listener().open(copy).sequences()
+      #expect(found == Array(first..<first + UInt64(found.count)))
+      #expect(suffix == "-wal" && found.count < 40)
+    } catch {
+      guard case .damaged = error else { return #expect(Bool(false), "\(error)") }
+    }
+  }
+
+  @Test func garbageBehindTheEndIsIgnored() async throws {
+    let journal = try open()
+    let first = journal.firstSequence(ofShard: 0)
+    journal.submit(shard: 0, records: [try Make.accepted(first)], forgets: [])
+    await journal.stop()
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: directory.journal))
+    try file.seekToEnd()
+    try file.write(contentsOf: Data(repeating: 0xA5, count: 5000))
+    try file.close()
+    #expect(try open().sequences() == [first])
+  }
+
+  @Test func aDamagedPageIsRefusedOrNamed() async throws {
+    let journal = try open()
+    let first = journal.firstSequence(ofShard: 0)
+    journal.submit(
+      shard: 0, records: try (first..<first + 100).map { try Make.accepted($0) }, forgets: [])
+    await journal.stop()
+    let whole = try contents()
+    for page in 0..<whole.count / 4096 {
+      var bytes = whole
+      for index in page * 4096 + (page == 0 ? 100 : 0)..<page * 4096 + 4096 { bytes[index] ^= 0x55 }
+      try write(bytes)
+      do {
+        let journal = try open()
+        let found = try journal.sequences()
+        await journal.stop()
+        // A page that holds nothing of what is read here.
+        #expect(found == Array(first..<first + 100), "page \(page)")
+      } catch {
+        switch error {
+        case .damaged, .foreign, .newerSchema, .unusable: break
+        default: #expect(Bool(false), "page \(page): \(error)")
+        }
+      }
+      if let report = try? StoreInspection.check(path: directory.journal) {
+        #expect(!report.isSound, "page \(page)")
+      }
+    }
+  }
+}
