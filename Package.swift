@@ -145,6 +145,15 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),
+    // A file system that fails on demand, under SQLite.
+    .target(
+      name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .testTarget(
+      name: "RelayStoreTests",
+      dependencies: [
+        "RelayStore", "RelayCore", "CFaultVFS", .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -1,0 +1,62 @@
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct NotificationLifeTests {
+  private static let id = UniqueID(high: 1, low: 2)
+  private static let other = UniqueID(high: 3, low: 4)
+  private static let topic = Topic("com.example.app")!
+  private static let first = LifeStep.received(.silent, apnsID: other, topic)
+
+  private func life(_ steps: [LifeStep]) -> NotificationLife? {
+    NotificationLife(
+      steps.enumerated().map { place, step in
+        LifeEvent(at: Instant(milliseconds: Int64(place)), uniqueID: Self.id, step: step)
+      })
+  }
+
+  @Test func theFirstStepSaysWhoseItIs() throws {
+    let life = try #require(self.life([Self.first]))
+    #expect(life.uniqueId == Self.id.description)
+    #expect(life.id == Self.other.description)
+    #expect(life.topic == "com.example.app")
+    #expect(life.kind == "silent")
+    #expect(life.state == "received")
+    #expect(self.life([]) == nil)
+    #expect(self.life([.delivered]) == nil, "its beginning has left the ring")
+  }
+
+  @Test(arguments: [
+    (LifeStep.restored, "restored"), (.sent(.piggyback), "sent"), (.storedOffline, "stored"),
+    (.storedPower(until: nil, limit: .inFlight), "stored"),
+    (.storedPower(until: Instant(milliseconds: 9), limit: .perApp), "stored"),
+    (.discarded(.expired), "discarded"), (.discarded(.replaced(by: other)), "discarded"),
+    (.delivered, "delivered"),
+  ])
+  func everyStepHasAWord(_ step: LifeStep, _ word: String) throws {
+    let life = try #require(self.life([Self.first, step]))
+    #expect(life.state == word)
+    let last = try #require(life.steps.last)
+    #expect(last.step == word)
+    #expect(last.text == step.description)
+    switch step {
+    case .sent(let via): #expect(last.via == via.name)
+    case .storedOffline: #expect(last.reason == "device offline")
+    case .storedPower(let until, let limit):
+      #expect(last.reason == "power" && last.limit == limit.name)
+      #expect(last.until == until?.milliseconds)
+    case .discarded(.replaced(let id)):
+      #expect(last.reason == "replaced" && last.replacedBy == id.description)
+    case .discarded(let reason): #expect(last.reason == reason.name)
+    default: #expect(last.reason == nil)
+    }
+  }
+
+  @Test func anOutcomeIsNoState() throws {
+    let outcome = LifeStep.outcome(.notLaunched(reason: "force-quit"))
+    let life = try #require(self.life([Self.first, .sent(.direct), .delivered, outcome]))
+    #expect(life.state == "delivered")
+    #expect(life.steps.last?.outcome == "not launched: force-quit")
+  }
+}

@@ -1,0 +1,58 @@
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct RestoringRouterTests {
+  /// Whatever the number of shards: a device, its apps and their notifications go to one of them,
+  /// the one that a push for the device looks for.
+  @Test(arguments: [1, 2, 3, 7])
+  func everythingOfADeviceGoesToItsShard(_ count: Int) throws {
+    var router = RestoringRouter(shardCount: count)
+    var random = SplitMix(state: 7)
+    var expected: [DeviceToken: Int] = [:]
+    var batches = Array(repeating: [RestoredRecord](), count: count)
+    func add(_ record: RestoredRecord) {
+      if let (shard, batch) = router.add(record) { batches[shard] += batch }
+    }
+    var tokens: [DeviceToken] = []
+    for number in 0..<2000 {
+      let device = DeviceID(UniqueID(high: random.next(), low: random.next()))
+      let shard = shardIndex(forRoutingKey: device.routingKey, count: count)
+      add(.device(device, SecretHash(words: (0, 0, 0, 0)), budget: RateLimit.State()))
+      for isOwn in [false, true] {
+        let token = DeviceToken(
+          random: (random.next(), random.next(), UInt64(number)),
+          routingKey: isOwn ? random.next() : device.routingKey)
+        expected[token] = shard
+        tokens.append(token)
+        add(
+          .app(
+            device, Topic("com.example.\(isOwn)")!, token, isOwn: isOwn, budget: RateLimit.State()))
+      }
+    }
+    for token in tokens {
+      add(
+        .notification(
+          Notification(
+            uniqueID: UniqueID(high: 1, low: 1), apnsID: UniqueID(high: 1, low: 1), token: token,
+            topic: Topic("a")!, notificationClass: .visible, pushType: .alert,
+            priority: .immediate, wakesApp: false, collapseID: [], expiration: .once, payload: []),
+          sequence: 1, acceptedAt: Instant(milliseconds: 0)))
+    }
+    for (shard, rest) in router.rest.enumerated() { batches[shard] += rest }
+    #expect(batches.map(\.count).reduce(0, +) == 2000 + 2 * tokens.count)
+    for (shard, batch) in batches.enumerated() {
+      for record in batch {
+        switch record {
+        case .device(let device, _, _):
+          #expect(shardIndex(forRoutingKey: device.routingKey, count: count) == shard)
+        case .app(_, _, let token, _, _): #expect(expected[token] == shard)
+        case .notification(let notification, _, _):
+          #expect(expected[notification.token] == shard)
+        case .gone: break
+        }
+      }
+    }
+  }
+}

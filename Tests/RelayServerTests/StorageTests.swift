@@ -1,0 +1,239 @@
+import DeviceLink
+import Foundation
+import Logging
+import NIOPosix
+import RelayClient
+import RelayCore
+import ServiceLifecycle
+import Testing
+
+@testable import RelayServer
+
+/// A relay with a journal, stopped and started again in this process; and what providers may ask.
+@Suite struct StorageTests {
+  private static let topic = "com.example.app"
+
+  /// A relay while it runs, and clients of it.
+  private struct Running {
+    var provider: RelayClient
+    var devices: DeviceAPI
+
+    func push(
+      _ token: String, _ number: Int, isSilent: Bool = false
+    ) async throws -> PushAnswer {
+      let aps = isSilent ? #""content-available":1"# : #""alert":"x""#
+      var push = PushRequest(
+        token: token, payload: Array(#"{"aps":{\#(aps)},"n":\#(number)}"#.utf8))
+      push.topic = StorageTests.topic
+      push.pushType = isSilent ? "background" : "alert"
+      push.priority = isSilent ? 5 : 10
+      return try await provider.push(push, providerToken: nil)
+    }
+
+    func life(_ id: String?) async throws -> NotificationStatus? {
+      let answer = try await provider.life(of: id ?? "", providerToken: nil)
+      guard answer.status == 200 else { return nil }
+      return try JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body))
+    }
+
+    struct Page: Decodable {
+      struct Token: Decodable {
+        var token: String
+        var topic: String
+        var timestamp: Int64
+      }
+      var tokens: [Token]
+      var cursor: Int64
+      var hasMore: Bool
+    }
+
+    func feedback(since cursor: Int64? = nil) async throws -> Page {
+      let query = cursor.map { "?since=\($0)" } ?? ""
+      let answer = try await provider.request(method: "GET", path: "/v1/feedback\(query)")
+      #expect(answer.status == 200)
+      return try JSONDecoder().decode(Page.self, from: Data(answer.body))
+    }
+
+    /// The payloads that a device gets, acknowledged, until nothing more waits.
+    func collect(_ device: DeviceIdentity, count: Int) async throws -> [String] {
+      let stream = try await devices.openStream(of: device)
+      var lines = stream.lines.makeAsyncIterator()
+      var payloads: [String] = []
+      while payloads.count < count, let line = try await lines.next() {
+        guard case .notification(let notification) = ReceivedLine(line.span) else { continue }
+        payloads.append(notification.payload)
+        var ack: [UInt8] = []
+        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
+        try await stream.write(ack)
+      }
+      // Ending the stream now could overtake the last ack.
+      while try await devices.status(of: device).inFlight > 0 {}
+      stream.finish()
+      return payloads
+    }
+  }
+
+  private func withState(_ body: (String) async throws -> Void) async throws {
+    let state =
+      FileManager.default.temporaryDirectory.path
+      + "/pushrelay-storage-\(UInt64.random(in: .min ... .max))"
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    try await body(state)
+  }
+
+  private func withRelay(
+    _ state: String, threads: Int = 2, store: RelayConfiguration.Store = .sqlite,
+    _ body: (Running) async throws -> Void
+  ) async throws {
+    var configuration = RelayConfiguration()
+    configuration.state = state
+    configuration.store = store
+    configuration.plaintext = true
+    configuration.auth = .none
+    configuration.threads = threads
+    configuration.provider = .init(host: "127.0.0.1", port: 0)
+    configuration.device = .init(host: "127.0.0.1", port: 0)
+    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
+    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
+    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
+    let running = Task {
+      defer { isReady.finish() }
+      try await group.run()
+    }
+    var iterator = ready.makeAsyncIterator()
+    guard let addresses = await iterator.next() else { return try await running.value }
+    let provider = try await connect(addresses.provider)
+    let devices = try await connect(addresses.device)
+    do {
+      try await body(Running(provider: provider, devices: DeviceAPI(devices)))
+    } catch {
+      await group.triggerGracefulShutdown()
+      try await running.value
+      throw error
+    }
+    await provider.close()
+    await devices.close()
+    await group.triggerGracefulShutdown()
+    try await running.value
+  }
+
+  private func connect(_ endpoint: RelayConfiguration.Endpoint) async throws -> RelayClient {
+    try await RelayClient.connect(
+      host: endpoint.host, port: endpoint.port, security: .plaintext,
+      on: MultiThreadedEventLoopGroup.singleton)
+  }
+
+  @Test func whatWasAnsweredIsThereAgainWithAnotherNumberOfThreads() async throws {
+    try await withState { state in
+      var devices: [(identity: DeviceIdentity, token: String, own: String)] = []
+      var lastSilent: String?
+      try await withRelay(state, threads: 3) { relay in
+        for number in 0..<8 {
+          let identity = try await relay.devices.enroll()
+          let token = try await relay.devices.register(topic: Self.topic, of: identity)
+          let own = String(repeating: "0\(number)", count: 40)
+          _ = try await relay.devices.register(topic: "own.\(Self.topic)", token: own, of: identity)
+          devices.append((identity, token, own))
+          #expect(try await relay.push(token, number).status == 200)
+          for more in [100, 200] {
+            let answer = try await relay.push(token, number + more, isSilent: true)
+            #expect(answer.status == 200)
+            lastSilent = answer.uniqueID
+          }
+        }
+        #expect(try await relay.life(lastSilent)?.state == "stored")
+      }
+      try await withRelay(state, threads: 2) { relay in
+        let life = try #require(try await relay.life(lastSilent))
+        #expect(life.steps.map(\.step) == ["received", "restored", "stored"])
+        for (number, device) in devices.enumerated() {
+          #expect(
+            try await relay.devices.register(topic: Self.topic, of: device.identity)
+              == device.token)
+          // The older silent push was replaced and is not there again.
+          let visible = #"{"aps":{"alert":"x"},"n":\#(number)}"#
+          let silent = #"{"aps":{"content-available":1},"n":\#(number + 200)}"#
+          #expect(try await relay.collect(device.identity, count: 2) == [visible, silent])
+        }
+        let late = try #require(try await relay.life(lastSilent))
+        #expect(late.state == "delivered")
+      }
+      try await withRelay(state, threads: 1) { relay in
+        for device in devices {
+          let status = try await relay.devices.status(of: device.identity)
+          #expect(status.apps.count == 2)
+          #expect(status.apps.allSatisfy { $0.visible == nil && $0.silent == nil })
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [RelayConfiguration.Store.sqlite, .memory])
+  func unregisteredTokensAreListedOnceAndAnswered410(_ store: RelayConfiguration.Store) async throws
+  {
+    try await withState { state in
+      try await withRelay(state, store: store) { relay in
+        var gone: [String] = []
+        let identity = try await relay.devices.enroll()
+        for number in 0..<5 {
+          let token = try await relay.devices.register(topic: Self.topic, of: identity)
+          try await relay.devices.unregister(topic: Self.topic, of: identity)
+          let answer = try await relay.push(token, number)
+          #expect(answer.status == 410 && answer.reason == "Unregistered")
+          gone.append(token)
+          // Without a journal the listing follows a moment later.
+          var page = try await relay.feedback()
+          while page.tokens.count <= number { page = try await relay.feedback() }
+          #expect(page.tokens.map(\.token) == gone)
+          #expect(page.tokens.last?.timestamp == answer.timestamp)
+          #expect(page.tokens.allSatisfy { $0.topic == Self.topic } && !page.hasMore)
+          #expect(try await relay.feedback(since: page.cursor).tokens.isEmpty)
+          #expect(try await relay.feedback(since: page.cursor - 1).tokens.map(\.token) == [token])
+        }
+        let token = try await relay.devices.register(topic: Self.topic, of: identity)
+        #expect(!gone.contains(token))
+        #expect(try await relay.push(token, 9).status == 200)
+      }
+    }
+  }
+
+  @Test func a410AndTheListingSurviveARestart() async throws {
+    try await withState { state in
+      var token = ""
+      var before: PushAnswer?
+      var cursor: Int64 = 0
+      try await withRelay(state) { relay in
+        let identity = try await relay.devices.enroll()
+        token = try await relay.devices.register(topic: Self.topic, of: identity)
+        try await relay.devices.unregister(topic: Self.topic, of: identity)
+        before = try await relay.push(token, 1)
+        cursor = try await relay.feedback().cursor
+      }
+      try await withRelay(state, threads: 3) { relay in
+        let after = try await relay.push(token, 2)
+        #expect(after.status == 410 && after.timestamp == before?.timestamp)
+        let page = try await relay.feedback()
+        #expect(page.tokens.map(\.token) == [token] && page.cursor == cursor)
+      }
+    }
+  }
+
+  @Test func aStateDirectoryHasOneOwner() async throws {
+    try await withState { state in
+      try await withRelay(state) { _ in
+        var error: RelayConfiguration.Problem?
+        do {
+          try await withRelay(state) { _ in }
+        } catch let problem as RelayConfiguration.Problem {
+          error = problem
+        }
+        #expect(error?.description.contains("another relay, process ") == true)
+      }
+      try await withRelay(state) { relay in
+        let unknown = try await relay.life("00000000-0000-0000-0000-000000000000")
+        #expect(unknown == nil)
+      }
+    }
+  }
+}
