@@ -6,6 +6,8 @@ package struct JournalRecord: Hashable, Sendable {
     case accepted(Notification, at: Instant)
     indirect case enrolled(DeviceID, SecretHash)
     indirect case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
+    /// The shard has removed the app even when this cannot be written: a journal that failed writes
+    /// it before anything later, or else the app's token, registered anew, would have two owners.
     indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
     /// What an app and its device have used of the silent budget; the latest counts. A restart
     /// must not hand out a fresh one.

@@ -65,13 +65,17 @@ extension Checker {
     for (device, isAnswered) in enrolments where isAnswered {
       expect(disk.devices.contains { $0.id == device }, "an enrolled device is lost: \(device)")
     }
+    let tokens = Set(disk.apps.map(\.token))
+    expect(tokens.count == disk.apps.count, "two apps of one token on disk")
     enrolments = [:]
     for device in disk.devices { enrolments[device.id] = true }
     registrationOf = [:]
     for index in registrations.indices {
       let registration = registrations[index]
       let isStored = disk.apps.contains { $0.sequence == registration.sequence }
-      let isRemoved = registration.removal.map(disk.written.contains) ?? false
+      let isRemoved =
+        registration.removal.map(disk.written.contains) ?? false
+        || isReplaced(registration, on: disk)
       expect(
         isStored || isRemoved || !registration.isAnswered, "a registered app is lost: \(index)")
       expect(!isStored || !registration.isRemovalAnswered, "a removed app is back: \(index)")
@@ -80,6 +84,14 @@ extension Checker {
         registrations[index].isPersisted = true
         registrationOf[registration.app.token] = index
       }
+    }
+  }
+
+  /// Whether its app was registered again. Then what became of its removal does not matter.
+  private func isReplaced(_ registration: Registration, on disk: Disk) -> Bool {
+    registrations.contains { other in
+      other.sequence > registration.sequence && other.app.phone == registration.app.phone
+        && other.app.topic == registration.app.topic && disk.written.contains(other.sequence)
     }
   }
 

@@ -6,6 +6,7 @@ extension Checker {
     spentSequence = nil
     for effect in effects { check(effect) }
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
+    if case .tick = eventAtHand { checkNothingIsOverdue() }
   }
 
   private mutating func check(_ effect: Effect) {
@@ -182,6 +183,14 @@ extension Checker {
       ends[reason.name, default: 0] += 1
     } else {
       ends[step.description, default: 0] += 1
+    }
+  }
+
+  /// Time has passed: what has expired is not kept.
+  private mutating func checkNothingIsOverdue() {
+    for (id, life) in lives where life.end == nil && life.flight == nil {
+      guard case .at(let moment) = life.notification.expiration else { continue }
+      expect(moment > now, "expired, and still there: \(id)")
     }
   }
 

@@ -38,6 +38,9 @@ struct Disk {
   private var queue: [JournalRecord] = []
   /// Reported as failed since the last success: a failed fsync may have left them in the file.
   private var doubtful: [JournalRecord] = []
+  /// Apps that were removed, in batches that failed since the last success: the shard has removed
+  /// them all the same, so the next batch begins with them.
+  private var owed: [JournalRecord] = []
   private var forgets: [UInt64] = []
 
   // MARK: The work of a journal
@@ -59,6 +62,7 @@ struct Disk {
     through sequence: UInt64, at now: Instant, using generator: inout SeededGenerator
   ) {
     let count = queue.prefix { $0.sequence <= sequence }.count
+    writeOwed(at: now)
     for record in queue.prefix(count) {
       if let index = forgets.firstIndex(of: record.sequence), generator.chance(70) {
         forgets.remove(at: index)
@@ -74,6 +78,9 @@ struct Disk {
   mutating func fail(through sequence: UInt64) {
     let count = queue.prefix { $0.sequence <= sequence }.count
     doubtful += queue.prefix(count)
+    owed += queue.prefix(count).filter {
+      if case .unregistered = $0.content { true } else { false }
+    }
     queue.removeFirst(count)
   }
 
@@ -93,8 +100,10 @@ struct Disk {
       for record in doubtful { write(record, at: now) }
     }
     let count = Int.random(in: 0...queue.count, using: &generator)
+    if count > 0 { writeOwed(at: now) }
     for record in queue.prefix(count) { write(record, at: now) }
     queue = []
+    owed = []
     forget(percent: [0, 50, 100].randomElement(using: &generator)!, using: &generator)
     doubtful = []
     forgets = []
@@ -115,6 +124,11 @@ struct Disk {
 
   // MARK: One record
 
+  private mutating func writeOwed(at now: Instant) {
+    for record in owed { write(record, at: now) }
+    owed = []
+  }
+
   private mutating func write(_ record: JournalRecord, at now: Instant) {
     switch record.content {
     case .accepted(let notification, let acceptedAt):
@@ -131,7 +145,7 @@ struct Disk {
         StoredApp(
           device: device, topic: topic, token: token, isOwn: isOwn, sequence: record.sequence))
     case .unregistered(let device, let topic, let token, let moment):
-      _ = remove(device, topic)
+      apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       retire(token, at: moment)
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       for index in apps.indices where apps[index].device == device && apps[index].topic == topic {

@@ -4,7 +4,7 @@
 extension World {
   /// One thing happens.
   mutating func step() {
-    if Int.random(in: 0..<1000, using: &generator) < plan.crashes { return crash() }
+    if Int.random(in: 0..<1000, using: &generator) < plan.crashes { return fail() }
     let dice = Int.random(in: 0..<100, using: &generator)
     let isChatter = (12..<35).contains(dice) || (58..<82).contains(dice)
     if isChatter, !generator.chance(plan.chatter) { return letTimePass() }

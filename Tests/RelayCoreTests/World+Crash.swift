@@ -15,6 +15,56 @@ extension World {
     }
   }
 
+  /// A crash, now and then at a moment that chance alone seldom finds.
+  mutating func fail() {
+    switch Int.random(in: 0..<10, using: &generator) {
+    case 0..<3: spendAndCrash()
+    case 3: moveTokenAndCrash()
+    default: crash()
+    }
+  }
+
+  /// A phone's budget is spent, the journal has the notes or a part of them, and right after the
+  /// restart there is more to send.
+  private mutating func spendAndCrash() {
+    guard let phone = phones.randomElement(using: &generator) else { return crash() }
+    connectAndSpend(phone)
+    if generator.chance(70) { handle(.persisted(through: checker.lastSequence)) }
+    crash()
+    connectAndSpend(phone)
+  }
+
+  private mutating func connectAndSpend(_ phone: Phone) {
+    guard phones.contains(phone) else { return }
+    let connection = fixture.newConnection()
+    connections.append(connection)
+    handle(.connected(phone.credential, connection))
+    for app in checker.apps.filter({ $0.phone == phone }) + checker.apps where app.phone == phone {
+      handle(.submitted(fixture.push(.silent, app), from: fixture.newRequest()))
+    }
+  }
+
+  /// A device's own token goes to another of its apps, while something for the first is on disk.
+  private mutating func moveTokenAndCrash() {
+    guard let phone = phones.randomElement(using: &generator) else { return crash() }
+    let token = DeviceToken(random: (generator.next(), 2, 2), routingKey: 0)
+    let topics = ["com.example.app0", "com.example.app1"].shuffled(using: &generator)
+    for topic in topics {
+      let app = PhoneApp(phone: phone, topic: Topic(topic)!, token: token)
+      handle(
+        .registered(
+          phone.credential, app.topic, token, isOwn: true, from: fixture.newRequest()))
+      handle(.submitted(fixture.push(.visible, app), from: fixture.newRequest()))
+      if topic == topics[0] {
+        if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
+        handle(.unregistered(phone.credential, app.topic, from: fixture.newRequest()))
+        if generator.chance(plan.failures) { handle(.persistFailed(through: checker.lastSequence)) }
+      }
+    }
+    if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
+    crash()
+  }
+
   /// The process dies, and some time later another one starts with what is on disk. Connections,
   /// requests without an answer and what was in flight are gone.
   mutating func crash() {
