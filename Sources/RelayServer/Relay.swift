@@ -77,7 +77,16 @@ package final class Relay: Service {
       throw error
     }
     // Last, so that whoever was still answered was answered by what is on disk.
-    await settings.storage.journal?.stop()
+    if let journal = settings.storage.journal {
+      await journal.stop()
+      let done = journal.statistics
+      logger.info(
+        "journal closed",
+        metadata: [
+          "recordsWritten": "\(done.recordsWritten)", "commits": "\(done.commits)",
+          "recordsSkipped": "\(done.recordsSkipped)", "recordsFailed": "\(done.recordsFailed)",
+        ])
+    }
     logger.info("stopped")
   }
 

@@ -19,14 +19,26 @@ struct DeviceCommand: AsyncParsableCommand {
 
         pushrelay device phone --topic com.example.app
         pushrelay device phone tablet --topic com.example.app --topic com.example.other
-        pushrelay device phone --power low --screen off --count 1 --json
+        pushrelay device phone --power low --screen off --notifications 1 --json
+        pushrelay device --count 1000 --light --tokens tokens.txt
 
       The first time a device enrols; its secret and tokens are kept in STATE/devices/NAME.json. \
-      Connections that are lost are made anew. Ctrl-C ends it.
+      Connections that are lost are made anew. Ctrl-C ends it. With --count and --light that many \
+      devices listen on a few shared connections, acknowledge, and are counted instead of printed.
       """)
 
   @Argument(help: "A name of yours for each device.")
-  var names: [String]
+  var names: [String] = []
+
+  @Option(help: "How many devices, with --light; they are remembered in STATE/devices/fleet.json.")
+  var count: Int?
+
+  @Flag(help: "Only the link: acknowledge and count, print a line a second.")
+  var light = false
+
+  @Option(
+    help: ArgumentHelp("With --light: write the device tokens, one a line.", valueName: "file"))
+  var tokens: String?
 
   @Option(
     help: "An app to register; repeatable (default: the apps of last time, or com.example.app).")
@@ -48,7 +60,7 @@ struct DeviceCommand: AsyncParsableCommand {
   var screen: DeviceCondition.Screen?
 
   @Option(help: "End after this many notifications on each device.")
-  var count: Int?
+  var notifications: Int?
 
   @Flag(help: "Do not acknowledge; the relay delivers again when the device comes back.")
   var noAck = false
@@ -80,16 +92,31 @@ struct DeviceCommand: AsyncParsableCommand {
         throw ValidationError("--token is 2 to 100 bytes as hexadecimal digits")
       }
     }
-    if let count, count < 1 { throw ValidationError("--count is at least 1") }
+    if let notifications, notifications < 1 {
+      throw ValidationError("--notifications is at least 1")
+    }
+    if light {
+      guard names.isEmpty, let count, (1...100_000).contains(count), topic.count <= 1 else {
+        throw ValidationError("--light wants --count N, 1 to 100000, no names and one --topic")
+      }
+    } else {
+      guard count == nil, tokens == nil else {
+        throw ValidationError("--count and --tokens go with --light; name single devices")
+      }
+      guard !names.isEmpty else {
+        throw ValidationError("name a device, or give --count N --light")
+      }
+    }
   }
 
   func run() async throws {
     let listeners = names.map { DeviceListener(name: $0, command: self) }
+    let fleet = light ? DeviceFleet(command: self, count: count ?? 0) : nil
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(
-            service: DeviceService(listeners: listeners),
+            service: DeviceService(listeners: listeners, fleet: fleet),
             successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .cancelGroup)
         ],
@@ -102,11 +129,13 @@ struct DeviceCommand: AsyncParsableCommand {
 /// All devices of one command, until each has what it waited for or a signal comes.
 private struct DeviceService: Service {
   let listeners: [DeviceListener]
+  let fleet: DeviceFleet?
 
   func run() async throws {
     try await cancelWhenGracefulShutdown {
       do {
         try await withThrowingTaskGroup(of: Void.self) { group in
+          if let fleet { group.addTask { try await fleet.run() } }
           for listener in listeners { group.addTask { try await listener.run() } }
           // The first failure ends them all; `waitForAll` would go on waiting for the others.
           for try await _ in group {}

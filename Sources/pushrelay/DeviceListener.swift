@@ -31,10 +31,10 @@ struct DeviceListener: Sendable {
     var failures = 0
   }
 
-  /// Listens until `--count` is reached or the task is cancelled. Throws when the first connection
+  /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first connection
   /// cannot be made, when the relay refuses, or when another connection takes over.
   func run() async throws {
-    var memory = Memory(remaining: command.count)
+    var memory = Memory(remaining: command.notifications)
     while !Task.isCancelled {
       let problem: String
       do {
