@@ -1,0 +1,47 @@
+import Foundation
+
+/// SplitMix64 (Steele, Lea and Flood 2014): the same seed, the same choices.
+struct CrashRandom: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+
+  mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+
+  mutating func chance(_ percent: Int) -> Bool { number(0...99) < percent }
+
+  mutating func milliseconds(_ range: ClosedRange<Int>) -> Duration { .milliseconds(number(range)) }
+
+  /// A generator for somebody who chooses at the same time as others.
+  mutating func branch() -> CrashRandom { CrashRandom(seed: next()) }
+}
+
+/// How many crashes, and which.
+struct CrashPlan: Sendable {
+  var rounds: Int
+  var seed: UInt64
+
+  /// What the suite does in passing.
+  static let roundsInSuite = 8
+
+  /// From `PUSHRELAY_CRASH_ROUNDS` and `PUSHRELAY_CRASH_SEED`.
+  static let current: CrashPlan = {
+    let environment = ProcessInfo.processInfo.environment
+    let rounds = environment["PUSHRELAY_CRASH_ROUNDS"].flatMap { Int($0) } ?? roundsInSuite
+    let seed = environment["PUSHRELAY_CRASH_SEED"].flatMap { UInt64($0) }
+    return CrashPlan(rounds: max(1, rounds), seed: seed ?? .random(in: 1...999_999_999))
+  }()
+
+  /// A round takes about a second, on a busy machine several.
+  var timeLimitMinutes: Int { 2 + rounds / 10 }
+}
