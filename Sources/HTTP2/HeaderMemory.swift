@@ -1,10 +1,12 @@
 import CNghttp2
+import Glibc
 
 /// The fields of one header block as libnghttp2 holds them: counted buffers, which for everything
 /// that stands in HPACK's tables are the very same ones from block to block.
 ///
 /// A provider sends the same head again and again but for its path. Two addresses say so, where
-/// otherwise every value would be copied, told by its name and parsed anew. While a buffer is held
+/// otherwise every value would be copied, told by its name and parsed anew (and where they do not,
+/// the bytes may). While a buffer is held
 /// here its address cannot become another's.
 ///
 /// Invariant: while a block is being received, the first `count` fields are the block's own so
@@ -38,10 +40,20 @@ struct HeaderMemory {
   }
 
   /// Whether this is the field that stood here in the block before.
+  ///
+  /// A value that is never to be indexed comes in a buffer of its own each time, the provider's
+  /// token above all (RFC 7541 section 7.1.3); its bytes say whether it is the same.
   @inline(__always)
   func repeats(_ name: OpaquePointer, _ value: OpaquePointer) -> Bool {
-    keepsShape && count < fields.count && fields[count].value == value
-      && fields[count].name == name
+    guard keepsShape, count < fields.count else { return false }
+    let known = fields[count]
+    guard known.name == name else { return false }
+    return known.value == value || Self.areEqual(known.value, value)
+  }
+
+  private static func areEqual(_ left: OpaquePointer, _ right: OpaquePointer) -> Bool {
+    let (left, right) = (nghttp2_rcbuf_get_buf(left), nghttp2_rcbuf_get_buf(right))
+    return left.len == right.len && memcmp(left.base, right.base, left.len) == 0
   }
 
   /// Takes a field that `repeats`; returns its list bytes.

@@ -86,29 +86,37 @@ extension LoopSet {
   func restore(from journal: Journal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
       var router = RestoringRouter(shardCount: count)
+      // One batch of a shard may be under way while the next is read, and no more.
+      let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
       var restored = 0
       try journal.replay(
         { record in
           if case .notification = record { restored += 1 }
-          if let (shard, batch) = router.add(record) { hand(batch, to: shard) }
+          if let (shard, batch) = router.add(record) {
+            hand(batch, to: shard, permits[shard])
+          }
         },
         progress: { done, total in
           logger.info("restoring", metadata: ["done": "\(done)", "of": "\(total)"])
         })
-      for (shard, batch) in router.rest.enumerated() { hand(batch, to: shard) }
+      for (shard, batch) in router.rest.enumerated() {
+        hand(batch, to: shard, permits[shard])
+        // All is there when this one is done.
+        permits[shard].wait()
+        permits[shard].signal()
+      }
       return restored
     }
   }
 
-  /// Waits until the shard has taken it, so that no more than a batch for each is in memory twice.
-  private func hand(_ batch: [RestoredRecord], to shard: Int) {
+  /// Waits until the shard has taken the batch before.
+  private func hand(_ batch: [RestoredRecord], to shard: Int, _ permit: DispatchSemaphore) {
     guard !batch.isEmpty else { return }
-    let done = DispatchSemaphore(value: 0)
+    permit.wait()
     onLoop(shard) { runner in
       runner.restore(batch)
-      done.signal()
+      permit.signal()
     }
-    done.wait()
   }
 }
 

@@ -257,5 +257,8 @@ private func bigEndianBytes(_ words: UInt64...) -> Data {
 }
 
 private func word(_ data: Data, _ index: Int) -> UInt64 {
-  data[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+  let bytes = data.span
+  var word: UInt64 = 0
+  for place in index * 8..<index * 8 + 8 { word = word << 8 | UInt64(bytes[place]) }
+  return word
 }

@@ -99,13 +99,9 @@ final class JournalFile: Sendable {
   private func replayApps(
     _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
-    // An app without its device could not be handed on.
+    // One without its device is for the shard to leave out, which looks it up anyway.
     let apps = try Row.fetchCursor(
-      database,
-      sql: """
-        SELECT device, topic, token, own, apps.budget FROM apps
-        JOIN devices ON devices.id = apps.device
-        """)
+      database, sql: "SELECT device, topic, token, own, budget FROM apps")
     while let row = try apps.next() {
       guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics),
         let token = token(row[2])

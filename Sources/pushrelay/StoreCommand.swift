@@ -6,7 +6,7 @@ struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
     abstract: "Check or back up the journal of a relay, running or not.",
-    subcommands: [Check.self, Backup.self])
+    subcommands: [Check.self, Backup.self, Fill.self])
 
   struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
