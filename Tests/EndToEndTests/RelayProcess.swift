@@ -14,6 +14,16 @@ struct RelaySetup: Sendable {
   /// Settings by environment variables.
   var environment: [String: String] = [:]
   var plaintext = false
+  /// Whether the kernel's limit on the size of files is an error of `write` for this relay, as a
+  /// full disk is, instead of the signal that ends it.
+  var survivesFileSizeLimit = false
+
+  /// The program to start and its arguments, given those of `pushrelay`.
+  func launch(_ arguments: [String]) -> (program: String, arguments: [String]) {
+    guard survivesFileSizeLimit else { return (Program.pushrelay, arguments) }
+    let script = #"trap '' XFSZ; exec "$@""#
+    return ("/bin/sh", ["-c", script, "sh", Program.pushrelay] + arguments)
+  }
 }
 
 /// A relay that runs as a process of its own, and who knows where it is.
@@ -79,8 +89,9 @@ struct RelayProcess: Sendable {
       "serve", "--state", state, "--provider", "127.0.0.1:0", "--device", "127.0.0.1:0",
     ]
     if setup.plaintext { arguments.append("--plaintext") }
+    let launch = setup.launch(arguments + setup.arguments)
     let result = try await Subprocess.run(
-      Program.executable(Program.pushrelay), arguments: Arguments(arguments + setup.arguments),
+      Program.executable(launch.program), arguments: Arguments(launch.arguments),
       environment: .inherit.updating(Program.keyed(setup.environment)), input: .none,
       output: .sequence, error: .string(limit: 16_000_000)
     ) { execution in
