@@ -17,7 +17,9 @@ let package = Package(
   name: "push-relay",
   platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "pushrelay", targets: ["pushrelay"])
+    .executable(name: "pushrelay", targets: ["pushrelay"]),
+    // Relay and phones in virtual time, for tests of those who send pushes (docs/SCENARIOS.md).
+    .library(name: "PushRelaySimulation", targets: ["DeviceSimulator"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -93,11 +95,20 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 2: the other end of the wire, in virtual time.
+    .target(
+      name: "DeviceSimulator",
+      dependencies: [
+        "RelayCore", "DeviceModel", .product(name: "HeapModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
+
     // Layer 3: the executable.
     .executableTarget(
       name: "pushrelay",
       dependencies: [
         "RelayCore", "RelayStore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
+        "DeviceSimulator",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -110,6 +121,9 @@ let package = Package(
       swiftSettings: safe),
 
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
+    .testTarget(
+      name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],
+      swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
     .testTarget(
       name: "TLSTests",

@@ -1,0 +1,81 @@
+import RelayCore
+
+/// What a provider posts: bytes, and what a phone reads in them.
+///
+/// ```swift
+/// world.push(.alert("Lunch?"), to: messenger)
+/// world.push(.silent, to: messenger)
+/// world.push(#"{"aps":{"badge":3}}"#, to: messenger)
+/// ```
+public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
+  /// As they travel.
+  public let bytes: [UInt8]
+  /// What the user sees; nil for nothing.
+  let alert: String?
+  let badge: Int?
+  let hasSound: Bool
+  /// `content-available: 1`.
+  let wakesApp: Bool
+
+  /// The bytes of a request's body. They may be anything: what is no payload is refused by the
+  /// relay, as it would be over the network.
+  public init(bytes: [UInt8]) {
+    self.bytes = bytes
+    let root = try? JSONTree.read(bytes)
+    let scan = try? scanPayload(bytes.span)
+    let aps = root?["aps"]
+    alert = aps?["alert"].flatMap(Self.alertText)
+    if case .number(let number)? = aps?["badge"]?.value, abs(number) < 1_000_000_000 {
+      badge = Int(number)
+    } else {
+      badge = nil
+    }
+    hasSound = scan?.keys.contains(.sound) ?? false
+    wakesApp = scan?.contentAvailable == .one
+  }
+
+  /// JSON text.
+  public init(stringLiteral text: String) { self.init(json: text) }
+
+  /// JSON text.
+  public init(json text: String) { self.init(bytes: Array(text.utf8)) }
+
+  /// An alert; with `wakesApp` the app is woken before the user sees it.
+  public static func alert(_ text: String, wakesApp: Bool = false) -> Payload {
+    let wake = wakesApp ? #","content-available":1"# : ""
+    return Payload(json: #"{"aps":{"alert":\#(quoted(text))\#(wake)}}"#)
+  }
+
+  /// `content-available` and nothing to see.
+  public static let silent = Payload(json: #"{"aps":{"content-available":1}}"#)
+
+  /// What stands on the banner: the alert itself, or its title and body.
+  private static func alertText(_ alert: JSONTree) -> String? {
+    switch alert.value {
+    case .text(let text): return text.isEmpty ? nil : text
+    case .object:
+      let parts = ["title", "body"].compactMap { key -> String? in
+        if case .text(let text)? = alert[key]?.value { text } else { nil }
+      }
+      return parts.isEmpty ? nil : parts.joined(separator: ": ")
+    default: return nil
+    }
+  }
+}
+
+/// A string as JSON (RFC 8259, section 7).
+func quoted(_ text: String) -> String {
+  var quoted = "\""
+  for scalar in text.unicodeScalars {
+    switch scalar {
+    case "\"": quoted += "\\\""
+    case "\\": quoted += "\\\\"
+    case "\n": quoted += "\\n"
+    case _ where scalar.value < 0x20:
+      let digits = String(scalar.value, radix: 16)
+      quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    default: quoted.unicodeScalars.append(scalar)
+    }
+  }
+  return quoted + "\""
+}

@@ -1,0 +1,126 @@
+/// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
+/// file, line, key.
+struct Reader: Sendable {
+  let file: String
+  let tree: JSONTree
+  /// `phones[0].apps[1]`.
+  let key: String
+
+  func problem(_ text: String) -> ScenarioProblem {
+    ScenarioProblem(file: file, line: tree.line, key: key, text: text)
+  }
+
+  /// The member with this key; nil when it is not there, or null.
+  subscript(name: String) -> Reader? {
+    guard let member = tree[name] else { return nil }
+    if case .null = member.value { return nil }
+    return Reader(file: file, tree: member, key: key.isEmpty ? name : "\(key).\(name)")
+  }
+
+  func required(_ name: String) throws(ScenarioProblem) -> Reader {
+    guard let member = self[name] else { throw problem("\(name) is missing") }
+    return member
+  }
+
+  /// Makes sure that it is an object with none but these keys, each once.
+  func check(_ keys: [String]) throws(ScenarioProblem) {
+    guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
+    var seen: Set<String> = []
+    for (name, value) in members {
+      let place = Reader(file: file, tree: value, key: key.isEmpty ? name : "\(key).\(name)")
+      guard keys.contains(name) else {
+        throw place.problem("there is no such key; there are \(keys.joined(separator: ", "))")
+      }
+      guard seen.insert(name).inserted else { throw place.problem("the key stands there twice") }
+    }
+  }
+
+  func list() throws(ScenarioProblem) -> [Reader] {
+    guard case .list(let values) = tree.value else { throw problem("a list is wanted") }
+    return values.enumerated().map { index, value in
+      Reader(file: file, tree: value, key: "\(key)[\(index)]")
+    }
+  }
+
+  /// The values of a list; none when there is no list.
+  func list(_ name: String) throws(ScenarioProblem) -> [Reader] { try self[name]?.list() ?? [] }
+
+  func text() throws(ScenarioProblem) -> String {
+    guard case .text(let text) = tree.value else { throw problem("a text is wanted") }
+    return text
+  }
+
+  func flag() throws(ScenarioProblem) -> Bool {
+    guard case .flag(let flag) = tree.value else { throw problem("true or false is wanted") }
+    return flag
+  }
+
+  func number(_ range: ClosedRange<Int64>) throws(ScenarioProblem) -> Int64 {
+    guard case .number(let number) = tree.value, let whole = Int64(exactly: number),
+      range.contains(whole)
+    else {
+      throw problem("a whole number from \(range.lowerBound) to \(range.upperBound) is wanted")
+    }
+    return whole
+  }
+
+  /// One of the names, or what it stands for.
+  func choice<Value>(_ choices: [(String, Value)]) throws(ScenarioProblem) -> Value {
+    let text = try text()
+    guard let found = choices.first(where: { $0.0 == text }) else {
+      throw problem("\"\(text)\" is none of \(choices.map(\.0).joined(separator: ", "))")
+    }
+    return found.1
+  }
+
+  func choice<Value: RawRepresentable & CaseIterable>(
+    _ type: Value.Type
+  ) throws(ScenarioProblem) -> Value where Value.RawValue == String {
+    try choice(type.allCases.map { ($0.rawValue, $0) })
+  }
+
+  /// Milliseconds.
+  func duration() throws(ScenarioProblem) -> Int64 {
+    let text = try text()
+    guard let duration = TimeText.duration(text) else {
+      throw problem("\"\(text)\" is no length of time such as 500ms, 20m, 1h30m or 2d")
+    }
+    return duration
+  }
+
+  /// Milliseconds since the start.
+  func time() throws(ScenarioProblem) -> Int64 {
+    let text = try text()
+    guard let time = TimeText.time(text) else {
+      throw problem("\"\(text)\" is no time such as 20m after the start, or day 3 08:15")
+    }
+    return time
+  }
+
+  /// Milliseconds since midnight.
+  func clock() throws(ScenarioProblem) -> Int64 {
+    let text = try text()
+    guard let clock = TimeText.clock(text) else {
+      throw problem("\"\(text)\" is no time of day such as 08:15")
+    }
+    return clock
+  }
+
+  /// Two values, the lesser first, or one for both.
+  func range(
+    _ read: (Reader) throws(ScenarioProblem) -> Int64
+  ) throws(ScenarioProblem) -> ClosedRange<Int64> {
+    guard case .list = tree.value else {
+      let value = try read(self)
+      return value...value
+    }
+    let values = try list()
+    guard values.count == 2 else { throw problem("two values are wanted") }
+    let (least, most) = (try read(values[0]), try read(values[1]))
+    guard least <= most else { throw problem("the first is above the second") }
+    return least...most
+  }
+
+  /// A length of time for those who take a `Duration`.
+  func span() throws(ScenarioProblem) -> Duration { .milliseconds(try duration()) }
+}

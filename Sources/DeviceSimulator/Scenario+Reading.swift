@@ -1,0 +1,210 @@
+/// Reading a scenario: everything in it is checked before anything is played.
+extension Scenario {
+  /// - Parameters:
+  ///   - json: the bytes of the file.
+  ///   - file: its name, for errors.
+  public init(json: [UInt8], file: String) throws(ScenarioProblem) {
+    let tree: JSONTree
+    do {
+      tree = try JSONTree.read(json)
+    } catch {
+      throw ScenarioProblem(file: file, line: error.line, key: "", text: error.text)
+    }
+    let reader = Reader(file: file, tree: tree, key: "")
+    try reader.check(ScenarioKeys.scenario)
+    self.file = file
+    title = try reader.required("title").text()
+    about = try reader["about"]?.text() ?? ""
+    seed = UInt64(try reader["seed"]?.number(0...Int64(1) << 53) ?? 1)
+    length = try Self.length(try reader.required("length"))
+    let relay = reader["relay"]
+    try relay?.check(ScenarioKeys.relay)
+    policy =
+      try relay?["policy"].map { policy throws(ScenarioProblem) in
+        try RelayPolicy.read(policy)
+      } ?? .documented
+    keepAlive = try Self.keepAlive(relay?["keepAlive"])
+    link = try LinkModel.read(reader["link"])
+    var phones: [PhonePlan] = []
+    for phone in try reader.required("phones").list() {
+      let plan = try PhonePlan(phone)
+      guard !phones.contains(where: { $0.name == plan.name }) else {
+        throw phone.problem("there are two phones with the name \"\(plan.name)\"")
+      }
+      phones.append(plan)
+    }
+    self.phones = phones
+    let names = PlaceNames(phones: phones, length: length)
+    var events: [EventPlan] = []
+    for event in try reader.list("events") { events.append(try names.event(event)) }
+    self.events = events
+    var expectations: [Expectation] = []
+    for item in try reader.list("expect") { expectations.append(try Expectation(item, names)) }
+    self.expectations = expectations
+    try checkSize(reader)
+  }
+
+  private static func length(_ reader: Reader) throws(ScenarioProblem) -> Int64 {
+    let length = try reader.duration()
+    guard length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
+    return length
+  }
+
+  private static func keepAlive(_ reader: Reader?) throws(ScenarioProblem) -> Int64 {
+    guard let reader else { return 900_000 }
+    let interval = try reader.duration()
+    guard interval >= 60_000 else { throw reader.problem("the least is 1m") }
+    return interval
+  }
+
+  /// A mistake in a number must not fill the memory.
+  private func checkSize(_ reader: Reader) throws(ScenarioProblem) {
+    let days = length / TimeText.day + 1
+    var steps: Int64 = 0
+    for event in events {
+      switch event.times {
+      case .once: steps += 1
+      case .every(let interval, let from, let until, let count):
+        steps += min(count, max(0, until - from) / interval + 1)
+      case .perDay(let count, _, _): steps += count * days
+      }
+    }
+    for phone in phones {
+      for usage in phone.usage { steps += Int64(usage.clocks.count) * days * 2 }
+      if let habits = phone.habits {
+        steps += Int64(phone.apps.count) * habits.perDay.upperBound * days * 2
+      }
+    }
+    guard steps <= 2_000_000 else {
+      throw reader.problem("\(steps) things would happen; the most is 2000000")
+    }
+  }
+}
+
+extension RelayPolicy {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> RelayPolicy {
+    if case .text(let name) = reader.tree.value {
+      guard let policy = named(name) else {
+        throw reader.problem(
+          "\"\(name)\" is none of documented, strict, unlimited, or an object with limits")
+      }
+      return policy
+    }
+    try reader.check(ScenarioKeys.policy)
+    func rate(_ name: String) throws(ScenarioProblem) -> Rate? {
+      guard let reader = reader[name] else { return nil }
+      try reader.check(ScenarioKeys.rate)
+      let count = try reader.required("count").number(1...1_000_000)
+      let burst = try reader["burst"]?.number(1...1000) ?? min(count, 1000)
+      return Rate(Int(count), per: try reader.required("per").span(), burst: Int(burst))
+    }
+    return custom(perApp: try rate("perApp"), perPhone: try rate("perPhone"))
+  }
+}
+
+extension LinkModel {
+  fileprivate static func read(_ reader: Reader?) throws(ScenarioProblem) -> LinkModel {
+    var link = LinkModel()
+    guard let reader else { return link }
+    try reader.check(ScenarioKeys.link)
+    if let latency = reader["latency"] { link.latency = try latency.span() }
+    if let jitter = reader["jitter"] { link.jitter = try jitter.span() }
+    if let reconnect = reader["reconnect"] { link.reconnect = try reconnect.span() }
+    return link
+  }
+}
+
+/// Which phones and apps there are to be named.
+struct PlaceNames {
+  let phones: [Scenario.PhonePlan]
+  let length: Int64
+
+  func phone(_ reader: Reader) throws(ScenarioProblem) -> Int {
+    try reader.choice(phones.enumerated().map { ($1.name, $0) })
+  }
+
+  func app(_ reader: Reader, on phone: Int) throws(ScenarioProblem) -> Scenario.Place {
+    let app = try reader.choice(phones[phone].apps.enumerated().map { ($1.name, $0) })
+    return Scenario.Place(phone: phone, app: app)
+  }
+
+  /// `anna/messenger`, or `anna/*` for each of them.
+  private func places(_ reader: Reader) throws(ScenarioProblem) -> [Scenario.Place] {
+    if case .list = reader.tree.value {
+      var places: [Scenario.Place] = []
+      for item in try reader.list() { places += try self.places(item) }
+      guard !places.isEmpty else { throw reader.problem("an app is wanted") }
+      return places
+    }
+    let text = try reader.text()
+    var found: [Scenario.Place] = []
+    for (number, phone) in phones.enumerated() {
+      for (app, description) in phone.apps.enumerated()
+      where text == "\(phone.name)/\(description.name)" || text == "\(phone.name)/*" {
+        found.append(Scenario.Place(phone: number, app: app))
+      }
+    }
+    guard !found.isEmpty else {
+      throw reader.problem("\"\(text)\" is no app such as phone/app, or phone/*")
+    }
+    return found
+  }
+
+  // MARK: Events
+
+  func event(_ reader: Reader) throws(ScenarioProblem) -> Scenario.EventPlan {
+    try reader.check(ScenarioKeys.event)
+    let action: Scenario.Action
+    if let push = reader["push"] {
+      if let verb = reader["do"] { throw verb.problem("push and do do not go together") }
+      action = try self.push(push)
+    } else {
+      action = try self.action(reader)
+    }
+    return Scenario.EventPlan(times: try times(reader), action: action)
+  }
+
+  private func times(_ reader: Reader) throws(ScenarioProblem) -> Scenario.EventPlan.Times {
+    let until = try reader["until"]?.time() ?? length
+    if let perDay = reader["perDay"] {
+      return .perDay(
+        try perDay.number(1...100_000), from: try reader["at"]?.time() ?? 0, until: until)
+    }
+    let at = try reader.required("at").time()
+    guard let every = reader["every"] else {
+      for name in ["count", "until"] {
+        if let extra = reader[name] { throw extra.problem("only an event with every has it") }
+      }
+      return .once(at)
+    }
+    let interval = try every.duration()
+    guard interval > 0 else { throw every.problem("there must be some time between") }
+    let count = try reader["count"]?.number(1...1_000_000) ?? .max
+    return .every(interval, from: at, until: until, count: count)
+  }
+
+  private func push(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
+    try reader.check(ScenarioKeys.push)
+    var payloads: [Payload] = []
+    if let payload = reader["payload"] { payloads.append(try self.payload(payload)) }
+    for payload in try reader.list("payloads") { payloads.append(try self.payload(payload)) }
+    guard !payloads.isEmpty else { throw reader.problem("payload is missing") }
+    let priority = try reader["priority"].map { priority throws(ScenarioProblem) in
+      try priority.number(0...100)
+    }
+    let options = PushOptions(
+      name: try reader["name"]?.text(), type: try reader["type"]?.text(),
+      priority: priority.map { Int($0) }, expiresAfter: try reader["expires"]?.span(),
+      collapseID: try reader["collapse"]?.text(), topic: try reader["topic"]?.text())
+    return .push(to: try places(try reader.required("to")), payloads, options)
+  }
+
+  /// An object, taken as it is written; or `silent`, for the usual one.
+  private func payload(_ reader: Reader) throws(ScenarioProblem) -> Payload {
+    switch reader.tree.value {
+    case .object: return Payload(bytes: reader.tree.source)
+    case .text("silent"): return .silent
+    default: throw reader.problem("an object is wanted, or \"silent\"")
+    }
+  }
+}

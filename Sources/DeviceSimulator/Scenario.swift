@@ -1,0 +1,163 @@
+/// A story to be played in a world: phones and apps, what happens when, what must come of it. Read
+/// from JSON; docs/SCENARIOS.md has the table of all keys.
+public struct Scenario: Sendable {
+  /// As errors name it.
+  public let file: String
+  public let title: String
+  /// What it shows; may be empty.
+  public let about: String
+  /// For a run that names no other.
+  public let seed: UInt64
+  /// Milliseconds.
+  let length: Int64
+  let policy: RelayPolicy
+  let keepAlive: Int64
+  let link: LinkModel
+  let phones: [PhonePlan]
+  let events: [EventPlan]
+  let expectations: [Expectation]
+
+  /// A phone with its apps and its user's days.
+  struct PhonePlan: Sendable {
+    let name: String
+    let network: NetworkKind
+    let isCharging: Bool
+    let isLowPower: Bool
+    let apps: [AppDescription]
+    let usage: [Usage]
+    let habits: Habits?
+  }
+
+  /// At which times of every day an app is used.
+  struct Usage: Sendable {
+    let app: Int
+    let clocks: [Int64]
+    /// At most so much earlier or later.
+    let jitter: Int64
+    let duration: Int64
+  }
+
+  /// Every app of a phone is used some times a day, at times of its own that chance sets once.
+  struct Habits: Sendable {
+    let perDay: ClosedRange<Int64>
+    let between: ClosedRange<Int64>
+    let apart: ClosedRange<Int64>
+    let jitter: Int64
+    let duration: Int64
+  }
+
+  /// What happens, and when.
+  struct EventPlan: Sendable {
+    enum Times: Sendable {
+      case once(Int64)
+      case every(Int64, from: Int64, until: Int64, count: Int64)
+      /// At random moments.
+      case perDay(Int64, from: Int64, until: Int64)
+    }
+
+    let times: Times
+    let action: Action
+  }
+
+  /// Phones and apps are named by their places in `phones`.
+  struct Place: Hashable, Sendable {
+    let phone: Int
+    let app: Int
+  }
+
+  enum Action: Sendable {
+    /// One of the payloads to one of the places, by chance when there are several.
+    case push(to: [Place], [Payload], PushOptions)
+    case policy(RelayPolicy)
+    case app(Place, AppVerb)
+    case phone(Int, PhoneVerb)
+  }
+
+  enum AppVerb: Sendable {
+    case open
+    case openBanner
+    case swipeAway
+    case use(Int64)
+    case refresh(Bool)
+    case crash
+    case fetch(FetchWish)
+    case transfer(TransferDescription)
+    case createDocument(String, bytes: Int)
+  }
+
+  enum PhoneVerb: Sendable {
+    case unlock
+    case lock
+    case leave
+    case reboot
+    case exhaustMemory
+    case network(NetworkKind)
+    case charger(Bool)
+    case lowPower(Bool)
+    case refresh(Bool)
+    case changeDocument(Int, bytes: Int)
+  }
+}
+
+/// What is wrong with a scenario, and where: `messenger.json:14: phones[0].apps[1].fetch: …`.
+public struct ScenarioProblem: Error, Hashable, Sendable, CustomStringConvertible {
+  public let file: String
+  public let line: Int
+  /// Empty for the whole file.
+  public let key: String
+  public let text: String
+
+  public var description: String {
+    "\(file):\(line): " + (key.isEmpty ? "" : "\(key): ") + text
+  }
+}
+
+/// The keys there are, by the place where they stand: what is not among them is an error, and
+/// docs/SCENARIOS.md explains each.
+enum ScenarioKeys {
+  static let scenario = [
+    "title", "about", "seed", "length", "relay", "link", "phones", "events", "expect",
+  ]
+  static let relay = ["policy", "keepAlive"]
+  static let policy = ["perApp", "perPhone"]
+  static let rate = ["count", "per", "burst"]
+  static let link = ["latency", "jitter", "reconnect"]
+  static let phone = ["name", "network", "charging", "lowPower", "apps", "usage", "habits"]
+  static let app = [
+    "name", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onLeave",
+    "contentTime", "hidesContent", "keepsOneHandler",
+  ]
+  static let work = [
+    "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
+    "transfers", "notification", "task", "fetch",
+  ]
+  static let leave = ["transfers", "task"]
+  static let task = ["takes", "endsInTime"]
+  static let notification = ["text", "badge", "sound"]
+  static let transfer = [
+    "name", "bytes", "session", "upload", "discretionary", "credentials", "resumes", "document",
+  ]
+  static let usage = ["app", "at", "jitter", "for"]
+  static let habits = ["perDay", "between", "apart", "jitter", "for"]
+  static let event = [
+    "at", "every", "count", "until", "perDay", "push", "do", "phone", "app", "to", "for",
+    "transfer", "name", "bytes", "document",
+  ]
+  static let push = [
+    "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",
+  ]
+  static let expectation = [
+    "says", "expect", "never", "order", "fetchedBeforeUse", "after", "before", "within", "count",
+  ]
+  static let match = ["what", "phone", "app", "push", "why"]
+  static let count = ["min", "max"]
+  static let fetchedBeforeUse = ["within", "percentOfDays", "after", "before"]
+
+  static let all: [(place: String, keys: [String])] = [
+    ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
+    ("phone", phone), ("app", app), ("work", work), ("onLeave", leave), ("task", task),
+    ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),
+    ("event", event), ("push", push), ("expectation", expectation), ("match", match),
+    ("count", count), ("fetchedBeforeUse", fetchedBeforeUse),
+  ]
+}

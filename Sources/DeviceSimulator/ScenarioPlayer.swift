@@ -1,0 +1,172 @@
+import DeviceModel
+
+/// Plays a scenario: everything that is to happen, in order, in a world of its own.
+struct ScenarioPlayer {
+  /// What happens at one moment.
+  private enum Step {
+    case event(Int)
+    case use(Scenario.Place)
+    case endUse(Scenario.Place)
+  }
+
+  private let scenario: Scenario
+  private(set) var world: World
+  private var random: SeededRandom
+  private var apps: [[AppHandle]] = []
+  private var phones: [PhoneHandle] = []
+  private var steps: [(at: Int64, order: Int, step: Step)] = []
+
+  init(_ scenario: Scenario, seed: UInt64) {
+    self.scenario = scenario
+    world = World(
+      seed: seed, policy: scenario.policy, keepAlive: .milliseconds(scenario.keepAlive),
+      link: scenario.link)
+    // Not the world's own: what chance makes of the days does not depend on what the relay does.
+    random = SeededRandom(seed: ~seed)
+    for plan in scenario.phones {
+      let phone = world.addPhone(
+        plan.name, network: plan.network, isCharging: plan.isCharging, isLowPower: plan.isLowPower)
+      phones.append(phone)
+      apps.append(plan.apps.map { world.install($0, on: phone) })
+    }
+  }
+
+  mutating func play() {
+    planUsage()
+    planEvents()
+    steps.sort { ($0.at, $0.order) < ($1.at, $1.order) }
+    for (at, _, step) in steps where at <= scenario.length {
+      world.advance(toMilliseconds: at)
+      perform(step)
+    }
+    world.advance(toMilliseconds: scenario.length)
+  }
+
+  private mutating func plan(_ step: Step, at moment: Int64) {
+    steps.append((max(0, moment), steps.count, step))
+  }
+
+  // MARK: Days
+
+  private mutating func planUsage() {
+    for (number, plan) in scenario.phones.enumerated() {
+      var usage = plan.usage
+      if let habits = plan.habits {
+        for app in plan.apps.indices { usage.append(draw(habits, app)) }
+      }
+      for one in usage { planUsage(one, Scenario.Place(phone: number, app: one.app)) }
+    }
+  }
+
+  /// The times at which an app is used every day.
+  private mutating func draw(_ habits: Scenario.Habits, _ app: Int) -> Scenario.Usage {
+    let count =
+      habits.perDay.lowerBound
+      + random.below(habits.perDay.upperBound - habits.perDay.lowerBound + 1)
+    var clocks: [Int64] = []
+    var clock = habits.between.lowerBound + random.below(habits.apart.upperBound + 1)
+    while clocks.count < count, clock <= habits.between.upperBound {
+      clocks.append(clock)
+      clock +=
+        max(1, habits.apart.lowerBound)
+        + random.below(habits.apart.upperBound - habits.apart.lowerBound + 1)
+    }
+    return Scenario.Usage(
+      app: app, clocks: clocks, jitter: habits.jitter, duration: habits.duration)
+  }
+
+  private mutating func planUsage(_ usage: Scenario.Usage, _ place: Scenario.Place) {
+    var midnight: Int64 = 0
+    while midnight < scenario.length {
+      for clock in usage.clocks {
+        // Two dice: mostly near the usual time.
+        let dice = random.below(usage.jitter + 1) + random.below(usage.jitter + 1)
+        let at = max(0, midnight + clock + dice - usage.jitter)
+        plan(.use(place), at: at)
+        plan(.endUse(place), at: at + usage.duration)
+      }
+      midnight += TimeText.day
+    }
+  }
+
+  // MARK: Events
+
+  private mutating func planEvents() {
+    for (index, event) in scenario.events.enumerated() {
+      switch event.times {
+      case .once(let at): planEvent(index, at: at)
+      case .every(let interval, let from, let until, let count):
+        var (at, left) = (from, count)
+        while at <= min(until, scenario.length), left > 0 {
+          planEvent(index, at: at)
+          at += interval
+          left -= 1
+        }
+      case .perDay(let count, let from, let until):
+        var start = from
+        while start < min(until, scenario.length) {
+          for _ in 0..<count {
+            let at = start + random.below(TimeText.day)
+            if at < until { planEvent(index, at: at) }
+          }
+          start += TimeText.day
+        }
+      }
+    }
+  }
+
+  private mutating func planEvent(_ index: Int, at moment: Int64) {
+    plan(.event(index), at: moment)
+    if case .app(let place, .use(let duration)) = scenario.events[index].action {
+      plan(.endUse(place), at: moment + duration)
+    }
+  }
+
+  private func handle(_ place: Scenario.Place) -> AppHandle { apps[place.phone][place.app] }
+
+  private mutating func perform(_ step: Step) {
+    switch step {
+    case .use(let place): world.open(handle(place))
+    case .endUse(let place): world.endUse(handle(place))
+    case .event(let index):
+      switch scenario.events[index].action {
+      case .push(let places, let payloads, let options):
+        let place = places[Int(random.below(Int64(places.count)))]
+        let payload = payloads[Int(random.below(Int64(payloads.count)))]
+        world.push(payload, to: handle(place), options)
+      case .policy(let policy): world.setPolicy(policy)
+      case .app(let place, let verb): perform(verb, handle(place))
+      case .phone(let phone, let verb): perform(verb, phones[phone])
+      }
+    }
+  }
+
+  private mutating func perform(_ verb: Scenario.AppVerb, _ app: AppHandle) {
+    switch verb {
+    case .open, .use: world.open(app)
+    case .openBanner: world.openBanner(of: app)
+    case .swipeAway: world.swipeAway(app)
+    case .refresh(let isOn): world.setRefresh(isOn, of: app)
+    case .crash: world.crash(app)
+    case .fetch(let wish): world.setFetch(wish, of: app)
+    case .transfer(let transfer): world.queue(transfer, by: app)
+    case .createDocument(let name, let bytes): world.createDocument(name, bytes: bytes, by: app)
+    }
+  }
+
+  private mutating func perform(_ verb: Scenario.PhoneVerb, _ phone: PhoneHandle) {
+    switch verb {
+    case .unlock: world.unlock(phone)
+    case .lock: world.lock(phone)
+    case .leave: world.leave(phone)
+    case .reboot: world.reboot(phone)
+    case .exhaustMemory: world.exhaustMemory(of: phone)
+    case .network(let network): world.setNetwork(network, of: phone)
+    case .charger(let isOn): world.setCharging(isOn, of: phone)
+    case .lowPower(let isOn): world.setLowPower(isOn, of: phone)
+    case .refresh(let isOn): world.setRefresh(isOn, of: phone)
+    case .changeDocument(let document, let bytes):
+      world.changeDocumentElsewhere(document, bytes: bytes, on: phone)
+    }
+  }
+}

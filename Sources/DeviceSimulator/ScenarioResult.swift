@@ -1,0 +1,168 @@
+import DeviceModel
+
+/// What came of a scenario.
+public struct ScenarioResult: Sendable {
+  /// As it was at the end.
+  public let world: World
+  /// One for each expectation, in their order.
+  public let verdicts: [Verdict]
+
+  public var isPassed: Bool { verdicts.allSatisfy(\.isPassed) }
+}
+
+/// Whether an expectation held.
+public struct Verdict: Hashable, Sendable {
+  public let says: String
+  public let isPassed: Bool
+  /// What was found.
+  public let found: String
+
+  /// One JSON object, its keys always in the same order.
+  public var json: String {
+    "{\"verdict\":\(isPassed ? "\"passed\"" : "\"failed\""),\"says\":\(quoted(says)),"
+      + "\"found\":\(quoted(found))}"
+  }
+}
+
+extension Scenario {
+  /// Plays it. The same seed gives the same result, to the byte.
+  public func run(seed: UInt64? = nil) -> ScenarioResult {
+    var player = ScenarioPlayer(self, seed: seed ?? self.seed)
+    player.play()
+    let world = player.world
+    return ScenarioResult(world: world, verdicts: expectations.map { world.verdict($0) })
+  }
+}
+
+extension World {
+  func verdict(_ expectation: Expectation) -> Verdict {
+    let (isPassed, found) =
+      switch expectation.rule {
+      case .expect(let match, let window, let count): check(match, window, count)
+      case .order(let matches): check(order: matches)
+      case .fetchedBeforeUse(let within, let percent, let window):
+        checkFetches(within: within, percent: percent, window)
+      }
+    return Verdict(says: expectation.says, isPassed: isPassed, found: found)
+  }
+
+  private func check(
+    _ match: Expectation.Match, _ window: Expectation.Window, _ count: ClosedRange<Int64>
+  ) -> (Bool, String) {
+    let start = window.after ?? posted(match.push) ?? 0
+    var end = window.before ?? .max
+    if let within = window.within { end = min(end, start + within) }
+    let from = window.after ?? (window.within == nil ? 0 : start)
+    var inside: [Int] = []
+    var outside: Int?
+    for index in entries.indices where matches(match, index) {
+      if (from...max(from, end)).contains(entries[index].at) {
+        inside.append(index)
+      } else {
+        outside = outside ?? index
+      }
+    }
+    let times = Int64(inside.count)
+    guard let first = inside.first else {
+      let nothing = count.contains(0) ? "not then" : "it did not happen then"
+      return (
+        count.contains(0), outside.map { "\(nothing), but \(describe($0))" } ?? "it did not happen"
+      )
+    }
+    let more = times > 1 ? ", \(times) times" : ""
+    return (count.contains(times), describe(first) + more)
+  }
+
+  private func check(order matches: [Expectation.Match]) -> (Bool, String) {
+    var index = 0
+    var times: [String] = []
+    for (place, match) in matches.enumerated() {
+      while index < entries.count, !self.matches(match, index) { index += 1 }
+      guard index < entries.count else {
+        return (false, "number \(place + 1) did not happen after the others")
+      }
+      times.append(TimeText.text(time: entries[index].at))
+      index += 1
+    }
+    return (true, times.joined(separator: ", "))
+  }
+
+  private func describe(_ index: Int) -> String {
+    TimeText.text(time: entries[index].at) + " " + line(index).what
+  }
+
+  /// When the first push of that name, or the one with that number, was posted.
+  private func posted(_ name: String?) -> Int64? {
+    guard let name else { return nil }
+    return pushes.indices.first { isPush($0, name) }.map { pushes[$0].postedAt }
+  }
+
+  private func isPush(_ index: Int, _ name: String) -> Bool {
+    pushes[index].name == name || pushes[index].name == nil && String(index + 1) == name
+  }
+
+  private func matches(_ match: Expectation.Match, _ index: Int) -> Bool {
+    let entry = entries[index]
+    if let kind = match.kind, entry.kind != kind { return false }
+    if let name = match.push {
+      guard entry.push >= 0, isPush(Int(entry.push), name) else { return false }
+    }
+    if let phone = match.phone {
+      guard entry.phone >= 0, phones[Int(entry.phone)].name == phone else { return false }
+    }
+    if let app = match.app {
+      guard entry.app >= 0, apps[Int(entry.app)].name == app else { return false }
+    }
+    return match.why.map { Self.fits(entry.why, $0) } ?? true
+  }
+
+  /// Whether a text is what is wanted, `*` at an end standing for anything.
+  static func fits(_ text: String, _ wanted: String) -> Bool {
+    let (opens, closes) = (wanted.hasPrefix("*"), wanted.hasSuffix("*") && wanted.count > 1)
+    let core = String(wanted.dropFirst(opens ? 1 : 0).dropLast(closes ? 1 : 0))
+    switch (opens, closes) {
+    case (true, true): return core.isEmpty || text.contains(core)
+    case (true, false): return text.hasSuffix(core)
+    case (false, true): return text.hasPrefix(core)
+    case (false, false): return text == core
+    }
+  }
+
+  private func checkFetches(
+    within: Int64, percent: Int64, _ window: Expectation.Window
+  ) -> (Bool, String) {
+    struct Call: Hashable {
+      let phone: Int32
+      let id: CallbackID
+    }
+    struct AppDay: Hashable {
+      let app: Int32
+      let day: Int64
+    }
+    var lastFetch: [Int32: Int64] = [:]
+    var running: Set<Call> = []
+    var wasHit: [AppDay: Bool] = [:]
+    let times = (window.after ?? 0)...max(window.after ?? 0, window.before ?? .max)
+    for entry in entries {
+      switch entry.fact {
+      case .fetchBegan(let id, _): running.insert(Call(phone: entry.phone, id: id))
+      case .phone(.callback(let id, _, .completed(let outcome))):
+        // What failed, or still runs when the user looks, is of no use to them.
+        guard running.remove(Call(phone: entry.phone, id: id)) != nil, outcome != .failed
+        else { continue }
+        lastFetch[entry.app] = entry.at
+      case .phone(.app(_, .opened)) where times.contains(entry.at):
+        let day = AppDay(app: entry.app, day: entry.at / TimeText.day)
+        let isHit = lastFetch[entry.app].map { entry.at - $0 <= within } ?? false
+        wasHit[day] = (wasHit[day] ?? true) && isHit
+      default: break
+      }
+    }
+    let hits = wasHit.values.count { $0 }
+    guard !wasHit.isEmpty else { return (false, "no app was used in that time") }
+    return (
+      hits * 100 >= Int(percent) * wasHit.count,
+      "\(hits) of \(wasHit.count) days of an app, \(hits * 100 / wasHit.count) %"
+    )
+  }
+}

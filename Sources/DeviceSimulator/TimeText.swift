@@ -1,0 +1,105 @@
+/// Times and lengths of time as people write and read them: `1h30m`, `day 3 08:15`. All of them are
+/// whole milliseconds since the start of the world, which is midnight of day 1.
+enum TimeText {
+  static let day: Int64 = 86_400_000
+  /// The longest time that is taken: ten years.
+  static let longest: Int64 = 3650 * day
+
+  private static let units: [(name: String, milliseconds: Int64)] = [
+    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", day),
+  ]
+
+  /// A length of time, `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything
+  /// else, and for what is longer than ten years.
+  static func duration(_ text: String) -> Int64? {
+    var rest = Substring(text)
+    guard !rest.isEmpty else { return nil }
+    var total: Int64 = 0
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCII && $0.isNumber }
+      rest = rest.dropFirst(digits.count)
+      let letters = rest.prefix { $0.isLetter }
+      rest = rest.dropFirst(letters.count)
+      guard digits.count <= 15, let count = Int64(digits),
+        let unit = units.first(where: { $0.name == letters })?.milliseconds
+      else { return nil }
+      let (product, overflow) = count.multipliedReportingOverflow(by: unit)
+      guard !overflow, product <= longest, total + product <= longest else { return nil }
+      total += product
+    }
+    return total
+  }
+
+  /// A time of day, `08:15`, `08:15:30` or `08:15:30.250`; nil for anything else.
+  static func clock(_ text: some StringProtocol) -> Int64? {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard (2...3).contains(parts.count), let hour = number(parts[0], 2, 24),
+      let minute = number(parts[1], 2, 60)
+    else { return nil }
+    let time = hour * 3_600_000 + minute * 60_000
+    guard parts.count == 3 else { return time }
+    let seconds = parts[2].split(separator: ".", omittingEmptySubsequences: false)
+    guard let second = number(seconds[0], 2, 60) else { return nil }
+    guard seconds.count > 1 else { return time + second * 1000 }
+    guard seconds.count == 2, let fraction = number(seconds[1], 3, 1000) else { return nil }
+    return time + second * 1000 + fraction
+  }
+
+  /// A time: a length of time after the start, or `day 3 08:15`; nil for anything else.
+  static func time(_ text: String) -> Int64? {
+    let words = text.split(separator: " ")
+    guard words.count == 3, words[0] == "day", let number = Int64(words[1]),
+      (1...3650).contains(number), let clock = clock(words[2])
+    else { return duration(text) }
+    return (number - 1) * day + clock
+  }
+
+  private static func number(
+    _ text: some StringProtocol, _ width: Int, _ bound: Int64
+  ) -> Int64? {
+    guard text.utf8.count == width, text.utf8.allSatisfy({ (48...57).contains($0) }),
+      let value = Int64(text), value < bound
+    else { return nil }
+    return value
+  }
+
+  /// `day 3 08:15:00.000`.
+  static func text(time milliseconds: Int64) -> String {
+    let inDay = milliseconds % day
+    let clock = [inDay / 3_600_000, inDay / 60_000 % 60, inDay / 1000 % 60]
+      .map { padded($0, 2) }.joined(separator: ":")
+    return "day \(milliseconds / day + 1) \(clock).\(padded(inDay % 1000, 3))"
+  }
+
+  /// `1h30m`; `0s` for none.
+  static func text(duration milliseconds: Int64) -> String {
+    var rest = milliseconds
+    var text = ""
+    for unit in units.reversed() where rest >= unit.milliseconds {
+      text += "\(rest / unit.milliseconds)\(unit.name)"
+      rest %= unit.milliseconds
+    }
+    return text.isEmpty ? "0s" : text
+  }
+
+  private static func padded(_ number: Int64, _ width: Int) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+}
+
+extension Duration {
+  /// So many minutes.
+  public static func minutes(_ count: some BinaryInteger) -> Duration { .seconds(count) * 60 }
+  /// So many hours.
+  public static func hours(_ count: some BinaryInteger) -> Duration { .seconds(count) * 3600 }
+  /// So many days of 24 hours.
+  public static func days(_ count: some BinaryInteger) -> Duration { .seconds(count) * 86_400 }
+
+  /// In whole milliseconds, between none and ten years: what a world can wait.
+  var worldMilliseconds: Int64 {
+    let seconds = max(0, min(components.seconds, TimeText.longest / 1000))
+    let fraction = max(0, components.attoseconds / 1_000_000_000_000_000)
+    return min(seconds * 1000 + fraction, TimeText.longest)
+  }
+}

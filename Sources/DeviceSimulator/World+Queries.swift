@@ -1,0 +1,183 @@
+import DeviceModel
+import RelayCore
+
+/// What a test asks.
+extension World {
+  /// What became of a push. A push of another world, or of this one later on, has status 0.
+  public func life(of push: PushHandle) -> PushLife {
+    let index = Int(push.index)
+    guard pushes.indices.contains(index) else {
+      return PushLife(
+        status: 0, reason: "this world has no such push", steps: [], ending: nil, outcome: nil)
+    }
+    var steps: [TraceLine] = []
+    var ending: TraceKind?
+    var outcome: String?
+    for place in entries.indices where entries[place].push == push.index {
+      guard case .life(let step) = entries[place].fact else { continue }
+      let line = line(place)
+      steps.append(line)
+      if step.isTerminal { ending = line.kind }
+      if case .outcome = step { outcome = line.why }
+    }
+    var (status, reason): (Int, String?) = (200, nil)
+    switch pushes[index].answer {
+    case .accepted?, nil: break
+    case .rejected(let rejection)?: (status, reason) = (Int(rejection.status), rejection.reason)
+    case .gone?:
+      (status, reason) = (Int(Rejection.unregistered.status), Rejection.unregistered.reason)
+    }
+    return PushLife(
+      status: status, reason: reason, steps: steps, ending: ending, outcome: outcome)
+  }
+
+  /// The banners that lie on a phone, newest last.
+  public func banners(on phone: PhoneHandle) -> [ShownBanner] {
+    let entry = phones[Int(phone.number)]
+    return entry.model.banners.banners.map { banner in
+      ShownBanner(
+        app: apps[Int(entry.apps[banner.app.number])].name, text: banner.text,
+        isContentReady: banner.isContentReady)
+    }
+  }
+
+  /// The number on an app's icon.
+  public func badge(of app: AppHandle) -> Int { model(of: app)?.badge ?? 0 }
+
+  /// Where an app stands.
+  public func state(of app: AppHandle) -> AppSituation {
+    model(of: app).flatMap { AppSituation(rawValue: $0.state.rawValue) } ?? .notRunning
+  }
+
+  /// How often an app's content has changed.
+  public func contentRevision(of app: AppHandle) -> Int { model(of: app)?.content.revision ?? 0 }
+
+  /// The calls of an app in the background, oldest first: for pushes, fetches, transfers.
+  public func runs(of app: AppHandle) -> [AppRun] {
+    var runs: [AppRun] = []
+    var open: [CallbackID: Int] = [:]
+    for entry in entries where entry.app == app.number {
+      switch entry.fact {
+      case .fetchBegan(let id, _):
+        open[id] = runs.count
+        runs.append(AppRun(time: .milliseconds(entry.at), cause: .fetch))
+      case .phone(.callback(let id, _, .began(let cause))):
+        open[id] = runs.count
+        runs.append(AppRun(time: .milliseconds(entry.at), cause: AppRun.Cause(cause)))
+      case .phone(.callback(let id, _, .completed(let outcome))):
+        if let place = open[id] { runs[place].ending = outcome.rawValue }
+      case .phone(.callback(let id, _, .abandoned(let reason))):
+        if let place = open[id] { runs[place].ending = reason.text }
+      default: break
+      }
+    }
+    return runs
+  }
+
+  /// The background fetches of an app.
+  public func fetches(of app: AppHandle) -> [AppRun] { runs(of: app).filter { $0.cause == .fetch } }
+
+  /// What an app's transfers did, oldest first.
+  public func transfers(of app: AppHandle) -> [TraceLine] {
+    entries.indices.filter { entries[$0].app == app.number }.map { line($0) }.filter {
+      switch $0.kind {
+      case .transferQueued, .transferStarted, .transferHeld, .transferEnded: true
+      default: false
+      }
+    }
+  }
+
+  /// Whether the relay has a phone on the line.
+  public func isConnected(_ phone: PhoneHandle) -> Bool {
+    if case .live = phones[Int(phone.number)].link { true } else { false }
+  }
+
+  /// What the relay did so far.
+  public var relayCounts: RelayCounts {
+    let snapshot = shard.snapshot
+    return RelayCounts(
+      received: snapshot.received, delivered: snapshot.delivered, replaced: snapshot.replaced,
+      expired: snapshot.expired, stored: snapshot.inSlots, underWay: snapshot.inFlight,
+      addsUp: snapshot.addsUp)
+  }
+
+  private func model(of app: AppHandle) -> DeviceModel.App? {
+    let entry = apps[Int(app.number)]
+    return phones[Int(entry.phone)].model[entry.id]
+  }
+}
+
+/// The life of a push.
+public struct PushLife: Hashable, Sendable {
+  /// What its provider was answered.
+  public let status: Int
+  public let reason: String?
+  /// What happened to it at the relay.
+  public let steps: [TraceLine]
+  /// `.delivered` or `.discarded`; nil while it lives.
+  public let ending: TraceKind?
+  /// What the app made of it: `newData`, `not launched: force-quit`, …; nil if that is not known.
+  public let outcome: String?
+
+  public var isDelivered: Bool { ending == .delivered }
+}
+
+/// A banner as its user sees it.
+public struct ShownBanner: Hashable, Sendable {
+  public let app: String
+  public let text: String
+  /// The app was woken before and has what it announces.
+  public let isContentReady: Bool
+}
+
+/// Where an app stands.
+public enum AppSituation: String, CaseIterable, Hashable, Sendable {
+  case notRunning
+  case foreground
+  case background
+  case suspended
+  /// Swiped away: only its user starts it again.
+  case forceQuit
+}
+
+/// A call of an app in the background.
+public struct AppRun: Hashable, Sendable {
+  /// What it was called for.
+  public enum Cause: Hashable, Sendable {
+    case push(number: Int)
+    case fetch
+    case transfers
+    case authentication
+    case user
+
+    init(_ cause: RunCause) {
+      switch cause {
+      case .push(let push): self = .push(number: Int(truncatingIfNeeded: push.number))
+      case .fetch: self = .fetch
+      case .transfers: self = .transfers
+      case .authentication: self = .authentication
+      case .user: self = .user
+      }
+    }
+  }
+
+  /// When it began.
+  public let time: Duration
+  public let cause: Cause
+  /// `newData`, `noData`, `failed`, or why the process ended; nil while it goes on.
+  public internal(set) var ending: String?
+}
+
+/// What the relay did.
+public struct RelayCounts: Hashable, Sendable {
+  public let received: Int
+  public let delivered: Int
+  public let replaced: Int
+  public let expired: Int
+  /// In slots, waiting.
+  public let stored: Int
+  /// Sent, not acknowledged.
+  public let underWay: Int
+  /// Every push that was received is accounted for.
+  public let addsUp: Bool
+}

@@ -1,0 +1,126 @@
+import DeviceModel
+import RelayCore
+
+/// What people do to their phones, and what happens to phones.
+extension World {
+  /// Unlocks the phone and brings an app to the front.
+  public mutating func open(_ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    if phones[Int(entry.phone)].model.lock != .unlocked { tell(entry.phone, .unlocked) }
+    tell(entry.phone, .appOpened(entry.id))
+  }
+
+  /// Slides the newest banner of an app, which opens it. False if there is none.
+  @discardableResult
+  public mutating func openBanner(of app: AppHandle) -> Bool {
+    let entry = apps[Int(app.number)]
+    let banners = phones[Int(entry.phone)].model.banners.banners
+    guard let banner = banners.last(where: { $0.app == entry.id }) else { return false }
+    tell(entry.phone, .bannerOpened(banner.id))
+    return true
+  }
+
+  /// To the home screen.
+  public mutating func leave(_ phone: PhoneHandle) { tell(phone.number, .appLeft) }
+
+  /// Out of the app switcher, which the user unlocks the phone for. An app that was never opened is
+  /// not in there.
+  public mutating func swipeAway(_ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    if phones[Int(entry.phone)].model.lock != .unlocked { tell(entry.phone, .unlocked) }
+    tell(entry.phone, .appSwipedAway(entry.id))
+  }
+
+  public mutating func lock(_ phone: PhoneHandle) { tell(phone.number, .locked) }
+
+  public mutating func unlock(_ phone: PhoneHandle) { tell(phone.number, .unlocked) }
+
+  /// Changes what the phone is connected to; `.airplane` says good-bye to the relay, `.none` does
+  /// not.
+  public mutating func setNetwork(_ network: NetworkKind, of phone: PhoneHandle) {
+    record(.changed("network \(network.rawValue)"), phone: phone.number)
+    tell(phone.number, .networkChanged(network.network))
+  }
+
+  /// Plugs the charger in, or out.
+  public mutating func setCharging(_ isCharging: Bool, of phone: PhoneHandle) {
+    record(.changed(isCharging ? "charger on" : "charger off"), phone: phone.number)
+    tell(phone.number, .chargerChanged(isConnected: isCharging))
+  }
+
+  /// Low Power Mode.
+  public mutating func setLowPower(_ isOn: Bool, of phone: PhoneHandle) {
+    record(.changed(isOn ? "low power on" : "low power off"), phone: phone.number)
+    tell(phone.number, .lowPowerSwitched(isOn: isOn))
+  }
+
+  /// Background App Refresh for all apps of a phone.
+  public mutating func setRefresh(_ isOn: Bool, of phone: PhoneHandle) {
+    record(.changed(isOn ? "refresh on for all" : "refresh off for all"), phone: phone.number)
+    tell(phone.number, .refreshSwitched(nil, isOn: isOn))
+  }
+
+  /// Background App Refresh for one app.
+  public mutating func setRefresh(_ isOn: Bool, of app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    record(.changed(isOn ? "refresh on" : "refresh off"), app: app.number)
+    tell(entry.phone, .refreshSwitched(entry.id, isOn: isOn))
+  }
+
+  /// Starts the phone anew; until somebody unlocks it, nothing runs.
+  public mutating func reboot(_ phone: PhoneHandle) { tell(phone.number, .rebooted) }
+
+  /// Suspended apps have to make room.
+  public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
+
+  /// A running app crashes.
+  public mutating func crash(_ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, .appCrashed(entry.id))
+  }
+
+  /// An app that runs asks for another fetch interval, on sign-in or sign-out for instance.
+  public mutating func setFetch(_ wish: FetchWish, of app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, .fetchIntervalSet(entry.id, wish.interval))
+  }
+
+  /// An app that runs queues a transfer.
+  public mutating func queue(_ transfer: TransferDescription, by app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, .transferQueued(entry.id, transfer.request))
+  }
+
+  /// An app that runs makes a document, which is then with the sync service too.
+  public mutating func createDocument(_ name: String, bytes: Int, by app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, .document(.created(by: entry.id, name: name, bytes: Int64(bytes))))
+    let made = phones[Int(entry.phone)].model.documents.documents.values
+      .filter { $0.name == name && $0.container == entry.id }.map(\.id.number).max()
+    guard let made else { return }
+    tell(entry.phone, .document(.uploaded(DocumentID(made), revision: 1)))
+  }
+
+  /// A document, the n-th that came to be on the phone, was edited on another device.
+  public mutating func changeDocumentElsewhere(_ number: Int, bytes: Int, on phone: PhoneHandle) {
+    let id = DocumentID(UInt64(max(0, number)))
+    tell(phone.number, .document(.changedElsewhere(id, bytes: Int64(bytes))))
+  }
+
+  /// The relay is given another policy.
+  public mutating func setPolicy(_ policy: RelayPolicy) { tellRelay(.policyChanged(policy.policy)) }
+
+  /// Uses an app for a while: unlocks, opens, and when the time is over leaves and locks.
+  public mutating func use(_ app: AppHandle, for duration: Duration) {
+    open(app)
+    advance(by: duration)
+    endUse(app)
+  }
+
+  /// Locks the phone if that app is still in front.
+  mutating func endUse(_ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    guard phones[Int(entry.phone)].model.foreground == entry.id else { return }
+    tell(entry.phone, .locked)
+  }
+}

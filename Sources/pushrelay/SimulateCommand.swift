@@ -1,0 +1,102 @@
+import ArgumentParser
+import DeviceSimulator
+import FoundationEssentials
+
+/// Plays scenarios in virtual time: relay and phones, no sockets, no waiting.
+struct SimulateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "simulate",
+    abstract: "Play scenario files: relay and phones in virtual time, with a verdict.",
+    discussion: """
+      Examples:
+
+        pushrelay simulate payloads/scenarios/messenger.json
+        pushrelay simulate payloads/scenarios/*.json --quiet
+        pushrelay simulate payloads/scenarios/throttling.json --seed 7 --json
+
+      Each file sets up phones and apps, says what happens when and what must come of it; \
+      docs/SCENARIOS.md explains it. The same file and seed give the same output, to the byte. The \
+      exit status is 1 when an expectation fails.
+      """)
+
+  @Argument(help: "Scenario files.")
+  var files: [String]
+
+  @Option(help: "The seed that chance is drawn from (default: the file's own, or 1).")
+  var seed: UInt64?
+
+  @Flag(help: "Print everything that happened and the verdicts as one JSON object per line.")
+  var json = false
+
+  @Flag(help: "Print the verdicts only.")
+  var quiet = false
+
+  @Flag(help: "Print details too: sleep, snapshots, state archives, planned fetches, reports.")
+  var verbose = false
+
+  func validate() throws {
+    if json, quiet || verbose {
+      throw ValidationError("--json prints everything; leave out --quiet and --verbose")
+    }
+    if quiet, verbose { throw ValidationError("--quiet and --verbose do not go together") }
+  }
+
+  func run() async throws {
+    // All are read first: a mistake in the last file is told at once.
+    let scenarios = try files.map(Self.read)
+    var failed = 0
+    var checked = 0
+    for (index, scenario) in scenarios.enumerated() {
+      let result = scenario.run(seed: seed)
+      checked += result.verdicts.count
+      failed += result.verdicts.count { !$0.isPassed }
+      if json {
+        show(json: result)
+      } else {
+        if index > 0, !quiet { Console.say("") }
+        show(scenario, result)
+      }
+    }
+    if !json {
+      let files = scenarios.count == 1 ? "1 scenario" : "\(scenarios.count) scenarios"
+      Console.say("\(files), \(checked) expectations, \(failed) failed")
+    }
+    guard failed == 0 else { throw ExitCode(1) }
+  }
+
+  private static func read(_ file: String) throws -> Scenario {
+    guard let data = FileManager.default.contents(atPath: file) else {
+      throw CommandProblem("\(file) cannot be read: give the path of a scenario file")
+    }
+    do {
+      return try Scenario(json: Array(data), file: file)
+    } catch {
+      throw CommandProblem("\(error)")
+    }
+  }
+
+  private func show(json result: ScenarioResult) {
+    // In large pieces: a month is tens of thousands of lines.
+    var piece: [UInt8] = []
+    for line in result.world.trace().map(\.json) + result.verdicts.map(\.json) {
+      if !piece.isEmpty { piece.append(UInt8(ascii: "\n")) }
+      piece += line.utf8
+      guard piece.count > 65_536 else { continue }
+      Console.say(bytes: piece)
+      piece.removeAll(keepingCapacity: true)
+    }
+    if !piece.isEmpty { Console.say(bytes: piece) }
+  }
+
+  private func show(_ scenario: Scenario, _ result: ScenarioResult) {
+    Console.say("\(scenario.title) (\(scenario.file), seed \(result.world.seed))")
+    if !quiet {
+      let text =
+        verbose ? result.world.text(of: result.world.trace()) : result.world.timeline
+      Console.say(text)
+    }
+    for verdict in result.verdicts {
+      Console.say("\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import DeviceModel
+
+@testable import DeviceSimulator
+
+/// Scenarios that nobody would write: every verb, every script, in any order.
+struct RandomScenario {
+  private var random: SeededRandom
+
+  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+  private mutating func pick<Element>(_ choices: [Element]) -> Element {
+    choices[Int(random.below(Int64(choices.count)))]
+  }
+
+  private mutating func span(_ milliseconds: Int64) -> String { "\(random.below(milliseconds))ms" }
+
+  private mutating func transfer() -> String {
+    let flags = ["upload", "discretionary", "credentials"].map {
+      "\"\($0)\":\(pick([true, false]))"
+    }
+    let document = pick(["", ",\"document\":\(1 + random.below(3))"])
+    return """
+      {"name":"t","bytes":\(pick([0, 1, 40_000, 900_000_000])),"session":"\(pick(["a", "b"]))",
+      \(flags.joined(separator: ",")),"resumes":\(pick([true, false]))\(document)}
+      """
+  }
+
+  private mutating func work() -> String {
+    var members = [
+      "\"takes\":\"\(span(40_000))\"", "\"jitter\":\"\(span(5000))\"",
+      "\"bytes\":\(random.below(20_000_000))", "\"energy\":\(random.below(100_000))",
+    ]
+    members.append(
+      pick([
+        "\"outcome\":\"newData\"", "\"outcome\":\"noData\"", "\"outcome\":\"failed\"",
+        "\"newDataPercent\":50",
+      ]))
+    members.append(
+      pick(["\"handler\":\"called\"", "\"handler\":\"never called\"", "\"handlerLate\":\"20s\""]))
+    if random.below(2) == 0 { members.append("\"transfers\":[\(transfer())]") }
+    if random.below(3) == 0 { members.append("\"notification\":{\"text\":\"n\",\"badge\":1}") }
+    if random.below(3) == 0 {
+      members.append(
+        "\"task\":{\"takes\":\"\(span(60_000))\",\"endsInTime\":\(pick([true, false]))}")
+    }
+    if random.below(4) == 0 { members.append("\"fetch\":\"\(pick(["never", "minimum", "1h"]))\"") }
+    return "{\(members.joined(separator: ","))}"
+  }
+
+  private mutating func app(_ number: Int) -> String {
+    """
+    {"name":"app\(number)","modes":\(pick(["[]", "[\"fetch\"]", "[\"fetch\",\"remote-notification\"]"])),
+     "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
+     "onTransfers":\(work()),"onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
+     "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
+    """
+  }
+
+  private mutating func event() -> String {
+    let at = span(20 * 3_600_000)
+    let phone = pick(["anna", "ben"])
+    let app = "app\(random.below(3))"
+    if random.below(3) > 0 {
+      let payload = pick([
+        "\"silent\"", "{\"aps\":{\"alert\":\"a\"}}", "{}", "{\"aps\":{\"badge\":-5}}",
+        "{\"aps\":{\"alert\":\"a\",\"content-available\":1}}", "{\"aps\":7}",
+      ])
+      let more = pick([
+        "", ",\"type\":\"background\"", ",\"type\":\"voip\"", ",\"priority\":5", ",\"priority\":3",
+        ",\"expires\":\"0s\"", ",\"expires\":\"10m\"", ",\"collapse\":\"c\"", ",\"topic\":\"x\"",
+      ])
+      let many = pick(["", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20"])
+      return """
+        {"at":"\(at)"\(many),"push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
+        """
+    }
+    let verb = pick(PlaceNames.verbs)
+    var members = ["\"at\":\"\(at)\"", "\"do\":\"\(verb)\"", "\"phone\":\"\(phone)\""]
+    if verb != "refresh" || random.below(2) == 0 { members.append("\"app\":\"\(app)\"") }
+    members.append("\"name\":\"d\",\"bytes\":\(random.below(1_000_000))")
+    members.append("\"document\":\(1 + random.below(3)),\"transfer\":\(transfer())")
+    let to: String =
+      switch verb {
+      case "set fetch": pick(["never", "minimum", "1h"])
+      case "network": pick(["wifi", "cellular", "none", "airplane"])
+      case "policy": pick(["documented", "strict", "unlimited"])
+      default: pick(["on", "off"])
+      }
+    members.append("\"to\":\"\(to)\",\"for\":\"\(span(600_000))\"")
+    return "{\(members.joined(separator: ","))}"
+  }
+
+  /// The text of one.
+  mutating func text() -> String {
+    let phones = ["anna", "ben"].map { name in
+      let apps = (0..<3).map { app($0) }.joined(separator: ",")
+      return """
+        {"name":"\(name)","network":"\(pick(["wifi", "cellular", "none", "airplane"]))",
+         "charging":\(pick([true, false])),"lowPower":\(pick([true, false])),"apps":[\(apps)],
+         "usage":[{"app":"app0","at":["07:00","15:00"],"jitter":"2h","for":"1h"}],
+         "habits":{"perDay":[1,24],"between":["00:00","23:59"],"apart":["0s","3h"],"jitter":"1h"}}
+        """
+    }
+    let events = (0..<(10 + random.below(60))).map { _ in event() }.joined(separator: ",\n")
+    return """
+      {"title":"random","length":"20h","seed":\(random.below(1000)),
+       "relay":{"policy":\(pick(["\"documented\"", "\"strict\"", "{}",
+        "{\"perApp\":{\"count\":1,\"per\":\"0s\"},\"perPhone\":{\"count\":2,\"per\":\"9d\"}}"])),
+        "keepAlive":"\(1 + random.below(30))m"},
+       "link":{"latency":"\(span(2000))","jitter":"\(span(5000))","reconnect":"\(span(60_000))"},
+       "phones":[\(phones.joined(separator: ","))],
+       "events":[\(events)]}
+      """
+  }
+}

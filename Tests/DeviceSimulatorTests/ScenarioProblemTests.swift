@@ -1,0 +1,162 @@
+import Testing
+
+@testable import DeviceSimulator
+
+/// What is wrong with a file is said with file, line and key.
+@Suite struct ScenarioProblemTests {
+  private func problem(_ text: String) -> String {
+    do {
+      _ = try Scenario(json: Array(text.utf8), file: "x.json")
+      return "no problem"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test(arguments: [
+    ("", "x.json:1: the file is empty"),
+    ("[1]", "x.json:1: this is not a JSON object"),
+    ("{\n\"title\": \"a\"\n\"length\": \"1h\"}", "x.json:3: this is not JSON"),
+    ("{}", "x.json:1: title is missing"),
+    ("{\"title\": 1}", "x.json:1: title: a text is wanted"),
+    ("{\"title\": \"a\",\n\"title\": \"b\"}", "x.json:2: title: the key stands there twice"),
+    ("{\"title\": \"a\"}", "x.json:1: length is missing"),
+    (
+      "{\"title\": \"a\",\n \"length\": \"1w\"}",
+      "x.json:2: length: \"1w\" is no length of time such as 500ms, 20m, 1h30m or 2d"
+    ),
+    ("{\"title\": \"a\", \"length\": \"500d\"}", "x.json:1: length: the most is 400d"),
+    (
+      "{\"title\": \"a\", \"length\": \"1h\", \"phones\": {}}",
+      "x.json:1: phones: a list is wanted"
+    ),
+    (
+      "{\"title\": \"a\", \"seed\": -1}",
+      "x.json:1: seed: a whole number from 0 to 9007199254740992 is wanted"
+    ),
+  ])
+  func filesThatAreNoScenarios(text: String, expected: String) {
+    #expect(problem(text) == expected)
+  }
+
+  @Test(arguments: [
+    (
+      #"[{"name":"anna","apps":[{"name":"chat"},{"name":"news","fetch":"often"}]}]"#,
+      #"phones[0].apps[1].fetch: "often" is none of never, minimum, or a length of time such as 15m"#
+    ),
+    (
+      #"[{"name":"anna","network":"5g"}]"#,
+      #"phones[0].network: "5g" is none of wifi, cellular, none, airplane"#
+    ),
+    (#"[{"name":"anna","charging":"yes"}]"#, "phones[0].charging: true or false is wanted"),
+    (#"[{"apps":[]}]"#, "phones[0]: name is missing"),
+    (
+      #"[{"name":"anna"},{"name":"anna"}]"#,
+      #"phones[1]: there are two phones with the name "anna""#
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a"},{"name":"a"}]}]"#,
+      #"phones[0].apps[1]: there are two apps with the name "a""#
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a","copies":3}]}]"#,
+      "phones[0].apps[0].copies: the name needs a # where the copies' numbers go"
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a","modes":["voip"]}]}]"#,
+      #"phones[0].apps[0].modes[0]: "voip" is none of fetch, remote-notification"#
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a","onPush":{"takes":3}}]}]"#,
+      "phones[0].apps[0].onPush.takes: a text is wanted"
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a","onLeave":{"tasks":{}}}]}]"#,
+      "phones[0].apps[0].onLeave.tasks: there is no such key; there are transfers, task"
+    ),
+    (
+      #"[{"name":"anna","apps":[{"name":"a"}],"usage":[{"app":"a","at":["25:00"]}]}]"#,
+      #"phones[0].usage[0].at[0]: "25:00" is no time of day such as 08:15"#
+    ),
+    (
+      #"[{"name":"anna","habits":{"perDay":[3,1],"between":["07:00","08:00"],"apart":"1h"}}]"#,
+      "phones[0].habits.perDay: the first is above the second"
+    ),
+  ])
+  func phones(text: String, expected: String) {
+    #expect(problem(scenarioText(phones: text)) == "x.json:3: \(expected)")
+  }
+
+  @Test(arguments: [
+    (#"{"at":"1m","do":"dance"}"#, "events[0].do: \"dance\" is none of open, open banner,"),
+    (#"{"do":"lock","phone":"anna"}"#, "events[0]: at is missing"),
+    (#"{"at":"noon","do":"lock","phone":"anna"}"#, "events[0].at: \"noon\" is no time such as"),
+    (#"{"at":"day 0 08:00","do":"lock","phone":"anna"}"#, "events[0].at: \"day 0 08:00\" is no"),
+    (#"{"at":"1m","do":"lock","phone":"ben"}"#, "events[0].phone: \"ben\" is none of anna"),
+    (#"{"at":"1m","do":"open","phone":"anna"}"#, "events[0]: app is missing"),
+    (
+      #"{"at":"1m","do":"open","phone":"anna","app":"tv"}"#,
+      "events[0].app: \"tv\" is none of chat, news"
+    ),
+    (#"{"at":"1m","count":2,"do":"lock","phone":"anna"}"#, "events[0].count: only an event with"),
+    (#"{"at":"1m","every":"0s","do":"lock","phone":"anna"}"#, "events[0].every: there must be"),
+    (#"{"at":"1m","push":{"to":"anna/chat"}}"#, "events[0].push: payload is missing"),
+    (
+      #"{"at":"1m","push":{"to":"chat","payload":"silent"}}"#,
+      "events[0].push.to: \"chat\" is no app such as phone/app, or phone/*"
+    ),
+    (
+      #"{"at":"1m","push":{"to":"anna/chat","payload":1}}"#,
+      "events[0].push.payload: an object is wanted, or \"silent\""
+    ),
+    (
+      #"{"at":"1m","do":"lock","push":{"to":"anna/chat","payload":"silent"}}"#,
+      "events[0].do: push and do do not go together"
+    ),
+    (
+      #"{"at":"1m","do":"charger","phone":"anna","to":"yes"}"#,
+      "events[0].to: \"yes\" is none of on, off"
+    ),
+    (
+      #"{"at":"1m","do":"policy","to":"lax"}"#,
+      "events[0].to: \"lax\" is none of documented, strict, unlimited"
+    ),
+  ])
+  func events(text: String, expected: String) {
+    let found = problem(scenarioText(events: "[\(text)]"))
+    #expect(found.hasPrefix("x.json:4: \(expected)"), "\(found)")
+  }
+
+  @Test(arguments: [
+    (#"{"says":"nothing"}"#, "expect[0]: one of expect, never, order, fetchedBeforeUse is wanted"),
+    (#"{"expect":{}}"#, "expect[0].expect: what is missing"),
+    (#"{"expect":{"what":"flew"}}"#, "expect[0].expect.what: \"flew\" is none of received,"),
+    (#"{"expect":{"app":"tv"}}"#, "expect[0].expect.app: no phone has an app \"tv\""),
+    (#"{"order":[{"what":"banner"}]}"#, "expect[0].order: two or more are wanted"),
+    (#"{"never":{"what":"banner"},"count":2}"#, "expect[0].count: never does not have it"),
+    (
+      #"{"expect":{"what":"banner"},"count":{"min":3,"max":2}}"#,
+      "expect[0].count: min is above max"
+    ),
+    (
+      #"{"fetchedBeforeUse":{"percentOfDays":101}}"#,
+      "expect[0].fetchedBeforeUse.percentOfDays: a whole number from 0 to 100 is wanted"
+    ),
+  ])
+  func expectations(text: String, expected: String) {
+    let found = problem(scenarioText(expect: "[\(text)]"))
+    #expect(found.hasPrefix("x.json:5: \(expected)"), "\(found)")
+  }
+
+  @Test func tooMuchIsRefused() {
+    let event = #"{"at":"0s","every":"1ms","do":"lock","phone":"anna"}"#
+    let found = problem(scenarioText(events: "[\(event)]"))
+    #expect(found == "x.json:1: 7200001 things would happen; the most is 2000000")
+    #expect(
+      problem(scenarioText(more: #", "relay": {"keepAlive": "1s"}"#))
+        == "x.json:5: relay.keepAlive: the least is 1m")
+    #expect(
+      problem(scenarioText(more: #", "relay": {"policy": "lax"}"#)).hasPrefix(
+        "x.json:5: relay.policy: \"lax\" is none of documented, strict, unlimited, or"))
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+@testable import DeviceSimulator
+
+/// docs/SCENARIOS.md says what the code says. With PUSHRELAY_WRITE_DOCS set the generated parts are
+/// written anew instead.
+@Suite struct ScenariosPageTests {
+  private static let path = "docs/SCENARIOS.md"
+
+  @Test func generatedPartsAreUpToDate() throws {
+    let page = try Files.text(Self.path)
+    var wanted = page
+    for (name, text) in [
+      ("kinds", kinds()), ("example", try example()), ("stories", try stories()),
+    ] {
+      wanted = try replacing(name, in: wanted, with: text)
+    }
+    if ProcessInfo.processInfo.environment["PUSHRELAY_WRITE_DOCS"] != nil {
+      try Data(wanted.utf8).write(to: Files.root.appending(path: Self.path))
+    } else {
+      let difference = wanted.split(separator: "\n").difference(from: page.split(separator: "\n"))
+      #expect(difference.isEmpty, "set PUSHRELAY_WRITE_DOCS=1 and run this test again")
+    }
+  }
+
+  @Test func everyKeyIsExplained() throws {
+    let page = try Files.text(Self.path)
+    for (place, keys) in ScenarioKeys.all {
+      for key in keys where !page.contains("`\(key)`") {
+        Issue.record("\(Self.path) does not explain the key \(key) of \(place)")
+      }
+    }
+    for verb in PlaceNames.verbs where !page.contains("`\(verb)`") {
+      Issue.record("\(Self.path) does not explain what \(verb) does")
+    }
+  }
+
+  /// The file on the page is one.
+  @Test func theShortFileIsTrue() throws {
+    let page = try Files.text(Self.path)
+    guard let begin = page.range(of: "```json\n"),
+      let end = page.range(of: "```", range: begin.upperBound..<page.endIndex)
+    else {
+      Issue.record("no file on the page")
+      return
+    }
+    let result = try play(String(page[begin.upperBound..<end.lowerBound]))
+    #expect(result.isPassed && result.verdicts.count == 2, "\(result.verdicts)")
+  }
+
+  private func kinds() -> String {
+    "| what | it says |\n|---|---|\n"
+      + TraceKind.allCases.map { "| `\($0.rawValue)` | \($0.explanation) |\n" }.joined()
+  }
+
+  private func example() throws -> String {
+    "```swift\n\(try Files.text("Tests/DeviceSimulatorTests/ExampleTests.swift"))```\n"
+  }
+
+  private func stories() throws -> String {
+    var text = ""
+    for name in Files.scenarios {
+      let scenario = try Files.scenario(name)
+      let result = scenario.run()
+      let short = scenario.length <= TimeText.day
+      text += "### \(name)\n\n\(scenario.about)\n\n"
+      text += "[payloads/scenarios/\(name).json](../payloads/scenarios/\(name).json)\n\n```text\n"
+      if short { text += result.world.timeline + "\n" }
+      for verdict in result.verdicts {
+        text += "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)\n"
+      }
+      text += "```\n\n"
+    }
+    return String(text.dropLast())
+  }
+
+  /// Replaces what stands between two marks.
+  private func replacing(_ name: String, in page: String, with text: String) throws -> String {
+    guard let begin = page.range(of: "<!-- \(name): begin -->\n"),
+      let end = page.range(of: "<!-- \(name): end -->")
+    else { throw MissingMark(name: name) }
+    return page[..<begin.upperBound] + "\n" + text + "\n" + page[end.lowerBound...]
+  }
+
+  private struct MissingMark: Error {
+    let name: String
+  }
+}
