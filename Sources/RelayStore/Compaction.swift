@@ -5,8 +5,9 @@ import GRDB
 /// Three means, each when the one before is not enough: free pages are reused; free pages beyond a
 /// quarter of the slack are given back, in small steps, when nothing else is to do, and beyond all
 /// of it also under load; and a file that is large all the same, because its pages are half empty,
-/// is written anew (`VACUUM`) when nothing else is to do. SQLite itself merges pages that are less
-/// than a third full, which bounds the file under load that never pauses.
+/// is written anew (`VACUUM`) when nothing else is to do. That takes seconds when much is stored, so
+/// what is submitted meanwhile breaks it off, a few times at most. SQLite itself merges pages that
+/// are less than a third full, which bounds the file under load that never pauses.
 struct Compaction {
   private enum Phase {
     /// Nothing was written since all was tidy.
@@ -22,7 +23,15 @@ struct Compaction {
   /// Commits between two looks at the free pages under load.
   private static let commitsPerLook = 64
 
+  /// Times that traffic may break off before it has to wait.
+  private static let patience = 3
+  /// How long the file is left alone then.
+  private static let retryNanoseconds: UInt64 = 60_000_000_000
+
   private let slackBytes: Int
+  private let interruption: Interruption
+  private var interruptedCount = 0
+  private var nextVacuumAt: UInt64 = 0
   private var phase = Phase.wanted
   /// Something was written since the turn was asked for.
   private var isBusy = false
@@ -40,8 +49,9 @@ struct Compaction {
     var bytes = 0
   }
 
-  init(slackBytes: Int) {
+  init(slackBytes: Int, interruption: Interruption) {
     self.slackBytes = slackBytes
+    self.interruption = interruption
   }
 
   var wantsTurn: Bool { phase == .wanted }
@@ -70,14 +80,14 @@ struct Compaction {
   }
 
   /// One step of tidying, in a moment without traffic; a sentence when it fails.
-  mutating func tidy(_ file: JournalFile, isIdle: Bool) -> String? {
+  mutating func tidy(_ file: JournalFile, isIdle: Bool, at now: UInt64) -> String? {
     guard isIdle, !isBusy else {
       isBusy = false
       phase = .wanted
       return nil
     }
     var isDone = false
-    let problem = attempt { isDone = try step(file) }
+    let problem = attempt { isDone = try step(file, at: now) }
     phase = isDone || problem != nil ? .tidy : .wanted
     return problem
   }
@@ -95,22 +105,40 @@ struct Compaction {
   // MARK: Details
 
   /// Returns whether nothing is left to do.
-  private mutating func step(_ file: JournalFile) throws -> Bool {
+  private mutating func step(_ file: JournalFile, at now: UInt64) throws -> Bool {
+    var isSparse = false
     let isDone = try file.connection.writeWithoutTransaction { database in
       if try freeBytes(database) > slackBytes / 4 {
         try giveBack(Self.pagesPerStep * 4, database)
         return false
       }
       let fileBytes = try usedBytes(database)
-      guard fileBytes > slackBytes, forgottenSinceMeasured > 0 else { return true }
+      guard fileBytes > slackBytes, forgottenSinceMeasured > 0, now >= nextVacuumAt else {
+        return true
+      }
       guard let live = try measure(database) else { return false }
-      guard fileBytes > 2 * live + slackBytes else { return true }
-      try database.execute(sql: "VACUUM")
-      count += 1
-      return false
+      isSparse = fileBytes > 2 * live + slackBytes
+      return !isSparse
     }
+    if isSparse { try writeAnew(file, at: now) }
     if isDone { truncateLog(file) }
     return isDone
+  }
+
+  private mutating func writeAnew(_ file: JournalFile, at now: UInt64) throws {
+    do {
+      if interruptedCount < Self.patience {
+        try interruption.run({ try $0.execute(sql: "VACUUM") }, on: file.connection)
+      } else {
+        try file.connection.writeWithoutTransaction { try $0.execute(sql: "VACUUM") }
+      }
+      interruptedCount = 0
+      count += 1
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+      interruptedCount += 1
+      nextVacuumAt = now &+ Self.retryNanoseconds
+      forgottenSinceMeasured = max(1, forgottenSinceMeasured)
+    }
   }
 
   /// The bytes that are stored, once all rows were looked at.

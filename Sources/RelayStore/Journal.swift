@@ -76,6 +76,7 @@ package final class Journal: Sendable {
   let configuration: Configuration
   let queue: DispatchQueue
   let writer: Mutex<Writer>
+  private let interruption: Interruption
   private let firstRange: UInt64
   private let path: String
   private let counters = Mutex(Statistics())
@@ -83,12 +84,14 @@ package final class Journal: Sendable {
   private let onProblem: @Sendable (StoreProblem) -> Void
 
   private init(
-    _ configuration: Configuration, _ writer: consuming sending Writer, path: String,
-    highest: UInt64, report: @escaping @Sendable ([Outcome]) -> Void,
+    _ configuration: Configuration, _ writer: consuming sending Writer,
+    _ interruption: Interruption, path: String, highest: UInt64,
+    report: @escaping @Sendable ([Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreProblem) -> Void
   ) {
     self.configuration = configuration
     self.writer = Mutex(writer)
+    self.interruption = interruption
     self.path = path
     self.firstRange = highest >> Self.sequenceBitsPerRun + 1
     self.report = report
@@ -121,9 +124,10 @@ package final class Journal: Sendable {
     } catch {
       throw StoreError(error, path: path)
     }
+    let interruption = Interruption()
     return Journal(
-      configuration, Writer(configuration, file, lock), path: path, highest: highest,
-      report: report, onProblem: onProblem)
+      configuration, Writer(configuration, file, lock, interruption), interruption, path: path,
+      highest: highest, report: report, onProblem: onProblem)
   }
 
   /// Hands out everything that is stored: devices, their apps, unregistered tokens oldest first,
@@ -148,6 +152,7 @@ package final class Journal: Sendable {
   /// call per read batch; the calls of one shard must not overlap.
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
     let now = DispatchTime.now().uptimeNanoseconds
+    interruption.request()
     queue.async {
       self.perform { $0.append(shard: shard, records: records, forgets: forgets, at: now) }
     }
@@ -238,8 +243,7 @@ package final class Journal: Sendable {
     } catch let error as StoreError {
       throw error
     } catch {
-      // As after a failed batch: the connection may be in any state.
-      writer.withLock { $0.closeFile() }
+      writer.withLock { $0.closeFile(after: error, at: DispatchTime.now().uptimeNanoseconds) }
       throw StoreError(error, path: path)
     }
   }

@@ -20,8 +20,8 @@ extension JournalFile {
     var now: Instant
   }
 
-  /// Writes the batch and waits until it is on disk. After an error the connection is not to be
-  /// used again: its statements may be in any state.
+  /// Writes the batch and waits until it is on disk. After an error nothing of it is written, as
+  /// far as this connection sees; the plan is as it was.
   func write(_ batch: Batch, _ plan: inout WritePlan) throws {
     var changed = plan
     try connection.writeWithoutTransaction { database in

@@ -11,16 +11,16 @@ final class JournalFile: Sendable {
 
   /// Opens a journal that exists; refuses what is not one.
   ///
-  /// What the write-ahead log holds is moved into the file first, and the log emptied. After a sync
-  /// that failed, the log may hold transactions that are in the kernel's memory and will never be on
-  /// disk; what is appended behind them would be lost with them in a power cut. Somebody who reads
-  /// the file right now (a backup) prevents it: that is an error only `afterFailure`.
+  /// The write-ahead log is made good first (`rewriteLog`), then moved into the file and emptied.
+  /// Somebody who reads the file right now (a backup) prevents that: it is an error only
+  /// `afterFailure`.
   init(existing path: String, afterFailure: Bool) throws(StoreError) {
     guard try Schema.check(path: path) else {
       throw .missing(path: path)
     }
     self.path = path
     do {
+      try Self.rewriteLog(of: path)
       connection = try DatabaseQueue(path: path, configuration: Schema.configuration())
       identity = Self.identity(of: path)
       try Schema.migrate(connection, path: path, steps: Schema.steps)
@@ -40,6 +40,24 @@ final class JournalFile: Sendable {
     } catch {
       throw StoreError(error, path: path)
     }
+  }
+
+  /// Writes the write-ahead log over itself and syncs it.
+  ///
+  /// After a sync that failed, the kernel calls its pages clean and shows them, but they are not on
+  /// disk and no later sync brings them there. SQLite would believe what it reads, and what it does
+  /// with that would be lost, or worse half lost, in a power cut. Written again, they are on disk.
+  private static func rewriteLog(of path: String) throws {
+    let url = URL(fileURLWithPath: path + "-wal")
+    guard FileManager.default.fileExists(atPath: url.path) else { return }
+    let log = try FileHandle(forUpdating: url)
+    var offset: UInt64 = 0
+    while let bytes = try log.read(upToCount: 1 << 20), !bytes.isEmpty {
+      try log.seek(toOffset: offset)
+      try log.write(contentsOf: bytes)
+      offset += UInt64(bytes.count)
+    }
+    try log.synchronize()
   }
 
   /// Whether the path still leads to the file that was opened.

@@ -1,7 +1,8 @@
 import Foundation
 import GRDB
 
-/// Looks at a journal from outside, also while a relay uses it.
+/// Looks at a journal from outside, also while a relay uses it: from another process than the
+/// relay's, because closing a file takes a process's own POSIX locks on it away.
 package enum StoreInspection {
   /// What `check` has found.
   package struct CheckReport: Hashable, Sendable {

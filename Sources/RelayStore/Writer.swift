@@ -18,10 +18,13 @@ struct Writer: Sendable {
     var statistics = Journal.Statistics()
   }
 
+  /// How long a file may fail before it is opened anew.
+  private static let reopenNanoseconds: UInt64 = 10_000_000_000
+
   private let configuration: Journal.Configuration
   private let path: String
   private var backlog: Backlog
-  /// nil after a failure, until the next try, and after `stop`.
+  /// nil when it has to be opened anew, and after `stop`.
   private(set) var file: JournalFile?
   private var lock: StateLock?
   private var isStopped = false
@@ -36,9 +39,14 @@ struct Writer: Sendable {
   /// The earliest wake-up that is on its way.
   private var wakeAt = UInt64.max
   private var placeCheckedAt: UInt64 = 0
+  /// When the file last worked, or was opened.
+  private var workedAt = DispatchTime.now().uptimeNanoseconds
   var compaction: Compaction
 
-  init(_ configuration: Journal.Configuration, _ file: JournalFile, _ lock: StateLock) {
+  init(
+    _ configuration: Journal.Configuration, _ file: JournalFile, _ lock: StateLock,
+    _ interruption: Interruption
+  ) {
     self.configuration = configuration
     self.path = file.path
     self.file = file
@@ -50,7 +58,7 @@ struct Writer: Sendable {
       feedbackLimit: configuration.feedbackLimit,
       unregisteredSinceTrim: configuration.feedbackLimit,
       now: configuration.now())
-    compaction = Compaction(slackBytes: configuration.slackBytes)
+    compaction = Compaction(slackBytes: configuration.slackBytes, interruption: interruption)
   }
 
   mutating func append(shard: Int, records: [JournalRecord], forgets: [UInt64], at now: UInt64) {
@@ -128,9 +136,10 @@ struct Writer: Sendable {
 
   mutating func tidy() {
     guard !isStopped, let file else { return compaction.turnIsOver() }
-    if let problem = compaction.tidy(file, isIdle: backlog.isEmpty && !isCommitScheduled) {
+    let isIdle = backlog.isEmpty && !isCommitScheduled
+    let now = DispatchTime.now().uptimeNanoseconds
+    if let problem = compaction.tidy(file, isIdle: isIdle, at: now) {
       results.problems.append(.compactionFailed(problem))
-      closeFile()
     }
   }
 
@@ -142,6 +151,7 @@ struct Writer: Sendable {
     if let file { return file }
     let opened = try JournalFile(existing: path, afterFailure: true)
     file = opened
+    workedAt = DispatchTime.now().uptimeNanoseconds
     return opened
   }
 
@@ -160,10 +170,24 @@ struct Writer: Sendable {
         if let file, !file.isInPlace { closeFile() }
       }
       try openFile().write(batch, &plan)
+      workedAt = now
       succeeded(batch)
     } catch {
-      closeFile()
       failed(batch, error, at: now)
+      closeFile(after: error, at: now)
+    }
+  }
+
+  /// Closes the file when only opening it anew can help: it is damaged, gone, or has failed for
+  /// long.
+  ///
+  /// Otherwise the connection stays: it knows how far the log was good and writes over the rest.
+  mutating func closeFile(after error: any Error, at now: UInt64) {
+    switch (error as? DatabaseError)?.resultCode {
+    case nil, .SQLITE_CORRUPT?, .SQLITE_NOTADB?, .SQLITE_CANTOPEN?, .SQLITE_MISUSE?:
+      closeFile()
+    default:
+      if now &- workedAt > Self.reopenNanoseconds { closeFile() }
     }
   }
 
@@ -180,7 +204,6 @@ struct Writer: Sendable {
     compaction.note(batch)
     if let file, let problem = compaction.trimWhileBusy(file) {
       results.problems.append(.compactionFailed(problem))
-      closeFile()
     }
   }
 

@@ -1,11 +1,13 @@
 #define _GNU_SOURCE
 #include "CFaultVFS.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SECTOR = 512 };
@@ -26,11 +28,14 @@ typedef struct Disk {
   int64_t count;
   Change *first;
   Change **last;
+  int isMarked;
 } Disk;
 
 typedef struct File {
   sqlite3_file base;
   Disk *disk;  // NULL for a file that is not watched.
+  const char *path;  // SQLite keeps it while the file is open.
+  int generation;
   sqlite3_file *real;
 } File;
 
@@ -48,6 +53,8 @@ static Disk *disks;
 static int64_t writes, syncs, changes, cutAt;
 static Fault writeFault, syncFault;
 static int isDead;
+/// Files that were opened before the last `faultvfs_watch` or restore are not watched any more.
+static int generation;
 
 #define LOCKED(body) do { pthread_mutex_lock(&lock); body; pthread_mutex_unlock(&lock); } while (0)
 
@@ -64,6 +71,7 @@ static void forgetChanges(Disk *disk) {
 }
 
 static void addChange(Disk *disk, const void *bytes, int64_t count, int64_t offset) {
+  disk->isMarked = 0;
   Change *change = calloc(1, sizeof *change);
   change->offset = offset;
   change->count = count;
@@ -133,9 +141,35 @@ static void dropDisk(const char *path) {
   }
 }
 
+static void readFile(Disk *disk, const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return;
+  unsigned char buffer[4096];
+  size_t count;
+  while ((count = fread(buffer, 1, sizeof buffer, file)) > 0) put(disk, buffer, count, disk->count);
+  fclose(file);
+}
+
+/// A closed file is marked by an impossible time, to notice when somebody writes to it without us.
+static const struct timespec marked[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+static int wasWritten(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && status.st_mtime != marked[1].tv_sec;
+}
+
 static Disk *openDisk(const char *path) {
   Disk *disk = findDisk(path);
-  if (disk) return disk;
+  if (disk && disk->isMarked && wasWritten(path)) {
+    // Written again and synced by the journal itself.
+    forgetChanges(disk);
+    resize(disk, 0);
+    readFile(disk, path);
+  }
+  if (disk) {
+    disk->isMarked = 0;
+    return disk;
+  }
   // The journal is made under another name and then renamed, which SQLite does not see.
   char draft[1024];
   snprintf(draft, sizeof draft, "%s.new", path);
@@ -148,15 +182,7 @@ static Disk *openDisk(const char *path) {
   disk = calloc(1, sizeof *disk);
   disk->path = strdup(path);
   disk->last = &disk->first;
-  FILE *file = fopen(path, "rb");
-  if (file) {
-    unsigned char buffer[4096];
-    size_t count;
-    while ((count = fread(buffer, 1, sizeof buffer, file)) > 0) {
-      put(disk, buffer, count, disk->count);
-    }
-    fclose(file);
-  }
+  readFile(disk, path);
   disk->next = disks;
   disks = disk;
   return disk;
@@ -187,20 +213,30 @@ static int code(int kind, int other) {
 
 // --- Files ---
 
+static int isStale(const File *file) { return !file->disk || file->generation != generation; }
+
 static int fileClose(sqlite3_file *base) {
   File *file = (File *)base;
-  return file->real->pMethods ? file->real->pMethods->xClose(file->real) : SQLITE_OK;
+  int result = file->real->pMethods ? file->real->pMethods->xClose(file->real) : SQLITE_OK;
+  LOCKED({
+    // It may be gone: then this is another file, or nothing.
+    Disk *disk = isStale(file) ? NULL : findDisk(file->path);
+    if (disk) disk->isMarked = utimensat(AT_FDCWD, disk->path, marked, 0) == 0;
+  });
+  return result;
 }
 
 static int fileRead(sqlite3_file *base, void *bytes, int count, sqlite3_int64 offset) {
   File *file = (File *)base;
+  if (!file->disk) return file->real->pMethods->xRead(file->real, bytes, count, offset);
   int result = SQLITE_IOERR_READ, dead;
-  LOCKED(dead = isDead && file->disk);
+  LOCKED(dead = isDead && !isStale(file));
   if (!dead) result = file->real->pMethods->xRead(file->real, bytes, count, offset);
   return result;
 }
 
 static int writeWatched(File *file, const void *bytes, int count, sqlite3_int64 offset) {
+  if (isStale(file)) return file->real->pMethods->xWrite(file->real, bytes, count, offset);
   if (!hasPower()) return SQLITE_IOERR_WRITE;
   writes += 1;
   if (hits(&writeFault, writes)) {
@@ -224,6 +260,7 @@ static int fileWrite(sqlite3_file *base, const void *bytes, int count, sqlite3_i
 }
 
 static int truncateWatched(File *file, sqlite3_int64 size) {
+  if (isStale(file)) return file->real->pMethods->xTruncate(file->real, size);
   if (!hasPower()) return SQLITE_IOERR_TRUNCATE;
   int result = file->real->pMethods->xTruncate(file->real, size);
   if (result == SQLITE_OK) addChange(file->disk, NULL, 0, size);
@@ -238,7 +275,8 @@ static int fileTruncate(sqlite3_file *base, sqlite3_int64 size) {
   return result;
 }
 
-static int syncWatched(File *file) {
+static int syncWatched(File *file, int flags) {
+  if (isStale(file)) return file->real->pMethods->xSync(file->real, flags);
   if (!hasPower()) return SQLITE_IOERR_FSYNC;
   syncs += 1;
   if (hits(&syncFault, syncs)) {
@@ -254,7 +292,7 @@ static int fileSync(sqlite3_file *base, int flags) {
   File *file = (File *)base;
   if (!file->disk) return file->real->pMethods->xSync(file->real, flags);
   int result;
-  LOCKED(result = syncWatched(file));
+  LOCKED(result = syncWatched(file, flags));
   return result;
 }
 
@@ -310,11 +348,13 @@ static int layerOpen(
   File *file = (File *)base;
   memset(file, 0, sizeof *file);
   file->real = (sqlite3_file *)(file + 1);
+  file->path = path;
   int result = SQLITE_OK;
   LOCKED({
     if (isWatched(path)) {
       if (isDead) result = SQLITE_CANTOPEN;
       else file->disk = openDisk(path);
+      file->generation = generation;
     }
   });
   if (result != SQLITE_OK) return result;
@@ -398,6 +438,7 @@ void faultvfs_watch(uint64_t number) {
     writes = syncs = changes = cutAt = 0;
     writeFault = syncFault = (Fault){0};
     isDead = 0;
+    generation += 1;
   });
 }
 
@@ -438,6 +479,7 @@ void faultvfs_restore_power(uint64_t seed) {
     while (disks) dropDisk(disks->path);
     cutAt = writeFault.from = syncFault.from = 0;
     isDead = 0;
+    generation += 1;
   });
 }
 

@@ -22,8 +22,7 @@ private final class Run {
   func open() throws(StoreError) -> Journal {
     try listener.open(directory) {
       $0.slackBytes = 0
-      $0.retryDelay = .zero
-      $0.forgetDelay = .zero
+      $0.isUntimed = true
     }
   }
 

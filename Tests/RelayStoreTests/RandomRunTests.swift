@@ -35,7 +35,7 @@ private final class Model {
   ) throws(StoreError) -> Journal {
     try listener.open(directory) {
       $0.slackBytes = 0
-      $0.retryDelay = .zero
+      $0.isUntimed = true
       $0.maximumBatch = 20
     }
   }
@@ -74,6 +74,7 @@ private final class Model {
     let forgets = candidates.filter { _ in chance(4) }
     forgotten.formUnion(forgets)
     journal.submit(shard: shard, records: records, forgets: forgets)
+    journal.drain()
   }
 
   private func breakSomething() {

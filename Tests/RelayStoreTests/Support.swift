@@ -50,7 +50,23 @@ final class Listener: Sendable {
   }
 }
 
+extension Journal.Configuration {
+  /// Nothing happens because time passes, so that a run can be repeated exactly.
+  var isUntimed: Bool {
+    get { linger > .seconds(1000) }
+    set {
+      let delay: Duration = newValue ? .seconds(100_000) : .zero
+      (linger, forgetDelay, retryDelay, idleDelay) = (delay, delay, delay, delay)
+    }
+  }
+}
+
 extension Journal {
+  /// Waits for what has been submitted, and for the commits that it asks for.
+  func drain() {
+    for _ in 0..<8 { queue.sync {} }
+  }
+
   /// Everything that is stored.
   func everything() throws(StoreError) -> [RestoredRecord] {
     var records: [RestoredRecord] = []
