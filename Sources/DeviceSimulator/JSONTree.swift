@@ -25,6 +25,11 @@ struct JSONTree: Sendable {
     if case .object(let members) = value { members.last { $0.key == key }?.value } else { nil }
   }
 
+  /// What it says, if it is a text.
+  var text: String? {
+    if case .text(let text) = value { text } else { nil }
+  }
+
   /// Reads one JSON object.
   static func read(_ bytes: [UInt8]) throws(JSONProblem) -> JSONTree {
     do {

@@ -49,13 +49,14 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
   /// `content-available` and nothing to see.
   public static let silent = Payload(json: #"{"aps":{"content-available":1}}"#)
 
-  /// What stands on the banner: the alert itself, or its title and body.
+  /// What stands on the banner: the alert itself, or its title and body; of a localized one the
+  /// key, which only the app could translate.
   private static func alertText(_ alert: JSONTree) -> String? {
     switch alert.value {
     case .text(let text): return text.isEmpty ? nil : text
     case .object:
-      let parts = ["title", "body"].compactMap { key -> String? in
-        if case .text(let text)? = alert[key]?.value { text } else { nil }
+      let parts = [["title", "title-loc-key"], ["body", "loc-key"]].compactMap { keys in
+        keys.lazy.compactMap { alert[$0]?.text }.first
       }
       return parts.isEmpty ? nil : parts.joined(separator: ": ")
     default: return nil

@@ -87,6 +87,7 @@ extension World {
     switch item {
     case .hello:
       record(.connected, phone: phone)
+      phones[Int(phone)].connectionAtRelay = connection
       tellRelay(.connected(phones[Int(phone)].credential, id))
     case .condition(let condition):
       tellRelay(.reported(id, ConditionReport(condition)))
@@ -130,6 +131,8 @@ extension World {
   }
 
   mutating func connectionEnds(_ connection: UInt32) {
+    // The good-bye may have overtaken the greeting, which was then lost.
+    guard phones[Int(connections[Int(connection)])].connectionAtRelay == connection else { return }
     record(.disconnected("airplane mode"), phone: connections[Int(connection)])
     tellRelay(.disconnected(Self.connectionID(connection)))
   }

@@ -191,6 +191,8 @@ struct PhoneEntry: Sendable {
   var model: Phone
   let credential: DeviceCredential
   var link = Link.down
+  /// The connection that the relay takes for its own.
+  var connectionAtRelay: UInt32?
   /// What the link was last matched to.
   var network: Network
   /// When it is woken next.

@@ -45,6 +45,10 @@ import Testing
     #expect(Payload.silent.wakesApp && Payload.silent.alert == nil)
     let full: Payload = #"{"aps":{"alert":{"title":"A","body":"B"},"badge":3,"sound":"default"}}"#
     #expect(full.alert == "A: B" && full.badge == 3 && full.hasSound)
+    let localized: Payload =
+      #"{"aps":{"alert":{"title":"A","title-loc-key":"T","loc-key":"HELLO"}}}"#
+    #expect(localized.alert == "A: HELLO")
+    #expect((#"{"aps":{"alert":{}}}"# as Payload).alert == nil)
     let odd: Payload = #"{"aps":{"alert":7,"badge":1e300,"sound":null,"content-available":true}}"#
     #expect(odd.alert == nil && odd.badge == nil && !odd.hasSound && !odd.wakesApp)
     #expect(Payload(bytes: [0xFF]).alert == nil)

@@ -78,6 +78,16 @@ import Testing
     #expect(world.banners(on: phone).map(\.text) == ["a"])
   }
 
+  @Test func nobodyIsMissedWhoWasNeverThere() {
+    var world = World(seed: 1, link: LinkModel(latency: .seconds(2), reconnect: .seconds(2)))
+    let phone = world.addPhone("anna")
+    // Airplane mode before the greeting has arrived.
+    world.advance(by: .milliseconds(3500))
+    world.setNetwork(.airplane, of: phone)
+    world.advance(by: .minutes(1))
+    #expect(world.trace().allSatisfy { $0.kind != .connected && $0.kind != .disconnected })
+  }
+
   @Test func badgesAndStates() {
     var (world, phone, app) = world()
     #expect(world.state(of: app) == .notRunning)
