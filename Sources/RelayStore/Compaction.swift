@@ -2,12 +2,12 @@ import GRDB
 
 /// Keeps the file at no more than twice what is stored, plus `slackBytes`.
 ///
-/// Three means, each when the one before is not enough: free pages are reused; free pages beyond a
-/// quarter of the slack are given back, in small steps, when nothing else is to do, and beyond all
-/// of it also under load; and a file that is large all the same, because its pages are half empty,
-/// is written anew (`VACUUM`) when nothing else is to do. That takes seconds when much is stored, so
-/// what is submitted meanwhile breaks it off, a few times at most. SQLite itself merges pages that
-/// are less than a third full, which bounds the file under load that never pauses.
+/// Three means, each when the one before is not enough: free pages are reused; free pages beyond
+/// a quarter of the slack are given back, in small steps, when nothing else is to do, and beyond
+/// all of it also under load; and a file that is large all the same, because its pages are half
+/// empty, is written anew (`VACUUM`) when nothing else is to do. That takes seconds when much is
+/// stored, so what is submitted meanwhile breaks it off, a few times at most. SQLite itself merges
+/// pages that are less than a third full, which bounds the file under load that never pauses.
 struct Compaction {
   private enum Phase {
     /// Nothing was written since all was tidy.

@@ -19,7 +19,7 @@ final class Interruption: Sendable {
     try queue.writeWithoutTransaction(work)
   }
 
-  /// Breaks off what is being done, if anything is. From any thread; costs nothing most of the time.
+  /// Breaks off what is being done, if anything is. From any thread; costs next to nothing.
   func request() {
     guard isActive.load(ordering: .relaxed) else { return }
     connection.withLock { $0?.interrupt() }

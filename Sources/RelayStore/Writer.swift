@@ -225,17 +225,26 @@ struct Writer: Sendable {
     failures += 1
   }
 
-  /// Budgets are nobody's to submit again: they go along with the next batch. Bounded, because a
-  /// disk may be broken for long: then the oldest are given up.
+  /// Budgets are nobody's to submit again, and an app whose removal failed is gone from the shard
+  /// all the same (`JournalRecord.unregistered`): they go along with the next batch. Bounded,
+  /// because a disk may be broken for long: then the oldest budgets are given up first.
   private mutating func owe(_ batch: Batch) {
     for item in batch.others {
       switch item.content {
-      case .budgetsCleared: plan.owed = [item.content]
-      case .spent: plan.owed.append(item.content)
-      case .accepted, .enrolled, .registered, .unregistered: break
+      case .budgetsCleared:
+        plan.owed.removeAll { $0.isSpent }
+        plan.owed.append(item.content)
+      case .spent, .unregistered: plan.owed.append(item.content)
+      case .accepted, .enrolled, .registered: break
       }
     }
-    let surplus = plan.owed.count - configuration.maximumBatch
+    var surplus = plan.owed.count - configuration.maximumBatch
+    guard surplus > 0 else { return }
+    plan.owed.removeAll { content in
+      guard surplus > 0, content.isSpent else { return false }
+      surplus -= 1
+      return true
+    }
     if surplus > 0 { plan.owed.removeFirst(surplus) }
   }
 }
@@ -246,5 +255,11 @@ extension Duration {
     let (seconds, attoseconds) = components
     let (whole, overflow) = UInt64(max(0, seconds)).multipliedReportingOverflow(by: 1_000_000_000)
     return overflow ? UInt64.max / 2 : whole + UInt64(max(0, attoseconds) / 1_000_000_000)
+  }
+}
+
+extension JournalRecord.Content {
+  fileprivate var isSpent: Bool {
+    if case .spent = self { true } else { false }
   }
 }

@@ -303,7 +303,9 @@ static int fileSize(sqlite3_file *f, sqlite3_int64 *size) { return CALL(f, xFile
 static int fileLock(sqlite3_file *f, int level) { return CALL(f, xLock, level); }
 static int fileUnlock(sqlite3_file *f, int level) { return CALL(f, xUnlock, level); }
 static int fileReserved(sqlite3_file *f, int *out) { return CALL(f, xCheckReservedLock, out); }
-static int fileControl(sqlite3_file *f, int op, void *arg) { return CALL(f, xFileControl, op, arg); }
+static int fileControl(sqlite3_file *f, int op, void *arg) {
+  return CALL(f, xFileControl, op, arg);
+}
 static int fileSectorSize(sqlite3_file *f) { return CALL(f, xSectorSize); }
 static int fileTraits(sqlite3_file *f) { return CALL(f, xDeviceCharacteristics); }
 static int fileShmMap(sqlite3_file *f, int region, int size, int extend, void volatile **out) {

@@ -9,7 +9,7 @@ import Testing
 
   /// Heavy traffic with lifetimes of every length, small and large: bounded while it lasts, small
   /// once it has ended.
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: [1, 2] as [UInt64])
   func theFileFollowsWhatIsStored(seed: UInt64) async throws {
     let directory = try TemporaryDirectory()
     let journal = try Listener().open(directory) {
@@ -88,17 +88,17 @@ import Testing
     let first = journal.firstSequence(ofShard: 0)
     journal.submit(
       shard: 0,
-      records: try (first..<first + 2000).map { try Make.accepted($0, payloadBytes: 2000) },
+      records: try (first..<first + 600).map { try Make.accepted($0, payloadBytes: 2000) },
       forgets: [])
     await journal.flush()
-    journal.submit(shard: 0, records: [], forgets: Array(first..<first + 2000))
+    journal.submit(shard: 0, records: [], forgets: Array(first..<first + 600))
     await journal.flush()
-    for sequence in first + 2000..<first + 3000 {
+    for sequence in first + 600..<first + 900 {
       journal.submit(shard: 0, records: [try Make.accepted(sequence)], forgets: [sequence - 1])
       await journal.flush()
     }
     await journal.stop()
-    #expect(journal.statistics.bytesOnDisk < 1 << 20)
+    #expect(journal.statistics.bytesOnDisk < 700_000)
     #expect(journal.statistics.compactions == 0)
   }
 }

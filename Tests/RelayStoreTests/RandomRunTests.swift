@@ -132,7 +132,7 @@ extension FaultTests {
   @Test func randomRunsKeepTheirPromises() async throws {
     for seed in 0..<(isThorough ? 10_000 : 200) as Range<UInt64> {
       do {
-        try await Model(seed: seed).run(steps: isThorough ? 100 : 30)
+        try await Model(seed: seed).run(steps: isThorough ? 100 : 20)
       } catch {
         #expect(Bool(false), "seed \(seed): \(error)")
       }
