@@ -2,12 +2,23 @@ import DeviceModel
 
 /// What came of a scenario.
 public struct ScenarioResult: Sendable {
+  /// Of the scenario.
+  public let title: String
+  public let file: String
   /// As it was at the end.
   public let world: World
   /// One for each expectation, in their order.
   public let verdicts: [Verdict]
 
   public var isPassed: Bool { verdicts.allSatisfy(\.isPassed) }
+
+  /// One JSON object a line: which scenario with which seed, everything that happened, the
+  /// verdicts. The same scenario and seed give the same bytes.
+  public var json: [String] {
+    let head =
+      "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(world.seed)}"
+    return [head] + world.trace().map(\.json) + verdicts.map(\.json)
+  }
 }
 
 /// Whether an expectation held.
@@ -30,7 +41,8 @@ extension Scenario {
     var player = ScenarioPlayer(self, seed: seed ?? self.seed)
     player.play()
     let world = player.world
-    return ScenarioResult(world: world, verdicts: expectations.map { world.verdict($0) })
+    return ScenarioResult(
+      title: title, file: file, world: world, verdicts: expectations.map { world.verdict($0) })
   }
 }
 

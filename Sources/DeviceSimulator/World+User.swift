@@ -31,8 +31,10 @@ extension World {
     tell(entry.phone, .appSwipedAway(entry.id))
   }
 
+  /// What is in front leaves the foreground first.
   public mutating func lock(_ phone: PhoneHandle) { tell(phone.number, .locked) }
 
+  /// Unlocks the phone; nothing is opened.
   public mutating func unlock(_ phone: PhoneHandle) { tell(phone.number, .unlocked) }
 
   /// Changes what the phone is connected to; `.airplane` says good-bye to the relay, `.none` does

@@ -78,7 +78,7 @@ struct SimulateCommand: AsyncParsableCommand {
   private func show(json result: ScenarioResult) {
     // In large pieces: a month is tens of thousands of lines.
     var piece: [UInt8] = []
-    for line in result.world.trace().map(\.json) + result.verdicts.map(\.json) {
+    for line in result.json {
       if !piece.isEmpty { piece.append(UInt8(ascii: "\n")) }
       piece += line.utf8
       guard piece.count > 65_536 else { continue }

@@ -48,12 +48,13 @@ struct RandomScenario {
   }
 
   private mutating func app(_ number: Int) -> String {
-    """
-    {"name":"app\(number)","modes":\(pick(["[]", "[\"fetch\"]", "[\"fetch\",\"remote-notification\"]"])),
-     "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
-     "onTransfers":\(work()),"onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
-     "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
-    """
+    let modes = pick(["[]", "[\"fetch\"]", "[\"fetch\",\"remote-notification\"]"])
+    return """
+      {"name":"app\(number)","modes":\(modes),
+       "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
+       "onTransfers":\(work()),"onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
+       "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
+      """
   }
 
   private mutating func event() -> String {
@@ -71,7 +72,8 @@ struct RandomScenario {
       ])
       let many = pick(["", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20"])
       return """
-        {"at":"\(at)"\(many),"push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
+        {"at":"\(at)"\(many),
+         "push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
         """
     }
     let verb = pick(PlaceNames.verbs)

@@ -42,7 +42,8 @@ import Testing
   @Test(arguments: [
     (
       #"[{"name":"anna","apps":[{"name":"chat"},{"name":"news","fetch":"often"}]}]"#,
-      #"phones[0].apps[1].fetch: "often" is none of never, minimum, or a length of time such as 15m"#
+      "phones[0].apps[1].fetch: \"often\" is none of never, minimum, "
+        + "or a length of time such as 15m"
     ),
     (
       #"[{"name":"anna","network":"5g"}]"#,

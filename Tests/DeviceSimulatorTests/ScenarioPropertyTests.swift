@@ -38,7 +38,7 @@ import Testing
       var random = RandomScenario(seed: seed)
       let text = random.text()
       let runs = try (1...2).map { _ in
-        try play(text, seed: seed).world.trace().map(\.json)
+        try play(text, seed: seed).json
       }
       #expect(runs[0] == runs[1], "seed \(seed)")
     }
