@@ -98,6 +98,9 @@ private final class CrashRun: Sendable {
         try await group.waitForAll()
       }
     }
+    if duration > .seconds(5) {
+      CrashTests.say("the start of round \(round + 1) took \(duration), with \(settings)")
+    }
     ledger.count { counts in
       if end == .killed { counts.kills += 1 } else { counts.terminations += 1 }
       counts.starts.append(duration)
