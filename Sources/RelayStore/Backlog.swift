@@ -159,13 +159,14 @@ struct Backlog {
       return
     }
     // The rest keeps its deadline.
-    batch.forgets = Array(forgets.suffix(limit))
-    forgets.removeLast(limit)
+    // Oldest first: one that was replaced must not come back after its newer one is forgotten.
+    batch.forgets = Array(forgets.prefix(limit))
+    forgets.removeFirst(limit)
   }
 
   /// Takes back the forgets of a batch that failed, to be tried again at that moment.
   mutating func putBack(forgets returned: [UInt64], until moment: UInt64) {
-    forgets.append(contentsOf: returned)
+    forgets.insert(contentsOf: returned, at: 0)
     if !forgets.isEmpty { forgetDeadline = moment }
   }
 }

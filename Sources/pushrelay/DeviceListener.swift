@@ -31,8 +31,8 @@ struct DeviceListener: Sendable {
     var failures = 0
   }
 
-  /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first connection
-  /// cannot be made, when the relay refuses, or when another connection takes over.
+  /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first
+  /// connection cannot be made, when the relay refuses, or when another connection takes over.
   func run() async throws {
     var memory = Memory(remaining: command.notifications)
     while !Task.isCancelled {
