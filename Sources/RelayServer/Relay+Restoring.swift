@@ -1,5 +1,6 @@
 import Crypto
 import Dispatch
+import FoundationEssentials
 import Logging
 import NIOCore
 import NIOPosix
@@ -46,6 +47,7 @@ extension Relay {
         guard let index = keys.index(ofKeyID: entry.keyID) else { return nil }
         return StoredProviderKey(
           keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics ?? [],
+          environment: entry.environment?.rawValue, relatedKeyID: entry.relatedKeyID,
           publicKey: keys.keys[index].publicKey.pemRepresentation)
       }
       try await journal.replaceProviderKeys(stored)
@@ -54,13 +56,17 @@ extension Relay {
     }
   }
 
-  /// After a restored backup the directory of keys may be missing: its public halves come back.
+  /// After a restored backup there is no directory of keys: their public halves come back. An empty
+  /// one is left alone: whoever takes keys out of it revokes them, also while no relay runs.
   private func restoreKeys(from journal: Journal) async throws {
-    guard configuration.auth == .token, try keyDirectory.list().isEmpty else { return }
+    guard configuration.auth == .token, !FileManager.default.fileExists(atPath: keyDirectory.path)
+    else { return }
     for key in try await journal.providerKeys() {
       try keyDirectory.add(
         .init(
-          keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics),
+          keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics,
+          environment: key.environment.flatMap(ProviderEnvironment.init(rawValue:)),
+          relatedKeyID: key.relatedKeyID),
         publicKeyPEM: key.publicKey)
       logger.notice("provider key restored from the journal", metadata: ["key": "\(key.keyID)"])
     }

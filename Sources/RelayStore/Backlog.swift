@@ -158,8 +158,8 @@ struct Backlog {
       forgetDeadline = .max
       return
     }
-    // The rest keeps its deadline.
-    // Oldest first: one that was replaced must not come back after its newer one is forgotten.
+    // The rest keeps its deadline. Oldest first: one that was replaced must not come back after its
+    // newer one is forgotten.
     batch.forgets = Array(forgets.prefix(limit))
     forgets.removeFirst(limit)
   }

@@ -197,10 +197,12 @@ extension JournalFile {
       try database.execute(sql: "DELETE FROM provider_keys")
       for key in keys {
         try execute(
-          "INSERT OR REPLACE INTO provider_keys VALUES (?, ?, ?, ?)",
+          "INSERT OR REPLACE INTO provider_keys VALUES (?, ?, ?, ?, ?, ?)",
           [
             key.keyID.databaseValue, key.teamID.databaseValue,
-            key.topics.joined(separator: " ").databaseValue, key.publicKey.databaseValue,
+            key.topics.joined(separator: " ").databaseValue,
+            key.environment?.databaseValue ?? .null, key.relatedKeyID?.databaseValue ?? .null,
+            key.publicKey.databaseValue,
           ], database)
       }
     }

@@ -192,12 +192,15 @@ final class JournalFile: Sendable {
   func providerKeys() throws -> [StoredProviderKey] {
     try connection.read { database in
       try Row.fetchAll(
-        database, sql: "SELECT kid, team, topics, key FROM provider_keys ORDER BY kid"
+        database,
+        sql: """
+          SELECT kid, team, topics, environment, related, key FROM provider_keys ORDER BY kid
+          """
       ).map { row in
         StoredProviderKey(
           keyID: row[0] as String? ?? "", teamID: row[1] as String? ?? "",
           topics: (row[2] as String? ?? "").split(separator: " ").map(String.init),
-          publicKey: row[3] as String? ?? "")
+          environment: row[3], relatedKeyID: row[4], publicKey: row[5] as String? ?? "")
       }
     }
   }

@@ -39,6 +39,8 @@ enum Schema {
       kid TEXT NOT NULL PRIMARY KEY,
       team TEXT NOT NULL,
       topics TEXT NOT NULL,
+      environment TEXT,
+      related TEXT,
       key TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE meta (

@@ -84,13 +84,22 @@ package struct StoredProviderKey: Hashable, Sendable {
   package var teamID: String
   /// The topics that it may push to; empty for every topic.
   package var topics: [String]
+  /// The only environment that the key is good in; nil for both.
+  package var environment: String?
+  /// The other key that may share a connection with this one.
+  package var relatedKeyID: String?
   /// The key as PEM text.
   package var publicKey: String
 
-  package init(keyID: String, teamID: String, topics: [String], publicKey: String) {
+  package init(
+    keyID: String, teamID: String, topics: [String], environment: String? = nil,
+    relatedKeyID: String? = nil, publicKey: String
+  ) {
     self.keyID = keyID
     self.teamID = teamID
     self.topics = topics
+    self.environment = environment
+    self.relatedKeyID = relatedKeyID
     self.publicKey = publicKey
   }
 }

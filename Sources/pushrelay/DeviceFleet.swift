@@ -27,7 +27,6 @@ struct DeviceFleet: Sendable {
   }
 
   private final class Counters: Sendable {
-    let enrolled = Atomic(0)
     let listening = Atomic(0)
     let notifications = Atomic(0)
     let reconnects = Atomic(0)
@@ -37,7 +36,7 @@ struct DeviceFleet: Sendable {
 
   func run() async throws {
     let counters = Counters()
-    let roster = try await enroll(counters)
+    let roster = try await enroll()
     try writeTokens(roster)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: count, by: Self.devicesPerConnection) {
@@ -51,7 +50,7 @@ struct DeviceFleet: Sendable {
 
   // MARK: Who they are
 
-  private func enroll(_ counters: Counters) async throws -> Roster {
+  private func enroll() async throws -> Roster {
     let topic = command.topic.first ?? "com.example.app"
     var roster = Roster(topic: topic)
     if let bytes = PrivateFile.read(path),

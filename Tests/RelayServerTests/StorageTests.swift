@@ -83,13 +83,14 @@ import Testing
 
   private func withRelay(
     _ state: String, threads: Int = 2, store: RelayConfiguration.Store = .sqlite,
+    auth: RelayConfiguration.Authentication = .none,
     _ body: (Running) async throws -> Void
   ) async throws {
     var configuration = RelayConfiguration()
     configuration.state = state
     configuration.store = store
     configuration.plaintext = true
-    configuration.auth = .none
+    configuration.auth = auth
     configuration.threads = threads
     configuration.provider = .init(host: "127.0.0.1", port: 0)
     configuration.device = .init(host: "127.0.0.1", port: 0)
@@ -216,6 +217,27 @@ import Testing
         let page = try await relay.feedback()
         #expect(page.tokens.map(\.token) == [token] && page.cursor == cursor)
       }
+    }
+  }
+
+  /// A backup holds the keys; but who takes a key away revokes it, also while no relay runs.
+  @Test func keysComeBackOnlyWhereThereIsNoDirectoryOfKeys() async throws {
+    try await withState { state in
+      let keys = ProviderKeyDirectory(path: state + "/keys")
+      let entry = ProviderKeyDirectory.Entry(
+        keyID: "ABCDEFGHIJ", teamID: "TEAM000001", topics: [Self.topic], environment: .sandbox,
+        relatedKeyID: "ABCDEFGHIK")
+      try keys.create(entry)
+      try await withRelay(state, auth: .token) { _ in }
+      try FileManager.default.removeItem(atPath: keys.path)
+      try await withRelay(state, auth: .token) { _ in }
+      #expect(try keys.list() == [entry])
+      #expect(try keys.load().keys.count == 1)
+      for name in try FileManager.default.contentsOfDirectory(atPath: keys.path) {
+        try FileManager.default.removeItem(atPath: keys.path + "/" + name)
+      }
+      try await withRelay(state, auth: .token) { _ in }
+      #expect(try keys.list().isEmpty)
     }
   }
 

@@ -199,7 +199,9 @@ import Testing
   @Test func providerKeysAreReplaced() async throws {
     let journal = try listener.open(directory)
     let keys = ["B", "A"].map {
-      StoredProviderKey(keyID: $0, teamID: "T", topics: ["a.b", "c"], publicKey: "PEM\nPEM")
+      StoredProviderKey(
+        keyID: $0, teamID: "T", topics: ["a.b", "c"], environment: $0 == "A" ? nil : "sandbox",
+        relatedKeyID: $0, publicKey: "PEM\nPEM")
     }
     try await journal.replaceProviderKeys(keys)
     #expect(try await journal.providerKeys() == keys.reversed())
