@@ -72,7 +72,7 @@ package enum UpLine: Equatable, Sendable {
     _ outcome: DeliveryOutcome, _ object: inout ObjectWriter, to bytes: inout [UInt8]
   ) {
     switch outcome {
-    case .newData, .noData, .failed:
+    case .newData, .noData, .failed, .later:
       object.member("outcome", outcome.description, to: &bytes)
     case .notLaunched(let reason):
       object.member("outcome", "notLaunched", to: &bytes)
@@ -129,6 +129,7 @@ package enum UpLine: Equatable, Sendable {
       if word.says("newData") { return .ack(id: uniqueID, outcome: .newData) }
       if word.says("noData") { return .ack(id: uniqueID, outcome: .noData) }
       if word.says("failed") { return .ack(id: uniqueID, outcome: .failed) }
+      if word.says("later") { return .ack(id: uniqueID, outcome: .later) }
       guard word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
       let text = reason.map { line.extracting($0).unescapedText(limitBytes: 200) } ?? "unknown"
       return .ack(id: uniqueID, outcome: .notLaunched(reason: text))

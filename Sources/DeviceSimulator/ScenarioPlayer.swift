@@ -1,45 +1,71 @@
 import DeviceModel
 
 /// Plays a scenario: everything that is to happen, in order, in a world of its own.
-struct ScenarioPlayer {
+struct ScenarioPlayer: Sendable {
   /// What happens at one moment.
-  private enum Step {
+  private enum Step: Sendable {
     case event(Int)
     case use(Scenario.Place)
     case endUse(Scenario.Place)
   }
 
   private let scenario: Scenario
-  private(set) var world: World
+  var world: World
+  /// When the scenario's time began in the world's.
+  private let beginning: Int64
   private var random: SeededRandom
   private var apps: [[AppHandle]] = []
-  private var phones: [PhoneHandle] = []
+  private(set) var phones: [PhoneHandle] = []
+  /// In order, and the next of them.
   private var steps: [(at: Int64, order: Int, step: Step)] = []
+  private var nextStep = 0
 
   init(_ scenario: Scenario, seed: UInt64) {
-    self.scenario = scenario
-    world = World(
+    let world = World(
       seed: seed, policy: scenario.policy, keepAlive: .milliseconds(scenario.keepAlive),
       link: scenario.link)
+    self.init(scenario, in: world, seed: seed)
+  }
+
+  /// In a world that has just been made; the scenario's time begins with the world's.
+  init(_ scenario: Scenario, in world: World, seed: UInt64) {
+    self.scenario = scenario
+    self.world = world
+    beginning = world.time
     // Not the world's own: what chance makes of the days does not depend on what the relay does.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
-      let phone = world.addPhone(
+      let phone = self.world.addPhone(
         plan.name, network: plan.network, isCharging: plan.isCharging, isLowPower: plan.isLowPower)
       phones.append(phone)
-      apps.append(plan.apps.map { world.install($0, on: phone) })
+      apps.append(plan.apps.map { self.world.install($0, on: phone) })
     }
-  }
-
-  mutating func play() {
     planUsage()
     planEvents()
     steps.sort { ($0.at, $0.order) < ($1.at, $1.order) }
-    for (at, _, step) in steps where at <= scenario.length {
-      world.advance(toMilliseconds: at)
-      perform(step)
+  }
+
+  /// Plays to the end.
+  mutating func play() { play(until: beginning + scenario.length) }
+
+  /// Plays until a time of the world's, at most to the end.
+  mutating func play(until time: Int64) {
+    let time = min(time, end)
+    while nextStep < steps.count, beginning + steps[nextStep].at <= time {
+      world.advance(toMilliseconds: beginning + steps[nextStep].at)
+      perform(steps[nextStep].step)
+      nextStep += 1
     }
-    world.advance(toMilliseconds: scenario.length)
+    world.advance(toMilliseconds: time)
+  }
+
+  /// When the scenario is over, in the world's time.
+  var end: Int64 { beginning + scenario.length }
+
+  /// When something is to happen next, in the world's time.
+  var nextMoment: Int64 {
+    let step = nextStep < steps.count ? beginning + steps[nextStep].at : end
+    return min(step, end, world.nextHappening ?? .max)
   }
 
   private mutating func plan(_ step: Step, at moment: Int64) {
@@ -128,16 +154,22 @@ struct ScenarioPlayer {
     switch step {
     case .use(let place): world.open(handle(place))
     case .endUse(let place): world.endUse(handle(place))
-    case .event(let index):
-      switch scenario.events[index].action {
-      case .push(let places, let payloads, let options):
-        let place = places[Int(random.below(Int64(places.count)))]
-        let payload = payloads[Int(random.below(Int64(payloads.count)))]
-        world.push(payload, to: handle(place), options)
-      case .policy(let policy): world.setPolicy(policy)
-      case .app(let place, let verb): perform(verb, handle(place))
-      case .phone(let phone, let verb): perform(verb, phones[phone])
-      }
+    case .event(let index): perform(scenario.events[index].action)
+    }
+  }
+
+  /// Lets it happen now.
+  mutating func perform(_ action: Scenario.Action) {
+    switch action {
+    case .push(let places, let payloads, let options):
+      // A real relay has providers of its own.
+      guard world.shard != nil else { return }
+      let place = places[Int(random.below(Int64(places.count)))]
+      let payload = payloads[Int(random.below(Int64(payloads.count)))]
+      world.push(payload, to: handle(place), options)
+    case .policy(let policy): world.setPolicy(policy)
+    case .app(let place, let verb): perform(verb, handle(place))
+    case .phone(let phone, let verb): perform(verb, phones[phone])
     }
   }
 

@@ -125,7 +125,7 @@ extension World {
     if let app = match.app {
       guard entry.app >= 0, apps[Int(entry.app)].name == app else { return false }
     }
-    return match.why.map { Self.fits(entry.why, $0) } ?? true
+    return match.why.map { Self.fits(entry.why(since: start), $0) } ?? true
   }
 
   /// Whether a text is what is wanted, `*` at an end standing for anything.

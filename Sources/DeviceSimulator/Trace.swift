@@ -8,7 +8,8 @@ struct TraceEntry: Sendable {
     case refused(status: UInt16, reason: String)
     case connected
     case disconnected(String)
-    case arrived
+    /// What it was, if there is no relay in this world that tells.
+    case arrived(String)
     case changed(String)
     case fetchBegan(CallbackID, FetchReason?)
     case phone(PhoneAction)

@@ -32,22 +32,23 @@ extension TraceEntry {
     }
   }
 
-  /// Why; empty when there is nothing to say.
-  var why: String {
+  /// Why; empty when there is nothing to say. Times are told as counted from that start.
+  func why(since start: Int64) -> String {
     switch fact {
-    case .life(let step): step.why
+    case .life(let step): step.why(since: start)
     case .refused(let status, let reason): "\(status) \(reason)"
     case .disconnected(let reason): reason
     case .changed(let what): what
     case .fetchBegan(_, let reason): "fetch" + (reason.map { ", \($0)" } ?? "")
-    case .phone(let action): action.why
-    case .connected, .arrived: ""
+    case .arrived(let what): what
+    case .phone(let action): action.why(since: start, push: push)
+    case .connected: ""
     }
   }
 }
 
 extension LifeStep {
-  fileprivate var why: String {
+  fileprivate func why(since start: Int64) -> String {
     switch self {
     case .received(let notificationClass, _, _): notificationClass.name
     case .restored, .delivered: ""
@@ -55,7 +56,7 @@ extension LifeStep {
     case .storedOffline: "device offline"
     case .storedPower(.none, let limit): "held by \(limit.name)"
     case .storedPower(let until?, let limit):
-      "held until \(TraceEntry.text(until)) by \(limit.name)"
+      "held until \(TraceEntry.text(until, since: start)) by \(limit.name)"
     case .discarded(.replaced(let id)): "replaced by push \(World.pushNumber(id) + 1)"
     case .discarded(let reason): reason.name
     case .outcome(let outcome): "\(outcome)"
@@ -64,18 +65,19 @@ extension LifeStep {
 }
 
 extension TraceEntry {
-  static func text(_ instant: Instant) -> String {
-    TimeText.text(time: max(0, instant.milliseconds - World.start))
+  static func text(_ instant: Instant, since start: Int64) -> String {
+    TimeText.text(time: max(0, instant.milliseconds - start))
   }
 
-  static func text(_ moment: Moment) -> String {
-    TimeText.text(time: max(0, moment.milliseconds - World.start))
+  static func text(_ moment: Moment, since start: Int64) -> String {
+    TimeText.text(time: max(0, moment.milliseconds - start))
   }
 
-  static func text(_ plan: FetchPlan) -> String {
+  static func text(_ plan: FetchPlan, since start: Int64) -> String {
     switch plan.when {
-    case .fetch(let moment): "\(text(moment)), \(plan.reason)"
-    case .reconsider(let moment): "not before \(text(moment)), \(plan.reason)"
+    case .fetch(let moment): "\(text(moment, since: start)), \(plan.reason)"
+    case .reconsider(let moment):
+      "not before \(text(moment, since: start)), \(plan.reason)"
     case .onChange: "none, \(plan.reason)"
     }
   }
@@ -111,7 +113,7 @@ extension PhoneAction {
     }
   }
 
-  fileprivate var why: String {
+  fileprivate func why(since start: Int64, push: Int32) -> String {
     switch self {
     case .report(_, let outcome): outcome.map { "\($0)" } ?? "delivered"
     case .condition(let condition): "\(condition)"
@@ -126,11 +128,11 @@ extension PhoneAction {
     case .banner(let banner): banner.text + (banner.isContentReady ? " (content ready)" : "")
     case .badge(_, let number): "\(number)"
     case .snapshot(_, let snapshot): "\(snapshot.shows)"
-    case .app(_, let step): step.why
-    case .callback(_, _, .began(let cause)): "\(cause)"
+    case .app(_, let step): step.why(push: push)
+    case .callback(_, _, .began(let cause)): cause.words(push: push)
     case .callback(_, _, .completed(let outcome)): outcome.rawValue
     case .callback(_, _, .abandoned(let reason)): reason.text
-    case .fetch(let plan): TraceEntry.text(plan)
+    case .fetch(let plan): TraceEntry.text(plan, since: start)
     case .document(let id, let step): "document \(id.number) \(step.words)"
     case .ignored(let reason): reason.rawValue
     }
@@ -159,9 +161,9 @@ extension AppStep {
     }
   }
 
-  fileprivate var why: String {
+  fileprivate func why(push: Int32) -> String {
     switch self {
-    case .launched(let cause), .resumed(let cause): "\(cause)"
+    case .launched(let cause), .resumed(let cause): cause.words(push: push)
     case .opened(let age?):
       "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old"
     case .opened: "no content yet"
@@ -178,6 +180,13 @@ extension AppStep {
     case .startedFresh(.declined): "declined"
     case .installed, .enteredBackground, .suspended, .taskEnded, .taskExpired: ""
     }
+  }
+}
+
+extension RunCause {
+  /// A push by its number in this world.
+  fileprivate func words(push: Int32) -> String {
+    if case .push = self { "push \(push + 1)" } else { "\(self)" }
   }
 }
 

@@ -62,8 +62,7 @@ extension World {
     guard phones[Int(phone)].link == .live(connection) else { return }
     switch item {
     case .push(let push):
-      record(.arrived, app: pushes[Int(push)].app, push: push)
-      tell(phone, .pushReceived(remotePush(push)))
+      arrived(push, at: phone)
     case .empty: tell(phone, .linkHeard)
     case .keepAlive:
       tell(phone, .linkHeard)
@@ -71,12 +70,21 @@ extension World {
     }
   }
 
-  private func remotePush(_ push: Int32) -> RemotePush {
-    let entry = pushes[Int(push)]
+  /// A push is there. What its app makes of it is reported when it is known; that the phone has it
+  /// is said at once.
+  mutating func arrived(_ push: Int32, at phone: Int32) {
+    guard let entry = entry(of: push) else { return }
+    record(.arrived(entry.told), app: entry.app, push: push)
+    lastReported = -1
+    tell(phone, .pushReceived(remotePush(push, entry)))
+    if lastReported != push { sendUp(.ack(push, .later), from: phone) }
+  }
+
+  private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
     // Of push type background nothing is shown, whatever it carries (facts/apns.md, section 3.4).
     let shown = entry.notificationClass == .visible ? entry.payload : .silent
     return RemotePush(
-      id: PushID(UInt64(push) + 1), app: apps[Int(entry.app)].id, alert: shown.alert,
+      id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
       badge: shown.badge, hasSound: shown.hasSound, wakesApp: entry.wakesApp,
       collapseID: entry.collapseID)
   }
@@ -92,13 +100,14 @@ extension World {
     case .condition(let condition):
       tellRelay(.reported(id, ConditionReport(condition)))
     case .ack(let push, let outcome):
-      tellRelay(.acked(id, uniqueID(push), outcome.map(DeliveryOutcome.init)))
+      tellRelay(.acked(id, uniqueID(push), outcome))
     case .keepAlive: tellRelay(.heard(id))
     }
   }
 
   /// A phone speaks, if it has a connection.
   mutating func sendUp(_ item: ItemUp, from phone: Int32) {
+    guard shard != nil else { return orderLine(item, from: phone) }
     guard case .live(let connection) = phones[Int(phone)].link else { return }
     let at = max(time + delay(), phones[Int(phone)].lastArrivalThere)
     phones[Int(phone)].lastArrivalThere = at
@@ -124,6 +133,7 @@ extension World {
   }
 
   mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
+    guard shard != nil else { return orderDisconnect(phone, saysGoodbye: saysGoodbye) }
     let link = phones[Int(phone)].link
     phones[Int(phone)].link = .down
     guard saysGoodbye, case .live(let connection) = link else { return }
@@ -138,6 +148,7 @@ extension World {
   }
 
   mutating func connectSoon(_ phone: Int32) {
+    guard shard != nil else { return orderConnect(phone) }
     let connection = UInt32(connections.count)
     connections.append(phone)
     phones[Int(phone)].link = .connecting(connection)

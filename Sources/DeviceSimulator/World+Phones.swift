@@ -72,14 +72,16 @@ extension World {
   mutating func perform(_ action: PhoneAction, of phone: Int32) {
     switch action {
     case .report(let push, let outcome):
-      let number = Int32(truncatingIfNeeded: push.number) - 1
+      let number = number(of: push)
       record(.phone(action), phone: phone, push: number)
-      sendUp(.ack(number, outcome), from: phone)
+      lastReported = number
+      sendUp(.ack(number, outcome.map(DeliveryOutcome.init)), from: phone)
     case .condition(let condition):
       record(.phone(action), phone: phone)
       sendUp(.condition(condition), from: phone)
     case .phone(let step):
       record(.phone(action), phone: phone)
+      order(step, of: phone)
       if step == .booted {
         loseConnection(phone, saysGoodbye: false)
         if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
@@ -90,7 +92,7 @@ extension World {
     case .callback(_, let app, .began(.push(let push))):
       record(
         .phone(action), app: phones[Int(phone)].apps[app.number],
-        push: Int32(truncatingIfNeeded: push.number) - 1)
+        push: number(of: push))
     case .fetch(let plan):
       let number = phones[Int(phone)].apps[plan.app.number]
       if case .fetch = plan.when { apps[Int(number)].plannedBecause = plan.reason }
@@ -98,13 +100,14 @@ extension World {
     case .banner(let banner):
       record(
         .phone(action), app: phones[Int(phone)].apps[banner.app.number],
-        push: banner.push.map { Int32(truncatingIfNeeded: $0.number) - 1 } ?? -1)
+        push: banner.push.map { number(of: $0) } ?? -1)
     case .app(let app, .launched(.push(let push))), .app(let app, .resumed(.push(let push))):
       record(
         .phone(action), app: phones[Int(phone)].apps[app.number],
-        push: Int32(truncatingIfNeeded: push.number) - 1)
+        push: number(of: push))
     case .transfer(_, let app, _), .archive(let app, _), .badge(let app, _), .sound(let app),
       .snapshot(let app, _), .app(let app, _), .callback(_, let app, _):
+      order(action, of: phone)
       record(.phone(action), app: phones[Int(phone)].apps[app.number])
     case .document, .ignored: record(.phone(action), phone: phone)
     }

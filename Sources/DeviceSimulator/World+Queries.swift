@@ -94,7 +94,7 @@ extension World {
 
   /// What the relay did so far.
   public var relayCounts: RelayCounts {
-    let snapshot = shard.snapshot
+    let snapshot = shard?.snapshot ?? Snapshot()
     return RelayCounts(
       received: snapshot.received, delivered: snapshot.delivered, replaced: snapshot.replaced,
       expired: snapshot.expired, stored: snapshot.inSlots, underWay: snapshot.inFlight,

@@ -1,3 +1,5 @@
+import RelayCore
+
 /// What happened, for people and programs: lines of time, who, what, why.
 extension World {
   /// What happened so far, a line each, without details such as snapshots and sleep.
@@ -15,13 +17,13 @@ extension World {
 
   func line(_ index: Int) -> TraceLine {
     let entry = entries[index]
-    let push = entry.push >= 0 ? pushes[Int(entry.push)] : nil
+    let push = self.entry(of: entry.push)
     let phone = entry.phone >= 0 ? phones[Int(entry.phone)].name : nil
     return TraceLine(
       milliseconds: entry.at, isRelays: entry.isRelays, phone: phone,
       app: entry.app >= 0 ? apps[Int(entry.app)].name : nil,
       pushNumber: push == nil ? nil : Int(entry.push) + 1, pushName: push?.name,
-      kind: entry.kind, why: entry.why)
+      pushID: push?.id, kind: entry.kind, why: entry.why(since: start))
   }
 }
 
@@ -34,6 +36,8 @@ public struct TraceLine: Hashable, Sendable {
   public let app: String?
   public let pushNumber: Int?
   public let pushName: String?
+  /// The id that a real relay gave it.
+  let pushID: UniqueID?
   /// What happened.
   public let kind: TraceKind
   /// Why, or what exactly; empty when there is nothing to say.
@@ -82,6 +86,7 @@ public struct TraceLine: Hashable, Sendable {
     if let app { members.append("\"app\":\(quoted(app))") }
     if let pushNumber { members.append("\"push\":\(pushNumber)") }
     if let pushName { members.append("\"name\":\(quoted(pushName))") }
+    if let pushID { members.append("\"uniqueId\":\"\(pushID)\"") }
     members.append("\"what\":\(quoted(kind.rawValue))")
     if !why.isEmpty { members.append("\"why\":\(quoted(why))") }
     return "{\(members.joined(separator: ","))}"

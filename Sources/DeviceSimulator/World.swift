@@ -27,9 +27,18 @@ public struct World: Sendable {
   /// What chance is drawn from.
   public let seed: UInt64
   let link: LinkModel
+  /// The midnight that times are counted from, in UNIX milliseconds.
+  let start: Int64
   /// Milliseconds since the start.
   var time: Int64 = 0
-  var shard: Shard
+  /// The relay's core; nil when a real relay is at the other end, beyond `orders`.
+  var shard: Shard?
+  /// What the driver of a world without a relay of its own is to do, oldest first.
+  var orders: [LiveOrder] = []
+  /// The ids that a real relay gave to pushes, by their numbers; empty in a world with its own.
+  var pushIDs: [PushID: Int32] = [:]
+  /// Pushes that are forgotten by now: the number of the first in `pushes`.
+  var firstPush: Int32 = 0
   var relayWake = Int64.max
   var phones: [PhoneEntry] = []
   var apps: [AppEntry] = []
@@ -45,28 +54,39 @@ public struct World: Sendable {
   /// Scratch space, empty between calls; kept for its memory.
   private var relayEffects: [Effect] = []
   private var phoneEffects: [PhoneEffect] = []
+  /// The push that was last reported, to see whether that was at once.
+  var lastReported: Int32 = -1
 
-  /// Midnight before the first day: 2026-11-21T00:00:00Z.
-  static let start: Int64 = 1_795_219_200_000
+  /// Midnight before the first day in virtual time: 2026-11-21T00:00:00Z.
+  static let virtualStart: Int64 = 1_795_219_200_000
 
   /// An empty world.
   public init(
     seed: UInt64, policy: RelayPolicy = .documented, keepAlive: Duration = .minutes(15),
     link: LinkModel = LinkModel()
   ) {
-    self.seed = seed
-    self.link = link
-    random = SeededRandom(seed: seed)
+    self.init(seed: seed, link: link, start: Self.virtualStart)
     var configuration = Shard.Configuration(policy: policy.policy)
     configuration.keepAlive = .milliseconds(max(1000, keepAlive.worldMilliseconds))
-    shard = Shard(configuration: configuration, at: Instant(milliseconds: Self.start))
+    shard = Shard(configuration: configuration, at: Instant(milliseconds: start))
+  }
+
+  /// Without a relay.
+  init(seed: UInt64, link: LinkModel, start: Int64) {
+    self.seed = seed
+    self.link = link
+    self.start = start
+    random = SeededRandom(seed: seed)
   }
 
   /// How long the world has been going.
   public var now: Duration { .milliseconds(time) }
 
-  var instant: Instant { Instant(milliseconds: Self.start + time) }
-  var moment: Moment { Moment(milliseconds: Self.start + time) }
+  /// When something is to happen next.
+  var nextHappening: Int64? { queue.min?.at }
+
+  var instant: Instant { Instant(milliseconds: start + time) }
+  var moment: Moment { Moment(milliseconds: start + time) }
 
   // MARK: Time
 
@@ -118,9 +138,11 @@ public struct World: Sendable {
 
   /// Hands the relay a fact and does what it asks for.
   mutating func tellRelay(_ event: Event) {
+    guard shard != nil else { return }
+    let now = instant
     var effects = relayEffects
     relayEffects = []
-    shard.handle(event, at: instant, into: &effects)
+    shard?.handle(event, at: now, into: &effects)
     var written: UInt64?
     var next = 0
     // The journal answers at once, which brings more to do.
@@ -133,13 +155,13 @@ public struct World: Sendable {
       next += 1
       if next == effects.count, let sequence = written {
         written = nil
-        shard.handle(.persisted(through: sequence), at: instant, into: &effects)
+        shard?.handle(.persisted(through: sequence), at: now, into: &effects)
       }
     }
     effects.removeAll(keepingCapacity: true)
     relayEffects = effects
-    if let wake = shard.nextWake {
-      let at = max(time, wake.milliseconds - Self.start)
+    if let wake = shard?.nextWake {
+      let at = max(time, wake.milliseconds - start)
       if at < relayWake {
         relayWake = at
         schedule(.relayWakes, at: at)
@@ -157,7 +179,7 @@ public struct World: Sendable {
     phoneEffects = effects
     followNetwork(phone)
     if let wake = phones[Int(phone)].model.nextWake {
-      let at = max(time, wake.milliseconds - Self.start)
+      let at = max(time, wake.milliseconds - start)
       if at < phones[Int(phone)].wake {
         phones[Int(phone)].wake = at
         schedule(.phoneWakes(phone), at: at)
@@ -235,6 +257,9 @@ struct PushEntry: Sendable {
   var notificationClass = NotificationClass.silent
   var wakesApp = false
   var answer: ProviderAnswer?
+  /// Given by a real relay, and what the trace says of it when it arrives.
+  var id: UniqueID?
+  var told = ""
 }
 
 /// Something that will happen.
@@ -271,6 +296,6 @@ enum ItemDown: Sendable {
 enum ItemUp: Sendable {
   case hello
   case condition(PhoneCondition)
-  case ack(Int32, PushOutcome?)
+  case ack(Int32, DeliveryOutcome?)
   case keepAlive
 }

@@ -65,6 +65,8 @@ package enum DeliveryOutcome: Hashable, Sendable {
   case failed
   /// The system refused to run the app, and why.
   case notLaunched(reason: String)
+  /// The phone has it, its app is still to run: a second acknowledgement tells. Never logged.
+  case later
 }
 
 extension LifeStep: CustomStringConvertible {
@@ -92,6 +94,7 @@ extension DeliveryOutcome: CustomStringConvertible {
     case .noData: "noData"
     case .failed: "failed"
     case .notLaunched(let reason): "not launched: \(reason)"
+    case .later: "later"
     }
   }
 }

@@ -19,6 +19,8 @@ package enum Limits {
   package static let appsPerDevice = 256
   /// Frames of one device that wait for an acknowledgement.
   package static let inFlightPerDevice = 32
+  /// Outcomes that the devices of one shard promised for later; the oldest are forgotten first.
+  package static let awaitedOutcomes = 65_536
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144

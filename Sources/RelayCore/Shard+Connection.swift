@@ -45,7 +45,9 @@ extension Shard {
   ) {
     guard let device = connectionDevices[connection] else { return }
     if let entry = inFlightEntry(of: device, id) {
-      finish(entry, outcome, into: &effects)
+      finish(entry, of: device, outcome, into: &effects)
+    } else if let outcome, outcome != .later, awaitedOutcomes.remove(id, of: device) {
+      log(.outcome(outcome), id, into: &effects)
     }
     answered(device)
     drain(device, .piggyback, into: &effects)
@@ -106,7 +108,7 @@ extension Shard {
 
   /// The device has it: the end of its life, and the answer if the journal was slower.
   private mutating func finish(
-    _ entry: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
+    _ entry: Int32, of device: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
   ) {
     let uniqueID = entries[entry].notification.uniqueID
     let sequence = entries[entry].sequence
@@ -119,7 +121,11 @@ extension Shard {
     }
     snapshot.delivered += 1
     log(.delivered, uniqueID, into: &effects)
-    if let outcome { log(.outcome(outcome), uniqueID, into: &effects) }
+    switch outcome {
+    case nil: break
+    case .later: awaitedOutcomes.insert(uniqueID, of: device)
+    case .some(let outcome): log(.outcome(outcome), uniqueID, into: &effects)
+    }
     leavePhase(entry)
     release(entry, into: &effects)
   }

@@ -81,6 +81,8 @@ package struct Shard: Sendable {
   var goneTokens: [DeviceToken: Instant] = [:]
   /// The same, oldest first. A token that came back to life leaves its item behind.
   var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
+  /// Outcomes that phones have yet to tell.
+  var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
   /// The sequence of `pending.first`.

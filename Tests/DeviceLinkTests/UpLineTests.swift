@@ -7,6 +7,7 @@ struct UpLineTests {
     var lines: [UpLine] = [
       .keepAlive, .ack(id: .sample, outcome: nil), .ack(id: .other, outcome: .newData),
       .ack(id: .other, outcome: .noData), .ack(id: .other, outcome: .failed),
+      .ack(id: .other, outcome: .later),
       .ack(id: .other, outcome: .notLaunched(reason: "")),
       .ack(id: .other, outcome: .notLaunched(reason: "swiped \"away\"\n\t\\ by Zoë 😀\u{1}")),
       .state(power: nil, network: nil, screen: nil),

@@ -277,6 +277,29 @@ import Testing
     #expect(fixture.connect(app.phone).effects.sendings == [])
   }
 
+  @Test func anOutcomeMayFollowTheAck() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let other = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let (stranger, _) = fixture.connect(other.phone)
+    let push = fixture.push(.visible, app)
+    _ = fixture.submit(push)
+    expectEffects(
+      fixture, fixture.handle(.acked(connection, push.uniqueID, .later)),
+      [fixture.log(.delivered, push), .forget(5)])
+    // Nobody else may add to its life, and a promise repeated is none kept.
+    expectEffects(fixture, fixture.handle(.acked(stranger, push.uniqueID, .newData)), [])
+    expectEffects(fixture, fixture.handle(.acked(connection, push.uniqueID, .later)), [])
+    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    let (again, _) = fixture.connect(app.phone)
+    let outcome = DeliveryOutcome.notLaunched(reason: "low power")
+    expectEffects(
+      fixture, fixture.handle(.acked(again, push.uniqueID, outcome)),
+      [fixture.log(.outcome(outcome), push)])
+    expectEffects(fixture, fixture.handle(.acked(again, push.uniqueID, outcome)), [])
+  }
+
   @Test func anAckByTheProvidersIDEndsTheOldestOfThem() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()

@@ -1,0 +1,84 @@
+/// A line that somebody types to act on a phone: a verb of the scenarios and what it needs.
+///
+/// ```
+/// open com.example.news        lock            network airplane
+/// swipe away com.example.news  unlock          charger on
+/// open banner com.example.news refresh off     low power on
+/// ```
+struct LiveCommand {
+  let action: Scenario.Action
+
+  init(_ text: String, in scenario: Scenario) throws(LiveCommandProblem) {
+    var words = text.split(whereSeparator: \.isWhitespace).map(String.init)
+    var phone = scenario.phones[0].name
+    if let first = words.first, first.hasSuffix(":") {
+      phone = String(first.dropLast())
+      words.removeFirst()
+    } else if scenario.phones.count > 1 {
+      throw LiveCommandProblem(text: "name the phone first, as in \"\(phone): lock\"")
+    }
+    // The longest verb counts: "open banner" before "open".
+    let verbs = Self.verbs.filter { words.starts(with: $0.split(separator: " ").map(String.init)) }
+    guard let verb = verbs.max(by: { $0.count < $1.count }) else {
+      let known = Self.verbs.joined(separator: ", ")
+      throw LiveCommandProblem(text: "what is to be done? One of: \(known)")
+    }
+    let rest = words.dropFirst(verb.split(separator: " ").count)
+    var members = ["\"do\":\(quoted(verb))", "\"phone\":\(quoted(phone))"]
+    var arguments = Array(rest)
+    let plan = scenario.phones.first { $0.name == phone }
+    if Self.needsApp(verb, arguments, plan) {
+      // With one app there is no doubt which is meant.
+      let isNamed = plan?.apps.contains { $0.name == arguments.first } ?? false
+      if isNamed || plan?.apps.count != 1 {
+        guard !arguments.isEmpty else {
+          throw LiveCommandProblem(text: "\(verb) needs the name of an app")
+        }
+        members.append("\"app\":\(quoted(arguments.removeFirst()))")
+      } else if let app = plan?.apps.first {
+        members.append("\"app\":\(quoted(app.name))")
+      }
+    }
+    if let argument = arguments.first {
+      members.append("\(verb == "use" ? "\"for\"" : "\"to\""):\(quoted(argument))")
+    }
+    guard arguments.count <= 1 else {
+      throw LiveCommandProblem(text: "\"\(arguments[1])\" is too much")
+    }
+    do {
+      let json = "{\(members.joined(separator: ","))}"
+      let reader = Reader(
+        file: "", tree: try JSONTree.read(Array(json.utf8)), key: "")
+      let names = PlaceNames(phones: scenario.phones, length: scenario.length)
+      action = try names.action(reader)
+    } catch let problem as ScenarioProblem {
+      let key = problem.key.isEmpty || problem.key == "do" ? "" : "\(problem.key): "
+      throw LiveCommandProblem(text: key + problem.text)
+    } catch {
+      throw LiveCommandProblem(text: "\"\(text)\" cannot be read")
+    }
+  }
+
+  /// Those that a line can say: the others need more than a word.
+  static let verbs = [
+    "open", "open banner", "swipe away", "use", "crash", "set fetch", "unlock", "lock", "leave",
+    "reboot", "exhaust memory", "network", "charger", "low power", "refresh",
+  ]
+
+  private static func needsApp(
+    _ verb: String, _ arguments: [String], _ phone: Scenario.PhonePlan?
+  ) -> Bool {
+    switch verb {
+    case "open", "open banner", "swipe away", "use", "crash", "set fetch": true
+    case "refresh": phone?.apps.contains { $0.name == arguments.first } ?? false
+    default: false
+    }
+  }
+}
+
+/// Why a line could not be done.
+package struct LiveCommandProblem: Error, Hashable, Sendable, CustomStringConvertible {
+  let text: String
+
+  package var description: String { text }
+}

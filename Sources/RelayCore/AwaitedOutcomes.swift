@@ -1,0 +1,42 @@
+import DequeModule
+
+/// Notifications that were acknowledged with the promise that the app's outcome follows, and by
+/// which device. Bounded: beyond the limit the oldest promise is forgotten, and an outcome that
+/// nobody waits for is not logged. So a device can add to the lives of its own notifications only.
+struct AwaitedOutcomes: Sendable {
+  private struct Promise: Sendable {
+    var device: Int32
+    /// Counts promises: which item of `order` is the valid one when an id comes twice.
+    var number: UInt64
+  }
+
+  private let limit: Int
+  private var promises: [UniqueID: Promise] = [:]
+  /// Oldest first. An outcome that came leaves its item behind.
+  private var order = Deque<(id: UniqueID, number: UInt64)>()
+  private var lastNumber: UInt64 = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  mutating func insert(_ id: UniqueID, of device: Int32) {
+    if order.count >= limit, let oldest = order.popFirst(),
+      promises[oldest.id]?.number == oldest.number
+    {
+      promises[oldest.id] = nil
+    }
+    lastNumber += 1
+    promises[id] = Promise(device: device, number: lastNumber)
+    order.append((id, lastNumber))
+  }
+
+  /// Whether this device has promised an outcome of this notification; it may keep it once.
+  mutating func remove(_ id: UniqueID, of device: Int32) -> Bool {
+    guard let promise = promises[id], promise.device == device else { return false }
+    promises[id] = nil
+    // Mostly the promises are kept in their order: then nothing is left behind.
+    while let oldest = order.first, promises[oldest.id]?.number != oldest.number {
+      order.removeFirst()
+    }
+    return true
+  }
+}
