@@ -95,11 +95,19 @@ let package = Package(
       ],
       swiftSettings: safe),
 
-    // Layer 2: the other end of the wire, in virtual time.
+    // Layer 1: the other end of the wire, in virtual time.
     .target(
       name: "DeviceSimulator",
       dependencies: [
         "RelayCore", "DeviceModel", .product(name: "HeapModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
+
+    // Layer 2: phones in real time.
+    .target(
+      name: "PhoneRuntime",
+      dependencies: [
+        "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
       ],
       swiftSettings: safe),
 
@@ -108,7 +116,7 @@ let package = Package(
       name: "pushrelay",
       dependencies: [
         "RelayCore", "RelayStore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
-        "DeviceSimulator",
+        "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),

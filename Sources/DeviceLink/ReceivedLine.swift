@@ -62,6 +62,25 @@ package struct ReceivedNotification: Equatable, Sendable {
   /// The payload's JSON text.
   package var payload: String
 
+  /// The payload without the white space between its tokens.
+  package var compactPayload: String {
+    var bytes: [UInt8] = []
+    var isInString = false
+    var isEscaped = false
+    for byte in payload.utf8 {
+      if isInString {
+        if !isEscaped, byte == UInt8(ascii: "\"") { isInString = false }
+        isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+      } else if byte <= 0x20 {
+        continue
+      } else if byte == UInt8(ascii: "\"") {
+        isInString = true
+      }
+      bytes.append(byte)
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   fileprivate init?(_ members: Members, _ line: Span<UInt8>) {
     guard let id = members.id(.id, line), let uniqueID = members.id(.uniqueId, line) else {
       return nil

@@ -16,6 +16,11 @@ struct Expectation: Sendable {
     var before: Int64?
     /// Counted from `after`, or from when the push was posted that is looked for, or the start.
     var within: Int64?
+
+    func shifted(by origin: Int64) -> Window {
+      Window(
+        after: after.map { $0 + origin }, before: before.map { $0 + origin }, within: within)
+    }
   }
 
   /// Which of the things that happen.

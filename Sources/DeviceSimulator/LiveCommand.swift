@@ -39,11 +39,11 @@ struct LiveCommand {
         members.append("\"app\":\(quoted(app.name))")
       }
     }
-    if let argument = arguments.first {
-      members.append("\(verb == "use" ? "\"for\"" : "\"to\""):\(quoted(argument))")
+    if let key = Self.argument(of: verb), !arguments.isEmpty {
+      members.append("\"\(key)\":\(quoted(arguments.removeFirst()))")
     }
-    guard arguments.count <= 1 else {
-      throw LiveCommandProblem(text: "\"\(arguments[1])\" is too much")
+    guard arguments.isEmpty else {
+      throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")
     }
     do {
       let json = "{\(members.joined(separator: ","))}"
@@ -64,6 +64,15 @@ struct LiveCommand {
     "open", "open banner", "swipe away", "use", "crash", "set fetch", "unlock", "lock", "leave",
     "reboot", "exhaust memory", "network", "charger", "low power", "refresh",
   ]
+
+  /// Under which key the word after the verb, and its app, stands in a scenario.
+  private static func argument(of verb: String) -> String? {
+    switch verb {
+    case "use": "for"
+    case "set fetch", "network", "charger", "low power", "refresh": "to"
+    default: nil
+    }
+  }
 
   private static func needsApp(
     _ verb: String, _ arguments: [String], _ phone: Scenario.PhonePlan?

@@ -3,8 +3,8 @@ package import DeviceModel
 /// The phones of a scenario beside a real relay, in real time. A driver owns it, tells it what
 /// happens and the time, does what `takeOrders` says, and shows what `takeTrace` tells.
 ///
-/// All times are in UNIX milliseconds. What the scenario's provider would push, and which policy its
-/// relay would have, is the real ones' affair and left out.
+/// All times are in UNIX milliseconds. What the scenario's provider would push, and which policy
+/// its relay would have, is the real ones' affair and left out.
 package struct LiveWorld: Sendable {
   private let scenario: Scenario
   private var player: ScenarioPlayer
@@ -13,10 +13,13 @@ package struct LiveWorld: Sendable {
   /// A scenario with expectations keeps everything that happened, up to a limit.
   private let keepsTrace: Bool
   private static let keptEntries = 1_000_000
+  private let places: [String: Int]
 
   /// Sets up the phones; they are about to connect.
   package init(_ scenario: Scenario, seed: UInt64, at now: Int64) {
     self.scenario = scenario
+    places = Dictionary(
+      uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
     // Times of the trace are times of the day.
     let midnight = now - now % TimeText.day
     var world = World(seed: seed, link: scenario.link, start: midnight)
@@ -26,9 +29,10 @@ package struct LiveWorld: Sendable {
   }
 
   /// The phones' names, and the apps of each.
-  package var phones: [(name: String, apps: [String])] {
-    scenario.phones.map { ($0.name, $0.apps.map(\.name)) }
-  }
+  package var phones: [(name: String, apps: [String])] { scenario.livePhones }
+
+  /// The place of the phone with this name.
+  package func place(ofPhone name: String?) -> Int? { name.flatMap { places[$0] } }
 
   /// When `advance` is wanted next, if nothing else happens.
   package var nextWake: Int64 {

@@ -11,8 +11,6 @@ struct ScenarioPlayer: Sendable {
 
   private let scenario: Scenario
   var world: World
-  /// When the scenario's time began in the world's.
-  private let beginning: Int64
   private var random: SeededRandom
   private var apps: [[AppHandle]] = []
   private(set) var phones: [PhoneHandle] = []
@@ -31,7 +29,7 @@ struct ScenarioPlayer: Sendable {
   init(_ scenario: Scenario, in world: World, seed: UInt64) {
     self.scenario = scenario
     self.world = world
-    beginning = world.time
+    self.world.origin = world.time
     // Not the world's own: what chance makes of the days does not depend on what the relay does.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
@@ -46,13 +44,13 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// Plays to the end.
-  mutating func play() { play(until: beginning + scenario.length) }
+  mutating func play() { play(until: world.origin + scenario.length) }
 
   /// Plays until a time of the world's, at most to the end.
   mutating func play(until time: Int64) {
     let time = min(time, end)
-    while nextStep < steps.count, beginning + steps[nextStep].at <= time {
-      world.advance(toMilliseconds: beginning + steps[nextStep].at)
+    while nextStep < steps.count, world.origin + steps[nextStep].at <= time {
+      world.advance(toMilliseconds: world.origin + steps[nextStep].at)
       perform(steps[nextStep].step)
       nextStep += 1
     }
@@ -60,11 +58,11 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// When the scenario is over, in the world's time.
-  var end: Int64 { beginning + scenario.length }
+  var end: Int64 { world.origin + scenario.length }
 
   /// When something is to happen next, in the world's time.
   var nextMoment: Int64 {
-    let step = nextStep < steps.count ? beginning + steps[nextStep].at : end
+    let step = nextStep < steps.count ? world.origin + steps[nextStep].at : end
     return min(step, end, world.nextHappening ?? .max)
   }
 

@@ -61,7 +61,8 @@ extension World {
   private func check(
     _ match: Expectation.Match, _ window: Expectation.Window, _ count: ClosedRange<Int64>
   ) -> (Bool, String) {
-    let start = window.after ?? posted(match.push) ?? 0
+    let window = window.shifted(by: origin)
+    let start = window.after ?? posted(match.push) ?? origin
     var end = window.before ?? .max
     if let within = window.within { end = min(end, start + within) }
     let from = window.after ?? (window.within == nil ? 0 : start)
@@ -154,6 +155,7 @@ extension World {
     var lastFetch: [Int32: Int64] = [:]
     var running: Set<Call> = []
     var wasHit: [AppDay: Bool] = [:]
+    let window = window.shifted(by: origin)
     let times = (window.after ?? 0)...max(window.after ?? 0, window.before ?? .max)
     for entry in entries {
       switch entry.fact {

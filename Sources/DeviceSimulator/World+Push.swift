@@ -59,6 +59,22 @@ extension World {
   }
 }
 
+/// A push that was posted.
+struct PushEntry: Sendable {
+  let app: Int32
+  let name: String?
+  let payload: Payload
+  let collapseID: String
+  let postedAt: Int64
+  /// What the relay made of it; a push that it refused shows and wakes nothing.
+  var notificationClass = NotificationClass.silent
+  var wakesApp = false
+  var answer: ProviderAnswer?
+  /// Given by a real relay, and what the trace says of it when it arrives.
+  var id: UniqueID?
+  var told = ""
+}
+
 /// What stands in the head of a request. What is nil is not sent.
 public struct PushOptions: Hashable, Sendable {
   /// By which the timeline and a scenario call it.

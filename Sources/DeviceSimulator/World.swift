@@ -31,6 +31,8 @@ public struct World: Sendable {
   let start: Int64
   /// Milliseconds since the start.
   var time: Int64 = 0
+  /// When the time of a scenario that is played in it began.
+  var origin: Int64 = 0
   /// The relay's core; nil when a real relay is at the other end, beyond `orders`.
   var shard: Shard?
   /// What the driver of a world without a relay of its own is to do, oldest first.
@@ -244,22 +246,6 @@ struct AppEntry: Sendable {
   let path: [UInt8]
   /// Why it is to be fetched next.
   var plannedBecause: FetchReason?
-}
-
-/// A push that was posted.
-struct PushEntry: Sendable {
-  let app: Int32
-  let name: String?
-  let payload: Payload
-  let collapseID: String
-  let postedAt: Int64
-  /// What the relay made of it; a push that it refused shows and wakes nothing.
-  var notificationClass = NotificationClass.silent
-  var wakesApp = false
-  var answer: ProviderAnswer?
-  /// Given by a real relay, and what the trace says of it when it arrives.
-  var id: UniqueID?
-  var told = ""
 }
 
 /// Something that will happen.

@@ -9,36 +9,60 @@ extension DeviceCondition.Power: ExpressibleByArgument {}
 extension DeviceCondition.Network: ExpressibleByArgument {}
 extension DeviceCondition.Screen: ExpressibleByArgument {}
 
-/// Listens as one or more devices and prints what arrives.
+/// Plays phones, or listens as plain devices, and prints what happens.
 struct DeviceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "device",
-    abstract: "Listen as a device and print what arrives.",
+    abstract: "Play simulated phones on a relay, and print what happens on them.",
     discussion: """
       Examples:
 
         pushrelay device phone --topic com.example.app
-        pushrelay device phone tablet --topic com.example.app --topic com.example.other
-        pushrelay device phone --power low --screen off --notifications 1 --json
-        pushrelay device --count 1000 --light --tokens tokens.txt
+        pushrelay device phone --interactive
+        pushrelay device --scenario payloads/scenarios/live/force-quit.json
+        pushrelay device --count 1000 --tokens tokens.txt
+        pushrelay device phone --light --screen off --notifications 1 --json
+        pushrelay device --count 10000 --light
+
+      A phone has apps that are woken by pushes, banners, a lock, a network; what becomes of each \
+      push is told to the relay ('pushrelay log ID'). With --interactive a line such as 'open', \
+      'swipe away', 'lock', 'network airplane' or 'low power on' acts on it. A scenario plays the \
+      phones' part in real time and ends with its verdict; its pushes are yours to send. With \
+      --light there is no phone behind the link: what arrives is printed, or with --count \
+      counted, and acknowledged.
 
       The first time a device enrols; its secret and tokens are kept in STATE/devices/NAME.json. \
-      Connections that are lost are made anew. Ctrl-C ends it. With --count and --light that many \
-      devices listen on a few shared connections, acknowledge, and are counted instead of printed.
+      Connections that are lost are made anew. Ctrl-C ends it.
       """)
 
   @Argument(help: "A name of yours for each device.")
   var names: [String] = []
 
-  @Option(help: "How many devices, with --light; they are remembered in STATE/devices/fleet.json.")
-  var count: Int?
-
-  @Flag(help: "Only the link: acknowledge and count, print a line a second.")
-  var light = false
+  @Option(help: ArgumentHelp("Play the phones of this scenario.", valueName: "file"))
+  var scenario: String?
 
   @Option(
-    help: ArgumentHelp("With --light: write the device tokens, one a line.", valueName: "file"))
+    help: """
+      So many phones on shared connections, a line a second; remembered in \
+      STATE/devices/fleet.json.
+      """)
+  var count: Int?
+
+  @Flag(help: "Only the link, no phone behind it: acknowledge at once.")
+  var light = false
+
+  @Flag(help: "Take commands from standard input: open, swipe away, lock, network airplane, …")
+  var interactive = false
+
+  @Option(
+    help: ArgumentHelp("With --count: write the device tokens, one a line.", valueName: "file"))
   var tokens: String?
+
+  @Option(help: "The seed that chance is drawn from, for jitter in what apps do.")
+  var seed: UInt64?
+
+  @Flag(help: "Print details too: sleep, snapshots, state archives, planned fetches, reports.")
+  var verbose = false
 
   @Option(
     help: "An app to register; repeatable (default: the apps of last time, or com.example.app).")
@@ -50,19 +74,19 @@ struct DeviceCommand: AsyncParsableCommand {
       valueName: "hex"))
   var token: String?
 
-  @Option(help: "Power to report: battery, charging or low.")
+  @Option(help: "How the phone is: battery, charging or low.")
   var power: DeviceCondition.Power?
 
-  @Option(help: "Network to report: wifi or cellular.")
+  @Option(help: "What it is connected to: wifi or cellular.")
   var network: DeviceCondition.Network?
 
-  @Option(help: "Screen to report: on or off.")
+  @Option(help: "With --light: screen to report, on or off.")
   var screen: DeviceCondition.Screen?
 
-  @Option(help: "End after this many notifications on each device.")
+  @Option(help: "End when each device has had so many notifications, and its apps have run.")
   var notifications: Int?
 
-  @Flag(help: "Do not acknowledge; the relay delivers again when the device comes back.")
+  @Flag(help: "With --light: do not acknowledge; the relay delivers again later.")
   var noAck = false
 
   @Option(help: "What a relay in production wants from new devices.")
@@ -71,7 +95,7 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
   var device = HostPort(host: "127.0.0.1", port: 5223)
 
-  @Flag(help: "Print the relay's lines as they come, one JSON object a line.")
+  @Flag(help: "Print one JSON object a line: what happens, or with --light the relay's lines.")
   var json = false
 
   @OptionGroup var connection: ConnectionOptions
@@ -95,28 +119,42 @@ struct DeviceCommand: AsyncParsableCommand {
     if let notifications, notifications < 1 {
       throw ValidationError("--notifications is at least 1")
     }
-    if light {
-      guard names.isEmpty, let count, (1...100_000).contains(count), topic.count <= 1 else {
-        throw ValidationError("--light wants --count N, 1 to 100000, no names and one --topic")
+    try validateWhich()
+    if !light, screen != nil || noAck {
+      throw ValidationError("--screen and --no-ack go with --light: a phone knows for itself")
+    }
+    if light, interactive || verbose || seed != nil {
+      throw ValidationError("--interactive, --verbose and --seed need a phone: leave out --light")
+    }
+  }
+
+  /// Names, a count or a scenario.
+  private func validateWhich() throws {
+    let ways = [!names.isEmpty, count != nil, scenario != nil].count { $0 }
+    guard ways == 1 else {
+      throw ValidationError("name devices, or give --count N, or --scenario FILE")
+    }
+    if let count {
+      guard (1...100_000).contains(count), topic.count <= 1 else {
+        throw ValidationError("--count is 1 to 100000, with one --topic")
       }
-    } else {
-      guard count == nil, tokens == nil else {
-        throw ValidationError("--count and --tokens go with --light; name single devices")
+      guard token == nil, !json, !interactive else {
+        throw ValidationError("--token, --json and --interactive are for single devices")
       }
-      guard !names.isEmpty else {
-        throw ValidationError("name a device, or give --count N --light")
-      }
+    } else if tokens != nil {
+      throw ValidationError("--tokens goes with --count")
+    }
+    if scenario != nil, light || !topic.isEmpty || power != nil || network != nil || token != nil {
+      throw ValidationError("the scenario says what its phones are like")
     }
   }
 
   func run() async throws {
-    let listeners = names.map { DeviceListener(name: $0, command: self) }
-    let fleet = light ? DeviceFleet(command: self, count: count ?? 0) : nil
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(
-            service: DeviceService(listeners: listeners, fleet: fleet),
+            service: DeviceService(command: self),
             successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .cancelGroup)
         ],
@@ -128,21 +166,29 @@ struct DeviceCommand: AsyncParsableCommand {
 
 /// All devices of one command, until each has what it waited for or a signal comes.
 private struct DeviceService: Service {
-  let listeners: [DeviceListener]
-  let fleet: DeviceFleet?
+  let command: DeviceCommand
 
   func run() async throws {
     try await cancelWhenGracefulShutdown {
       do {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          if let fleet { group.addTask { try await fleet.run() } }
-          for listener in listeners { group.addTask { try await listener.run() } }
-          // The first failure ends them all; `waitForAll` would go on waiting for the others.
-          for try await _ in group {}
-        }
+        try await play()
       } catch  where Task.isCancelled {
         // Ctrl-C: whatever broke off did so because of it.
       }
+    }
+  }
+
+  private func play() async throws {
+    guard command.light else { return try await PhonePlayer(command: command).run() }
+    if let count = command.count {
+      return try await DeviceFleet(command: command, count: count).run()
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for name in command.names {
+        group.addTask { try await DeviceListener(name: name, command: command).run() }
+      }
+      // The first failure ends them all; `waitForAll` would go on waiting for the others.
+      for try await _ in group {}
     }
   }
 }

@@ -1,5 +1,5 @@
 import DeviceLink
-import FoundationEssentials
+import PhoneRuntime
 import RelayClient
 import RelayCore
 import Synchronization
@@ -8,23 +8,11 @@ import Synchronization
 /// holds them. Each has a stream of its own; `devicesPerConnection` share a connection.
 struct DeviceFleet: Sendable {
   private static let devicesPerConnection = 2000
-  /// Enrolments and streams of one connection that are under way at once.
+  /// Streams of one connection that are opened at once.
   private static let concurrency = 64
 
   let command: DeviceCommand
   let count: Int
-
-  /// What the devices of a fleet are called, from one start to the next.
-  private struct Roster: Codable {
-    struct Member: Codable {
-      var device: String
-      var secret: String
-      var token: String
-    }
-
-    var topic: String
-    var members: [Member] = []
-  }
 
   private final class Counters: Sendable {
     let listening = Atomic(0)
@@ -32,12 +20,9 @@ struct DeviceFleet: Sendable {
     let reconnects = Atomic(0)
   }
 
-  private var path: String { "\(command.connection.files.state)/devices/fleet.json" }
-
   func run() async throws {
     let counters = Counters()
-    let roster = try await enroll()
-    try writeTokens(roster)
+    let roster = try await FleetRoster.enroll(command, count: count)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: count, by: Self.devicesPerConnection) {
         let members = Array(roster.members[start..<min(count, start + Self.devicesPerConnection)])
@@ -48,61 +33,10 @@ struct DeviceFleet: Sendable {
     }
   }
 
-  // MARK: Who they are
-
-  private func enroll() async throws -> Roster {
-    let topic = command.topic.first ?? "com.example.app"
-    var roster = Roster(topic: topic)
-    if let bytes = PrivateFile.read(path),
-      let known = try? JSONDecoder().decode(Roster.self, from: Data(bytes)), known.topic == topic
-    {
-      roster = known
-    }
-    let api = DeviceAPI(try await command.connection.connect(to: command.device))
-    if let first = roster.members.first, try await isForgotten(first, api) {
-      Console.note("this relay does not know the fleet of last time; enrolling anew")
-      roster.members = []
-    }
-    let missing = count - roster.members.count
-    guard missing > 0 else { return roster }
-    let fresh = try await withThrowingTaskGroup(of: Roster.Member.self) { group in
-      var fresh: [Roster.Member] = []
-      for number in 0..<missing {
-        if number >= Self.concurrency, let member = try await group.next() { fresh.append(member) }
-        group.addTask {
-          let identity = try await api.enroll(enrolmentKey: command.enrolmentKey)
-          let token = try await api.register(topic: topic, of: identity)
-          return Roster.Member(device: identity.device, secret: identity.secret, token: token)
-        }
-        if number % 1000 == 999 { Console.note("enrolled \(number + 1) of \(missing)") }
-      }
-      for try await member in group { fresh.append(member) }
-      return fresh
-    }
-    roster.members += fresh
-    try PrivateFile.write(Array(try JSONEncoder().encode(roster)), to: path)
-    return roster
-  }
-
-  private func isForgotten(_ member: Roster.Member, _ api: DeviceAPI) async throws -> Bool {
-    do {
-      _ = try await api.status(of: DeviceIdentity(device: member.device, secret: member.secret))
-      return false
-    } catch .refused {
-      return true
-    }
-  }
-
-  private func writeTokens(_ roster: Roster) throws {
-    guard let path = command.tokens else { return }
-    let lines = roster.members.prefix(count).map { $0.token + "\n" }.joined()
-    try PrivateFile.write(Array(lines.utf8), to: path, mode: 0o644)
-  }
-
   // MARK: Listening
 
   /// One shared connection, made anew whenever it is lost.
-  private func listen(_ members: [Roster.Member], _ counters: Counters) async throws {
+  private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
     var failures = 0
     while !Task.isCancelled {
       do {
@@ -121,17 +55,16 @@ struct DeviceFleet: Sendable {
         Console.note("connection lost: \(error)")
       }
       counters.reconnects.add(1, ordering: .relaxed)
-      let milliseconds = DeviceListener.pauseMilliseconds(failures: failures)
+      let milliseconds = PhoneDriver.pauseMilliseconds(failures: failures)
       failures += 1
       try await Task.sleep(for: .milliseconds(milliseconds))
     }
   }
 
   private func listen(
-    _ member: Roster.Member, _ api: DeviceAPI, _ counters: Counters
+    _ member: FleetRoster.Member, _ api: DeviceAPI, _ counters: Counters
   ) async throws {
-    let stream = try await api.openStream(
-      of: DeviceIdentity(device: member.device, secret: member.secret))
+    let stream = try await api.openStream(of: member.identity)
     counters.listening.add(1, ordering: .relaxed)
     defer { counters.listening.subtract(1, ordering: .relaxed) }
     var splitter = LineSplitter()

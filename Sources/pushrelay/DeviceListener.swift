@@ -1,4 +1,5 @@
 import DeviceLink
+import PhoneRuntime
 import RelayClient
 import RelayCore
 
@@ -7,12 +8,19 @@ import RelayCore
 struct DeviceListener: Sendable {
   private let name: String
   private let command: DeviceCommand
-  private let state: String
+  private let account: DeviceAccount
 
   init(name: String, command: DeviceCommand) {
     self.name = name
     self.command = command
-    state = command.connection.files.state
+    let isJSON = command.json
+    account = DeviceAccount(
+      name: name, state: command.connection.files.state, topics: command.topic,
+      token: command.token, enrolmentKey: command.enrolmentKey
+    ) { text in
+      guard !isJSON else { return }
+      Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")
+    }
   }
 
   /// How one connection ended, when it ended in an orderly way.
@@ -51,17 +59,11 @@ struct DeviceListener: Sendable {
         problem = error.description
       }
       if Task.isCancelled { return }
-      let milliseconds = Self.pauseMilliseconds(failures: memory.failures)
+      let milliseconds = PhoneDriver.pauseMilliseconds(failures: memory.failures)
       memory.failures += 1
       Console.note("\(name): \(problem) (trying again in \(milliseconds) ms)")
       try await Task.sleep(for: .milliseconds(milliseconds))
     }
-  }
-
-  /// Half to all of 0.5 s, 1 s, 2 s, … 30 s: many devices must not come back at the same moment.
-  static func pauseMilliseconds(failures: Int) -> Int64 {
-    let longest = Int64(min(30_000, 500 << min(failures, 6)))
-    return Int64.random(in: longest / 2...longest)
   }
 
   // MARK: One connection
@@ -69,7 +71,7 @@ struct DeviceListener: Sendable {
   private func listen(_ memory: inout Memory) async throws -> Ending {
     let client = try await command.connection.connect(to: command.device)
     let api = DeviceAPI(client)
-    let identity = try await register(api, isFirst: !memory.hasListened)
+    let identity = try await account.register(api, isFirst: !memory.hasListened)
     let stream = try await api.openStream(of: identity)
     if command.power != nil || command.network != nil || command.screen != nil {
       try await write(
@@ -113,7 +115,7 @@ struct DeviceListener: Sendable {
     if isNew {
       say(
         "\(notification.notificationClass) notification via \(notification.via) for "
-          + "\(notification.topic): \(Self.compact(notification.payload))")
+          + "\(notification.topic): \(notification.compactPayload)")
     } else {
       say("the same again, dropped: \(notification.uniqueID)")
     }
@@ -121,25 +123,6 @@ struct DeviceListener: Sendable {
       try await write(.ack(id: notification.uniqueID, outcome: .newData), stream)
     }
     if isNew, let remaining = memory.remaining { memory.remaining = remaining - 1 }
-  }
-
-  /// The JSON text without the white space between its tokens.
-  static func compact(_ json: String) -> String {
-    var bytes: [UInt8] = []
-    var isInString = false
-    var isEscaped = false
-    for byte in json.utf8 {
-      if isInString {
-        if !isEscaped, byte == UInt8(ascii: "\"") { isInString = false }
-        isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
-      } else if byte <= 0x20 {
-        continue
-      } else if byte == UInt8(ascii: "\"") {
-        isInString = true
-      }
-      bytes.append(byte)
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Hangs up such that the last acknowledgement arrives: the relay ends its side when it has read
@@ -165,42 +148,6 @@ struct DeviceListener: Sendable {
   private func say(_ text: String) {
     guard !command.json else { return }
     Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")
-  }
-
-  // MARK: Who we are
-
-  /// The device's identity, known or new, with its apps registered.
-  private func register(_ api: DeviceAPI, isFirst: Bool) async throws -> DeviceIdentity {
-    if let file = try DeviceFile.load(name, state: state) {
-      do {
-        return try await registerApps(api, file, isFirst: isFirst)
-      } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
-        Console.note(
-          "\(name): this relay does not know the device (its store was memory?); enrolling anew")
-        var fresh = DeviceFile(try await api.enroll(enrolmentKey: command.enrolmentKey))
-        fresh.apps = file.apps
-        return try await registerApps(api, fresh, isFirst: true)
-      }
-    }
-    let fresh = DeviceFile(try await api.enroll(enrolmentKey: command.enrolmentKey))
-    return try await registerApps(api, fresh, isFirst: true)
-  }
-
-  private func registerApps(
-    _ api: DeviceAPI, _ known: DeviceFile, isFirst: Bool
-  ) async throws -> DeviceIdentity {
-    var file = known
-    var topics = command.topic
-    if topics.isEmpty { topics = file.apps.keys.sorted() }
-    if topics.isEmpty { topics = ["com.example.app"] }
-    for topic in topics {
-      let token = try await api.register(topic: topic, token: command.token, of: file.identity)
-      file.apps[topic] = token
-      if isFirst { say("token of \(topic): \(token)") }
-    }
-    let saved = try DeviceFile.load(name, state: state)
-    if file != saved { try file.save(name, state: state) }
-    return file.identity
   }
 }
 

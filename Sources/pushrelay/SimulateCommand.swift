@@ -64,7 +64,7 @@ struct SimulateCommand: AsyncParsableCommand {
     guard failed == 0 else { throw ExitCode(1) }
   }
 
-  private static func read(_ file: String) throws -> Scenario {
+  static func read(_ file: String) throws -> Scenario {
     guard let data = FileManager.default.contents(atPath: file) else {
       throw CommandProblem("\(file) cannot be read: give the path of a scenario file")
     }

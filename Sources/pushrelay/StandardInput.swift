@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import NIOCore
 import NIOPosix
@@ -27,6 +28,17 @@ enum StandardInput {
       return isatty(0) == 1 ? try? await readPipe(limitBytes: limitBytes) : []
     default: return nil
     }
+  }
+
+  /// Line by line, as they come; ends with the input. Read on a thread of its own, for a terminal
+  /// lets nobody wait otherwise.
+  static func lines() -> AsyncStream<String> {
+    let (lines, feed) = AsyncStream.makeStream(of: String.self)
+    DispatchQueue(label: "pushrelay.standard-input").async {
+      while let line = readLine() { feed.yield(line) }
+      feed.finish()
+    }
+    return lines
   }
 
   private static func readPipe(limitBytes: Int) async throws -> [UInt8] {

@@ -24,7 +24,8 @@ import Testing
   @Test func sendDeviceAndInspect() async throws {
     try await RelayProcess.run { relay in
       let device = [
-        "device", "phone", "--notifications", "2", "--device", relay.device, "--state", relay.state,
+        "device", "phone", "--light", "--notifications", "2", "--device", relay.device, "--state",
+        relay.state,
       ]
       let listened = try await Subprocess.run(
         Program.executable(Program.pushrelay), arguments: Arguments(device), input: .none,

@@ -1,0 +1,107 @@
+import DeviceLink
+import DeviceSimulator
+import RelayClient
+import RelayCore
+
+/// A phone's stream, made anew whenever it is lost, until nobody wants it any more.
+struct PhoneSession: Sendable {
+  let phone: Int
+  /// Tells this session from the phone's earlier ones.
+  let number: Int
+  let driver: PhoneDriver
+  let configuration: PhoneDriver.Configuration
+  let pool: LinkPool
+
+  /// Lines that wait to be written. Were it more, the newest are dropped, and the relay, which
+  /// knows of no acknowledgement, sends again.
+  private static let unsentLines = 10_000
+  /// How long a stream that ends in good order may take.
+  private static let farewell = Duration.seconds(2)
+
+  func run() async {
+    var failures = 0
+    while !Task.isCancelled, await driver.isWanted(self) {
+      let reason: String
+      do {
+        let client = try await pool.client(for: phone)
+        do {
+          reason = try await listen(client)
+          failures = 0
+        } catch {
+          // A session that nobody listens to any more says nothing about the connection.
+          if await driver.isWanted(self) { await pool.discard(client, of: phone) }
+          throw error
+        }
+      } catch {
+        guard !Task.isCancelled else { return }
+        guard await driver.mayTryAgain(self, after: error) else { return }
+        reason = "\(error)"
+      }
+      guard await driver.lost(self, reason) else { return }
+      let pause = PhoneDriver.pauseMilliseconds(failures: failures)
+      failures += 1
+      try? await Task.sleep(for: .milliseconds(pause))
+    }
+  }
+
+  /// One stream, to its end; answers why it ended.
+  private func listen(_ client: RelayClient) async throws -> String {
+    let api = DeviceAPI(client)
+    let identity = try await configuration.identify(phone, api)
+    let stream = try await api.openStream(of: identity)
+    let (lines, feed) = AsyncStream.makeStream(
+      of: [UInt8].self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
+    defer { feed.finish() }
+    guard await driver.opened(self, feed) else { return "not wanted any more" }
+    return try await withThrowingTaskGroup(of: String?.self) { group in
+      group.addTask { try await read(stream) }
+      group.addTask {
+        for await line in lines { try await stream.write(line) }
+        // Nobody has more to say: the relay ends its side when it has read ours.
+        stream.finish()
+        try await Task.sleep(for: Self.farewell)
+        stream.cancel()
+        return nil
+      }
+      while let reason = try await group.next() {
+        guard let reason else { continue }
+        group.cancelAll()
+        return reason
+      }
+      return "the stream ended"
+    }
+  }
+
+  /// Hands on what the relay says, a read at a time.
+  private func read(_ stream: ClientStream) async throws -> String {
+    var splitter = LineSplitter()
+    var reason = "the relay ended the stream"
+    for try await bytes in stream.chunks {
+      var events: [LiveWorld.Event] = []
+      splitter.take(bytes.span) { piece in
+        guard case .line(let line) = piece else { return }
+        switch ReceivedLine(line.span) {
+        case .notification(let notification):
+          events.append(.received(LiveArrival(notification)))
+        case .keepAlive: events.append(.heard(isKeepAlive: true))
+        case .hello, .empty: events.append(.heard(isKeepAlive: false))
+        case .bye(let why): reason = why
+        case .error(let why): reason = "the relay says: \(why)"
+        case .unknown, nil: break
+        }
+      }
+      if !events.isEmpty { await driver.happened(events, to: self) }
+    }
+    return reason
+  }
+}
+
+extension LiveArrival {
+  init(_ notification: ReceivedNotification) {
+    self.init(
+      uniqueID: notification.uniqueID, topic: notification.topic,
+      isSilent: notification.notificationClass == NotificationClass.silent.name,
+      wakesApp: notification.wakesApp, collapseID: notification.collapseID,
+      payload: Array(notification.compactPayload.utf8), via: notification.via)
+  }
+}

@@ -1,0 +1,55 @@
+import RelayClient
+import RelayCore
+
+/// Who a device of ours is to the relay: enrolled once, remembered in `STATE/devices/NAME.json`,
+/// its apps registered at each connection.
+struct DeviceAccount: Sendable {
+  let name: String
+  let state: String
+  /// The apps; empty for those of last time, or `com.example.app`.
+  let topics: [String]
+  /// A token of one's own for the only app.
+  var token: String?
+  var enrolmentKey: String?
+  /// Told about each app when it is new to somebody.
+  let say: @Sendable (String) -> Void
+
+  /// The device's identity, known or new, with its apps registered. A relay that has forgotten the
+  /// device gets to know it anew.
+  func register(_ api: DeviceAPI, isFirst: Bool) async throws -> DeviceIdentity {
+    if let file = try DeviceFile.load(name, state: state) {
+      do {
+        return try await registerApps(api, file, isFirst: isFirst)
+      } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
+        Console.note(
+          "\(name): this relay does not know the device (its store was memory?); enrolling anew")
+        var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
+        fresh.apps = file.apps
+        return try await registerApps(api, fresh, isFirst: true)
+      }
+    }
+    let fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
+    return try await registerApps(api, fresh, isFirst: true)
+  }
+
+  /// The apps to register: those asked for, those of last time, or one.
+  static func topics(_ wanted: [String], of name: String, state: String) throws -> [String] {
+    if !wanted.isEmpty { return wanted }
+    let known = try DeviceFile.load(name, state: state)?.apps.keys.sorted() ?? []
+    return known.isEmpty ? ["com.example.app"] : known
+  }
+
+  private func registerApps(
+    _ api: DeviceAPI, _ known: DeviceFile, isFirst: Bool
+  ) async throws -> DeviceIdentity {
+    var file = known
+    for topic in try Self.topics(topics, of: name, state: state) {
+      let token = try await api.register(topic: topic, token: token, of: file.identity)
+      file.apps[topic] = token
+      if isFirst { say("token of \(topic): \(token)") }
+    }
+    let saved = try DeviceFile.load(name, state: state)
+    if file != saved { try file.save(name, state: state) }
+    return file.identity
+  }
+}

@@ -1,0 +1,82 @@
+import FoundationEssentials
+import RelayClient
+
+/// What the devices of a fleet are to the relay, from one start to the next:
+/// `STATE/devices/fleet.json`.
+struct FleetRoster: Codable, Sendable {
+  struct Member: Codable, Sendable {
+    var device: String
+    var secret: String
+    var token: String
+
+    var identity: DeviceIdentity { DeviceIdentity(device: device, secret: secret) }
+  }
+
+  var topic: String
+  var members: [Member] = []
+
+  /// Enrolments that are under way at once.
+  private static let concurrency = 64
+
+  /// The fleet of last time, with as many more as are wanted; anew if the relay has forgotten it.
+  static func enroll(_ command: DeviceCommand, count: Int) async throws -> FleetRoster {
+    let topic = command.topic.first ?? "com.example.app"
+    let path = "\(command.connection.files.state)/devices/fleet.json"
+    var roster = FleetRoster(topic: topic)
+    if let bytes = PrivateFile.read(path),
+      let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)),
+      known.topic == topic
+    {
+      roster = known
+    }
+    let client = try await command.connection.connect(to: command.device)
+    let api = DeviceAPI(client)
+    if let first = roster.members.first, try await isForgotten(first, api) {
+      Console.note("this relay does not know the fleet of last time; enrolling anew")
+      roster.members = []
+    }
+    let missing = count - roster.members.count
+    if missing > 0 {
+      roster.members += try await fresh(missing, topic, api, key: command.enrolmentKey)
+      try PrivateFile.write(Array(try JSONEncoder().encode(roster)), to: path)
+    }
+    await client.close()
+    roster.members.removeLast(max(0, roster.members.count - count))
+    try roster.writeTokens(to: command.tokens)
+    return roster
+  }
+
+  private static func fresh(
+    _ missing: Int, _ topic: String, _ api: DeviceAPI, key: String?
+  ) async throws -> [Member] {
+    try await withThrowingTaskGroup(of: Member.self) { group in
+      var fresh: [Member] = []
+      for number in 0..<missing {
+        if number >= concurrency, let member = try await group.next() { fresh.append(member) }
+        group.addTask {
+          let identity = try await api.enroll(enrolmentKey: key)
+          let token = try await api.register(topic: topic, of: identity)
+          return Member(device: identity.device, secret: identity.secret, token: token)
+        }
+        if number % 1000 == 999 { Console.note("enrolled \(number + 1) of \(missing)") }
+      }
+      for try await member in group { fresh.append(member) }
+      return fresh
+    }
+  }
+
+  private static func isForgotten(_ member: Member, _ api: DeviceAPI) async throws -> Bool {
+    do {
+      _ = try await api.status(of: member.identity)
+      return false
+    } catch .refused {
+      return true
+    }
+  }
+
+  private func writeTokens(to path: String?) throws {
+    guard let path else { return }
+    let lines = members.map { $0.token + "\n" }.joined()
+    try PrivateFile.write(Array(lines.utf8), to: path, mode: 0o644)
+  }
+}

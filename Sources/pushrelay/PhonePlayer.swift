@@ -1,0 +1,172 @@
+import ArgumentParser
+import DeviceSimulator
+import FoundationEssentials
+import PhoneRuntime
+import RelayClient
+import RelayCore
+
+/// Simulated phones on a real relay: named ones, those of a scenario, or a fleet.
+struct PhonePlayer: Sendable {
+  /// Of a fleet, so many share a connection.
+  private static let phonesPerConnection = 500
+
+  let command: DeviceCommand
+
+  private var state: String { command.connection.files.state }
+
+  /// Until the scenario is over, the wanted pushes are reported, or a signal comes. Throws exit
+  /// status 1 when an expectation of the scenario failed.
+  func run() async throws {
+    let driver = PhoneDriver(try await configuration())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      if command.count != nil { group.addTask { try await report(driver) } }
+      if command.interactive { group.addTask { await Self.listen(to: driver) } }
+      group.addTask {
+        try await driver.run()
+        throw Finished()
+      }
+      do {
+        while try await group.next() != nil {}
+      } catch is Finished {
+        group.cancelAll()
+      }
+    }
+    if command.count != nil { Console.say(await driver.counts.line) }
+    try await tellVerdicts(driver)
+  }
+
+  private struct Finished: Error {}
+
+  // MARK: What is played
+
+  private func configuration() async throws -> PhoneDriver.Configuration {
+    let scenario = try scenario()
+    var roster: FleetRoster?
+    if let count = command.count { roster = try await FleetRoster.enroll(command, count: count) }
+    let accounts = roster == nil ? try accounts(of: scenario) : []
+    let (command, isJSON, isVerbose) = (command, command.json, command.verbose)
+    let isFleet = roster != nil
+    var configuration = PhoneDriver.Configuration(
+      scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
+      connect: { try await command.connection.connect(to: command.device) },
+      identify: { [roster] phone, api in
+        if let roster { return roster.members[phone].identity }
+        return try await accounts[phone].register(api)
+      },
+      tell: { lines in
+        guard !isFleet else { return }
+        for line in lines {
+          if isJSON {
+            Console.say(line.json)
+          } else if let text = line.liveText(isVerbose: isVerbose) {
+            Console.say(text)
+          }
+        }
+      },
+      now: { WallClock.now.milliseconds })
+    configuration.reportsWanted = command.notifications
+    if isFleet { configuration.phonesPerConnection = Self.phonesPerConnection }
+    return configuration
+  }
+
+  private func scenario() throws -> Scenario {
+    if let path = command.scenario {
+      let scenario = try SimulateCommand.read(path)
+      for (name, _) in scenario.livePhones where !DeviceFile.isUsable(name: name) {
+        throw CommandProblem("\(path): the phone \"\(name)\" needs a name that a file can have")
+      }
+      return scenario
+    }
+    if let count = command.count {
+      let topic = command.topic.first ?? "com.example.app"
+      return Scenario(plainPhones: (1...count).map { .init(name: "phone-\($0)", apps: [topic]) })
+    }
+    return Scenario(
+      plainPhones: try command.names.map { name in
+        let topics = try DeviceAccount.topics(command.topic, of: name, state: state)
+        var phone = Scenario.PlainPhone(name: name, apps: topics)
+        phone.isOnCellular = command.network == .cellular
+        phone.isCharging = command.power == .charging
+        phone.isLowPower = command.power == .low
+        return phone
+      })
+  }
+
+  /// Registers a phone whenever it connects, and tells of its tokens once.
+  private actor Account {
+    let account: DeviceAccount
+    private var isFirst = true
+
+    init(_ account: DeviceAccount) { self.account = account }
+
+    func register(_ api: DeviceAPI) async throws -> DeviceIdentity {
+      let identity = try await account.register(api, isFirst: isFirst)
+      isFirst = false
+      return identity
+    }
+  }
+
+  private func accounts(of scenario: Scenario) throws -> [Account] {
+    let isJSON = command.json
+    return scenario.livePhones.map { phone in
+      Account(
+        DeviceAccount(
+          name: phone.name, state: state, topics: phone.apps, token: command.token,
+          enrolmentKey: command.enrolmentKey
+        ) { text in
+          if isJSON {
+            Console.note("\(phone.name): \(text)")
+          } else {
+            Console.say("\(WallClock.now.timeOfDay) \(phone.name)  \(text)")
+          }
+        })
+    }
+  }
+
+  // MARK: What people see and say
+
+  /// A line a second as long as something changes.
+  private func report(_ driver: PhoneDriver) async throws {
+    var last = ""
+    while !Task.isCancelled {
+      let line = await driver.counts.line
+      if line != last { Console.say(line) }
+      last = line
+      try await Task.sleep(for: .seconds(1))
+    }
+  }
+
+  /// A line of standard input is a command.
+  private static func listen(to driver: PhoneDriver) async {
+    for await line in StandardInput.lines() {
+      guard line.contains(where: { !$0.isWhitespace }) else { continue }
+      do {
+        try await driver.perform(command: line)
+      } catch {
+        Console.note("\(error)")
+      }
+    }
+  }
+
+  private func tellVerdicts(_ driver: PhoneDriver) async throws {
+    guard command.scenario != nil, !Task.isCancelled else { return }
+    let (judged, unjudged) = await driver.verdicts()
+    for verdict in judged {
+      if command.json {
+        Console.say(verdict.json)
+      } else {
+        Console.say(
+          "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")
+      }
+    }
+    for says in unjudged { Console.note("not judged, only the relay sees it: \(says)") }
+    guard judged.allSatisfy(\.isPassed) else { throw ExitCode(1) }
+  }
+}
+
+extension PhoneDriver.Counts {
+  fileprivate var line: String {
+    "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
+      + "reconnects \(reconnects)"
+  }
+}

@@ -1,0 +1,63 @@
+import Testing
+
+@testable import DeviceSimulator
+
+struct LiveCommandTests {
+  private func scenario(_ phones: Int = 1, apps: String) throws -> Scenario {
+    let all = (1...phones).map { #"{"name":"phone\#($0)","apps":[\#(apps)]}"# }
+    let text = scenarioText(phones: "[\(all.joined(separator: ","))]")
+    return try Scenario(json: Array(text.utf8), file: "test.json")
+  }
+
+  private static let one = #"{"name":"chat"}"#
+  private static let two = #"{"name":"chat"},{"name":"news"}"#
+
+  @Test(arguments: [
+    ("open", "app(0, open)"), ("open chat", "app(0, open)"), ("  open   chat ", "app(0, open)"),
+    ("open banner", "app(0, openBanner)"), ("swipe away chat", "app(0, swipeAway)"),
+    ("use 10s", "app(0, use(10000))"), ("use", "app(0, use(60000))"),
+    ("refresh off", "phone(refresh(false))"), ("refresh chat off", "app(0, refresh(false))"),
+    ("lock", "phone(lock)"), ("network airplane", "phone(network(airplane))"),
+    ("low power on", "phone(lowPower(true))"), ("charger off", "phone(charger(false))"),
+    ("set fetch never", "app(0, fetch(never))"), ("phone1: reboot", "phone(reboot)"),
+  ])
+  func understands(line: String, says: String) throws {
+    let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
+    #expect(words(action) == says)
+  }
+
+  @Test(arguments: [
+    ("frob", "what is to be done? One of: open, "), ("", "what is to be done?"),
+    ("network", "to is missing"), ("network moon", "to: \"moon\""),
+    ("open chat now", "\"now\" is too much"), ("lock x y", "\"x\" is too much"),
+    ("bob: lock", "phone: \"bob\""), ("use forever", "for: "),
+  ])
+  func saysWhatIsWrong(line: String, problem: String) throws {
+    let scenario = try scenario(apps: Self.one)
+    let error = #expect(throws: LiveCommandProblem.self) { try LiveCommand(line, in: scenario) }
+    #expect(error?.description.hasPrefix(problem) == true, "\(String(describing: error))")
+  }
+
+  @Test func ofSeveralOneIsNamed() throws {
+    let phones = try scenario(2, apps: Self.one)
+    #expect(throws: LiveCommandProblem.self) { try LiveCommand("lock", in: phones) }
+    #expect(words(try LiveCommand("phone2: open", in: phones).action) == "app(1, open)")
+    let apps = try scenario(apps: Self.two)
+    #expect(throws: LiveCommandProblem.self) { try LiveCommand("open", in: apps) }
+    #expect(throws: LiveCommandProblem.self) { try LiveCommand("open mail", in: apps) }
+    #expect(words(try LiveCommand("open news", in: apps).action) == "app(0, open)")
+  }
+
+  @Test func everyVerbIsOneOfTheScenarios() {
+    for verb in LiveCommand.verbs { #expect(PlaceNames.verbs.contains(verb), "\(verb)") }
+  }
+
+  private func words(_ action: Scenario.Action) -> String {
+    switch action {
+    case .app(let place, let verb):
+      "app(\(place.phone), \(verb))".replacing("DeviceSimulator.FetchWish.", with: "")
+    case .phone(_, let verb): "phone(\(verb))".replacing("DeviceSimulator.NetworkKind.", with: "")
+    case .push, .policy: "something else"
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Subprocess
+import Testing
+
+/// `pushrelay device`: simulated phones on a real relay, in real time.
+@Suite("Live phones", .timeLimit(.minutes(2))) struct LivePhoneTests {
+  /// Runs a command that goes on, hands its lines to the body, and ends it.
+  private func listen(
+    _ arguments: [String], _ body: (inout LineReader) async throws -> Void
+  ) async throws -> (isSuccess: Bool, errors: String) {
+    let outcome = try await Subprocess.run(
+      Program.executable(Program.pushrelay), arguments: Arguments(arguments), input: .none,
+      output: .sequence, error: .string(limit: 1_000_000)
+    ) { execution in
+      var lines = LineReader(execution.standardOutput)
+      do {
+        try await body(&lines)
+      } catch {
+        await execution.teardown(using: [])
+        throw error
+      }
+    }
+    return (outcome.terminationStatus.isSuccess, outcome.standardError)
+  }
+
+  private func send(_ file: String, to: String, _ relay: RelayProcess) async throws -> String {
+    let root = Program.root.path(percentEncoded: false)
+    let sent = try await relay.command(
+      "send", "\(root)payloads/\(file)", "--to", to, "--topic", Phone.topic, "--provider",
+      relay.provider, "--json"
+    ).checked("send \(file)")
+    let answer = try JSONDecoder().decode(SendAnswer.self, from: Data(sent.utf8))
+    #expect(answer.status == 200, "\(sent)")
+    return answer.apnsUniqueId
+  }
+
+  private struct SendAnswer: Decodable {
+    var status: Int
+    var apnsUniqueId: String
+  }
+
+  /// Waits until the log of a push says so.
+  private func log(_ id: String, says text: String, _ relay: RelayProcess) async throws {
+    var log = ""
+    for _ in 0..<100 {
+      log = try await relay.command("log", id, "--provider", relay.provider).checked("log \(id)")
+      if log.contains(text) { return }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    Issue.record("the log of \(id) never says \(text): \(log)")
+  }
+
+  @Test func aScenarioIsPlayedAndTheProviderSeesWhatCameOfIt() async throws {
+    try await RelayProcess.run { relay in
+      let root = Program.root.path(percentEncoded: false)
+      let outcome = try await listen([
+        "device", "--scenario", root + "payloads/scenarios/live-force-quit.json", "--device",
+        relay.device, "--state", relay.state,
+      ]) { lines in
+        while !(try await lines.next("swiped away")).contains("terminated: swiped away") {}
+        let refused = try await send("silent.json", to: "anna", relay)
+        try await log(refused, says: "outcome (not launched: force-quit)", relay)
+        while !(try await lines.next("opened")).contains("opened: no content yet") {}
+        while !(try await lines.next("locked")).hasSuffix("locked") {}
+        let run = try await send("silent.json", to: "anna", relay)
+        try await log(run, says: "outcome (newData)", relay)
+        var verdicts = 0
+        while verdicts < 3 {
+          let line = try await lines.next("verdict")
+          #expect(!line.hasPrefix("FAILED"), "\(line)")
+          if line.hasPrefix("passed") { verdicts += 1 }
+        }
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
+      #expect(outcome.errors.contains("not judged, only the relay sees it"))
+    }
+  }
+
+  @Test func aFleetOfPhonesRunsItsApps() async throws {
+    try await RelayProcess.run { relay in
+      let tokens = relay.state + "/tokens.txt"
+      let outcome = try await listen([
+        "device", "--count", "60", "--notifications", "1", "--tokens", tokens, "--topic",
+        Phone.topic, "--device", relay.device, "--state", relay.state,
+      ]) { lines in
+        while !(try await lines.next("listening")).hasPrefix("listening 60 of 60") {}
+        let all = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n")
+        #expect(Set(all).count == 60)
+        for token in all { _ = try await send("silent.json", to: String(token), relay) }
+        while !(try await lines.next("reported")).contains("reported 60") {}
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
+    }
+  }
+
+  @Test func mistakesAreToldInOneLine() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/scenario.json"
+    try Data(#"{"title":"x","length":"1s","phones":[{"name":"a/b"}]}"#.utf8)
+      .write(to: URL(filePath: file))
+    let state = ["--state", scratch.path + "/state", "--device", "127.0.0.1:1", "--plaintext"]
+    let wrong = [
+      ["--scenario", file], ["--scenario", "/nonexistent.json"], ["--count", "3"],
+      ["anna"],
+    ]
+    for arguments in wrong {
+      let outcome = try await Program.run(Program.pushrelay, ["device"] + arguments + state)
+      #expect(!outcome.succeeded && outcome.output.isEmpty, "\(arguments)")
+      #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
+    }
+  }
+}
