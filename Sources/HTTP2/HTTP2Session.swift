@@ -64,8 +64,7 @@ package final class HTTP2Session {
     state.pointee.beginBatch()
     var result = 0
     bytes.readWithUnsafeReadableBytes { bytes in
-      let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-      result = nghttp2_session_mem_recv(library, start, bytes.count)
+      result = handOver(bytes)
       return bytes.count
     }
     if result < 0 { fail(Int32(truncatingIfNeeded: result)) }
@@ -78,6 +77,24 @@ package final class HTTP2Session {
     guard let failure = state.pointee.failure else { return }
     terminate(failure)
     throw failure
+  }
+
+  /// Gives libnghttp2 what came, long strings of a server's requests in plain.
+  private func handOver(_ bytes: UnsafeRawBufferPointer) -> Int {
+    guard state.pointee.expander != nil else { return take(bytes) }
+    return withUnsafeTemporaryAllocation(
+      byteCount: HeaderExpander.room(for: bytes.count), alignment: 1
+    ) { room in
+      guard let target = room.baseAddress,
+        let count = state.pointee.expander?.expand(bytes, into: target)
+      else { return take(bytes) }
+      return take(UnsafeRawBufferPointer(start: target, count: count))
+    }
+  }
+
+  private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
+    nghttp2_session_mem_recv(
+      library, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
   }
 
   private func fail(_ code: Int32) {

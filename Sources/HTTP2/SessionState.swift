@@ -26,6 +26,8 @@ struct SessionState {
   var outgoing = BlockPool()
   var indexedNames = IndexedNames()
   var headerMemory = HeaderMemory()
+  /// A client sends 24 bytes before its first frame (RFC 9113 section 3.4). Answers are not worth it.
+  var expander: HeaderExpander?
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
   /// misbehaviour.
@@ -49,6 +51,7 @@ struct SessionState {
   init(role: HTTP2Role, limits: HTTP2Configuration) {
     self.role = role
     self.limits = limits
+    expander = role == .server ? HeaderExpander(prefaceBytes: 24) : nil
   }
 
   /// Forgets what the last batch left, unless its events were not taken yet.
