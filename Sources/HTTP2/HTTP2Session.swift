@@ -82,15 +82,27 @@ package final class HTTP2Session {
   /// Gives libnghttp2 what came, long strings of a server's requests in plain.
   private func handOver(_ bytes: UnsafeRawBufferPointer) -> Int {
     guard state.pointee.expander != nil else { return take(bytes) }
+    let most = min(bytes.count, Self.expandedBytes)
     return withUnsafeTemporaryAllocation(
-      byteCount: HeaderExpander.room(for: bytes.count), alignment: 1
+      byteCount: HeaderExpander.room(for: most), alignment: 8
     ) { room in
-      guard let target = room.baseAddress,
-        let count = state.pointee.expander?.expand(bytes, into: target)
-      else { return take(bytes) }
-      return take(UnsafeRawBufferPointer(start: target, count: count))
+      guard let target = room.baseAddress else { return take(bytes) }
+      var offset = 0
+      while offset < bytes.count {
+        let end = min(offset + most, bytes.count)
+        let piece = UnsafeRawBufferPointer(rebasing: bytes[offset..<end])
+        let count = state.pointee.expander?.expand(piece, into: target)
+        let result = take(
+          count.map { UnsafeRawBufferPointer(start: target, count: $0) } ?? piece)
+        guard result >= 0 else { return result }
+        offset = end
+      }
+      return bytes.count
     }
   }
+
+  /// So much at a time, for the copy to stay in the cache.
+  private static let expandedBytes = 16_384
 
   private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
     nghttp2_session_mem_recv(

@@ -16,8 +16,8 @@ struct HuffmanDecoder {
   ]
   private static let isValid: UInt16 = 0x8000
 
-  /// By the next 8 bits: the symbol (bits 0…7), how many bits it takes (8…11), `isValid`. All 0 when
-  /// the code is longer. Made once, never changed after, hence safe to share.
+  /// By the next 8 bits: the symbol (bits 0 to 7), how many bits it takes (8 to 11), `isValid`.
+  /// 0 when the code is longer. Made once, never changed after, hence safe to share.
   private nonisolated(unsafe) static let shared: UnsafePointer<UInt16> = makeTable()
 
   private let table: UnsafePointer<UInt16>

@@ -26,7 +26,7 @@ struct SessionState {
   var outgoing = BlockPool()
   var indexedNames = IndexedNames()
   var headerMemory = HeaderMemory()
-  /// A client sends 24 bytes before its first frame (RFC 9113 section 3.4). Answers are not worth it.
+  /// For requests, of which each has a path of its own.
   var expander: HeaderExpander?
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
@@ -51,6 +51,7 @@ struct SessionState {
   init(role: HTTP2Role, limits: HTTP2Configuration) {
     self.role = role
     self.limits = limits
+    // A client sends 24 bytes before its first frame (RFC 9113 section 3.4).
     expander = role == .server ? HeaderExpander(prefaceBytes: 24) : nil
   }
 
