@@ -76,7 +76,7 @@ extension PhoneMemory.Contents {
     for callback in callbacks {
       // A callback ends with its process; one without would never end.
       var isPossible = isKnown([callback.app]) && apps[callback.app.number].state.hasProcess
-      if case .push(let push) = callback.kind { isPossible = isPossible && push.app == callback.app }
+      if case .push(let push) = callback.kind, push.app != callback.app { isPossible = false }
       try demand("callback \(callback.id.number)", isPossible)
     }
   }
@@ -107,13 +107,6 @@ extension AppDefinition {
     let callbacks = [script.onPush, script.onFetch, script.onTransfers]
     let transfers = callbacks.flatMap(\.transfers) + script.onLeave.transfers
     return script.interface.isSound && transfers.allSatisfy { $0.bytes >= 0 }
-      && callbacks.flatMap(\.changes).allSatisfy(\.isSound)
-  }
-}
-
-extension StateChange {
-  fileprivate var isSound: Bool {
-    if case .set(_, _, let value) = self { value.isSound() } else { true }
   }
 }
 

@@ -68,14 +68,12 @@ package struct StateGraph: Hashable, Codable, Sendable {
     var known: Set<StateObjectID> = []
     for object in objects {
       guard object.id.number > last, object.parent.map(known.contains) ?? true,
-        object.entries.allSatisfy({ $0.value.isSound() }),
         zip(object.entries, object.entries.dropFirst()).allSatisfy({ $0.key < $1.key })
       else { return false }
       last = object.id.number
       known.insert(object.id)
     }
-    return objects.count <= PhoneLimits.archiveObjects && lastID >= last && lastID < .max / 2
-      && top.map(known.contains) ?? true
+    return lastID >= last && lastID < .max / 2 && top.map(known.contains) ?? true
   }
 
   /// Ids rise along `objects`, so it is a binary search.
@@ -179,12 +177,6 @@ package enum StateValue: Hashable, Codable, Sendable {
     case .reference(let id): isOne(id)
     case .list(let values): values.contains { $0.refers(where: isOne) }
     }
-  }
-
-  /// Whether lists lie in lists no deeper than an archive takes.
-  func isSound(depth: Int = 0) -> Bool {
-    guard case .list(let values) = self else { return true }
-    return depth < PhoneLimits.archiveDepth && values.allSatisfy { $0.isSound(depth: depth + 1) }
   }
 
   /// Whether any reference is in it.
