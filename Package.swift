@@ -103,12 +103,23 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 2: a simulated phone in real time, and its files.
+    .target(
+      name: "PhoneRuntime",
+      dependencies: [
+        "DeviceModel",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: safe),
+
     // Layer 3: the executable.
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "RelayCore", "RelayStore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
-        "DeviceSimulator",
+        "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
+        "RelayServer", "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -123,6 +134,9 @@ let package = Package(
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(
       name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "PhoneRuntimeTests", dependencies: ["PhoneRuntime", "DeviceModel"],
       swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
     .testTarget(
@@ -171,7 +185,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "RelayCore", "RelayClient", "DeviceLink", "TLS",
+        "RelayCore", "RelayClient", "DeviceLink", "DeviceModel", "PhoneRuntime", "TLS",
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),

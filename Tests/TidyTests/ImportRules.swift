@@ -61,12 +61,21 @@ let importRules: [ImportRule] = [
     target: "DeviceSimulator", own: layerZero.union(["DeviceLink", "Transport", "RelayClient"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["Histogram"])),
+  // A simulated phone in real time: its files, its transfers, its link to a relay.
+  ImportRule(
+    target: "PhoneRuntime",
+    own: [
+      "DeviceModel", "DeviceSimulator", "DeviceLink", "RelayClient", "RelayCore", "TLS",
+      "Transport",
+    ],
+    others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
+      .union(["Crypto", "CryptoExtras", "AsyncHTTPClient", "NIOHTTP1", "SystemPackage"])),
   // Layer 3: everything.
   ImportRule(
     target: "pushrelay",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayStore", "RelayCluster", "RelayClient", "RelayServer",
-      "Dashboard", "DeviceSimulator",
+      "Dashboard", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["ArgumentParser", "Configuration", "Crypto", "Histogram", "SystemPackage"])),
