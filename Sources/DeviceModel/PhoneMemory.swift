@@ -3,7 +3,7 @@
 /// and kept one by one, each under its own name.
 ///
 /// It is `Codable` for whoever keeps it. Decoding checks everything that the phone relies on, so a
-/// memory that exists can be restored: damaged ones throw `PhoneMemoryError` or the decoder's error.
+/// memory that exists can be restored; damaged ones throw `PhoneMemoryError` or the decoder's own.
 package struct PhoneMemory: Codable, Equatable, Sendable {
   /// Goes up with every change that older readers would misunderstand.
   package static let format = 1

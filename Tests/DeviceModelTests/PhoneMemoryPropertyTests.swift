@@ -203,6 +203,38 @@ import Testing
     return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
+  @Test(arguments: [
+    ("\"parent\":{\"number\":1}", "\"parent\":{\"number\":2}", "app 0"),
+    ("\"bytes\":12345", "\"bytes\":-12345", "app 0"), ("\"score\":500", "\"score\":1001", "app 0"),
+    ("\"badge\":7", "\"badge\":null", nil),
+    ("\"name\":\"news\"", "\"name\":\"mail\"", "an app's name"),
+    ("\"perDay\":2000000,", "\"perDay\":0,", "a budget"), ("\"apps\":[{", "\"apps\":[{},{", nil),
+    ("\"text\":\"hello\"", "\"text\":0", nil),
+    ("\"savedAt\":{\"milliseconds\":1", "\"savedAt\":{\"milliseconds\":-1", "the time"),
+    ("\"bannerNumbering\":{\"last\":1}", "\"bannerNumbering\":{\"last\":0}", "a banner"),
+  ])
+  func whatCannotBeIsNamed(part: String, damage: String, what: String?) throws {
+    var bench = Bench([
+      .ordinary("mail") { script in
+        script.interface = sampleInterface()
+        script.onLeave.transfers = [TransferRequest(name: "film", bytes: 12345)]
+      }, .ordinary("news"),
+    ])
+    var push = RemotePush.alert(1)
+    (push.alert, push.badge) = ("hello", 7)
+    bench.send(.pushReceived(push))
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    let text = String(decoding: try encoder.encode(bench.phone.memory()), as: UTF8.self)
+    let damaged = text.replacing(part, with: damage)
+    #expect(damaged != text)
+    #expect {
+      _ = try JSONDecoder().decode(PhoneMemory.self, from: Data(damaged.utf8))
+    } throws: { error in
+      what.map { error as? PhoneMemoryError == .impossible($0) } ?? (error is DecodingError)
+    }
+  }
+
   @Test func anotherFormatIsSaid() throws {
     let text = try JSONEncoder().encode(Bench([.ordinary()]).phone.memory())
     let other = String(decoding: text, as: UTF8.self)

@@ -71,7 +71,7 @@ import Testing
     let damaged = scratch.path + "/phone/archives/damaged.archive"
     try Data(contentsOf: URL(filePath: file)).dropLast().write(to: URL(filePath: damaged))
     for (arguments, advice) in [
-      ([file], "give the one"), ([copy], "check that"), ([scratch.path + "/no"], "check that"),
+      ([file], "give the one"), ([copy], "name the"), ([scratch.path + "/no"], "give the"),
       ([damaged, "--passcode", "1234"], "remove it"), ([scratch.path], "check that"),
     ] {
       let outcome = try await Program.run(Program.pushrelay, ["archive", "print"] + arguments)

@@ -21,11 +21,11 @@ enum PhoneFiles {
     }
   }
 
-  /// Writes the whole file or nothing: a temporary file beside it, synced, then renamed. A kill or a
-  /// full disk leaves the last version; a power cut that or this one. (Foundation syncs each time,
-  /// which is some milliseconds; without it a power cut could leave an empty file, and with it the
-  /// phone would be lost.) The directory keeps everybody else out, so the moment until the mode is
-  /// set is no gap.
+  /// Writes the whole file or nothing: a temporary file beside it, synced, then renamed. A kill or
+  /// a full disk leaves the last version, a power cut that or this one. (Foundation syncs each
+  /// time, for some milliseconds. Without it a power cut could leave an empty file, which would
+  /// cost the phone its memory.) The directory keeps everybody else out, so the moment until the
+  /// mode is set is no gap.
   static func write(_ bytes: [UInt8], to path: String) throws(PhoneStorageError) {
     do {
       try Data(bytes).write(to: URL(filePath: path), options: .atomic)

@@ -9,9 +9,9 @@ import FoundationEssentials
 /// phone.sealed             PhoneMemory as JSON, under the key of the class `none`
 /// archives/NAME.archive    an app's StateArchive, under the key of the class `complete`
 /// ```
-/// The key of `complete` is in memory between `unlock` and `lock` only, so a locked phone's archives
-/// can neither be read nor written (facts/multitasking.md, sections 8 and 9). To list them and to
-/// delete one takes no key. The memory can be read and written at any time.
+/// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
+/// phone can neither be read nor written (facts/multitasking.md, sections 8 and 9). To list them and
+/// to delete one takes no key. The memory can be read and written at any time.
 ///
 /// One process uses a directory at a time; nothing here waits for another. All calls block on the
 /// file system, `unlock` also computes for a while: not for event loops.
@@ -169,15 +169,17 @@ extension PhoneStorage {
     passcode: String = PhoneStorage.defaultPasscode
   ) throws(PhoneStorageError) -> (app: String?, archive: StateArchive) {
     guard let bytes = try PhoneFiles.read(path) else {
-      throw .unusable(path: path, reason: "there is no such file")
+      throw .damaged(
+        path: path, problem: "is not there", advice: "give the path of an app's archive")
     }
     guard SealedFile.isOne(bytes, .archive) else {
       return (nil, try decode(bytes, path: path))
     }
     let keybagPath = keybagPath ?? Self.keybagPath(besideArchive: path)
     guard let keybagBytes = try PhoneFiles.read(keybagPath) else {
-      throw .unusable(
-        path: keybagPath, reason: "there is no such file, and \(path) is sealed under its keys")
+      throw .damaged(
+        path: keybagPath, problem: "is not there",
+        advice: "name the \(Keybag.fileName) of the phone that sealed \(path)")
     }
     let key = try Keybag(keybagBytes, path: keybagPath)
       .classKey(passcode: passcode, path: keybagPath)

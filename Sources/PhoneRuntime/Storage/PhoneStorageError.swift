@@ -10,7 +10,7 @@ package enum PhoneStorageError: Error, Equatable, Sendable, CustomStringConverti
   case archive(app: String, problem: String)
   /// The system refused to read or write: in its own words.
   case unusable(path: String, reason: String)
-  /// The file is not as it was written: what is wrong, and what to do.
+  /// The file is gone, or not as it was written: what is wrong, and what to do.
   case damaged(path: String, problem: String, advice: String)
   /// The cryptography itself refused: nothing that a file or a person can cause.
   case keys(problem: String)

@@ -208,8 +208,8 @@ import Testing
       }
     }
     #expect(problem(path, passcode: "0000").contains("passcode does not open"))
-    #expect(problem(copy).contains("keybag.json: there is no such file"))
-    #expect(problem(scratch.path + "/nothing").contains("there is no such file"))
+    #expect(problem(copy).contains("keybag.json is not there; name the keybag.json"))
+    #expect(problem(scratch.path + "/nothing").contains("nothing is not there; give"))
     #expect(problem(keybag).contains("is no state archive"))
     #expect(problem(scratch.phone).hasPrefix(scratch.phone + ": "))
   }
