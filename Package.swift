@@ -103,11 +103,14 @@ let package = Package(
       ],
       swiftSettings: safe),
 
-    // Layer 2: phones in real time.
+    // Layer 2: simulated phones in real time, their files, their transfers.
     .target(
       name: "PhoneRuntime",
       dependencies: [
         "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
 
@@ -115,8 +118,8 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "RelayCore", "RelayStore", "DeviceLink", "TLS", "RelayClient", "RelayServer",
-        "DeviceSimulator", "PhoneRuntime",
+        "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
+        "RelayServer", "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -131,6 +134,9 @@ let package = Package(
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(
       name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "PhoneRuntimeTests", dependencies: ["PhoneRuntime", "DeviceModel"],
       swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
     .testTarget(
@@ -179,7 +185,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "RelayCore", "RelayClient", "DeviceLink", "TLS",
+        "RelayCore", "RelayClient", "DeviceLink", "DeviceModel", "PhoneRuntime", "TLS",
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),

@@ -1,5 +1,5 @@
 /// A rate limit in one moment (GCRA): so many at once, then one an interval.
-struct Allowance: Hashable, Sendable {
+struct Allowance: Hashable, Codable, Sendable {
   /// When an empty allowance would be full again, as seen from its last use.
   private var fullAt = Moment(milliseconds: .min)
 
@@ -11,12 +11,15 @@ struct Allowance: Hashable, Sendable {
   mutating func take(at now: Moment, interval: Lapse) {
     fullAt = max(fullAt, now) + interval
   }
+
+  /// The clock was moved by so much, and no time has passed.
+  mutating func moveClock(by lapse: Lapse) { fullAt = fullAt + lapse }
 }
 
 /// The radio of the phone: using it costs by time, and it stays on for a while after the last byte.
 /// Uses that overlap share that time, which is why coalesced fetches and parallel transfers are
 /// cheaper (facts/multitasking.md, section 7).
-struct Radio: Hashable, Sendable {
+struct Radio: Hashable, Codable, Sendable {
   private var onUntil = Moment(milliseconds: .min)
 
   /// Notes a use and answers for how much longer the radio is on because of it.
@@ -27,4 +30,7 @@ struct Radio: Hashable, Sendable {
     onUntil = newEnd
     return newEnd - begin
   }
+
+  /// The clock was moved by so much, and no time has passed.
+  mutating func moveClock(by lapse: Lapse) { onUntil = onUntil + lapse }
 }

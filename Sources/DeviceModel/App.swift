@@ -1,5 +1,5 @@
 /// Where an app stands.
-package enum AppState: String, CaseIterable, Hashable, Sendable {
+package enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case notRunning
   case foreground
   /// It has a callback, a background task, or a moment of grace.
@@ -19,9 +19,9 @@ package enum AppState: String, CaseIterable, Hashable, Sendable {
 }
 
 /// An app on the phone: what lasts, and its process while there is one.
-package struct App: Sendable {
+package struct App: Codable, Equatable, Sendable {
   package let id: AppID
-  private let installed: Installed
+  private var installed: Installed
   package internal(set) var state = AppState.notRunning
   /// Background App Refresh of this app.
   package internal(set) var isRefreshOn = true
@@ -77,16 +77,50 @@ package struct App: Sendable {
 
   package var definition: AppDefinition { installed.definition }
 
-  /// What never changes lies elsewhere: it is large, and an app is copied often.
-  private final class Installed: Sendable {
+  /// Puts another definition in the place of the one it has.
+  mutating func redefine(_ definition: AppDefinition) { installed = Installed(definition) }
+
+  /// What dies with the power is gone. The state stays: it says whose process has ended.
+  mutating func powerFailed() {
+    process = AppProcess()
+    callbackCount = 0
+    task = nil
+    graceUntil = Moment(milliseconds: .min)
+    contentWait = nil
+  }
+
+  /// The clock was moved by so much, and no time has passed.
+  mutating func moveClock(by lapse: Lapse) {
+    content.updatedAt = content.updatedAt.map { $0 + lapse }
+    lastActivity = lastActivity + lapse
+    lastFetch = lastFetch.map { $0 + lapse }
+    usedUntil = usedUntil.map { $0 + lapse }
+    energy.moveClock(by: lapse)
+    data.moveClock(by: lapse)
+    silentAllowance.moveClock(by: lapse)
+  }
+
+  /// What seldom changes lies elsewhere: it is large, and an app is copied often.
+  private final class Installed: Codable, Equatable, Sendable {
     let definition: AppDefinition
 
     init(_ definition: AppDefinition) { self.definition = definition }
+
+    static func == (left: Installed, right: Installed) -> Bool {
+      left.definition == right.definition
+    }
+  }
+
+  /// What lasts when the power goes; all else is as in an app without a process.
+  private enum CodingKeys: CodingKey {
+    case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
+    case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, ignoresNextSnapshot
+    case heldPush, silentAllowance
   }
 }
 
 /// What dies with a process.
-package struct AppProcess: Sendable {
+package struct AppProcess: Equatable, Sendable {
   /// The objects that it shows, as they are now.
   package internal(set) var interface = StateGraph()
   /// Whether the archive is in `interface`, or there was none to take. Until then nothing may
@@ -101,7 +135,7 @@ package struct AppProcess: Sendable {
 }
 
 /// What an app has to show.
-package struct AppContent: Hashable, Sendable {
+package struct AppContent: Hashable, Codable, Sendable {
   /// When it was last brought up to date.
   package internal(set) var updatedAt: Moment?
   /// Counts the updates, so that a snapshot can say which one it shows.
@@ -129,7 +163,7 @@ struct ContentWait: Hashable, Sendable {
 }
 
 /// What can be seen of an app.
-package enum ScreenContent: Hashable, Sendable {
+package enum ScreenContent: Hashable, Codable, Sendable {
   /// Its content at a revision, and what is on top.
   case content(revision: Int, top: StatePath?)
   /// It hid what is sensitive.
@@ -138,7 +172,7 @@ package enum ScreenContent: Hashable, Sendable {
 
 /// The picture in the app switcher, taken when the app left the foreground and after each
 /// completion in the background (facts/multitasking.md, sections 1 and 9).
-package struct AppSnapshot: Hashable, Sendable {
+package struct AppSnapshot: Hashable, Codable, Sendable {
   package let takenAt: Moment
   package let shows: ScreenContent
   /// The completed callback it was taken for; nil when the app left the foreground.

@@ -1,6 +1,6 @@
 /// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
 /// that real apps make can be scripted too.
-package struct AppDefinition: Hashable, Sendable {
+package struct AppDefinition: Hashable, Codable, Sendable {
   /// The bundle identifier, which is also the topic of its pushes.
   package var name: String
   package var version: String
@@ -22,7 +22,7 @@ package struct AppDefinition: Hashable, Sendable {
 }
 
 /// What an app declares to do in the background; transfers need no declaration (section 1).
-package struct BackgroundModes: OptionSet, Hashable, Sendable {
+package struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
   package let rawValue: UInt8
 
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -32,7 +32,7 @@ package struct BackgroundModes: OptionSet, Hashable, Sendable {
 }
 
 /// How often an app wants background fetches at most (section 4).
-package enum FetchInterval: Hashable, Sendable {
+package enum FetchInterval: Hashable, Codable, Sendable {
   case never
   /// As the system sees fit.
   case minimum
@@ -40,7 +40,7 @@ package enum FetchInterval: Hashable, Sendable {
 }
 
 /// What the app does when.
-package struct AppScript: Hashable, Sendable {
+package struct AppScript: Hashable, Codable, Sendable {
   package var onPush = CallbackScript()
   package var onFetch = CallbackScript()
   /// When the transfers of one of its sessions have all ended.
@@ -60,7 +60,7 @@ package struct AppScript: Hashable, Sendable {
 }
 
 /// How an app keeps the handlers it is given.
-package enum HandlerKeeping: Hashable, Sendable {
+package enum HandlerKeeping: Hashable, Codable, Sendable {
   /// Each callback is paired with its own, as it should be.
   case eachItsOwn
   /// The mistake: one property holds the latest. Of two overlapping callbacks the first to finish
@@ -69,7 +69,7 @@ package enum HandlerKeeping: Hashable, Sendable {
 }
 
 /// One callback: what it costs and how it ends.
-package struct CallbackScript: Hashable, Sendable {
+package struct CallbackScript: Hashable, Codable, Sendable {
   /// From the callback to the end of its work.
   package var work = Lapse.seconds(2)
   /// A random part on top, up to this.
@@ -97,21 +97,21 @@ package struct CallbackScript: Hashable, Sendable {
 }
 
 /// What a callback reports.
-package enum OutcomeRule: Hashable, Sendable {
+package enum OutcomeRule: Hashable, Codable, Sendable {
   case always(CallbackOutcome)
   /// New data so often in a hundred, by the phone's seed; no data otherwise.
   case newDataPercent(Int64)
 }
 
 /// What a handler is called with (section 1).
-package enum CallbackOutcome: String, CaseIterable, Hashable, Sendable {
+package enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable {
   case newData
   case noData
   case failed
 }
 
 /// When the handler is called.
-package enum HandlerCall: Hashable, Sendable {
+package enum HandlerCall: Hashable, Codable, Sendable {
   case afterWork
   case late(Lapse)
   /// The mistake that gets an app killed.
@@ -119,13 +119,13 @@ package enum HandlerCall: Hashable, Sendable {
 }
 
 /// An answer to a server that asks a transfer for credentials (section 5).
-package enum AuthenticationScript: Hashable, Sendable {
+package enum AuthenticationScript: Hashable, Codable, Sendable {
   case provides(after: Lapse)
   case cancels(after: Lapse)
 }
 
 /// Time asked for beyond a callback or beyond the foreground.
-package struct TaskScript: Hashable, Sendable {
+package struct TaskScript: Hashable, Codable, Sendable {
   /// How long it takes, slices added up.
   package var work: Lapse
   /// Whether it ends itself when the system says that time is over; if not, the app is killed.
@@ -141,7 +141,7 @@ package struct TaskScript: Hashable, Sendable {
 }
 
 /// What an app does when it leaves the foreground.
-package struct LeaveScript: Hashable, Sendable {
+package struct LeaveScript: Hashable, Codable, Sendable {
   /// A background task begun on the way out.
   package var task: TaskScript?
   package var transfers: [TransferRequest] = []
@@ -150,7 +150,7 @@ package struct LeaveScript: Hashable, Sendable {
 }
 
 /// How an app takes part in restoration.
-package struct RestorationScript: Hashable, Sendable {
+package struct RestorationScript: Hashable, Codable, Sendable {
   /// An older archive is declined; nil takes any (section 9).
   package var oldest: Lapse?
   /// Restoration classes that answer nothing.
@@ -164,7 +164,7 @@ package struct RestorationScript: Hashable, Sendable {
 }
 
 /// A notification that the app posts itself.
-package struct LocalNotification: Hashable, Sendable {
+package struct LocalNotification: Hashable, Codable, Sendable {
   package var text: String
   package var badge: Int?
   package var hasSound: Bool
@@ -177,8 +177,8 @@ package struct LocalNotification: Hashable, Sendable {
 }
 
 /// A piece of work for the transfer service (section 5).
-package struct TransferRequest: Hashable, Sendable {
-  package enum Direction: Hashable, Sendable {
+package struct TransferRequest: Hashable, Codable, Sendable {
+  package enum Direction: Hashable, Codable, Sendable {
     case download
     case upload
   }
@@ -215,7 +215,7 @@ package struct TransferRequest: Hashable, Sendable {
 }
 
 /// The protection classes of files and keys (section 8).
-package enum DataProtection: String, CaseIterable, Hashable, Sendable {
+package enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
   case complete
   case unlessOpen
   case untilFirstUnlock

@@ -1,7 +1,7 @@
 import DequeModule
 
 /// A notification as the user sees it.
-package struct Banner: Hashable, Sendable {
+package struct Banner: Hashable, Codable, Sendable {
   package let id: BannerID
   package let app: AppID
   /// Nil for one that the app posted itself.
@@ -16,10 +16,17 @@ package struct Banner: Hashable, Sendable {
 /// The list of notifications, newest last; bounded, the oldest go first.
 package struct BannerList: Sendable {
   private var list = Deque<Banner>()
-  private var numbering = Numbering()
+  private(set) var numbering = Numbering()
   private let limit: Int
 
   init(limit: Int) { self.limit = max(1, limit) }
+
+  /// A list as it was, or the newest of it.
+  init(limit: Int, banners: [Banner], numbering: Numbering) {
+    self.init(limit: limit)
+    self.numbering = numbering
+    list = Deque(banners.suffix(self.limit))
+  }
 
   /// All of them, newest last.
   package var banners: [Banner] { Array(list) }
@@ -50,9 +57,15 @@ package struct BannerList: Sendable {
 /// Which pushes came lately, and what was reported: the relay delivers at least once, the phone
 /// drops doubles (design, section 2). The oldest are forgotten first.
 struct RecentPushes: Sendable {
-  enum Entry: Hashable, Sendable {
+  enum Entry: Hashable, Codable, Sendable {
     case open
     case reported(PushOutcome?)
+  }
+
+  /// A push that is remembered.
+  struct Known: Hashable, Codable, Sendable {
+    let id: PushID
+    let entry: Entry
   }
 
   private var entries: [PushID: Entry] = [:]
@@ -63,7 +76,23 @@ struct RecentPushes: Sendable {
 
   init(limit: Int) { self.limit = max(1, limit) }
 
+  /// What was remembered, oldest first, or the latest of it.
+  init(limit: Int, known: [Known]) {
+    self.init(limit: limit)
+    for push in known.suffix(self.limit) {
+      add(push.id)
+      entries[push.id] = push.entry
+    }
+  }
+
   subscript(id: PushID) -> Entry? { entries[id] }
+
+  /// Everything that is remembered, oldest first.
+  var known: [Known] {
+    (order[oldest...] + order[..<oldest]).compactMap { id in
+      entries[id].map { Known(id: id, entry: $0) }
+    }
+  }
 
   mutating func add(_ id: PushID) {
     entries[id] = .open
@@ -83,7 +112,7 @@ struct RecentPushes: Sendable {
 }
 
 /// The app switcher: what the user has opened, latest first.
-package struct AppSwitcher: Hashable, Sendable {
+package struct AppSwitcher: Hashable, Codable, Sendable {
   /// Latest first.
   package private(set) var apps: [AppID] = []
 

@@ -1,7 +1,7 @@
 /// How an app has used its background time, which decides how much of it comes: "apps that use
 /// little time, data and energy get more opportunities; those that use much get fewer"
 /// (facts/multitasking.md, section 1.6). The scale and the weights are ours.
-package struct Behaviour: Hashable, Sendable {
+package struct Behaviour: Hashable, Codable, Sendable {
   /// 0 for the worst, 1000 for the best; new apps begin in the middle.
   package private(set) var score: Int64 = 500
   /// What one opportunity costs, as a moving average: millijoules and bytes.
@@ -14,6 +14,12 @@ package struct Behaviour: Hashable, Sendable {
   package private(set) var kills = 0
 
   package init() {}
+
+  /// Whether its numbers are such as it makes itself: what was decoded may be anything.
+  var isSound: Bool {
+    (0...1000).contains(score) && averageEnergy >= 0 && averageBytes >= 0
+      && [newData, noData, failed, kills].allSatisfy { Numbering.range.contains(Int64($0)) }
+  }
 
   /// An opportunity that ended with a call of the handler.
   mutating func completed(_ outcome: CallbackOutcome, taking time: Lapse, limit: Lapse) {

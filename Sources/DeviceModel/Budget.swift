@@ -2,7 +2,7 @@
 ///
 /// Invariant: `0...perDay`. What is spent is known only when the work is done, so the last piece of
 /// work may cost more than was left; the level then is zero, never negative.
-package struct Budget: Hashable, Sendable {
+package struct Budget: Hashable, Codable, Sendable {
   /// What a day gives, and the most that can be saved up; at least 1.
   package let perDay: Int64
   private var level: Int64
@@ -13,6 +13,19 @@ package struct Budget: Hashable, Sendable {
     level = self.perDay
     updatedAt = now
   }
+
+  /// The same level, at most what another day's worth allows.
+  func resized(perDay: Int64) -> Budget {
+    var budget = Budget(perDay: perDay, at: updatedAt)
+    budget.level = min(level, budget.perDay)
+    return budget
+  }
+
+  /// The clock was moved by so much, and no time has passed.
+  mutating func moveClock(by lapse: Lapse) { updatedAt = updatedAt + lapse }
+
+  /// Whether the invariant holds: what was decoded may be anything.
+  var isSound: Bool { (1...Int64.max / 2).contains(perDay) && (0...perDay).contains(level) }
 
   private static let day = Lapse.days(1).milliseconds
 

@@ -1,7 +1,7 @@
 /// One unit to its user, kept the same on several devices (facts/multitasking.md, section 10).
-package struct Document: Hashable, Sendable {
+package struct Document: Hashable, Codable, Sendable {
   /// What of it is on this phone.
-  package enum Content: Hashable, Sendable {
+  package enum Content: Hashable, Codable, Sendable {
     /// Metadata only.
     case placeholder
     /// On its way; the placeholder is all there is until then.
@@ -35,25 +35,25 @@ package struct Document: Hashable, Sendable {
 
 /// Who may use a document now: one writer alone, or any number of readers; the others wait in the
 /// order in which they asked, so that nobody waits forever.
-package struct Coordination: Hashable, Sendable {
-  package enum Kind: Hashable, Sendable {
+package struct Coordination: Hashable, Codable, Sendable {
+  package enum Kind: Hashable, Codable, Sendable {
     case read
     case write
   }
 
   /// An app, or the service that syncs.
-  package enum Party: Hashable, Sendable {
+  package enum Party: Hashable, Codable, Sendable {
     case app(AppID)
     case syncService
   }
 
-  package struct Access: Hashable, Sendable {
+  package struct Access: Hashable, Codable, Sendable {
     package let id: AccessID
     package let party: Party
     package let kind: Kind
   }
 
-  package enum Holders: Hashable, Sendable {
+  package enum Holders: Hashable, Codable, Sendable {
     case nobody
     case readers([Access])
     case writer(Access)
@@ -79,6 +79,29 @@ package struct Coordination: Hashable, Sendable {
     default:
       waiting.append(access)
       return false
+    }
+  }
+
+  /// Whether the service that syncs is at it.
+  var isSyncServiceWriting: Bool {
+    if case .writer(let access) = holders { access.party == .syncService } else { false }
+  }
+
+  /// Everybody who uses it or waits for it.
+  var accesses: [Access] {
+    switch holders {
+    case .nobody: waiting
+    case .readers(let readers): readers + waiting
+    case .writer(let writer): [writer] + waiting
+    }
+  }
+
+  /// Whether it is in a state that it comes to by itself: what was decoded may be anything.
+  var isSound: Bool {
+    switch holders {
+    case .nobody: waiting.isEmpty
+    case .readers(let readers): !readers.isEmpty && readers.allSatisfy { $0.kind == .read }
+    case .writer(let writer): writer.kind == .write
     }
   }
 
@@ -187,7 +210,7 @@ package enum DocumentStep: Hashable, Sendable {
 }
 
 /// The documents of a phone.
-package struct DocumentStore: Sendable {
+package struct DocumentStore: Codable, Equatable, Sendable {
   package internal(set) var documents: [DocumentID: Document] = [:]
   /// What users granted, by number.
   var grants: [UInt64: Grant] = [:]
@@ -195,9 +218,23 @@ package struct DocumentStore: Sendable {
   private var accesses = Numbering()
   private var grantNumbering = Numbering()
 
-  struct Grant: Hashable, Sendable {
+  struct Grant: Hashable, Codable, Sendable {
     let app: AppID
     let document: DocumentID
+  }
+
+  /// Documents that somebody uses, in the order of their numbers.
+  var busy: [DocumentID] {
+    documents.values.filter { $0.coordination.holders != .nobody }.map(\.id)
+      .sorted { $0.number < $1.number }
+  }
+
+  /// Whether its numbers are such as it gives itself: what was decoded may be anything.
+  var isSound: Bool {
+    let held = documents.values.flatMap { $0.coordination.accesses }.map(\.id.number)
+    return numbering.isSound(after: documents.keys.lazy.map(\.number))
+      && grantNumbering.isSound(after: grants.keys) && accesses.isSound(after: held)
+      && Set(held).count == held.count
   }
 
   mutating func nextID() -> DocumentID { DocumentID(numbering.next()) }

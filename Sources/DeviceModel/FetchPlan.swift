@@ -1,7 +1,7 @@
 /// What the scheduler means to do for one app, and why: the schedule as a value.
-package struct FetchPlan: Hashable, Sendable {
+package struct FetchPlan: Hashable, Codable, Sendable {
   /// When.
-  package enum When: Hashable, Sendable {
+  package enum When: Hashable, Codable, Sendable {
     case fetch(Moment)
     /// Nothing can be fetched now; look again then.
     case reconsider(Moment)
@@ -25,7 +25,7 @@ package struct FetchPlan: Hashable, Sendable {
 }
 
 /// Why the scheduler decided so.
-package enum FetchReason: Hashable, Sendable {
+package enum FetchReason: Hashable, Codable, Sendable {
   // Fetching.
   /// Shortly before the use that is expected from that minute of the day on (local time).
   case beforeUse(minuteOfDay: Int)
@@ -115,11 +115,16 @@ struct FetchPlanner {
       let bin = (first + step) % UsagePattern.binCount
       guard usage.isUsed(bin), usage.percentInHour(from: bin) >= limits.fetchExpectedPercent
       else { continue }
-      let start = Moment(
-        milliseconds: (binStart + Int64(step)) * UsagePattern.binMilliseconds)
+      let start = moment(ofBin: binStart + Int64(step))
       return (max(from, start - limits.timeZone - limits.fetchLead), bin)
     }
     return nil
+  }
+
+  /// When a quarter hour begins, counted from 1970, in local time. It may be a far one: an app can
+  /// ask for any interval.
+  private func moment(ofBin number: Int64) -> Moment {
+    Moment(milliseconds: saturatingProduct(number, UsagePattern.binMilliseconds))
   }
 
   /// Moves a fetch without a learned reason out of hours in which the phone is idle.
@@ -135,7 +140,7 @@ struct FetchPlanner {
       let bin = (first + step) % UsagePattern.binCount
       guard phone.percentInHour(from: bin) >= limits.fetchIdlePercent else { continue }
       guard step > 0 else { return (at, reason) }
-      let start = Moment(milliseconds: (binStart + Int64(step)) * UsagePattern.binMilliseconds)
+      let start = moment(ofBin: binStart + Int64(step))
       return (start - limits.timeZone, .afterIdle)
     }
     return (at, reason)

@@ -1,7 +1,7 @@
 /// A moment on the phone's clock: milliseconds since the UNIX epoch. The model never reads a clock;
 /// whoever drives it says what time it is. Arithmetic saturates: a far moment is "never", not a
 /// trap.
-package struct Moment: Hashable, Comparable, Sendable {
+package struct Moment: Hashable, Comparable, Codable, Sendable {
   /// Milliseconds since 1970-01-01T00:00:00Z.
   package var milliseconds: Int64
 
@@ -34,7 +34,7 @@ package struct Moment: Hashable, Comparable, Sendable {
 }
 
 /// A length of time in whole milliseconds.
-package struct Lapse: Hashable, Comparable, Sendable {
+package struct Lapse: Hashable, Comparable, Codable, Sendable {
   /// Its length; may be negative.
   package var milliseconds: Int64
 

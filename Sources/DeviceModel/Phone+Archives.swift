@@ -78,7 +78,7 @@ extension Phone {
     let hasState = apps[app.number].state.hasProcess && apps[app.number].process.isRestored
     guard !hasState else { return ignore(.notAllowed, &effects) }
     do {
-      try vault.save(archive, of: app, lock)
+      try vault.putBack(archive, of: app, lock)
     } catch {
       ignore(.locked, &effects)
     }

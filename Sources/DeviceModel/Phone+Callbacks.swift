@@ -182,16 +182,19 @@ extension Phone {
     callbacks.removeAll { $0.app == app }
     apps[index].callbackCount = 0
     for callback in lost {
-      if callback.phase == .working, callback.workEndsAt > callback.startedAt {
-        let total = (callback.workEndsAt - callback.startedAt).milliseconds
-        let passed = min(total, (now - callback.startedAt).milliseconds)
-        charge(
-          callback, share: passed * 1000 / total,
-          apps[index].definition.script.callback(callback.kind))
-      }
+      chargeBegunPart(of: callback)
       emit(.callback(callback.id, app, .abandoned(reason)), &effects)
       close(callback, .failed, &effects)
     }
+  }
+
+  /// Charges what a callback that is cut off has cost so far.
+  mutating func chargeBegunPart(of callback: RunningCallback) {
+    guard callback.phase == .working, callback.workEndsAt > callback.startedAt else { return }
+    let total = (callback.workEndsAt - callback.startedAt).milliseconds
+    let passed = max(0, min(total, (now - callback.startedAt).milliseconds))
+    let script = apps[callback.app.number].definition.script.callback(callback.kind)
+    charge(callback, share: saturatingProduct(passed, 1000) / total, script)
   }
 
   /// No call of the handler in time: the app is killed, and that counts against it.

@@ -236,6 +236,15 @@ extension Phone {
     request(id, .syncService, .write, &effects)
   }
 
+  /// After a start: who uses which document is known; what the service was writing it writes anew.
+  mutating func resumeCoordination() {
+    busyDocuments = documents.busy
+    for id in busyDocuments where documents.documents[id]?.coordination.isSyncServiceWriting == true
+    {
+      timers.set(.documentWritten(id), at: now + limits.documentWriteTime)
+    }
+  }
+
   /// The service has written; whoever waited may go on.
   mutating func syncServiceWrote(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id],

@@ -1,7 +1,10 @@
 /// Apps come and go: installed, launched, resumed, opened, left, suspended, ended.
 extension Phone {
   mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
-    guard app(named: definition.name) == nil else { return ignore(.alreadySo, &effects) }
+    if let known = app(named: definition.name) {
+      guard known.definition != definition else { return ignore(.alreadySo, &effects) }
+      return redefine(known.id.number, definition, &effects)
+    }
     let id = AppID(apps.count)
     let plan = FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever)
     apps.append(
@@ -12,6 +15,17 @@ extension Phone {
         usage: UsagePattern(at: now + limits.timeZone), plan: plan, at: now))
     emit(.app(id, .installed), &effects)
     replan(id.number, &effects)
+  }
+
+  /// A new version of an app takes its place: no process survives that. Its archive, its content
+  /// and what it asked for stay; so does what its user and the phone know of it.
+  private mutating func redefine(
+    _ index: Int, _ definition: AppDefinition, _ effects: inout [PhoneEffect]
+  ) {
+    if apps[index].state.hasProcess { terminate(index, .updated, &effects) }
+    apps[index].redefine(definition)
+    emit(.app(AppID(index), .installed), &effects)
+    replan(index, &effects)
   }
 
   /// Makes sure that an app can be called in the background, and answers how long that takes.

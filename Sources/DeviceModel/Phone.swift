@@ -157,15 +157,15 @@ package enum Wakefulness: Hashable, Sendable {
 }
 
 /// A call of an app whose handler has not been called yet.
-package struct RunningCallback: Hashable, Sendable {
-  package enum Kind: Hashable, Sendable {
+package struct RunningCallback: Hashable, Codable, Sendable {
+  package enum Kind: Hashable, Codable, Sendable {
     case push(RemotePush)
     case fetch
     case transfers(session: String)
     case authentication(TransferID)
   }
 
-  package enum Phase: Hashable, Sendable {
+  package enum Phase: Hashable, Codable, Sendable {
     case working
     /// The work is done, its outcome known.
     case worked(CallbackOutcome)

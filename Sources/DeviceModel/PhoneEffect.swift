@@ -32,7 +32,7 @@ package enum PhoneAction: Hashable, Sendable {
 }
 
 /// What became of a push that was to wake its app, in the relay's terms.
-package enum PushOutcome: Hashable, Sendable {
+package enum PushOutcome: Hashable, Codable, Sendable {
   case newData
   case noData
   case failed
@@ -48,7 +48,7 @@ package enum PushOutcome: Hashable, Sendable {
 }
 
 /// Why the system did not run an app. The raw value is the text in the notification's log.
-package enum LaunchRefusal: String, CaseIterable, Hashable, Sendable {
+package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case forceQuit = "force-quit"
   case refreshOff = "refresh off"
   case refreshOffForAll = "refresh off for all"
@@ -63,8 +63,8 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Sendable {
 }
 
 /// What a relay is told of a phone.
-package struct PhoneCondition: Hashable, Sendable {
-  package enum Power: String, CaseIterable, Hashable, Sendable {
+package struct PhoneCondition: Hashable, Codable, Sendable {
+  package enum Power: String, CaseIterable, Hashable, Codable, Sendable {
     case battery
     case charging
     case low
@@ -77,6 +77,7 @@ package struct PhoneCondition: Hashable, Sendable {
 
 /// Steps in the life of an app.
 package enum AppStep: Hashable, Sendable {
+  /// For the first time, or another version of it.
   case installed
   case launched(RunCause)
   case resumed(RunCause)
@@ -124,6 +125,8 @@ package enum TerminationReason: String, CaseIterable, Hashable, Sendable {
   case reboot
   case crash
   case crashWhileRestoring
+  /// Another version of the app was installed.
+  case updated
 }
 
 /// Why an app begins without its archive.

@@ -2,7 +2,8 @@
 package enum PhoneEvent: Hashable, Sendable {
   /// Only time has passed.
   case tick
-  /// Large and seldom, so it lies elsewhere.
+  /// Or brought up to date, when an app of that name is there. Large and seldom, so it lies
+  /// elsewhere.
   indirect case appInstalled(AppDefinition)
 
   // What reaches it.
@@ -18,7 +19,8 @@ package enum PhoneEvent: Hashable, Sendable {
   /// For `TransferMode.performed`: so many bytes in all; the end.
   case transferProgressed(TransferID, bytes: Int64)
   case transferEnded(TransferID, TransferResult)
-  /// An archive was found where the last run left it.
+  /// An archive was found where the last run left it. Best told before the unlocking that the key
+  /// to it came with: apps may be launched by that, and take what is there.
   case archiveFound(AppID, StateArchive)
 
   // What its user does.
@@ -46,7 +48,7 @@ package enum PhoneEvent: Hashable, Sendable {
 }
 
 /// A push as it arrives, its payload already read.
-package struct RemotePush: Hashable, Sendable {
+package struct RemotePush: Hashable, Codable, Sendable {
   package var id: PushID
   package var app: AppID
   package var alert: String?
@@ -75,7 +77,7 @@ package struct RemotePush: Hashable, Sendable {
 }
 
 /// What the phone is connected to.
-package enum Network: String, CaseIterable, Hashable, Sendable {
+package enum Network: String, CaseIterable, Hashable, Codable, Sendable {
   case wifi
   case cellular
   /// No coverage.
@@ -87,7 +89,7 @@ package enum Network: String, CaseIterable, Hashable, Sendable {
 }
 
 /// How a transfer ended.
-package enum TransferResult: String, CaseIterable, Hashable, Sendable {
+package enum TransferResult: String, CaseIterable, Hashable, Codable, Sendable {
   case finished
   case failed
   /// The app had no credentials.

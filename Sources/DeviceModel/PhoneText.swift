@@ -133,6 +133,7 @@ extension TerminationReason {
     case .reboot: "reboot"
     case .crash: "crash"
     case .crashWhileRestoring: "crash while restoring"
+    case .updated: "updated"
     }
   }
 }

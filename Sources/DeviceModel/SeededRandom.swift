@@ -1,7 +1,7 @@
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). The
 /// only source of chance in the model: it is part of the phone's value, so the same seed and the
 /// same events give the same run.
-package struct SeededRandom: RandomNumberGenerator, Sendable {
+package struct SeededRandom: RandomNumberGenerator, Codable, Equatable, Sendable {
   private var state: UInt64
 
   package init(seed: UInt64) { state = seed }

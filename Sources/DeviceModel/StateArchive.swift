@@ -82,7 +82,7 @@ package enum ArchiveError: Error, Hashable, Sendable {
 
 /// The archives of the phone's apps, under the protection class `complete`: nobody reads or writes
 /// one while the phone is locked. That rule is here, in one place, and has no way around it: the
-/// archives are private.
+/// archives are private. (What an earlier run left may come back to its empty place meanwhile.)
 package struct ArchiveVault: Sendable {
   private var archives: [AppID: StateArchive] = [:]
 
@@ -100,6 +100,15 @@ package struct ArchiveVault: Sendable {
     _ archive: StateArchive, of app: AppID, _ lock: LockState
   ) throws(ArchiveError) {
     guard lock == .unlocked else { throw .locked }
+    archives[app] = archive
+  }
+
+  /// Keeps an archive that the storage has from an earlier run. Throws `locked` when that would
+  /// overwrite one; into an empty place it may come, since nobody can read it there.
+  package mutating func putBack(
+    _ archive: StateArchive, of app: AppID, _ lock: LockState
+  ) throws(ArchiveError) {
+    guard lock == .unlocked || archives[app] == nil else { throw .locked }
     archives[app] = archive
   }
 

@@ -1,6 +1,6 @@
 /// The objects that make up what an app shows, as far as state restoration is concerned: who is
 /// whose parent, what each remembers, who refers to whom (facts/multitasking.md, section 9).
-package struct StateGraph: Hashable, Sendable {
+package struct StateGraph: Hashable, Codable, Sendable {
   /// Parents stand before their children.
   package private(set) var objects: [StateObject] = []
   /// What is on top, in front of the user.
@@ -61,6 +61,21 @@ package struct StateGraph: Hashable, Sendable {
     for index in objects.indices { objects[index].removeReferences(to: gone) }
   }
 
+  /// Whether it is one that can be made with `add` and `set`: what was decoded may be anything. No
+  /// parent is its own descendant, as parents come first.
+  var isSound: Bool {
+    var last: Int32 = 0
+    var known: Set<StateObjectID> = []
+    for object in objects {
+      guard object.id.number > last, object.parent.map(known.contains) ?? true,
+        zip(object.entries, object.entries.dropFirst()).allSatisfy({ $0.key < $1.key })
+      else { return false }
+      last = object.id.number
+      known.insert(object.id)
+    }
+    return lastID >= last && lastID < .max / 2 && top.map(known.contains) ?? true
+  }
+
   /// Ids rise along `objects`, so it is a binary search.
   private func index(of id: StateObjectID) -> Int? {
     var low = 0
@@ -74,12 +89,14 @@ package struct StateGraph: Hashable, Sendable {
 }
 
 /// An object of one graph.
-package struct StateObjectID: Hashable, Sendable {
+package struct StateObjectID: Hashable, Codable, Sendable {
   package let number: Int32
 }
 
 /// The restoration identifiers from the root down to an object.
-package struct StatePath: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
+package struct StatePath: Hashable, Codable, Sendable, ExpressibleByArrayLiteral,
+  CustomStringConvertible
+{
   package let components: [String]
 
   package init(_ components: [String]) { self.components = components }
@@ -90,14 +107,14 @@ package struct StatePath: Hashable, Sendable, ExpressibleByArrayLiteral, CustomS
 }
 
 /// One object and what it remembers.
-package struct StateObject: Hashable, Sendable {
+package struct StateObject: Hashable, Codable, Sendable {
   /// Whether it is there before anything is restored, or made while the app runs.
-  package enum Origin: Hashable, Sendable {
+  package enum Origin: Hashable, Codable, Sendable {
     case base
     case dynamic
   }
 
-  package struct Entry: Hashable, Sendable {
+  package struct Entry: Hashable, Codable, Sendable {
     package let key: String
     package var value: StateValue
   }
@@ -134,7 +151,7 @@ package struct StateObject: Hashable, Sendable {
 }
 
 /// What an object remembers under one key.
-package enum StateValue: Hashable, Sendable {
+package enum StateValue: Hashable, Codable, Sendable {
   case number(Int64)
   case text(String)
   case flag(Bool)
@@ -167,7 +184,7 @@ package enum StateValue: Hashable, Sendable {
 }
 
 /// One thing that an app changes about its own state, as a script says it.
-package enum StateChange: Hashable, Sendable {
+package enum StateChange: Hashable, Codable, Sendable {
   case set(StatePath, key: String, StateValue)
   case unset(StatePath, key: String)
   case link(StatePath, key: String, to: StatePath)

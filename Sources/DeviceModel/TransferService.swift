@@ -1,7 +1,7 @@
 /// The part of the system that carries out transfers: it outlives the apps that queued them, and
 /// the start of the phone (facts/multitasking.md, section 5). Which of them may go on is decided by
 /// the phone; here is what they are and how far they have come.
-package struct TransferService: Sendable {
+package struct TransferService: Codable, Equatable, Sendable {
   /// In the order in which they were queued.
   package internal(set) var transfers: [Transfer] = []
   private var numbering = Numbering()
@@ -9,6 +9,23 @@ package struct TransferService: Sendable {
   var accountedUntil = Moment(milliseconds: .min)
   /// Bytes per second times milliseconds that did not make a byte yet.
   private var remainder: Int64 = 0
+
+  /// What lasts when the power goes.
+  private enum CodingKeys: CodingKey {
+    case transfers, numbering
+  }
+
+  /// Whether its numbers are such as it gives itself: what was decoded may be anything.
+  var isSound: Bool {
+    let numbers = transfers.map(\.id.number)
+    return numbering.isSound(after: numbers) && Set(numbers).count == numbers.count
+  }
+
+  /// Nothing goes on without power: from a moment on that is named when it is back.
+  mutating func powerFailed() {
+    accountedUntil = Moment(milliseconds: .min)
+    remainder = 0
+  }
 
   mutating func add(_ request: TransferRequest, of app: AppID, isDiscretionary: Bool) -> TransferID
   {
@@ -73,7 +90,7 @@ package struct TransferService: Sendable {
 }
 
 /// One transfer.
-package struct Transfer: Hashable, Sendable {
+package struct Transfer: Hashable, Codable, Sendable {
   package let id: TransferID
   package let app: AppID
   package let request: TransferRequest
@@ -89,7 +106,7 @@ package struct Transfer: Hashable, Sendable {
 }
 
 /// Where a transfer stands.
-package enum TransferPhase: Hashable, Sendable {
+package enum TransferPhase: Hashable, Codable, Sendable {
   case waiting(TransferHold)
   case active
   /// The server asked, the app is to answer.
@@ -102,7 +119,7 @@ package enum TransferPhase: Hashable, Sendable {
 }
 
 /// Why a transfer does not go on now.
-package enum TransferHold: String, CaseIterable, Hashable, Sendable {
+package enum TransferHold: String, CaseIterable, Hashable, Codable, Sendable {
   case queue
   case noNetwork
   /// Discretionary ones only use Wi-Fi, and respect the phone's energy.

@@ -2,7 +2,7 @@
 /// section 4). The weights of 96 quarter hours; every day that ends makes older ones count less.
 ///
 /// Integers throughout, so that the same history gives the same pattern everywhere.
-package struct UsagePattern: Hashable, Sendable {
+package struct UsagePattern: Hashable, Codable, Sendable {
   /// Quarter hours of a day.
   package static let binCount = 96
   static let binMilliseconds: Int64 = 900_000
@@ -10,6 +10,8 @@ package struct UsagePattern: Hashable, Sendable {
   /// What a day keeps of its weight when the next one ends: 7/8, so a week is most of the memory.
   private static let kept: UInt32 = 7
   private static let keptOf: UInt32 = 8
+  /// No weight is above this, whatever its user does; arithmetic with it cannot overflow.
+  private static let most: UInt32 = 1 << 20
 
   private var weights = [UInt32](repeating: 0, count: Self.binCount)
   /// What a quarter hour used every day would weigh.
@@ -20,6 +22,20 @@ package struct UsagePattern: Hashable, Sendable {
   private var lastBin = -1
 
   init(at localTime: Moment) { today = Self.day(localTime) }
+
+  /// The clock was set back: a day begins anew at that time.
+  mutating func setBack(to localTime: Moment) {
+    guard today > Self.day(localTime) else { return }
+    today = Self.day(localTime)
+    lastBin = -1
+  }
+
+  /// Whether its numbers are such as it makes itself: what was decoded may be anything.
+  var isSound: Bool {
+    weights.count == Self.binCount && weights.allSatisfy { $0 <= Self.most } && full <= Self.most
+      && Numbering.range.contains(Int64(days)) && (-1..<Self.binCount).contains(lastBin)
+      && today.magnitude <= Moment.latest.milliseconds.magnitude
+  }
 
   static func day(_ localTime: Moment) -> Int64 {
     floorQuotient(localTime.milliseconds, Lapse.days(1).milliseconds)
@@ -50,7 +66,7 @@ package struct UsagePattern: Hashable, Sendable {
     let bin = Self.bin(localTime)
     guard bin != lastBin, Self.day(localTime) == today else { return }
     lastBin = bin
-    weights[bin] += Self.perUse
+    weights[bin] = min(weights[bin] + Self.perUse, Self.most)
   }
 
   /// The chance of a use in the hour that begins with a quarter hour, in percent; above 100 when it

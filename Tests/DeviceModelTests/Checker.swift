@@ -13,7 +13,7 @@ struct Checker {
   private var photographed: Set<CallbackID> = []
   private var reported: Set<PushID> = []
   private var received: Set<PushID> = []
-  private var lastSaved: [AppID: StateArchive] = [:]
+  private(set) var lastSaved: [AppID: StateArchive] = [:]
   private var last = Moment(milliseconds: .min)
   private(set) var counts: [String: Int] = [:]
 
@@ -33,6 +33,9 @@ struct Checker {
     }
     compare(phone)
   }
+
+  /// The power went, without a word from the phone.
+  mutating func powerFailed() { isAwake = false }
 
   private mutating func check(_ action: PhoneAction) {
     switch action {

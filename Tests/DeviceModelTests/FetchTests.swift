@@ -212,6 +212,17 @@ import Testing
   }
 }
 
+/// An app may ask for any interval; a learned pattern does not make it overflow.
+@Test func theLongestIntervalIsNever() {
+  var bench = Bench([.ordinary(fetchInterval: .seconds(.max))])
+  for _ in 0..<5 {
+    bench.use(mail)
+    bench.wait(.days(1))
+  }
+  bench.send(.rebooted, .unlocked, .networkChanged(.cellular))
+  #expect((bench.phone[mail]?.plan.dueAt ?? bench.now) > .latest)
+}
+
 @Suite struct UsagePatternTests {
   @Test func whatIsUsedDailyIsExpected() {
     var pattern = UsagePattern(at: Bench.start)

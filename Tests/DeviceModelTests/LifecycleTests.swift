@@ -114,6 +114,40 @@ import Testing
     #expect(bench.phone.wakefulness == .asleep)
   }
 
+  @Test func anotherVersionTakesThePlaceOfAnApp() throws {
+    var bench = Bench([.ordinary { $0.interface = sampleInterface() }])
+    bench.send(.unlocked, .appOpened(mail), .fetchIntervalSet(mail, .seconds(7200)))
+    bench.send(.stateChanged(mail, [.set(["window", "list"], key: "row", .number(7))]))
+    bench.send(.appLeft, .pushReceived(.silent(1)))
+    bench.clear()
+    var update = try #require(bench.phone[mail]).definition
+    update.version = "2.0"
+    update.fetchInterval = .minimum
+    bench.send(.appInstalled(update))
+    #expect(bench.steps(of: mail) == [.terminated(.updated), .installed])
+    #expect(bench.callbackSteps(of: mail) == [.abandoned(.updated)])
+    #expect(bench.reports == [PushID(1): [.failed]])
+    #expect(bench.phone.apps.count == 1 && bench.phone[mail]?.definition == update)
+    #expect(bench.phone[mail]?.fetchInterval == .seconds(7200))
+    #expect(bench.phone.switcher.apps == [mail])
+    // What it was doing is there again, saved by the version before.
+    bench.send(.appOpened(mail))
+    let shown = try #require(bench.phone[mail]).process.interface
+    let list = try #require(shown.find(["window", "list"]).flatMap { shown[$0] })
+    #expect(list.entries.contains { $0.key == "row" && $0.value == .number(7) })
+    bench.clear()
+    bench.send(.appInstalled(update))
+    #expect(bench.actions == [.ignored(.alreadySo)])
+  }
+
+  @Test func anUpdateStartsNothingThatWasSwipedAway() {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked, .appOpened(mail), .appSwipedAway(mail))
+    bench.send(.appInstalled(.ordinary(modes: [])))
+    #expect(bench.state(mail) == .forceQuit)
+    #expect(bench.phone[mail]?.plan.reason == .modeMissing)
+  }
+
   @Test func theLaunchImageIsTheSnapshotUnlessThereIsAReason() {
     var bench = Bench([.ordinary()])
     bench.send(.unlocked, .appOpened(mail))

@@ -13,32 +13,33 @@ struct RandomLife {
     elements[Int(random.below(Int64(elements.count)))]
   }
 
-  private mutating func chance(_ percent: Int64) -> Bool { random.below(100) < percent }
+  mutating func chance(_ percent: Int64) -> Bool { random.below(100) < percent }
 
   // MARK: Apps
 
   mutating func definitions() -> [AppDefinition] {
-    (0..<Self.appCount).map { number in
-      var script = AppScript()
-      script.interface = sampleInterface()
-      script.onPush = callback()
-      script.onFetch = callback()
-      script.onTransfers = callback()
-      script.onAuthentication =
-        chance(70) ? .provides(after: .seconds(1)) : .cancels(after: .seconds(40))
-      script.handlers = chance(80) ? .eachItsOwn : .oneProperty
-      script.hidesContent = chance(20)
-      if chance(40) {
-        script.onLeave.task = TaskScript(
-          work: .seconds(random.below(400)), endsInTime: chance(70))
-      }
-      if chance(30) { script.onLeave.transfers = [transfer()] }
-      if chance(10) { script.restoration.oldest = .days(2) }
-      if chance(10) { script.restoration.crashes = true }
-      return AppDefinition(
-        name: "app \(number)", modes: chance(90) ? [.fetch, .remoteNotification] : [],
-        fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script)
+    (0..<Self.appCount).map { definition($0) }
+  }
+
+  private mutating func definition(_ number: Int64) -> AppDefinition {
+    var script = AppScript()
+    script.interface = sampleInterface()
+    script.onPush = callback()
+    script.onFetch = callback()
+    script.onTransfers = callback()
+    script.onAuthentication =
+      chance(70) ? .provides(after: .seconds(1)) : .cancels(after: .seconds(40))
+    script.handlers = chance(80) ? .eachItsOwn : .oneProperty
+    script.hidesContent = chance(20)
+    if chance(40) {
+      script.onLeave.task = TaskScript(work: .seconds(random.below(400)), endsInTime: chance(70))
     }
+    if chance(30) { script.onLeave.transfers = [transfer()] }
+    if chance(10) { script.restoration.oldest = .days(2) }
+    if chance(10) { script.restoration.crashes = true }
+    return AppDefinition(
+      name: "app \(number)", modes: chance(90) ? [.fetch, .remoteNotification] : [],
+      fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script)
   }
 
   private mutating func callback() -> CallbackScript {
@@ -102,7 +103,7 @@ struct RandomLife {
   }
 
   mutating func event(_ phone: Phone) -> PhoneEvent {
-    switch random.below(30) {
+    switch random.below(31) {
     case 0...7: push()
     case 8...9: .unlocked
     case 10: .locked
@@ -122,6 +123,7 @@ struct RandomLife {
     case 26: .transferQueued(app(), transfer())
     case 27: .bannerOpened(phone.banners.newest?.id ?? BannerID(number: 1))
     case 28: pick([.linkHeard, .snapshotIgnoredOnce(app())])
+    case 29: .appInstalled(definition(random.below(Self.appCount)))
     default: .document(documentEvent(phone))
     }
   }

@@ -6,6 +6,7 @@ import Testing
   private static let commands = [
     ["serve"], ["demo"], ["send"], ["device"], ["inspect"], ["key"], ["key", "new"],
     ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
+    ["archive", "print"],
   ]
 
   @Test func everyHelpShowsAnExample() async throws {
@@ -106,6 +107,7 @@ import Testing
       ["device", "phone", "--device", "127.0.0.1:1", "--plaintext"] + state,
       ["key", "add", "/nonexistent/AuthKey_ABC123DEFG.p8"] + state,
       ["certs", "client", "--topic", "a.b", "--environment", "moon"] + state,
+      ["archive", "print", "/nonexistent.archive"],
       ["serve", "--policy", "generous"] + state,
       ["serve", "--provider", "nowhere"] + state,
       ["serve", "--config", "/nonexistent.json"] + state,

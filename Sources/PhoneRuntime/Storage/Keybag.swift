@@ -1,0 +1,153 @@
+import Crypto
+import CryptoExtras
+import FoundationEssentials
+
+/// The keys of one phone, as they lie in `keybag.json`: the key of the protection class `none`,
+/// which is there whenever the file is, and the key of the class `complete`, wrapped under the
+/// passcode (facts/multitasking.md, section 8).
+///
+/// This simulates data protection: it shows what can be read when, and finds damage. It does not
+/// resist somebody who has the files: a passcode of four digits is guessed in minutes, and a real
+/// phone mixes in a key that cannot leave its processor, which nothing here can.
+struct Keybag: Equatable, Sendable {
+  static let fileName = "keybag.json"
+  static let format = 1
+
+  /// Rounds of PBKDF2 for a new key: the least that swift-crypto allows (OWASP's advice for
+  /// PBKDF2 with SHA-512, 2023). One unlock takes a noticeable fraction of a second, which is right
+  /// for something a person does; more would not help a passcode of four digits.
+  static let rounds = 210_000
+  /// What a file may ask for: with more an unlock would look like a hang.
+  static let allowedRounds = rounds...10_000_000
+
+  /// The key of the class `none`, as it lies in the file.
+  private let deviceKeyBytes: [UInt8]
+  /// Nothing before the first unlock ever, which chooses the passcode.
+  private var wrapped: WrappedKey?
+
+  /// What to do about one that is damaged or gone.
+  static let advice =
+    "without its keys nothing of this phone can be read: put the file back, or remove the phone's "
+    + "directory to begin anew"
+
+  /// A new phone's.
+  init() { deviceKeyBytes = randomBytes(32) }
+
+  /// The key of the class `none`.
+  var deviceKey: SymmetricKey { SymmetricKey(data: deviceKeyBytes) }
+
+  /// Whether somebody has chosen a passcode.
+  var hasPasscode: Bool { wrapped != nil }
+
+  /// Makes the class key, under a passcode that is chosen by that.
+  mutating func choose(passcode: String) throws(PhoneStorageError) -> SymmetricKey {
+    let classKey = SymmetricKey(size: .bits256)
+    let salt = randomBytes(16)
+    let passcodeKey = try Self.derive(passcode, salt, Self.rounds)
+    do {
+      wrapped = WrappedKey(
+        salt: Data(salt), rounds: Self.rounds,
+        key: try AES.KeyWrap.wrap(classKey, using: passcodeKey))
+    } catch {
+      throw .keys(problem: "\(error)")
+    }
+    return classKey
+  }
+
+  /// The class key; throws `wrongPasscode`.
+  func classKey(passcode: String, path: String) throws(PhoneStorageError) -> SymmetricKey {
+    guard let wrapped else { throw .wrongPasscode(keybag: path) }
+    let passcodeKey = try Self.derive(passcode, Array(wrapped.salt), wrapped.rounds)
+    do {
+      // RFC 3394: unwrapping checks itself.
+      return try AES.KeyWrap.unwrap(wrapped.key, using: passcodeKey)
+    } catch {
+      throw .wrongPasscode(keybag: path)
+    }
+  }
+
+  private static func derive(
+    _ passcode: String, _ salt: [UInt8], _ rounds: Int
+  ) throws(PhoneStorageError) -> SymmetricKey {
+    do {
+      return try KDF.Insecure.PBKDF2.deriveKey(
+        from: Array(passcode.utf8), salt: salt, using: .sha256, outputByteCount: 32,
+        rounds: rounds)
+    } catch {
+      throw .keys(problem: "\(error)")
+    }
+  }
+}
+
+// MARK: As a file
+
+extension Keybag {
+  private struct WrappedKey: Codable, Equatable, Sendable {
+    var salt: Data
+    var rounds: Int
+    var key: Data
+  }
+
+  /// The file's content. The check finds damage: without it a changed byte of the wrapped key would
+  /// look like a wrong passcode.
+  private struct Content: Codable {
+    var format = Keybag.format
+    var deviceKey: Data
+    var complete: WrappedKey?
+    var check: Data
+
+    var isWhole: Bool {
+      HMAC<SHA256>.isValidAuthenticationCode(
+        Array(check), authenticating: Content.checked(complete),
+        using: SymmetricKey(data: deviceKey))
+    }
+
+    static func checked(_ complete: WrappedKey?) -> [UInt8] {
+      guard let complete else { return Array("\(Keybag.format)".utf8) }
+      return Array("\(Keybag.format) \(complete.rounds) ".utf8) + Array(complete.salt)
+        + Array(complete.key)
+    }
+  }
+
+  func encoded() throws(PhoneStorageError) -> [UInt8] {
+    let check = HMAC<SHA256>.authenticationCode(
+      for: Content.checked(wrapped), using: deviceKey)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    do {
+      let content = Content(
+        deviceKey: Data(deviceKeyBytes), complete: wrapped, check: Data(check))
+      return Array(try encoder.encode(content)) + [UInt8(ascii: "\n")]
+    } catch {
+      throw .keys(problem: "\(error)")
+    }
+  }
+
+  init(_ bytes: [UInt8], path: String) throws(PhoneStorageError) {
+    func damaged(_ problem: String) -> PhoneStorageError {
+      .damaged(path: path, problem: problem, advice: Self.advice)
+    }
+    struct Format: Decodable {
+      var format: Int
+    }
+    let decoder = JSONDecoder()
+    guard let format = try? decoder.decode(Format.self, from: Data(bytes)).format else {
+      throw damaged("is not a key bag")
+    }
+    guard format == Self.format else { throw .unknownFormat(path: path, found: format) }
+    guard let content = try? decoder.decode(Content.self, from: Data(bytes)) else {
+      throw damaged("is not a whole key bag")
+    }
+    let rounds = content.complete?.rounds ?? Self.rounds
+    guard content.deviceKey.count == 32, content.isWhole, Self.allowedRounds.contains(rounds)
+    else { throw damaged("was changed") }
+    deviceKeyBytes = Array(content.deviceKey)
+    wrapped = content.complete
+  }
+}
+
+/// From the system's source of randomness, which is fit for keys.
+private func randomBytes(_ count: Int) -> [UInt8] {
+  var random = SystemRandomNumberGenerator()
+  return (0..<count).map { _ in random.next() }
+}

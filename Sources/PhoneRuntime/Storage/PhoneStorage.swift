@@ -1,0 +1,226 @@
+import Crypto
+package import DeviceModel
+import FoundationEssentials
+
+/// The files of one phone, in a directory of its own:
+///
+/// ```
+/// keybag.json              the keys: see Keybag
+/// phone.sealed             PhoneMemory as JSON, under the key of the class `none`
+/// archives/NAME.archive    an app's StateArchive, under the key of the class `complete`
+/// ```
+/// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
+/// phone can neither be read nor written (facts/multitasking.md, sections 8 and 9). To list them and
+/// to delete one takes no key. The memory can be read and written at any time.
+///
+/// One process uses a directory at a time; nothing here waits for another. All calls block on the
+/// file system, `unlock` also computes for a while: not for event loops.
+package struct PhoneStorage: Sendable {
+  /// Of a phone whose user has not chosen another.
+  package static let defaultPasscode = "0000"
+
+  /// Where the files are.
+  package let directory: String
+  private var keybag: Keybag
+  private var classKey: SymmetricKey?
+
+  /// Opens a phone's directory, or makes it with new keys. The phone is locked.
+  package init(directory: String) throws(PhoneStorageError) {
+    self.directory = directory
+    try PhoneFiles.makePrivateDirectory(directory)
+    try PhoneFiles.makePrivateDirectory(directory + "/archives")
+    let path = directory + "/" + Keybag.fileName
+    if let bytes = try PhoneFiles.read(path) {
+      keybag = try Keybag(bytes, path: path)
+    } else {
+      let sealed =
+        try PhoneFiles.names(in: directory + "/archives")
+        + PhoneFiles.names(in: directory).filter { $0 == Self.memoryName }
+      guard sealed.isEmpty else {
+        throw .damaged(path: path, problem: "is missing", advice: Keybag.advice)
+      }
+      keybag = Keybag()
+      try PhoneFiles.write(try keybag.encoded(), to: path)
+    }
+  }
+
+  // MARK: Locked and unlocked
+
+  /// Whether archives can be read and written now.
+  package var isUnlocked: Bool { classKey != nil }
+
+  /// Makes the key of the class `complete` from the passcode. The first unlock ever chooses the
+  /// passcode. Throws `wrongPasscode`, and then nothing has changed.
+  package mutating func unlock(
+    passcode: String = PhoneStorage.defaultPasscode
+  ) throws(PhoneStorageError) {
+    if keybag.hasPasscode {
+      classKey = try keybag.classKey(passcode: passcode, path: keybagPath)
+    } else {
+      var keybag = keybag
+      let key = try keybag.choose(passcode: passcode)
+      try PhoneFiles.write(try keybag.encoded(), to: keybagPath)
+      self.keybag = keybag
+      classKey = key
+    }
+  }
+
+  /// Forgets the key of the class `complete`.
+  package mutating func lock() { classKey = nil }
+
+  private var keybagPath: String { directory + "/" + Keybag.fileName }
+
+  // MARK: Archives
+
+  /// Keeps an app's archive instead of its last one. Throws `locked`, and `archive` for one that is
+  /// beyond `PhoneLimits`, so that it could not be read again.
+  package func save(_ archive: StateArchive, of app: String) throws(PhoneStorageError) {
+    guard let classKey else { throw .locked }
+    let path = try path(of: app)
+    let bytes = archive.encoded()
+    do {
+      _ = try StateArchive(decoding: bytes)
+    } catch {
+      throw .archive(app: app, problem: error.text)
+    }
+    let sealed = try SealedFile.seal(bytes, .archive, name: app, under: classKey)
+    try PhoneFiles.write(sealed, to: path)
+  }
+
+  /// The archive of an app; nil when there is none. Throws `locked`.
+  package func archive(of app: String) throws(PhoneStorageError) -> StateArchive? {
+    guard let classKey else { throw .locked }
+    let path = try path(of: app)
+    guard let bytes = try PhoneFiles.read(path) else { return nil }
+    let found = try Self.open(bytes, under: classKey, path: path)
+    guard found.app == app else {
+      throw .damaged(
+        path: path, problem: "is the archive of \(found.app), not of \(app)",
+        advice: Self.archiveAdvice)
+    }
+    return found.archive
+  }
+
+  /// The apps that have an archive, in the order of their files' names. Takes no key.
+  package func archives() throws(PhoneStorageError) -> [String] {
+    try PhoneFiles.names(in: directory + "/archives").compactMap { ArchiveName.app(of: $0) }
+  }
+
+  /// Deletes an app's archive; one that is not there is no problem. Takes no key.
+  package func deleteArchive(of app: String) throws(PhoneStorageError) {
+    try PhoneFiles.remove(try path(of: app))
+  }
+
+  private func path(of app: String) throws(PhoneStorageError) -> String {
+    "\(directory)/archives/\(try ArchiveName.file(of: app))"
+  }
+
+  // MARK: What lasts
+
+  /// Keeps what lasts of the phone instead of what was kept last. Takes no passcode.
+  package func save(_ memory: PhoneMemory) throws(PhoneStorageError) {
+    let json: Data
+    do {
+      json = try JSONEncoder().encode(memory)
+    } catch {
+      throw .damaged(
+        path: memoryPath, problem: "is not written: the phone's memory makes no JSON",
+        advice: "its lists of state may lie too deep in each other; the last memory stays")
+    }
+    let sealed = try SealedFile.seal(Array(json), .memory, under: keybag.deviceKey)
+    try PhoneFiles.write(sealed, to: memoryPath)
+  }
+
+  /// What was kept last; nil for a phone that has kept nothing yet.
+  package func memory() throws(PhoneStorageError) -> PhoneMemory? {
+    guard let bytes = try PhoneFiles.read(memoryPath) else { return nil }
+    let json = try SealedFile.open(
+      bytes, .memory, under: keybag.deviceKey, path: memoryPath, advice: Self.memoryAdvice
+    ).content
+    do {
+      return try JSONDecoder().decode(PhoneMemory.self, from: Data(json))
+    } catch PhoneMemoryError.unknownFormat(let found) {
+      throw .unknownFormat(path: memoryPath, found: found)
+    } catch {
+      let problem = (error as? PhoneMemoryError).map { ": \($0)" } ?? ""
+      throw .damaged(
+        path: memoryPath, problem: "does not hold a phone's memory\(problem)",
+        advice: Self.memoryAdvice)
+    }
+  }
+
+  private static let memoryName = "phone.sealed"
+  private var memoryPath: String { directory + "/" + Self.memoryName }
+
+  private static let memoryAdvice =
+    "remove it: the phone begins anew, with its archives if their apps are installed again"
+}
+
+// MARK: One archive by itself
+
+extension PhoneStorage {
+  private static let archiveAdvice = "remove it: its app starts without its state"
+
+  /// Reads an archive from a file, sealed or plain (`StateArchive.encoded`), for whoever wants to
+  /// look at it. The key bag of a sealed one is `keybag`, or lies where a phone has it. A plain one
+  /// does not say which app it is of.
+  package static func readArchive(
+    file path: String, keybag keybagPath: String? = nil,
+    passcode: String = PhoneStorage.defaultPasscode
+  ) throws(PhoneStorageError) -> (app: String?, archive: StateArchive) {
+    guard let bytes = try PhoneFiles.read(path) else {
+      throw .damaged(
+        path: path, problem: "is not there", advice: "give the path of an app's archive")
+    }
+    guard SealedFile.isOne(bytes, .archive) else {
+      return (nil, try decode(bytes, path: path))
+    }
+    let keybagPath = keybagPath ?? Self.keybagPath(besideArchive: path)
+    guard let keybagBytes = try PhoneFiles.read(keybagPath) else {
+      throw .damaged(
+        path: keybagPath, problem: "is not there",
+        advice: "name the \(Keybag.fileName) of the phone that sealed \(path)")
+    }
+    let key = try Keybag(keybagBytes, path: keybagPath)
+      .classKey(passcode: passcode, path: keybagPath)
+    let found = try open(bytes, under: key, path: path)
+    return (found.app, found.archive)
+  }
+
+  private static func keybagPath(besideArchive path: String) -> String {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    let directory = parts.dropLast().joined(separator: "/")
+    let isBare = parts.count == 1
+    return (isBare ? ".." : directory + "/..") + "/" + Keybag.fileName
+  }
+
+  private static func open(
+    _ bytes: [UInt8], under key: SymmetricKey, path: String
+  ) throws(PhoneStorageError) -> (app: String, archive: StateArchive) {
+    let opened = try SealedFile.open(
+      bytes, .archive, under: key, path: path, advice: archiveAdvice)
+    return (opened.name, try decode(opened.content, path: path))
+  }
+
+  private static func decode(
+    _ bytes: [UInt8], path: String
+  ) throws(PhoneStorageError) -> StateArchive {
+    do {
+      return try StateArchive(decoding: bytes)
+    } catch {
+      throw .damaged(
+        path: path, problem: "is no state archive: \(error.text)", advice: archiveAdvice)
+    }
+  }
+}
+
+extension ArchiveError {
+  /// The end of a sentence.
+  fileprivate var text: String {
+    switch self {
+    case .missing: "it is missing"
+    case .locked: "the phone is locked"
+    case .malformed(let offset, let expected): "\(expected) expected at byte \(offset)"
+    }
+  }
+}
