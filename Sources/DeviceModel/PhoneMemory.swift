@@ -24,6 +24,11 @@ package struct PhoneMemory: Codable, Equatable, Sendable {
   /// The last moment that the phone knew of.
   package var savedAt: Moment { contents.savedAt }
 
+  /// The app that was in front of the user then.
+  package var foreground: String? {
+    contents.apps.first { $0.state == .foreground }?.definition.name
+  }
+
   private enum FormatKey: CodingKey {
     case format
   }

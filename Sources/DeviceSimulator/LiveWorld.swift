@@ -15,8 +15,11 @@ package struct LiveWorld: Sendable {
   private static let keptEntries = 1_000_000
   private let places: [String: Int]
 
-  /// Sets up the phones; they are about to connect.
-  package init(_ scenario: Scenario, seed: UInt64, at now: Int64) {
+  /// Sets up the phones; they are about to connect. Those in `last`, by their names, go on where
+  /// they were.
+  package init(
+    _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:]
+  ) {
     self.scenario = scenario
     places = Dictionary(
       uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
@@ -24,7 +27,7 @@ package struct LiveWorld: Sendable {
     let midnight = now - now % TimeText.day
     var world = World(seed: seed, link: scenario.link, start: midnight)
     world.time = now - midnight
-    player = ScenarioPlayer(scenario, in: world, seed: seed)
+    player = ScenarioPlayer(scenario, in: world, seed: seed, last: last)
     keepsTrace = !scenario.expectations.isEmpty
   }
 
@@ -127,6 +130,18 @@ package struct LiveWorld: Sendable {
   /// The expectations that are not judged, as they are told to people.
   package var unjudged: [String] {
     scenario.expectations.filter(\.needsRelay).map(\.says)
+  }
+}
+
+/// What is left of a phone from its last run.
+package struct LastingPhone: Sendable {
+  package var memory: PhoneMemory
+  /// The states of its apps, by their names.
+  package var archives: [String: StateArchive]
+
+  package init(memory: PhoneMemory, archives: [String: StateArchive]) {
+    self.memory = memory
+    self.archives = archives
   }
 }
 

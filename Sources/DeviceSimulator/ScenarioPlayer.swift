@@ -26,17 +26,26 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// In a world that has just been made; the scenario's time begins with the world's.
-  init(_ scenario: Scenario, in world: World, seed: UInt64) {
+  init(
+    _ scenario: Scenario, in world: World, seed: UInt64, last: [String: LastingPhone] = [:]
+  ) {
     self.scenario = scenario
     self.world = world
     self.world.origin = world.time
     // Not the world's own: what chance makes of the days does not depend on what the relay does.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
-      let phone = self.world.addPhone(
-        plan.name, network: plan.network, isCharging: plan.isCharging, isLowPower: plan.isLowPower)
+      let phone =
+        if let last = last[plan.name] {
+          self.world.addPhone(plan.name, restoring: last.memory, archives: last.archives)
+        } else {
+          self.world.addPhone(
+            plan.name, network: plan.network, isCharging: plan.isCharging,
+            isLowPower: plan.isLowPower)
+        }
       phones.append(phone)
       apps.append(plan.apps.map { self.world.install($0, on: phone) })
+      if last[plan.name] != nil { self.world.update(plan.apps, on: phone) }
     }
     planUsage()
     planEvents()

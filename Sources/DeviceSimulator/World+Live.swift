@@ -12,6 +12,43 @@ extension World {
   /// Pushes that are remembered at least; twice as many at most.
   static let rememberedPushes = 10_000
 
+  // MARK: Phones
+
+  /// A phone that goes on where its memory ends: its power is back, and its user enters the code
+  /// and looks at the app that was in front. What the memory says of apps that are installed again
+  /// stands; they may have changed.
+  mutating func addPhone(
+    _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive]
+  ) -> PhoneHandle {
+    let number = Int32(phones.count)
+    var effects: [PhoneEffect] = []
+    let model = Phone(
+      restoring: memory, transferMode: .performed, at: moment, into: &effects)
+    phones.append(
+      PhoneEntry(name: name, model: model, credential: .unused, network: model.network))
+    for app in model.apps { _ = addApp(app.definition.name, of: number) }
+    for effect in effects { perform(effect.action, of: number) }
+    for app in model.apps {
+      guard let archive = archives[app.definition.name] else { continue }
+      tell(number, .archiveFound(app.id, archive))
+    }
+    tell(number, .unlocked)
+    if let front = memory.foreground, let app = model.app(named: front) {
+      tell(number, .appOpened(app.id))
+    } else {
+      tell(number, .locked)
+    }
+    return PhoneHandle(number: number, name: name)
+  }
+
+  /// Apps that were there already are brought up to date.
+  mutating func update(_ apps: [AppDescription], on phone: PhoneHandle) {
+    for app in apps where phones[Int(phone.number)].model.app(named: app.name) != nil {
+      let known = phones[Int(phone.number)].model.app(named: app.name)?.definition
+      if known != app.definition { tell(phone.number, .appInstalled(app.definition)) }
+    }
+  }
+
   // MARK: What has come of it
 
   /// A phone has its stream, or has it again.
@@ -111,9 +148,12 @@ extension World {
   }
 
   mutating func orderDisconnect(_ phone: Int32, saysGoodbye: Bool) {
-    guard phones[Int(phone)].link != .down else { return }
+    let link = phones[Int(phone)].link
+    guard link != .down else { return }
     phones[Int(phone)].link = .down
-    record(.disconnected(saysGoodbye ? "said good-bye" : "lost"), phone: phone)
+    if case .live = link {
+      record(.disconnected(saysGoodbye ? "said good-bye" : "lost"), phone: phone)
+    }
     orders.append(.disconnect(phone: Int(phone), saysGoodbye: saysGoodbye))
   }
 
@@ -193,4 +233,10 @@ package struct LiveArrival: Hashable, Sendable {
   var told: String {
     "\(isSilent ? "silent" : "visible"), \(via), \(String(decoding: payload, as: UTF8.self))"
   }
+}
+
+extension DeviceCredential {
+  /// A real relay gives phones credentials of its own.
+  fileprivate static let unused = DeviceCredential(
+    device: DeviceID(UniqueID(high: 0, low: 0)), secret: SecretHash(words: (0, 0, 0, 0)))
 }

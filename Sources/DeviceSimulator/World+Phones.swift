@@ -11,7 +11,8 @@ extension World {
     let number = Int32(phones.count)
     let id = DeviceID(UniqueID(high: random.next(), low: UInt64(number) + 1))
     let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
-    let model = Phone(seed: random.next(), at: moment)
+    let model = Phone(
+      transferMode: shard == nil ? .performed : .modelled, seed: random.next(), at: moment)
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
@@ -30,24 +31,31 @@ extension World {
     if let there = phones[owner].apps.first(where: { apps[Int($0)].name == app.name }) {
       return AppHandle(number: there, name: app.name)
     }
+    let number = addApp(app.name, of: phone.number)
+    tell(phone.number, .appInstalled(app.definition))
+    return AppHandle(number: number, name: app.name)
+  }
+
+  /// Gets to know an app that is on a phone, or about to be, and registers it.
+  mutating func addApp(_ name: String, of phone: Int32) -> Int32 {
+    let owner = Int(phone)
     let number = Int32(apps.count)
     let credential = phones[owner].credential
     let token = DeviceToken(
       random: (random.next(), random.next(), random.next()),
       routingKey: credential.device.routingKey)
     // A name that is no topic gets pushes refused; the app itself is none the worse for it.
-    let topic = Topic(app.name) ?? .vacant
+    let topic = Topic(name) ?? .vacant
     let id = AppID(phones[owner].apps.count)
     apps.append(
       AppEntry(
-        phone: phone.number, id: id, name: app.name, topic: topic, token: token,
+        phone: phone, id: id, name: name, topic: topic, token: token,
         path: Array("/3/device/\(token.hexadecimal)".utf8)))
     phones[owner].apps.append(number)
     if topic != .vacant {
       tellRelay(.registered(credential, topic, token, isOwn: false, from: nextRequest()))
     }
-    tell(phone.number, .appInstalled(app.definition))
-    return AppHandle(number: number, name: app.name)
+    return number
   }
 
   /// The phone with this name.

@@ -1,7 +1,6 @@
-import DeviceLink
+import DeviceModel
 package import DeviceSimulator
 package import RelayClient
-import RelayCore
 
 /// Simulated phones in real time: the model decides, this actor does. It owns the world of the
 /// phones, gives it the time and what the relay sends, and performs what it orders: streams and the
@@ -16,12 +15,18 @@ package actor PhoneDriver {
     package var phonesPerConnection = 1
     /// Ends when every phone has reported so many pushes; nil goes on.
     package var reportsWanted: Int?
+    /// Where phones keep their files, each in a directory of its name; nil for nowhere.
+    package var storageDirectory: String?
+    /// What unlocks the phones.
+    package var passcode = PhoneStorage.defaultPasscode
     /// Connects with the relay.
     package var connect: @Sendable () async throws -> RelayClient
     /// Who a phone, by its place, is to the relay; asked before each stream.
     package var identify: @Sendable (Int, DeviceAPI) async throws -> DeviceIdentity
     /// Shown to people, as it happens.
     package var tell: @Sendable ([TraceLine]) -> Void
+    /// Shown to people: what could not be kept or done, and what to do.
+    package var warn: @Sendable (String) -> Void = { _ in }
     /// Milliseconds since the UNIX epoch.
     package var now: @Sendable () -> Int64
 
@@ -41,7 +46,7 @@ package actor PhoneDriver {
   }
 
   /// What a driver does for one phone.
-  private struct Phone {
+  struct Phone {
     /// The session that speaks for it; an older one is deaf.
     var session = 0
     var task: Task<Void, Never>?
@@ -52,18 +57,21 @@ package actor PhoneDriver {
     var reports = 0
   }
 
-  private let configuration: Configuration
-  private let pool: LinkPool
-  private var world: LiveWorld
-  private var phones: [Phone]
+  let configuration: Configuration
+  let pool: LinkPool
+  var keeper: PhoneKeeper
+  var world: LiveWorld
+  var phones: [Phone]
+  private var savedAt = Int64.min / 2
+  private static let savePauseMilliseconds: Int64 = 5000
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
   /// Whether any phone has.
-  private var hasConnected = false
-  private var ending: Result<Void, any Error>?
+  var hasConnected = false
+  private(set) var ending: Result<Void, any Error>?
   private var waiter: CheckedContinuation<Void, Never>?
   /// What has happened since the start.
-  package private(set) var counts = Counts()
+  package internal(set) var counts = Counts()
 
   /// Numbers for a progress line.
   package struct Counts: Sendable {
@@ -74,12 +82,18 @@ package actor PhoneDriver {
     package var reconnects = 0
   }
 
-  package init(_ configuration: Configuration) {
+  /// Reads what is left of the phones from their last run. Throws when that is damaged, or the
+  /// passcode is another.
+  package init(_ configuration: Configuration) throws(PhoneStorageError) {
     self.configuration = configuration
     pool = LinkPool(
       phonesPerConnection: configuration.phonesPerConnection, connect: configuration.connect)
+    keeper = try PhoneKeeper(
+      phones: configuration.scenario.livePhones.map(\.name),
+      directory: configuration.storageDirectory, passcode: configuration.passcode)
     world = LiveWorld(
-      configuration.scenario, seed: configuration.seed, at: configuration.now())
+      configuration.scenario, seed: configuration.seed, at: configuration.now(),
+      last: try keeper.lastingPhones())
     phones = Array(repeating: Phone(), count: world.phones.count)
     counts.phones = phones.count
   }
@@ -111,63 +125,10 @@ package actor PhoneDriver {
     settle()
   }
 
-  // MARK: What sessions say
-
-  /// Whether the phone still wants this session.
-  func isWanted(_ session: PhoneSession) -> Bool {
-    phones[session.phone].session == session.number && ending == nil
-  }
-
-  /// A stream is open; false if nobody wants it any more.
-  func opened(_ session: PhoneSession, _ lines: AsyncStream<[UInt8]>.Continuation) -> Bool {
-    guard isWanted(session) else { return false }
-    if phones[session.phone].hasConnected { counts.reconnects += 1 }
-    phones[session.phone].hasConnected = true
-    hasConnected = true
-    phones[session.phone].lines = lines
-    phones[session.phone].abandoned?.cancel()
-    phones[session.phone].abandoned = nil
-    counts.listening += 1
-    world.handle(.connected, of: session.phone, at: configuration.now())
-    settle()
-    return true
-  }
-
-  func happened(_ events: [LiveWorld.Event], to session: PhoneSession) {
-    guard isWanted(session) else { return }
-    let now = configuration.now()
-    for event in events { world.handle(event, of: session.phone, at: now) }
-    settle()
-  }
-
-  /// The stream is gone; false if the phone does not want another.
-  func lost(_ session: PhoneSession, _ reason: String) -> Bool {
-    guard isWanted(session) else { return false }
-    if phones[session.phone].lines != nil { counts.listening -= 1 }
-    phones[session.phone].lines = nil
-    world.handle(.lost(reason: reason), of: session.phone, at: configuration.now())
-    settle()
-    if reason == CloseReason.superseded.name {
-      end(.failure(PhoneDriverError.superseded(phone: world.phones[session.phone].name)))
-      return false
-    }
-    return true
-  }
-
-  /// Whether another attempt makes sense. What fails the first time ends it all, for it is likely a
-  /// mistake in the command.
-  func mayTryAgain(_ session: PhoneSession, after error: any Error) -> Bool {
-    guard isWanted(session) else { return false }
-    var isFinal = !hasConnected
-    if case .refused(let refusal)? = error as? DeviceAPIError { isFinal = refusal.status < 500 }
-    if isFinal { end(.failure(error)) }
-    return !isFinal
-  }
-
   // MARK: What the world wants
 
   /// Does what has been ordered, tells what has happened, sets the timer.
-  private func settle() {
+  func settle() {
     guard ending == nil else { return }
     for order in world.takeOrders() { perform(order) }
     let lines = world.takeTrace()
@@ -176,8 +137,38 @@ package actor PhoneDriver {
       configuration.tell(lines)
     }
     let now = configuration.now()
+    saveSometimes(now)
     if world.isOver(at: now) || hasAllReports { return end(.success(())) }
     setTimer(now)
+  }
+
+  /// A kill costs at most what happened in the last seconds; archives are kept at once.
+  private func saveSometimes(_ now: Int64) {
+    guard keeper.isKeeping, now >= savedAt + Self.savePauseMilliseconds else { return }
+    save(now)
+  }
+
+  private func save(_ now: Int64) {
+    savedAt = now
+    for phone in phones.indices {
+      attempt { try keeper.save(world.model(of: phone).memory(), of: phone) }
+    }
+  }
+
+  /// The phones are switched off in good order: what is in front saves its state as it leaves.
+  private func putAway() {
+    let now = configuration.now()
+    let memories = phones.indices.map { world.model(of: $0).memory() }
+    for phone in phones.indices { world.handle(.phone(.locked), of: phone, at: now) }
+    for order in world.takeOrders() {
+      switch order {
+      case .archive, .lock: perform(order)
+      default: break
+      }
+    }
+    for (phone, memory) in memories.enumerated() {
+      attempt { try keeper.save(memory, of: phone) }
+    }
   }
 
   private var hasAllReports: Bool {
@@ -219,48 +210,9 @@ package actor PhoneDriver {
     settle()
   }
 
-  private func perform(_ order: LiveOrder) {
-    let phone = order.phone
-    switch order {
-    case .connect:
-      phones[phone].session += 1
-      let session = PhoneSession(
-        phone: phone, number: phones[phone].session, driver: self, configuration: configuration,
-        pool: pool)
-      phones[phone].task = Task { await session.run() }
-    case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
-    case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
-    case .state(_, let report):
-      write(.state(power: report.power, network: report.network, screen: report.screen), phone)
-    case .keepAlive: write(.keepAlive, phone)
-    case .transfer, .archive, .lock, .unlock: break
-    }
-  }
-
-  private func write(_ line: UpLine, _ phone: Int) {
-    var bytes: [UInt8] = []
-    line.write(to: &bytes)
-    phones[phone].lines?.yield(bytes)
-  }
-
-  private func disconnect(_ phone: Int, saysGoodbye: Bool) {
-    phones[phone].session += 1
-    if phones[phone].lines != nil { counts.listening -= 1 }
-    if saysGoodbye {
-      // What was said last still arrives; then the stream ends, and its task with it.
-      phones[phone].lines?.finish()
-    } else {
-      // The relay is to find out by itself: the stream stays, and nobody answers.
-      phones[phone].abandoned?.cancel()
-      phones[phone].abandoned = phones[phone].task
-    }
-    phones[phone].lines = nil
-    phones[phone].task = nil
-  }
-
   // MARK: The end
 
-  private func end(_ result: Result<Void, any Error>) {
+  func end(_ result: Result<Void, any Error>) {
     guard ending == nil else { return }
     ending = result
     waiter?.resume()
@@ -277,6 +229,7 @@ package actor PhoneDriver {
     }
     for task in tasks { await task.value }
     await pool.closeAll()
+    if keeper.isKeeping { putAway() }
   }
 
   /// Half to all of 0.5 s, 1 s, 2 s, … 30 s: many phones must not come back at the same moment.

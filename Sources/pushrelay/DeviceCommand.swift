@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import PhoneRuntime
 import RelayClient
 import RelayCore
 import ServiceLifecycle
@@ -32,7 +33,9 @@ struct DeviceCommand: AsyncParsableCommand {
       counted, and acknowledged.
 
       The first time a device enrols; its secret and tokens are kept in STATE/devices/NAME.json. \
-      Connections that are lost are made anew. Ctrl-C ends it.
+      A phone stopped and started again is where it was: what lasts of it is kept in \
+      STATE/devices/NAME/, the states of its apps sealed ('pushrelay archive print'). Connections \
+      that are lost are made anew. Ctrl-C ends it.
       """)
 
   @Argument(help: "A name of yours for each device.")
@@ -88,6 +91,9 @@ struct DeviceCommand: AsyncParsableCommand {
 
   @Flag(help: "With --light: do not acknowledge; the relay delivers again later.")
   var noAck = false
+
+  @Option(help: "What unlocks the phones; chosen when they first start.")
+  var passcode = PhoneStorage.defaultPasscode
 
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?

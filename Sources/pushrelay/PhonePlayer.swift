@@ -17,7 +17,7 @@ struct PhonePlayer: Sendable {
   /// Until the scenario is over, the wanted pushes are reported, or a signal comes. Throws exit
   /// status 1 when an expectation of the scenario failed.
   func run() async throws {
-    let driver = PhoneDriver(try await configuration())
+    let driver = try PhoneDriver(try await configuration())
     try await withThrowingTaskGroup(of: Void.self) { group in
       if command.count != nil { group.addTask { try await report(driver) } }
       if command.interactive { group.addTask { await Self.listen(to: driver) } }
@@ -65,7 +65,13 @@ struct PhonePlayer: Sendable {
       },
       now: { WallClock.now.milliseconds })
     configuration.reportsWanted = command.notifications
-    if isFleet { configuration.phonesPerConnection = Self.phonesPerConnection }
+    configuration.warn = { Console.note($0) }
+    configuration.passcode = command.passcode
+    if isFleet {
+      configuration.phonesPerConnection = Self.phonesPerConnection
+    } else {
+      configuration.storageDirectory = state + "/devices"
+    }
     return configuration
   }
 
