@@ -14,8 +14,8 @@ struct Keybag: Equatable, Sendable {
   static let format = 1
 
   /// Rounds of PBKDF2 for a new key: the least that swift-crypto allows (OWASP's advice for
-  /// PBKDF2 with SHA-512, 2023). One unlock takes a noticeable fraction of a second, which is right
-  /// for something a person does; more would not help a passcode of four digits.
+  /// PBKDF2 with SHA-512, 2023). An unlock takes some 50 ms of a processor that way; more would not
+  /// help a passcode of four digits.
   static let rounds = 210_000
   /// What a file may ask for: with more an unlock would look like a hang.
   static let allowedRounds = rounds...10_000_000
