@@ -11,6 +11,7 @@ extension AppDescription {
     script.onLeave.task = taskOnLeave?.script
     script.contentTime = contentTime.lapse
     script.hidesContent = hidesContent
+    script.interface = StateGraph(state)
     script.handlers = keepsOneHandler ? .oneProperty : .eachItsOwn
     var modes: BackgroundModes = []
     if self.modes.contains(.fetch) { modes.insert(.fetch) }
@@ -54,6 +55,7 @@ extension Work {
     }
     script.task = task?.script
     script.setsFetchInterval = fetch?.interval
+    script.changes = remembers.flatMap(\.changes)
     return script
   }
 }

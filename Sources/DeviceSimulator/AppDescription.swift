@@ -15,6 +15,8 @@ public struct AppDescription: Hashable, Sendable {
   public var taskOnLeave: TaskDescription?
   /// How long its user waits for what a banner announced when it is not there yet.
   public var contentTime: Duration = .seconds(3)
+  /// The objects of its interface that state restoration keeps, as they are at its first start.
+  public var state: [StateDescription] = []
   /// It hides what is sensitive before a snapshot is taken.
   public var hidesContent = false
   /// The mistake: one property holds the latest completion handler, and of two overlapping calls
@@ -63,6 +65,8 @@ public struct Work: Hashable, Sendable {
   public var task: TaskDescription?
   /// Asks for another fetch interval.
   public var fetch: FetchWish?
+  /// What its interface remembers from then on.
+  public var remembers: [StateDescription] = []
 
   public init() {}
 }

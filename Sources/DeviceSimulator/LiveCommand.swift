@@ -39,8 +39,11 @@ struct LiveCommand {
         members.append("\"app\":\(quoted(app.name))")
       }
     }
-    if let key = Self.argument(of: verb), !arguments.isEmpty {
-      members.append("\"\(key)\":\(quoted(arguments.removeFirst()))")
+    for key in Self.arguments(of: verb) where !arguments.isEmpty {
+      let argument = arguments.removeFirst()
+      // Numbers and truth may be remembered as what they are.
+      let isPlain = key == "value" && (Int64(argument) != nil || Bool(argument) != nil)
+      members.append("\"\(key)\":\(isPlain ? argument : quoted(argument))")
     }
     guard arguments.isEmpty else {
       throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")
@@ -61,16 +64,19 @@ struct LiveCommand {
 
   /// Those that a line can say: the others need more than a word.
   static let verbs = [
-    "open", "open banner", "swipe away", "use", "crash", "set fetch", "unlock", "lock", "leave",
-    "reboot", "exhaust memory", "network", "charger", "low power", "refresh",
+    "open", "open banner", "swipe away", "use", "crash", "set fetch", "remember", "show",
+    "unlock", "lock", "leave", "reboot", "exhaust memory", "network", "charger", "low power",
+    "refresh",
   ]
 
-  /// Under which key the word after the verb, and its app, stands in a scenario.
-  private static func argument(of verb: String) -> String? {
+  /// Under which keys the words after the verb, and its app, stand in a scenario.
+  private static func arguments(of verb: String) -> [String] {
     switch verb {
-    case "use": "for"
-    case "set fetch", "network", "charger", "low power", "refresh": "to"
-    default: nil
+    case "use": ["for"]
+    case "set fetch", "network", "charger", "low power", "refresh": ["to"]
+    case "remember": ["path", "key", "value"]
+    case "show": ["path"]
+    default: []
     }
   }
 
@@ -78,7 +84,7 @@ struct LiveCommand {
     _ verb: String, _ arguments: [String], _ phone: Scenario.PhonePlan?
   ) -> Bool {
     switch verb {
-    case "open", "open banner", "swipe away", "use", "crash", "set fetch": true
+    case "open", "open banner", "swipe away", "use", "crash", "set fetch", "remember", "show": true
     case "refresh": phone?.apps.contains { $0.name == arguments.first } ?? false
     default: false
     }

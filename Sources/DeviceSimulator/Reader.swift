@@ -35,6 +35,15 @@ struct Reader: Sendable {
     }
   }
 
+  /// Whatever keys an object has, in their order, each once.
+  func members() throws(ScenarioProblem) -> [(key: String, value: Reader)] {
+    guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
+    try check(members.map(\.key))
+    return members.map { name, value in
+      (name, Reader(file: file, tree: value, key: key.isEmpty ? name : "\(key).\(name)"))
+    }
+  }
+
   func list() throws(ScenarioProblem) -> [Reader] {
     guard case .list(let values) = tree.value else { throw problem("a list is wanted") }
     return values.enumerated().map { index, value in

@@ -76,6 +76,7 @@ extension AppDescription {
       if let task = leave["task"] { app.taskOnLeave = try TaskDescription.read(task) }
     }
     if let time = reader["contentTime"] { app.contentTime = try time.span() }
+    app.state = try StateDescription.readAll(reader["state"])
     app.hidesContent = try reader["hidesContent"]?.flag() ?? false
     app.keepsOneHandler = try reader["keepsOneHandler"]?.flag() ?? false
     guard let copies = reader["copies"] else { return [app] }
@@ -113,6 +114,7 @@ extension Work {
     var work = Work()
     if let time = reader["takes"] { work.takes = try time.span() }
     if let time = reader["jitter"] { work.jitter = try time.span() }
+    work.remembers = try StateDescription.readAll(reader["remembers"])
     if let bytes = reader["bytes"] { work.bytes = Int(try bytes.number(0...1_000_000_000_000)) }
     if let energy = reader["energy"] { work.energy = Int(try energy.number(0...1_000_000_000)) }
     if let outcome = reader["outcome"] {

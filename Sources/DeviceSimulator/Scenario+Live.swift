@@ -25,7 +25,11 @@ extension Scenario {
         PhonePlan(
           name: phone.name, network: phone.isOnCellular ? .cellular : .wifi,
           isCharging: phone.isCharging, isLowPower: phone.isLowPower,
-          apps: phone.apps.map { AppDescription($0) }, usage: [], habits: nil)
+          apps: phone.apps.map { name in
+            var app = AppDescription(name)
+            app.state = [StateDescription("window/list")]
+            return app
+          }, usage: [], habits: nil)
       },
       events: [], expectations: [])
   }

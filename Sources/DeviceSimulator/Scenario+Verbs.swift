@@ -2,7 +2,7 @@
 extension PlaceNames {
   private static let appVerbs = [
     "open", "open banner", "swipe away", "use", "crash", "set fetch", "queue transfer",
-    "create document",
+    "create document", "remember", "show",
   ]
   private static let phoneVerbs = [
     "unlock", "lock", "leave", "reboot", "exhaust memory", "network", "charger", "low power",
@@ -43,6 +43,11 @@ extension PlaceNames {
     case "create document":
       return .createDocument(
         try reader.required("name").text(), bytes: try bytes(reader))
+    case "remember":
+      return .remember(
+        path: try reader.required("path").text(), key: try reader.required("key").text(),
+        try StateMemo.read(try reader.required("value")))
+    case "show": return .show(path: try reader.required("path").text())
     default: return .refresh(try isOn(reader))
     }
   }

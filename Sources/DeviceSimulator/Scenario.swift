@@ -83,6 +83,8 @@ public struct Scenario: Sendable {
     case fetch(FetchWish)
     case transfer(TransferDescription)
     case createDocument(String, bytes: Int)
+    case remember(path: String, key: String, StateMemo)
+    case show(path: String)
   }
 
   enum PhoneVerb: Sendable {
@@ -125,11 +127,11 @@ enum ScenarioKeys {
   static let phone = ["name", "network", "charging", "lowPower", "apps", "usage", "habits"]
   static let app = [
     "name", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onLeave",
-    "contentTime", "hidesContent", "keepsOneHandler",
+    "contentTime", "state", "hidesContent", "keepsOneHandler",
   ]
   static let work = [
     "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
-    "transfers", "notification", "task", "fetch",
+    "transfers", "notification", "task", "fetch", "remembers",
   ]
   static let leave = ["transfers", "task"]
   static let task = ["takes", "endsInTime"]
@@ -141,7 +143,7 @@ enum ScenarioKeys {
   static let habits = ["perDay", "between", "apart", "jitter", "for"]
   static let event = [
     "at", "every", "count", "until", "perDay", "push", "do", "phone", "app", "to", "for",
-    "transfer", "name", "bytes", "document",
+    "transfer", "name", "bytes", "document", "path", "key", "value",
   ]
   static let push = [
     "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",

@@ -189,6 +189,8 @@ struct ScenarioPlayer: Sendable {
     case .crash: world.crash(app)
     case .fetch(let wish): world.setFetch(wish, of: app)
     case .transfer(let transfer): world.queue(transfer, by: app)
+    case .remember(let path, let key, let memo): world.remember(memo, under: key, at: path, in: app)
+    case .show(let path): world.show(path, in: app)
     case .createDocument(let name, let bytes): world.createDocument(name, bytes: bytes, by: app)
     }
   }

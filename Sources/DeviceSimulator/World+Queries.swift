@@ -49,6 +49,21 @@ extension World {
     model(of: app).flatMap { AppSituation(rawValue: $0.state.rawValue) } ?? .notRunning
   }
 
+  /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
+  /// or does not run.
+  public func memo(under key: String, at path: String, in app: AppHandle) -> StateMemo? {
+    guard let model = model(of: app), model.state.hasProcess,
+      let id = model.process.interface.find(StateDescription.path(path)),
+      let entry = model.process.interface[id]?.entries.first(where: { $0.key == key })
+    else { return nil }
+    return switch entry.value {
+    case .number(let number): .number(number)
+    case .text(let text): .text(text)
+    case .flag(let flag): .flag(flag)
+    case .data, .reference, .list: nil
+    }
+  }
+
   /// How often an app's content has changed.
   public func contentRevision(of app: AppHandle) -> Int { model(of: app)?.content.revision ?? 0 }
 

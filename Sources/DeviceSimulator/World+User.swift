@@ -93,6 +93,24 @@ extension World {
     tell(entry.phone, .transferQueued(entry.id, transfer.request))
   }
 
+  /// An object in the interface of a running app remembers something from now on; an object that is
+  /// not there does not. It is saved with the app's state and there again after any restart.
+  public mutating func remember(
+    _ memo: StateMemo, under key: String, at path: String, in app: AppHandle
+  ) {
+    change(.set(StateDescription.path(path), key: key, memo.value), app)
+  }
+
+  /// Brings an object to the top of a running app.
+  public mutating func show(_ path: String, in app: AppHandle) {
+    change(.show(StateDescription.path(path)), app)
+  }
+
+  private mutating func change(_ change: StateChange, _ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, .stateChanged(entry.id, [change]))
+  }
+
   /// An app that runs makes a document, which is then with the sync service too.
   public mutating func createDocument(_ name: String, bytes: Int, by app: AppHandle) {
     let entry = apps[Int(app.number)]

@@ -20,6 +20,7 @@ struct LiveCommandTests {
     ("lock", "phone(lock)"), ("network airplane", "phone(network(airplane))"),
     ("low power on", "phone(lowPower(true))"), ("charger off", "phone(charger(false))"),
     ("set fetch never", "app(0, fetch(never))"), ("phone1: reboot", "phone(reboot)"),
+    ("show window", "app(0, show(path: \"window\"))"),
   ])
   func understands(line: String, says: String) throws {
     let action = try LiveCommand(line, in: scenario(apps: Self.one)).action

@@ -53,6 +53,7 @@ struct RandomScenario {
       {"name":"app\(number)","modes":\(modes),
        "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
        "onTransfers":\(work()),"onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
+       "state":\(pick(["{}", "{\"window\":{}}", "{\"window/inbox\":{\"k\":1}}"])),
        "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
       """
   }
@@ -81,6 +82,9 @@ struct RandomScenario {
     if verb != "refresh" || random.below(2) == 0 { members.append("\"app\":\"\(app)\"") }
     members.append("\"name\":\"d\",\"bytes\":\(random.below(1_000_000))")
     members.append("\"document\":\(1 + random.below(3)),\"transfer\":\(transfer())")
+    let path = pick(["window", "window/inbox", "gone", "/"])
+    let memo = pick(["true", "7", "\"here\""])
+    members.append("\"path\":\"\(path)\",\"key\":\"k\",\"value\":\(memo)")
     let to: String =
       switch verb {
       case "set fetch": pick(["never", "minimum", "1h"])

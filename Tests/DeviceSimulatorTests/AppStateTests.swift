@@ -1,0 +1,96 @@
+import DeviceModel
+import Testing
+
+@testable import DeviceSimulator
+
+/// What apps remember, over kills, reboots and restarts of the program.
+struct AppStateTests {
+  private func app() -> AppDescription {
+    var app = AppDescription("mail")
+    app.state = [
+      StateDescription("window/inbox", remembers: ["scroll": .number(0), "all": .flag(true)])
+    ]
+    app.onPush.remembers = [StateDescription("window/inbox", remembers: ["unread": .number(3)])]
+    return app
+  }
+
+  @Test func stateComesBackAfterAReboot() {
+    var world = World(seed: 1)
+    let phone = world.addPhone("anna")
+    let mail = world.install(app(), on: phone)
+    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == nil, "it does not run")
+    world.open(mail)
+    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
+    world.remember(.number(120), under: "scroll", at: "window/inbox", in: mail)
+    world.remember(.text("x"), under: "scroll", at: "window/gone", in: mail)
+    world.show("window/inbox", in: mail)
+    world.lock(phone)
+    world.reboot(phone)
+    world.open(mail)
+    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(120))
+    #expect(world.memo(under: "all", at: "window/inbox", in: mail) == .flag(true))
+    // Swiped away, it begins anew.
+    world.swipeAway(mail)
+    world.open(mail)
+    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
+  }
+
+  @Test func whatAPushBringsIsRemembered() {
+    var world = World(seed: 1)
+    let phone = world.addPhone("anna")
+    let mail = world.install(app(), on: phone)
+    world.open(mail)
+    world.advance(by: .minutes(1))
+    world.push(.silent, to: mail)
+    world.advance(by: .minutes(1))
+    #expect(world.memo(under: "unread", at: "window/inbox", in: mail) == .number(3))
+  }
+
+  @Test func aPhoneGoesOnWhereItsMemoryEnds() throws {
+    let text = scenarioText(
+      phones: """
+        [{"name":"anna","apps":[{"name":"mail","state":{"window/inbox":{"scroll":1,"tab":"all"}}},
+         {"name":"chat"}]}]
+        """)
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    let start: Int64 = 1_795_253_400_000
+    var first = LiveWorld(scenario, seed: 3, at: start)
+    try first.perform(command: "open mail", at: start + 1000)
+    try first.perform(command: "remember mail window/inbox scroll 99", at: start + 2000)
+    try first.perform(command: "low power on", at: start + 2000)
+    let memory = first.model(of: 0).memory()
+    try first.perform(command: "lock", at: start + 3000)
+    var archives: [String: StateArchive] = [:]
+    for case .archive(phone: 0, let app, .saved(let archive)) in first.takeOrders() {
+      archives[app] = archive
+    }
+    #expect(archives.keys.sorted() == ["mail"])
+    let last = ["anna": LastingPhone(memory: memory, archives: archives)]
+    var second = LiveWorld(scenario, seed: 4, at: start + 60_000, last: last)
+    let phone = second.model(of: 0)
+    #expect(phone.isLowPower && phone.lock == .unlocked)
+    let front = try #require(phone.foreground.flatMap { phone[$0] })
+    #expect(front.definition.name == "mail")
+    let inbox = try #require(front.process.interface.find(["window", "inbox"]))
+    #expect(
+      front.process.interface[inbox]?.entries.first { $0.key == "scroll" }?.value == .number(99))
+    let orders = second.takeOrders()
+    #expect(orders.count { $0 == .connect(phone: 0) } == 1, "\(orders)")
+    let told = second.takeTrace().map(\.kind)
+    #expect(told.contains(.booted) && told.contains(.restored))
+    #expect(!told.contains(.startedFresh), "\(told)")
+  }
+
+  @Test(arguments: [
+    (#"{"":{}}"#, "a path such as window/inbox is wanted"),
+    (#"{"window":{"scroll":[1]}}"#, "a text, a whole number, true or false is wanted"),
+    (#"{"window":3}"#, "an object is wanted"), (#"[]"#, "an object is wanted"),
+  ])
+  func saysWhatIsWrong(state: String, problem: String) throws {
+    let text = scenarioText(phones: #"[{"name":"a","apps":[{"name":"m","state":\#(state)}]}]"#)
+    let error = #expect(throws: ScenarioProblem.self) {
+      try Scenario(json: Array(text.utf8), file: "test.json")
+    }
+    #expect(error?.text == problem)
+  }
+}
