@@ -93,6 +93,41 @@ import Testing
     }
   }
 
+  @Test func aPhoneStoppedAndStartedAgainIsWhereItWas() async throws {
+    try await RelayProcess.run { relay in
+      let file = relay.state + "/scenario.json"
+      func play(events: String, expect: String) async throws -> Outcome {
+        let text = """
+          {"title":"restart","length":"2s","phones":[{"name":"anna","apps":[
+            {"name":"\(Phone.topic)","state":{"window/list":{"scroll":0}}}]}],
+           "events":[\(events)],"expect":[\(expect)]}
+          """
+        try Data(text.utf8).write(to: URL(filePath: file))
+        return try await relay.command("device", "--scenario", file, "--device", relay.device)
+      }
+      let app = #""phone":"anna","app":"\#(Phone.topic)""#
+      let first = try await play(
+        events: #"{"at":"200ms","do":"open",\#(app)},"#
+          + #"{"at":"300ms","do":"remember",\#(app),"#
+          + #""path":"window/list","key":"scroll","value":7}"#,
+        expect: #"{"expect":{"what":"started-fresh"}}"#)
+      #expect(first.succeeded, "\(first.output) \(first.errors)")
+      let second = try await play(
+        events: "",
+        expect: #"{"expect":{"what":"restored","why":"2 objects"}},{"expect":{"what":"opened"}}"#)
+      #expect(second.succeeded, "\(second.output) \(second.errors)")
+      let archive = "\(relay.state)/devices/anna/archives/\(Phone.topic).archive"
+      let text = try await Program.run(Program.pushrelay, ["archive", "print", archive])
+        .checked("archive print")
+      #expect(text.contains("window/list: View") && text.contains("scroll = 7"), "\(text)")
+      let sealed = try Data(contentsOf: URL(filePath: archive))
+      #expect(sealed.range(of: Data("scroll".utf8)) == nil, "sealed is unreadable")
+      let wrong = try await relay.command(
+        "device", "anna", "--device", relay.device, "--passcode", "1234")
+      #expect(!wrong.succeeded && wrong.errors.contains("the passcode does not open"))
+    }
+  }
+
   @Test func mistakesAreToldInOneLine() async throws {
     let scratch = try Scratch()
     let file = scratch.path + "/scenario.json"
