@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
 /// file, line, key.
 struct Reader: Sendable {
@@ -79,29 +81,14 @@ struct Reader: Sendable {
     try choice(type.allCases.map { ($0.rawValue, $0) })
   }
 
-  /// An address that HTTP can reach: `http://` or `https://`, a host, and no characters that an
-  /// address has to write with `%`.
+  /// The address of a file at an HTTP server.
   func webAddress() throws(ScenarioProblem) -> String {
     let text = try text()
-    let rest = ["http://", "https://"].first { text.lowercased().hasPrefix($0) }
-      .map { text.dropFirst($0.count) }
-    guard let rest else {
-      throw problem("an address that begins with http:// or https:// is wanted")
+    do {
+      return try WebAddress(text).text
+    } catch {
+      throw problem("\(error)")
     }
-    let place = rest.prefix { !"/?#".contains($0) }
-    guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw problem("spaces and other such characters are written with % in an address")
-    }
-    guard !place.contains("@") else {
-      throw problem("an address with a name and password is not wanted; there is authorization")
-    }
-    let isBracketed = place.hasPrefix("[")
-    let host = isBracketed ? place.prefix { $0 != "]" }.dropFirst() : place.prefix { $0 != ":" }
-    guard !host.isEmpty else { throw problem("the address has no host") }
-    let port = place.dropFirst(host.count + (isBracketed ? 2 : 0))
-    guard port.isEmpty || port.hasPrefix(":") && UInt16(port.dropFirst()).map({ $0 > 0 }) == true
-    else { throw problem("the port of the address is no number from 1 to 65535") }
-    return text
   }
 
   /// The value of a header field: visible ASCII characters and single spaces between them.

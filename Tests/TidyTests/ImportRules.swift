@@ -61,12 +61,21 @@ let importRules: [ImportRule] = [
     target: "DeviceSimulator", own: layerZero.union(["DeviceLink", "Transport", "RelayClient"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["Histogram"])),
-  // Layer 3: everything.
+  // Layer 3: the phone's part in real time; NIOSSL for the trust roots of transfers.
+  ImportRule(
+    target: "PhoneRuntime",
+    own: [
+      "DeviceModel", "DeviceSimulator", "DeviceLink", "RelayClient", "RelayCore", "TLS",
+      "Transport",
+    ],
+    others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
+      .union(["Crypto", "CryptoExtras", "AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "SystemPackage"])),
+  // Layer 4: everything.
   ImportRule(
     target: "pushrelay",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayStore", "RelayCluster", "RelayClient", "RelayServer",
-      "Dashboard", "DeviceSimulator",
+      "Dashboard", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["ArgumentParser", "Configuration", "Crypto", "Histogram", "SystemPackage"])),
