@@ -1,8 +1,8 @@
-/// An address that HTTP can reach: `http://` or `https://`, a host, a port perhaps, and no characters
-/// that an address has to write with `%`.
+/// An address that HTTP can reach: `http://` or `https://`, a host, a port perhaps, and no
+/// characters that an address has to write with `%`.
 ///
-/// Strict on purpose: what passes can be handed to any HTTP library. Some end the process over a port
-/// that is too large, or a host that is empty between its brackets.
+/// Strict on purpose: what passes can be handed to any HTTP library. Some end the process over a
+/// port that is too large, or a host that is empty between its brackets.
 package struct WebAddress: Hashable, Sendable {
   /// As it was written.
   package let text: String

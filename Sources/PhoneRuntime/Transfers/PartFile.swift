@@ -61,9 +61,9 @@ struct PartFile: Hashable, Sendable {
 }
 
 extension PartFile.Note {
-  /// From the head of an answer with the whole file; nil if its version has no name that is safe to
-  /// go on by (RFC 9110, section 8.8): a weak tag is none, nor is a time of change within the second
-  /// in which the answer was made.
+  /// From the head of an answer with the whole file; nil if its version has no name that is safe
+  /// to go on by (RFC 9110, section 8.8): a weak tag is none, nor is a time of change within the
+  /// second in which the answer was made.
   init?(_ url: String, _ headers: HTTPHeaders, bytes: Int64?) {
     let tag = headers.first(name: "ETag").flatMap {
       $0.hasPrefix("\"") && $0.hasSuffix("\"") && $0.utf8.count > 1 ? $0 : nil

@@ -12,8 +12,8 @@ import NIOSSL
 ///   `Range` and `If-Range`, as `PartFile` has noted; what a server does not continue starts over.
 /// * An upload is one `PUT`, which may be repeated without harm, as `POST` may not. HTTP has no way
 ///   to resume it: it starts over.
-/// * A lost connection, a silent server, and the statuses 408, 429 and 5xx are tried again, a bounded
-///   number of times and after longer and longer waits.
+/// * A lost connection, a silent server, and the statuses 408, 429 and 5xx are tried again, a
+///   bounded number of times and after longer and longer waits.
 ///
 /// Memory is bounded per transfer: a block or two, whatever the size of the file.
 /// What the client library had not handed over when a connection broke off is fetched again.

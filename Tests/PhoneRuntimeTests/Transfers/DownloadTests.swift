@@ -50,8 +50,8 @@ import Testing
     }
   }
 
-  /// The server drops the connection. Bytes that the client library has not handed over by then come
-  /// again.
+  /// The server drops the connection. Bytes that the client library has not handed over by then
+  /// come again.
   @Test func cutsAtRandom() async throws {
     for seed in UInt64(1)...20 {
       let served = ServedFile(content: sample(400_000, salt: Int(seed)))

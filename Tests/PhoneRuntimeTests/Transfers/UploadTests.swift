@@ -38,8 +38,10 @@ import Testing
       try await broken.start()
       var order = site.upload(bytes: 3_000_000)
       order.url = broken.url
+      // What of the answer comes through while the server hangs up is open.
       let why = await site.end(order)?.reason ?? ""
-      #expect(!why.isEmpty && broken.requests.count == 4, "\(why)")
+      #expect(why.hasSuffix(", and so 4 times"), "\(why)")
+      #expect((1...4).contains(broken.requests.count))
       await broken.stop()
       site.write(sample(500_000))
       let reports = await site.reports(site.upload())
