@@ -30,7 +30,11 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // Phones in real time transfer files from and to any server: HTTP/1.1, HTTP/2 and TLS as the
+    // world speaks them are better kept by those who do nothing else.
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
@@ -108,8 +112,13 @@ let package = Package(
       name: "PhoneRuntime",
       dependencies: [
         "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
@@ -136,7 +145,17 @@ let package = Package(
       name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],
       swiftSettings: safe),
     .testTarget(
-      name: "PhoneRuntimeTests", dependencies: ["PhoneRuntime", "DeviceModel"],
+      name: "PhoneRuntimeTests",
+      dependencies: [
+        "PhoneRuntime", "DeviceModel",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "X509", package: "swift-certificates"),
+      ],
       swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
     .testTarget(

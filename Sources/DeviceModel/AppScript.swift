@@ -187,21 +187,26 @@ package struct TransferRequest: Hashable, Codable, Sendable {
   package var session: String
   package var name: String
   package var direction: Direction
-  /// Its size.
+  /// Its size; of a performed one a guess, its server knows better.
   package var bytes: Int64
   /// A choice in the foreground; queued from the background it always is.
   package var isDiscretionary: Bool
-  /// Whether its server asks who it is, once.
+  /// Whether its server asks who it is, once. Of a performed one the server itself decides.
   package var demandsCredentials: Bool
   /// Whether it goes on where it was interrupted; else it starts over.
   package var resumes: Bool
   /// The document that a download brings up to date.
   package var document: DocumentID?
+  /// Where `TransferMode.performed` gets it from or takes it to, by HTTP; nil for the modelled
+  /// network in any mode.
+  package var url: String?
+  /// What the app provides when that server asks: the value of the field `Authorization`.
+  package var authorization: String?
 
   package init(
     session: String = "default", name: String, direction: Direction = .download, bytes: Int64,
     isDiscretionary: Bool = false, demandsCredentials: Bool = false, resumes: Bool = true,
-    document: DocumentID? = nil
+    document: DocumentID? = nil, url: String? = nil, authorization: String? = nil
   ) {
     self.session = session
     self.name = name
@@ -211,6 +216,8 @@ package struct TransferRequest: Hashable, Codable, Sendable {
     self.demandsCredentials = demandsCredentials
     self.resumes = resumes
     self.document = document
+    self.url = url
+    self.authorization = authorization
   }
 }
 

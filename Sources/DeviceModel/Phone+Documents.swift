@@ -207,7 +207,8 @@ extension Phone {
     let request = TransferRequest(
       session: "documents", name: document.name, bytes: document.bytes, document: id)
     accountTransfers()
-    let transfer = service.add(request, of: document.container, isDiscretionary: false)
+    let transfer = service.add(
+      request, of: document.container, isDiscretionary: false, transferMode)
     if let place = service.index(of: transfer) {
       service.transfers[place].isForDocumentOnly = true
     }
@@ -232,7 +233,8 @@ extension Phone {
       }
       return
     }
-    documents.documents[id]?.arrivedBytes = transfer.request.bytes
+    documents.documents[id]?.arrivedBytes =
+      transfer.isPerformed ? transfer.done : transfer.request.bytes
     request(id, .syncService, .write, &effects)
   }
 

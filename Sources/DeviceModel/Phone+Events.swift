@@ -21,6 +21,7 @@ extension Phone {
     case .lowPowerSwitched(let isOn): lowPowerSwitched(isOn, &effects)
     case .developerModeSwitched(let isOn): isDeveloper = isOn
     case .transferProgressed(let transfer, let bytes): progressed(transfer, bytes, &effects)
+    case .transferChallenged(let transfer): challenged(transfer, &effects)
     case .transferEnded(let transfer, let result): ended(transfer, result, &effects)
     case .document(let event): perform(event, &effects)
     case .appCrashed(let app), .appOpened(let app), .appSwipedAway(let app),

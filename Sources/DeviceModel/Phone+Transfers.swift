@@ -10,15 +10,16 @@ extension Phone {
     let isForeground = fromForeground || apps[index].state == .foreground
     let isDiscretionary = request.isDiscretionary || !isForeground
     accountTransfers()
-    let id = service.add(request, of: AppID(index), isDiscretionary: isDiscretionary)
+    let id = service.add(request, of: AppID(index), isDiscretionary: isDiscretionary, transferMode)
     let step = TransferStep.queued(request, isDiscretionary: isDiscretionary)
     emit(.transfer(id, AppID(index), step), &effects)
     mustReviewTransfers = true
   }
 
-  /// Brings the modelled progress up to now, and charges for it.
+  /// Brings the modelled progress up to now, and charges for it: data as it comes, the radio by
+  /// the time that any transfer is active. The data of performed ones is charged as reported.
   mutating func accountTransfers() {
-    guard transferMode == .modelled, !service.transfers.isEmpty else { return }
+    guard !service.transfers.isEmpty else { return }
     let since = service.accountedUntil
     let active = service.transfers.filter { $0.phase == .active }
     service.advance(to: now, bytesPerSecond: bytesPerSecond)
@@ -55,7 +56,7 @@ extension Phone {
       switch transfer.phase {
       case .ended, .awaitingCredentials:
         continue
-      case .active where transferMode == .modelled && transfer.done >= transfer.request.bytes:
+      case .active where !transfer.isPerformed && transfer.done >= transfer.request.bytes:
         finish(index, .finished, &effects)
         ended.insert(transfer.app.number)
       case .active, .waiting:
@@ -73,10 +74,7 @@ extension Phone {
   /// One timer for whatever is next: the end of a transfer, or enough energy for those that wait
   /// for it.
   private mutating func setTransferTimer(isStarved: Bool) {
-    var next = Moment.never
-    if transferMode == .modelled {
-      next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
-    }
+    var next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
     if isStarved { next = min(next, energy.moment(of: discretionaryEnergy, from: now)) }
     // Even if one ends at once, time goes on by a millisecond: no loop without end.
     let due = max(next, now + .milliseconds(1))
@@ -107,18 +105,31 @@ extension Phone {
     let transfer = service.transfers[index]
     if let hold {
       guard transfer.phase != .waiting(hold) else { return }
-      // What cannot be resumed starts over.
-      if transfer.phase == .active, !transfer.request.resumes { service.transfers[index].done = 0 }
+      interrupt(index)
       service.transfers[index].phase = .waiting(hold)
       emit(.transfer(transfer.id, transfer.app, .held(hold)), &effects)
-    } else if transfer.request.demandsCredentials, !transfer.hasCredentials {
-      service.transfers[index].phase = .awaitingCredentials
-      emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
-      ask(transfer, &effects)
+    } else if transfer.request.demandsCredentials, !transfer.isPerformed,
+      !transfer.hasCredentials
+    {
+      demandCredentials(index, &effects)
     } else if transfer.phase != .active {
       service.transfers[index].phase = .active
       emit(.transfer(transfer.id, transfer.app, .started(offset: transfer.done)), &effects)
     }
+  }
+
+  /// What was under way and cannot be resumed starts over.
+  private mutating func interrupt(_ index: Int) {
+    let transfer = service.transfers[index]
+    if transfer.phase == .active, !transfer.keepsProgress { service.transfers[index].done = 0 }
+  }
+
+  private mutating func demandCredentials(_ index: Int, _ effects: inout [PhoneEffect]) {
+    interrupt(index)
+    service.transfers[index].phase = .awaitingCredentials
+    let transfer = service.transfers[index]
+    emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
+    ask(transfer, &effects)
   }
 
   private mutating func finish(
@@ -189,30 +200,47 @@ extension Phone {
   mutating func interruptTransfers(_ effects: inout [PhoneEffect]) {
     accountTransfers()
     for index in service.transfers.indices where service.transfers[index].phase == .active {
-      if !service.transfers[index].request.resumes { service.transfers[index].done = 0 }
+      interrupt(index)
       service.transfers[index].phase = .waiting(.queue)
     }
     mustReviewTransfers = true
   }
 
+  /// Where the performed transfer is that a report is about. A report that comes after the phone
+  /// has stopped the transfer is about none.
+  private func performed(_ id: TransferID) -> Int? {
+    service.index(of: id).flatMap {
+      service.transfers[$0].isPerformed && service.transfers[$0].phase == .active ? $0 : nil
+    }
+  }
+
   mutating func progressed(
     _ id: TransferID, _ bytes: Int64, _ effects: inout [PhoneEffect]
   ) {
-    guard transferMode == .performed, let index = service.index(of: id),
-      service.transfers[index].phase == .active
-    else { return ignore(.unknownTransfer, &effects) }
-    let total = service.transfers[index].request.bytes
+    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
     let before = service.transfers[index].done
-    service.transfers[index].done = max(before, min(bytes, total))
-    spendData(service.transfers[index].done - before, service.transfers[index].app.number)
+    let after = max(0, bytes)
+    service.transfers[index].done = after
+    spendData(after - before, service.transfers[index].app.number)
+  }
+
+  /// A server asked who the app is: the app is woken to answer, and then the transfer starts again.
+  /// If the server asks again, the answer was wrong.
+  mutating func challenged(_ id: TransferID, _ effects: inout [PhoneEffect]) {
+    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
+    guard !service.transfers[index].hasCredentials else {
+      return ended(id, .notAuthenticated, &effects)
+    }
+    accountTransfers()
+    demandCredentials(index, &effects)
+    mustReviewTransfers = true
   }
 
   mutating func ended(
     _ id: TransferID, _ result: TransferResult, _ effects: inout [PhoneEffect]
   ) {
-    guard transferMode == .performed, let index = service.index(of: id),
-      service.transfers[index].phase == .active
-    else { return ignore(.unknownTransfer, &effects) }
+    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
+    accountTransfers()
     let app = service.transfers[index].app.number
     finish(index, result, &effects)
     mustReviewTransfers = true

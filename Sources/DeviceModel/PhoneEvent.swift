@@ -16,8 +16,10 @@ package enum PhoneEvent: Hashable, Sendable {
   /// Suspended apps had to make room.
   case memoryRanOut
   case appCrashed(AppID)
-  /// For `TransferMode.performed`: so many bytes in all; the end.
+  /// For `TransferMode.performed`: so many bytes in all, fewer than before when it started over;
+  /// its server asked who the app is; the end.
   case transferProgressed(TransferID, bytes: Int64)
+  case transferChallenged(TransferID)
   case transferEnded(TransferID, TransferResult)
   /// An archive was found where the last run left it. Best told before the unlocking that the key
   /// to it came with: apps may be launched by that, and take what is there.
@@ -92,6 +94,6 @@ package enum Network: String, CaseIterable, Hashable, Codable, Sendable {
 package enum TransferResult: String, CaseIterable, Hashable, Codable, Sendable {
   case finished
   case failed
-  /// The app had no credentials.
+  /// The app had no credentials, or its server did not take them.
   case notAuthenticated
 }

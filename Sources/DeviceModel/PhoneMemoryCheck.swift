@@ -111,7 +111,10 @@ extension AppDefinition {
 }
 
 extension Transfer {
-  fileprivate var isSound: Bool { request.bytes >= 0 && (0...request.bytes).contains(done) }
+  /// Of a performed one the size is a guess.
+  fileprivate var isSound: Bool {
+    request.bytes >= 0 && done >= 0 && (isPerformed || done <= request.bytes)
+  }
 }
 
 extension Document {

@@ -27,11 +27,14 @@ package struct TransferService: Codable, Equatable, Sendable {
     remainder = 0
   }
 
-  mutating func add(_ request: TransferRequest, of app: AppID, isDiscretionary: Bool) -> TransferID
-  {
+  mutating func add(
+    _ request: TransferRequest, of app: AppID, isDiscretionary: Bool, _ mode: TransferMode
+  ) -> TransferID {
     let id = TransferID(number: numbering.next())
     transfers.append(
-      Transfer(id: id, app: app, request: request, isDiscretionary: isDiscretionary))
+      Transfer(
+        id: id, app: app, request: request, isDiscretionary: isDiscretionary,
+        isPerformed: mode == .performed && request.url != nil))
     return id
   }
 
@@ -41,11 +44,11 @@ package struct TransferService: Codable, Equatable, Sendable {
 
   var activeCount: Int { transfers.count { $0.phase == .active } }
 
-  /// Moves the active transfers forward: they share the network equally.
+  /// Moves the modelled ones of the active transfers forward: they share the network equally.
   mutating func advance(to now: Moment, bytesPerSecond: Int64) {
     let elapsed = (now - accountedUntil).milliseconds
     accountedUntil = now
-    let count = Int64(activeCount)
+    let count = Int64(transfers.count { $0.isModelledAndActive })
     guard count > 0, elapsed > 0 else {
       remainder = 0
       return
@@ -53,15 +56,15 @@ package struct TransferService: Codable, Equatable, Sendable {
     let units = saturatingSum(saturatingProduct(elapsed, bytesPerSecond), remainder)
     let each = units / (1000 * count)
     remainder = units == .max ? 0 : units % (1000 * count)
-    for index in transfers.indices where transfers[index].phase == .active {
+    for index in transfers.indices where transfers[index].isModelledAndActive {
       let request = transfers[index].request
       transfers[index].done = min(request.bytes, saturatingSum(transfers[index].done, each))
     }
   }
 
-  /// When the first of the active ones will be done.
+  /// When the first of them will be done.
   func nextEnd(bytesPerSecond: Int64) -> Moment? {
-    let left = transfers.filter { $0.phase == .active }.map { $0.request.bytes - $0.done }
+    let left = transfers.filter(\.isModelledAndActive).map { $0.request.bytes - $0.done }
     guard let least = left.min(), bytesPerSecond > 0 else { return nil }
     let units = saturatingProduct(saturatingProduct(least, 1000), Int64(left.count)) - remainder
     return accountedUntil + .milliseconds(max(0, units - 1) / bytesPerSecond + 1)
@@ -96,6 +99,8 @@ package struct Transfer: Hashable, Codable, Sendable {
   package let request: TransferRequest
   /// Waits for Wi-Fi and for the phone's power.
   package let isDiscretionary: Bool
+  /// Whether the driver moves its bytes, else the model does.
+  package let isPerformed: Bool
   package internal(set) var phase = TransferPhase.waiting(.queue)
   /// Bytes that need not be transferred again.
   package internal(set) var done: Int64 = 0
@@ -103,6 +108,13 @@ package struct Transfer: Hashable, Codable, Sendable {
   package internal(set) var hasCredentials = false
   /// Queued by the system to fetch a document's content; no app waits for it.
   package internal(set) var isForDocumentOnly = false
+
+  var isModelledAndActive: Bool { !isPerformed && phase == .active }
+
+  /// Whether it goes on where it was interrupted. HTTP has no way to do so with an upload.
+  package var keepsProgress: Bool {
+    request.resumes && !(isPerformed && request.direction == .upload)
+  }
 }
 
 /// Where a transfer stands.
@@ -142,6 +154,8 @@ package enum TransferStep: Hashable, Sendable {
 package enum TransferMode: Hashable, Sendable {
   /// The model: a network of `PhoneLimits`' speeds, for virtual time.
   case modelled
-  /// The driver, which reports `transferProgressed` and `transferEnded`.
+  /// Of transfers with a `url` the driver, from each `TransferStep.started` on until any other step
+  /// of that transfer or the next start. It reports `transferProgressed`, `transferChallenged` and
+  /// `transferEnded`. Those without a `url` are modelled.
   case performed
 }

@@ -70,7 +70,8 @@ extension TransferDescription {
       session: session, name: name, direction: isUpload ? .upload : .download,
       bytes: Int64(bytes), isDiscretionary: isDiscretionary,
       demandsCredentials: demandsCredentials, resumes: resumes,
-      document: document.map { DocumentID(UInt64(max(0, $0))) })
+      document: document.map { DocumentID(UInt64(max(0, $0))) }, url: url,
+      authorization: authorization)
   }
 }
 

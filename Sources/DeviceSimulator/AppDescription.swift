@@ -129,6 +129,11 @@ public struct TransferDescription: Hashable, Sendable {
   public var resumes = true
   /// The document that it brings up to date: the n-th that came to be on the phone, from 1.
   public var document: Int?
+  /// Where a phone in real time gets it from or takes it to, by HTTP: `https://host/path`. In
+  /// virtual time, and without it, a modelled network moves `bytes`.
+  public var url: String?
+  /// What the app answers when that server asks who it is: the value of the field `Authorization`.
+  public var authorization: String?
 
   public init(_ name: String, bytes: Int) {
     self.name = name

@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
 /// file, line, key.
 struct Reader: Sendable {
@@ -86,6 +88,26 @@ struct Reader: Sendable {
     _ type: Value.Type
   ) throws(ScenarioProblem) -> Value where Value.RawValue == String {
     try choice(type.allCases.map { ($0.rawValue, $0) })
+  }
+
+  /// The address of a file at an HTTP server.
+  func webAddress() throws(ScenarioProblem) -> String {
+    let text = try text()
+    do {
+      return try WebAddress(text).text
+    } catch {
+      throw problem("\(error)")
+    }
+  }
+
+  /// The value of a header field: visible ASCII characters and single spaces between them.
+  func fieldValue() throws(ScenarioProblem) -> String {
+    let text = try text()
+    let isFine = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+    guard isFine, let first = text.utf8.first, let last = text.utf8.last, first != 0x20,
+      last != 0x20
+    else { throw problem("plain characters are wanted, with no space at either end") }
+    return text
   }
 
   /// Milliseconds.

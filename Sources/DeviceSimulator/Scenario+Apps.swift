@@ -175,6 +175,13 @@ extension TransferDescription {
     if let document = reader["document"] {
       transfer.document = Int(try document.number(1...10_000))
     }
+    transfer.url = try reader["url"]?.webAddress()
+    if let authorization = reader["authorization"] {
+      guard transfer.url != nil else {
+        throw authorization.problem("only a transfer with a url has a server that asks for it")
+      }
+      transfer.authorization = try authorization.fieldValue()
+    }
     return transfer
   }
 }

@@ -138,6 +138,7 @@ enum ScenarioKeys {
   static let notification = ["text", "badge", "sound"]
   static let transfer = [
     "name", "bytes", "session", "upload", "discretionary", "credentials", "resumes", "document",
+    "url", "authorization",
   ]
   static let usage = ["app", "at", "jitter", "for"]
   static let habits = ["perDay", "between", "apart", "jitter", "for"]

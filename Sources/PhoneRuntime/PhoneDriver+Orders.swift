@@ -1,4 +1,5 @@
 import DeviceLink
+import DeviceModel
 import DeviceSimulator
 import RelayCore
 
@@ -22,7 +23,7 @@ extension PhoneDriver {
       attempt { try keeper.take(step, of: app, phone) }
     case .lock: keeper.lock(phone)
     case .unlock: attempt { try keeper.unlock(phone) }
-    case .transfer: break
+    case .transfer(_, let id, let step): perform(step, of: id, phone)
     }
   }
 
@@ -54,5 +55,64 @@ extension PhoneDriver {
     }
     phones[phone].lines = nil
     phones[phone].task = nil
+  }
+
+  // MARK: Transfers
+
+  /// A transfer with an address is carried out from each start to the next other step.
+  private func perform(_ step: TransferStep, of id: TransferID, _ phone: Int) {
+    let key = TransferKey(phone: phone, id: id)
+    transfers.removeValue(forKey: key)?.cancel()
+    guard case .started = step, let transfer = world.model(of: phone).service[id],
+      transfer.isPerformed
+    else { return }
+    attempt {
+      guard let file = try keeper.file(for: transfer, of: phone) else {
+        reported(.failed("there is no directory to keep it in"), key)
+        return
+      }
+      guard let order = TransferOrder(transfer, file: file) else { return }
+      let client = try client()
+      transfers[key] = Task {
+        await client.perform(order) { await self.reported($0, key) }
+      }
+    }
+  }
+
+  private func reported(_ report: TransferReport, _ key: TransferKey) {
+    // What the phone has stopped meanwhile is no news.
+    guard ending == nil, transfers[key] != nil || report.isFailure else { return }
+    if case .failed(let why) = report {
+      let transfer = world.model(of: key.phone).service[key.id]
+      configuration.warn(
+        "\(world.phones[key.phone].name): \(transfer?.request.name ?? "a transfer"): \(why)")
+    }
+    let now = configuration.now()
+    for event in report.events(of: key.id) {
+      world.handle(.phone(event), of: key.phone, at: now)
+    }
+    settle()
+  }
+
+  /// Made when the first transfer needs it.
+  private func client() throws(TransferClientProblem) -> TransferClient {
+    if let transferClient { return transferClient }
+    var options = TransferOptions()
+    options.trustRoots = configuration.transferTrustRoots
+    let client = try TransferClient(options)
+    transferClient = client
+    return client
+  }
+}
+
+/// A transfer of one of the phones.
+struct TransferKey: Hashable, Sendable {
+  let phone: Int
+  let id: TransferID
+}
+
+extension TransferReport {
+  fileprivate var isFailure: Bool {
+    if case .failed = self { true } else { false }
   }
 }

@@ -19,6 +19,8 @@ package actor PhoneDriver {
     package var storageDirectory: String?
     /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
+    /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
+    package var transferTrustRoots: String?
     /// Connects with the relay.
     package var connect: @Sendable () async throws -> RelayClient
     /// Who a phone, by its place, is to the relay; asked before each stream.
@@ -62,6 +64,9 @@ package actor PhoneDriver {
   var keeper: PhoneKeeper
   var world: LiveWorld
   var phones: [Phone]
+  /// What is being carried out.
+  var transfers: [TransferKey: Task<Void, Never>] = [:]
+  var transferClient: TransferClient?
   private var savedAt = Int64.min / 2
   private static let savePauseMilliseconds: Int64 = 5000
   private var timer: Task<Void, Never>?
@@ -228,6 +233,9 @@ package actor PhoneDriver {
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
     for task in tasks { await task.value }
+    for transfer in transfers.values { transfer.cancel() }
+    for transfer in transfers.values { await transfer.value }
+    await transferClient?.shutdown()
     await pool.closeAll()
     if keeper.isKeeping { putAway() }
   }

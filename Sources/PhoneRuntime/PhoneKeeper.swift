@@ -55,6 +55,13 @@ struct PhoneKeeper: Sendable {
     }
   }
 
+  /// Where a transfer's bytes are kept; nil when nothing is.
+  func file(for transfer: Transfer, of phone: Int) throws(PhoneStorageError) -> String? {
+    guard isKeeping else { return nil }
+    return try storages[phone].transferFile(
+      number: transfer.id.number, name: transfer.request.name)
+  }
+
   func save(_ memory: PhoneMemory, of phone: Int) throws(PhoneStorageError) {
     if isKeeping { try storages[phone].save(memory) }
   }

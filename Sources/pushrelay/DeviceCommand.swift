@@ -95,6 +95,11 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: "What unlocks the phones; chosen when they first start.")
   var passcode = PhoneStorage.defaultPasscode
 
+  @Option(
+    help: ArgumentHelp(
+      "Certificates, in PEM, that apps' transfers trust beside the system's.", valueName: "file"))
+  var transferCa: String?
+
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?
 

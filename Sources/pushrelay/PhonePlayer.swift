@@ -67,6 +67,7 @@ struct PhonePlayer: Sendable {
     configuration.reportsWanted = command.notifications
     configuration.warn = { Console.note($0) }
     configuration.passcode = command.passcode
+    configuration.transferTrustRoots = command.transferCa
     if isFleet {
       configuration.phonesPerConnection = Self.phonesPerConnection
     } else {

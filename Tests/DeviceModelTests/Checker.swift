@@ -14,6 +14,8 @@ struct Checker {
   private var reported: Set<PushID> = []
   private var received: Set<PushID> = []
   private(set) var lastSaved: [AppID: StateArchive] = [:]
+  private var asked: Set<TransferID> = []
+  private var over: Set<TransferID> = []
   private var last = Moment(milliseconds: .min)
   private(set) var counts: [String: Int] = [:]
 
@@ -50,6 +52,7 @@ struct Checker {
     case .report(let push, _):
       demand(received.contains(push), "report of what never came: \(push)")
       demand(reported.insert(push).inserted, "second report of \(push)")
+    case .transfer(let id, _, let step): check(id, step)
     case .document(_, .granted(let access)):
       if case .app = access.party { demand(isAwake, "document granted while asleep") }
     default: break
@@ -103,6 +106,16 @@ struct Checker {
     counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
   }
 
+  private mutating func check(_ id: TransferID, _ step: TransferStep) {
+    demand(!over.contains(id), "\(id) is over, but \(step)")
+    switch step {
+    case .credentialsDemanded: demand(asked.insert(id).inserted, "asked twice about \(id)")
+    case .ended: over.insert(id)
+    case .queued, .started, .held: break
+    }
+    counts["transfer \(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+  }
+
   private mutating func check(_ app: AppID, _ step: ArchiveStep) {
     switch step {
     case .saved(let archive):
@@ -136,6 +149,16 @@ struct Checker {
     }
     demand(phone.banners.count <= phone.limits.banners, "too many banners")
     demand(phone.service.transfers.count <= phone.limits.transfers, "too many transfers")
+    for transfer in phone.service.transfers {
+      let isAsked = transfer.phase == .awaitingCredentials
+      demand(!isAsked || !transfer.hasCredentials, "asked in vain: \(transfer)")
+      let isActive = transfer.phase == .active
+      demand(!isActive || phone.network.isConnected, "no network: \(transfer)")
+      demand(transfer.done >= 0, "less than nothing: \(transfer)")
+      demand(
+        transfer.isPerformed || transfer.done <= transfer.request.bytes, "too much: \(transfer)")
+    }
+    demand(phone.service.activeCount <= phone.limits.transfersAtOnce, "too many at once")
   }
 
   private mutating func compare(_ app: App, _ phone: Phone) {

@@ -226,17 +226,22 @@ import Testing
     bench.send(.unlocked, .appOpened(mail))
     let film = DocumentEvent.announced(
       in: mail, name: "film", bytes: 100, modifiedAt: Bench.start, hasThumbnail: false)
-    bench.send(.document(film), .document(.contentRequested(first, by: mail)))
-    guard let transfer = bench.phone.service.transfers.first?.id else {
-      Issue.record("no transfer")
-      return
+    let request = TransferRequest(
+      name: "film", bytes: 100, document: first, url: "https://files.example/film")
+    for result in [TransferResult.failed, .notAuthenticated, .finished] {
+      bench.send(.document(film), .transferQueued(mail, request))
+      guard let transfer = bench.phone.service.transfers.last(where: { $0.phase == .active })?.id
+      else {
+        Issue.record("no transfer")
+        return
+      }
+      // The server knows the size.
+      bench.send(.transferProgressed(transfer, bytes: 120), .transferEnded(transfer, result))
+      bench.wait(.seconds(1))
+      let document = bench.phone.documents.documents[first]
+      #expect(document?.content == (result == .finished ? .local : .placeholder))
+      #expect(document?.bytes == (result == .finished ? 120 : 100))
     }
-    #expect(bench.phone.documents.documents[first]?.content == .coming(transfer))
-    bench.send(.transferEnded(transfer, .failed))
-    #expect(bench.phone.documents.documents[first]?.content == .placeholder)
-    #expect(bench.phone.service.transfers.isEmpty)
-    bench.send(.document(.contentRequested(first, by: mail)))
-    #expect(bench.phone.service.transfers.count == 1)
   }
 
   @Test func thereAreLimits() {

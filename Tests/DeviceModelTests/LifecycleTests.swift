@@ -188,6 +188,7 @@ import Testing
       (.networkChanged(.wifi), .alreadySo), (.chargerChanged(isConnected: false), .alreadySo),
       (.lowPowerSwitched(isOn: false), .alreadySo), (.appInstalled(.ordinary()), .alreadySo),
       (.transferEnded(TransferID(number: 1), .finished), .unknownTransfer),
+      (.transferChallenged(TransferID(number: 1)), .unknownTransfer),
       (.appOpened(AppID(-1)), .unknownApp),
     ]
     for (event, reason) in events {

@@ -91,6 +91,7 @@ import Testing
       var life = Life(seed: seed)
       life.live(Int(seed % 11) * 20 + 15)
       if seed % 4 == 0 { life.useDocument() }
+      life.handle(.tick)
       let memory = try reread(life.phone.memory())
       counts.callbacks += life.phone.callbacks.count
       counts.held += life.phone.apps.count { $0.heldPush != nil }
@@ -119,6 +120,8 @@ import Testing
     for seed in UInt64(1)...60 {
       var life = Life(seed: seed)
       life.live(150)
+      // What is due at this very moment would come before a reboot, and not before a power cut.
+      life.handle(.tick)
       let memory = life.phone.memory()
       var effects: [PhoneEffect] = []
       let off = life.random.lapse() * 20

@@ -11,12 +11,18 @@ import Testing
     let event: PhoneEvent
   }
 
+  /// With a driver for its transfers, or without.
+  private func phone(_ seed: UInt64) -> Phone {
+    let mode: TransferMode = seed % 4 < 2 ? .modelled : .performed
+    return Phone(transferMode: mode, seed: seed, at: Bench.start)
+  }
+
   /// Plays a life and answers what was done, for another play, and everything that came of it.
   private func live(
     _ seed: UInt64, _ body: (PhoneEvent, Phone, [PhoneEffect]) -> Void
   ) -> (steps: [Step], effects: [PhoneEffect], phone: Phone) {
     var life = RandomLife(seed: seed)
-    var phone = Phone(seed: seed, at: Bench.start)
+    var phone = phone(seed)
     var now = Bench.start
     var steps: [Step] = []
     var all: [PhoneEffect] = []
@@ -56,7 +62,8 @@ import Testing
     for step in [
       "launched for", "resumed for", "opened", "suspended", "terminated", "background task ended",
       "background task expired", "merged", "restored", "started fresh",
-      "started without its state", "began", "completed", "abandoned",
+      "started without its state", "began", "completed", "abandoned", "transfer started",
+      "transfer held", "transfer credentials demanded", "transfer ended",
     ] {
       let count = counts.filter { $0.key.hasPrefix(step) }.values.reduce(0, +)
       #expect(count > 20, "\(step): \(counts)")
@@ -89,7 +96,7 @@ import Testing
     for seed in UInt64(1)...20 {
       let (steps, expected, _) = live(seed) { _, _, _ in }
       var random = SeededRandom(seed: seed)
-      var phone = Phone(seed: seed, at: Bench.start)
+      var phone = phone(seed)
       var effects: [PhoneEffect] = []
       var now = Bench.start
       for step in steps {

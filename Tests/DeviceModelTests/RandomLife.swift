@@ -68,7 +68,9 @@ struct RandomLife {
       session: pick(["a", "b"]), name: "file", direction: pick([.download, .upload]),
       bytes: random.below(200_000_000), isDiscretionary: chance(30),
       demandsCredentials: chance(20), resumes: chance(70),
-      document: chance(20) ? document() : nil)
+      document: chance(20) ? document() : nil,
+      url: chance(40) ? "http://files.example/file" : nil,
+      authorization: chance(50) ? "Bearer key" : nil)
   }
 
   private mutating func document() -> DocumentID { DocumentID(UInt64(1 + random.below(6))) }
@@ -103,7 +105,7 @@ struct RandomLife {
   }
 
   mutating func event(_ phone: Phone) -> PhoneEvent {
-    switch random.below(31) {
+    switch random.below(33) {
     case 0...7: push()
     case 8...9: .unlocked
     case 10: .locked
@@ -124,7 +126,19 @@ struct RandomLife {
     case 27: .bannerOpened(phone.banners.newest?.id ?? BannerID(number: 1))
     case 28: pick([.linkHeard, .snapshotIgnoredOnce(app())])
     case 29: .appInstalled(definition(random.below(Self.appCount)))
+    case 30...31: report(phone)
     default: .document(documentEvent(phone))
+    }
+  }
+
+  /// Of some transfer, whether it is the driver's or not, active or not.
+  private mutating func report(_ phone: Phone) -> PhoneEvent {
+    let ids = phone.service.transfers.map(\.id)
+    let id = ids.isEmpty ? TransferID(number: 1) : pick(ids)
+    return switch random.below(5) {
+    case 0...1: .transferProgressed(id, bytes: random.below(300_000_000))
+    case 2...3: .transferChallenged(id)
+    default: .transferEnded(id, pick(TransferResult.allCases))
     }
   }
 

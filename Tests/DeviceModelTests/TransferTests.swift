@@ -201,28 +201,6 @@ import Testing
     #expect(bench.callbackSteps(of: mail) == [.began(.transfers), .completed(.newData)])
   }
 
-  @Test func performedOnesAreReportedFromOutside() {
-    var bench = opened(transferMode: .performed)
-    bench.send(.transferQueued(mail, request("a", 100)))
-    guard let id = bench.phone.service.transfers.first?.id else {
-      Issue.record("not queued")
-      return
-    }
-    #expect(steps(bench) == [.started(offset: 0)])
-    bench.wait(.days(1))
-    #expect(bench.phone.service[id]?.phase == .active)
-    bench.send(.transferProgressed(id, bytes: 60), .networkChanged(.none))
-    bench.send(.networkChanged(.wifi))
-    #expect(steps(bench).last == .started(offset: 60))
-    bench.send(.transferEnded(id, .failed))
-    bench.wait(.minutes(1))
-    #expect(steps(bench).last == .ended(.failed))
-    #expect(bench.callbackSteps(of: mail) == [.began(.transfers), .completed(.newData)])
-    bench.clear()
-    bench.send(.transferProgressed(id, bytes: 1))
-    #expect(bench.actions == [.ignored(.unknownTransfer)])
-  }
-
   @Test func thereIsALimitToHowManyAreKnown() {
     var limits = PhoneLimits()
     limits.transfers = 10

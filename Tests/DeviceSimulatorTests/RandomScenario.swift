@@ -18,7 +18,8 @@ struct RandomScenario {
     let flags = ["upload", "discretionary", "credentials"].map {
       "\"\($0)\":\(pick([true, false]))"
     }
-    let document = pick(["", ",\"document\":\(1 + random.below(3))"])
+    var document = pick(["", ",\"document\":\(1 + random.below(3))"])
+    document += pick(["", #","url":"https://a/b""#, #","url":"http://a","authorization":"k""#])
     return """
       {"name":"t","bytes":\(pick([0, 1, 40_000, 900_000_000])),"session":"\(pick(["a", "b"]))",
       \(flags.joined(separator: ",")),"resumes":\(pick([true, false]))\(document)}

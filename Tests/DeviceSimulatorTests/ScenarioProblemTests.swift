@@ -149,6 +149,35 @@ import Testing
     #expect(found.hasPrefix("x.json:5: \(expected)"), "\(found)")
   }
 
+  @Test(arguments: [
+    (#""url":"ftp://a/b""#, "url: an address that begins with http:// or https:// is wanted"),
+    (#""url":5"#, "url: a text is wanted"),
+    (#""url":"https:///b""#, "url: the address has no host, or one with characters that no host"),
+    (#""url":"http://a:65536""#, "url: the port of the address is no number from 1 to 65535"),
+    (#""url":"http://a/b\nc""#, "url: spaces and other such characters are written with % in an"),
+    (#""url":"http://b:c@a/""#, "url: an address with a name and password is not wanted; there"),
+    (#""authorization":"a""#, "authorization: only a transfer with a url has a server that asks"),
+    (#""url":"http://a","authorization":"""#, "authorization: plain characters are wanted, with"),
+    (#""url":"http://a","authorization":" a""#, "authorization: plain characters are wanted"),
+    (
+      #""url":"http://a","authorization":"a\r\nb: c""#,
+      "authorization: plain characters are wanted"
+    ),
+  ])
+  func addresses(members: String, expected: String) {
+    let transfer = #"{"name":"t","bytes":1,\#(members)}"#
+    let event = #"{"at":"1m","do":"queue transfer","phone":"anna","app":"chat","transfer":"#
+    let found = problem(scenarioText(events: "[\(event)\(transfer)}]"))
+    #expect(found.hasPrefix("x.json:4: events[0].transfer.\(expected)"), "\(found)")
+  }
+
+  @Test(arguments: ["http://a", "https://files.example:8443/a/b?c=d&e#f", "http://[::1]/"])
+  func goodAddresses(url: String) {
+    let app = #"{"name":"chat","onLeave":{"transfers":[{"name":"t","bytes":1,"url":"\#(url)","#
+    let text = "[{\"name\":\"anna\",\"apps\":[\(app)\"authorization\":\"Bearer a b\"}]}}]}]"
+    #expect(problem(scenarioText(phones: text)) == "no problem")
+  }
+
   @Test func tooMuchIsRefused() {
     let event = #"{"at":"0s","every":"1ms","do":"lock","phone":"anna"}"#
     let found = problem(scenarioText(events: "[\(event)]"))

@@ -128,6 +128,51 @@ import Testing
     }
   }
 
+  @Test func aTransferIsCarriedOutByHTTP() async throws {
+    try await RelayProcess.run { relay in
+      let site = relay.state + "/site"
+      try FileManager.default.createDirectory(atPath: site, withIntermediateDirectories: true)
+      let picture = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+      try picture.write(to: URL(filePath: site + "/picture.jpg"))
+      let server = ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", site]
+      let file = relay.state + "/scenario.json"
+      _ = try await Subprocess.run(
+        .name("python3"), arguments: Arguments(server), input: .none, output: .sequence,
+        error: .discarded
+      ) { execution in
+        var lines = LineReader(execution.standardOutput)
+        let says = try await lines.next("Serving")
+        let port = try #require(says.split(separator: " ").compactMap { Int($0) }.first)
+        let transfer = #"{"name":"picture.jpg","bytes":300000,"url":"http://127.0.0.1:\#(port)/"#
+        let app = #""phone":"anna","app":"\#(Phone.topic)""#
+        let text = """
+          {"title":"transfer","length":"4s","phones":[{"name":"anna","apps":[
+            {"name":"\(Phone.topic)","onTransfers":{"takes":"100ms"}}]}],
+           "events":[{"at":"200ms","do":"open",\(app)},
+            {"at":"300ms","do":"queue transfer",\(app),"transfer":\(transfer)picture.jpg"}},
+            {"at":"400ms","do":"queue transfer",\(app),
+             "transfer":\(transfer)gone","session":"other"}},
+            {"at":"500ms","do":"lock","phone":"anna"}],
+           "expect":[{"expect":{"what":"transfer-ended","why":"finished"},"count":1},
+            {"expect":{"what":"transfer-ended","why":"failed"},"count":1},
+            {"expect":{"what":"began","why":"transfers"},"count":2}]}
+          """
+        try Data(text.utf8).write(to: URL(filePath: file))
+        let played = try await relay.command(
+          "device", "--scenario", file, "--device", relay.device)
+        #expect(played.succeeded, "\(played.output) \(played.errors)")
+        #expect(played.errors.contains("404"), "\(played.errors)")
+        await execution.teardown(using: [])
+      }
+      let folder = relay.state + "/devices/anna/transfers"
+      let kept = try FileManager.default.contentsOfDirectory(atPath: folder)
+      #expect(kept.count == 1, "\(kept)")
+      for name in kept {
+        #expect(try Data(contentsOf: URL(filePath: "\(folder)/\(name)")) == picture)
+      }
+    }
+  }
+
   @Test func mistakesAreToldInOneLine() async throws {
     let scratch = try Scratch()
     let file = scratch.path + "/scenario.json"

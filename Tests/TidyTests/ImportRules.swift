@@ -60,7 +60,8 @@ let importRules: [ImportRule] = [
     target: "Dashboard", own: ["RelayCore"],
     others: toolchain.union(observability).union(lifecycle)
       .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
-  // Phones in real time; never RelayServer: it is the other end of the wire.
+  // Phones in real time, NIOSSL for the trust roots of transfers; never RelayServer: it is the other
+  // end of the wire.
   ImportRule(
     target: "PhoneRuntime",
     own: [
@@ -68,7 +69,7 @@ let importRules: [ImportRule] = [
       "Transport",
     ],
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["AsyncHTTPClient", "NIOHTTP1", "Crypto", "CryptoExtras", "SystemPackage"])),
+      .union(["AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "Crypto", "CryptoExtras", "SystemPackage"])),
   // Layer 3: everything.
   ImportRule(
     target: "pushrelay",

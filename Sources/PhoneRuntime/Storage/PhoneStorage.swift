@@ -115,6 +115,23 @@ package struct PhoneStorage: Sendable {
     "\(directory)/archives/\(try ArchiveName.file(of: app))"
   }
 
+  // MARK: Transfers
+
+  /// Where the bytes of a transfer are kept: `transfers/NUMBER-NAME`.
+  package func transferFile(
+    number: UInt64, name: String
+  ) throws(PhoneStorageError) -> String {
+    let folder = directory + "/transfers"
+    try PhoneFiles.makePrivateDirectory(folder)
+    let safe = name.unicodeScalars.map { scalar -> Character in
+      let isPlain =
+        scalar.isASCII
+        && (scalar.properties.isAlphabetic || "0123456789._-".unicodeScalars.contains(scalar))
+      return isPlain ? Character(scalar) : "_"
+    }
+    return "\(folder)/\(number)-\(String(safe.prefix(100)))"
+  }
+
   // MARK: What lasts
 
   /// Keeps what lasts of the phone instead of what was kept last. Takes no passcode.

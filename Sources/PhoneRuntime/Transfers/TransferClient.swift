@@ -1,0 +1,141 @@
+import AsyncHTTPClient
+import DeviceModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// Performs HTTP transfers for the phones of a process, whatever their apps are doing
+/// (facts/multitasking.md, section 5). The HTTP is the client library's; here is what makes a
+/// transfer of it: files, resuming, trying again, reports.
+///
+/// * A download goes to `<file>.part` and, once all of it is there, to `<file>`. It resumes by
+///   `Range` and `If-Range`, as `PartFile` has noted; what a server does not continue starts over.
+/// * An upload is one `PUT`, which may be repeated without harm, as `POST` may not. HTTP has no way
+///   to resume it: it starts over.
+/// * A lost connection, a silent server, and the statuses 408, 429 and 5xx are tried again, a
+///   bounded number of times and after longer and longer waits.
+///
+/// Memory is bounded per transfer: a block or two, whatever the size of the file.
+/// What the client library had not handed over when a connection broke off is fetched again.
+package final class TransferClient: Sendable {
+  let http: HTTPClient
+  let options: TransferOptions
+  private let turnstile: Turnstile
+
+  /// Connections are made when they are needed. `shutdown` must be called at the end.
+  package init(
+    _ options: TransferOptions = TransferOptions()
+  ) throws(TransferClientProblem) {
+    self.options = options
+    turnstile = Turnstile(options.transfersAtOnce)
+    var configuration = HTTPClient.Configuration()
+    configuration.redirectConfiguration = .disallow
+    configuration.timeout.connect = TimeAmount(options.connectTimeout)
+    configuration.timeout.read = TimeAmount(options.idleTimeout)
+    configuration.timeout.write = TimeAmount(options.idleTimeout)
+    // The turnstile is the limit: a request that waited here for a connection would time out.
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
+      max(1, options.transfersAtOnce)
+    // There are retries above it, with their own waits.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    if let path = options.trustRoots {
+      var tls = TLSConfiguration.makeClientConfiguration()
+      do {
+        tls.additionalTrustRoots = [.certificates(try NIOSSLCertificate.fromPEMFile(path))]
+      } catch {
+        throw .trustRoots(path, "\(error)")
+      }
+      configuration.tlsConfiguration = tls
+    }
+    http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+  }
+
+  /// Closes all connections. Transfers under way end without a report.
+  package func shutdown() async {
+    // It fails only if it was called before.
+    try? await http.shutdown()
+  }
+
+  /// Performs a transfer and reports, one report after the other. Returns after the last one, or
+  /// without it, soon, when the task is cancelled; what has come of a download then stays.
+  package func perform(
+    _ order: TransferOrder, report: @Sendable (TransferReport) async -> Void
+  ) async {
+    let (reports, channel) = AsyncStream.makeStream(
+      of: TransferReport.self, bufferingPolicy: .bufferingNewest(ProgressReporter.most))
+    let progress = ProgressReporter(to: channel, every: options.progressInterval)
+    async let end: Void = carryOut(order, progress)
+    for await one in reports { await report(one) }
+    await end
+  }
+
+  private func carryOut(_ order: TransferOrder, _ progress: ProgressReporter) async {
+    guard await turnstile.enter() else { return progress.end(nil) }
+    let report = await attempts(order, progress)
+    turnstile.leave()
+    progress.end(report)
+  }
+
+  /// Tries until there is something to report; nil when the task was cancelled.
+  private func attempts(
+    _ order: TransferOrder, _ progress: ProgressReporter
+  ) async -> TransferReport? {
+    let backoff = Backoff(first: options.firstDelay, longest: options.longestDelay)
+    var random = SystemRandomNumberGenerator()
+    var retry = 0
+    while true {
+      do throws(TransferProblem) {
+        return .finished(bytes: try await attempt(order, progress))
+      } catch {
+        switch error {
+        case .cancelled: return nil
+        case .challenged: return .challenged
+        case .failed(let why): return failed(order, why)
+        case .interrupted(let why):
+          guard retry < options.retries else {
+            return failed(order, "\(why), and so \(retry + 1) times")
+          }
+          guard await sleep(backoff.delay(before: retry, using: &random)) else { return nil }
+          retry += 1
+        }
+      }
+    }
+  }
+
+  private func attempt(
+    _ order: TransferOrder, _ progress: ProgressReporter
+  ) async throws(TransferProblem) -> Int64 {
+    do {
+      _ = try WebAddress(order.url)
+    } catch {
+      throw .failed("\(error)")
+    }
+    return switch order.direction {
+    case .download: try await download(order, progress)
+    case .upload: try await upload(order, progress)
+    }
+  }
+
+  /// Nobody goes on with what has failed for good.
+  private func failed(_ order: TransferOrder, _ why: String) -> TransferReport {
+    if order.direction == .download { PartFile(file: order.file).discard() }
+    return .failed(why)
+  }
+
+  /// False if the task was cancelled.
+  private func sleep(_ duration: Duration) async -> Bool {
+    (try? await Task.sleep(for: duration)) != nil
+  }
+}
+
+/// Why there can be no client.
+package enum TransferClientProblem: Error, Hashable, CustomStringConvertible {
+  case trustRoots(String, String)
+
+  package var description: String {
+    switch self {
+    case .trustRoots(let path, let why):
+      "\(path) cannot be used: it must hold certificates in PEM that this user may read (\(why))"
+    }
+  }
+}

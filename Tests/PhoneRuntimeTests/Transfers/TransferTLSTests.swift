@@ -1,0 +1,68 @@
+import Crypto
+import Foundation
+import NIOSSL
+import SwiftASN1
+import Testing
+import X509
+
+@testable import PhoneRuntime
+
+/// Whom a transfer trusts: the system's roots, and those of one more file.
+@Suite struct TransferTLSTests {
+  /// A certificate that signs itself, good for an hour.
+  private struct Identity {
+    let certificate: [UInt8]
+    let tls: TLSConfiguration
+
+    init(_ name: SubjectAlternativeNames) throws {
+      let key = P256.Signing.PrivateKey()
+      let subject = try DistinguishedName { CommonName("transfer test") }
+      let now = Date()
+      let certificate = try Certificate(
+        version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
+        notValidBefore: now - 60, notValidAfter: now + 3600, issuer: subject, subject: subject,
+        signatureAlgorithm: .ecdsaWithSHA256,
+        extensions: try Certificate.Extensions {
+          Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
+          name
+        }, issuerPrivateKey: .init(key))
+      let pem = try certificate.serializeAsPEM().pemString
+      self.certificate = Array(pem.utf8)
+      tls = TLSConfiguration.makeServerConfiguration(
+        certificateChain: try NIOSSLCertificate.fromPEMBytes(self.certificate)
+          .map { .certificate($0) },
+        privateKey: .privateKey(
+          try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem)))
+    }
+  }
+
+  @Test(arguments: [
+    (true, "localhost", ""), (false, "localhost", "no TLS connection"),
+    (true, "elsewhere.example", "the server's certificate is for another host"),
+  ])
+  func trust(isTrusted: Bool, name: String, reason: String) async throws {
+    let served = ServedFile(content: sample(300_000))
+    let identity = try Identity(SubjectAlternativeNames([.dnsName(name)]))
+    let server = TestServer { request, _ in served.answer(to: request) }
+    // Its files and its plain server are not used but for the folder.
+    try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in
+      site.write(identity.certificate, to: "roots.pem")
+      try await server.start(identity.tls)
+      var options = Site.options
+      if isTrusted { options.trustRoots = "\(site.folder)/roots.pem" }
+      let client = try TransferClient(options)
+      let tested = Site(server: server, client: client, folder: site.folder)
+      var order = tested.download()
+      order.url = "https://localhost:\(server.port)/file"
+      let end = await tested.end(order)
+      if reason.isEmpty {
+        #expect(end == .finished(bytes: 300_000) && tested.contents() == served.content)
+      } else {
+        #expect(end?.reason.hasPrefix(reason) == true, "\(end as Any)")
+        #expect(server.requests.isEmpty)
+      }
+      await client.shutdown()
+      await server.stop()
+    }
+  }
+}
