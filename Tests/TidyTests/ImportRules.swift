@@ -60,8 +60,8 @@ let importRules: [ImportRule] = [
     target: "Dashboard", own: ["RelayCore"],
     others: toolchain.union(observability).union(lifecycle)
       .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
-  // Phones in real time, NIOSSL for the trust roots of transfers; never RelayServer: it is the other
-  // end of the wire.
+  // Phones in real time, NIOSSL for the trust roots of transfers. Never RelayServer: it is the
+  // other end of the wire.
   ImportRule(
     target: "PhoneRuntime",
     own: [
