@@ -67,8 +67,9 @@ package actor PhoneDriver {
   /// What is being carried out.
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
-  private var savedAt = Int64.min / 2
-  private static let savePauseMilliseconds: Int64 = 5000
+  /// When what lasts of the phones is to be kept next.
+  private var saveAt = Int64.max
+  private static let savePauseMilliseconds: Int64 = 1000
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
   /// Whether any phone has.
@@ -142,19 +143,26 @@ package actor PhoneDriver {
       configuration.tell(lines)
     }
     let now = configuration.now()
-    saveSometimes(now)
+    keep(lines, now)
+    if saveAt <= now { save(now) }
     if world.isOver(at: now) || hasAllReports { return end(.success(())) }
     setTimer(now)
   }
 
-  /// A kill costs at most what happened in the last seconds; archives are kept at once.
-  private func saveSometimes(_ now: Int64) {
-    guard keeper.isKeeping, now >= savedAt + Self.savePauseMilliseconds else { return }
-    save(now)
+  /// What must outlast a kill is kept at once, the rest soon; archives are kept as they come.
+  private func keep(_ lines: [TraceLine], _ now: Int64) {
+    guard keeper.isKeeping, !lines.isEmpty else { return }
+    let isUrgent = lines.contains {
+      switch $0.kind {
+      case .transferQueued, .transferEnded, .terminated, .changed, .document: true
+      default: false
+      }
+    }
+    saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
   }
 
   private func save(_ now: Int64) {
-    savedAt = now
+    saveAt = .max
     for phone in phones.indices {
       attempt { try keeper.save(world.model(of: phone).memory(), of: phone) }
     }
@@ -193,7 +201,7 @@ package actor PhoneDriver {
   }
 
   private func setTimer(_ now: Int64) {
-    let wake = world.nextWake
+    let wake = min(world.nextWake, saveAt)
     guard wake < timerAt else { return }
     timer?.cancel()
     timerAt = wake
