@@ -147,12 +147,14 @@ let package = Package(
     .testTarget(
       name: "PhoneRuntimeTests",
       dependencies: [
-        "PhoneRuntime", "DeviceModel",
+        "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
         .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "X509", package: "swift-certificates"),
       ],

@@ -1,0 +1,206 @@
+import DeviceSimulator
+import Foundation
+import Logging
+import NIOPosix
+import RelayClient
+import RelayServer
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import PhoneRuntime
+
+/// Phones on a relay in this process, over loopback.
+@Suite(.timeLimit(.minutes(2))) struct PhoneDriverTests {
+  private static let topic = "com.example.app"
+
+  /// What phones tell, for whoever waits for a line of it.
+  private final class Story: Sendable {
+    let lines = Mutex<[String]>([])
+
+    func add(_ more: [TraceLine]) {
+      lines.withLock { all in all += more.compactMap { $0.liveText(isVerbose: true) } }
+    }
+
+    func count(_ text: String) -> Int { lines.withLock { $0.count { $0.contains(text) } } }
+
+    /// Waits until so many lines have this text.
+    func wait(for text: String, times: Int = 1) async throws {
+      while count(text) < times {
+        try Task.checkCancellation()
+        try await Task.sleep(for: .milliseconds(10))
+      }
+    }
+  }
+
+  private func withRelay(_ body: (Relay.Addresses) async throws -> Void) async throws {
+    var configuration = RelayConfiguration()
+    configuration.plaintext = true
+    configuration.auth = .none
+    configuration.store = .memory
+    configuration.threads = 2
+    configuration.provider = .init(host: "127.0.0.1", port: 0)
+    configuration.device = .init(host: "127.0.0.1", port: 0)
+    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
+    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
+    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
+    let running = Task {
+      defer { isReady.finish() }
+      try await group.run()
+    }
+    var iterator = ready.makeAsyncIterator()
+    let addresses = try #require(await iterator.next())
+    do {
+      try await body(addresses)
+    } catch {
+      await group.triggerGracefulShutdown()
+      try await running.value
+      throw error
+    }
+    await group.triggerGracefulShutdown()
+    try await running.value
+  }
+
+  private static func connect(
+    _ endpoint: RelayConfiguration.Endpoint
+  ) async throws -> RelayClient {
+    try await RelayClient.connect(
+      host: endpoint.host, port: endpoint.port, security: .plaintext,
+      on: MultiThreadedEventLoopGroup.singleton)
+  }
+
+  private func driver(
+    _ count: Int, as identities: [DeviceIdentity], _ device: RelayConfiguration.Endpoint,
+    _ story: Story
+  ) throws -> PhoneDriver {
+    let scenario = Scenario(
+      plainPhones: (0..<count).map { .init(name: "phone\($0)", apps: [Self.topic]) })
+    var configuration = PhoneDriver.Configuration(
+      scenario: scenario, seed: 1, connect: { try await Self.connect(device) },
+      identify: { phone, _ in identities[phone] }, tell: { story.add($0) },
+      now: { Int64(Date().timeIntervalSince1970 * 1000) })
+    configuration.phonesPerConnection = 2
+    return try PhoneDriver(configuration)
+  }
+
+  /// Enrols devices with the app; their tokens, too.
+  private func enroll(
+    _ count: Int, _ device: RelayConfiguration.Endpoint
+  ) async throws -> (identities: [DeviceIdentity], tokens: [String]) {
+    let api = DeviceAPI(try await Self.connect(device))
+    var (identities, tokens): ([DeviceIdentity], [String]) = ([], [])
+    for _ in 0..<count {
+      let identity = try await api.enroll()
+      identities.append(identity)
+      tokens.append(try await api.register(topic: Self.topic, of: identity))
+    }
+    return (identities, tokens)
+  }
+
+  private func push(_ token: String, _ provider: RelayClient) async throws {
+    var push = PushRequest(token: token, payload: Array(#"{"aps":{"alert":"Lunch?"}}"#.utf8))
+    push.topic = Self.topic
+    push.pushType = "alert"
+    #expect(try await provider.push(push, providerToken: nil).status == 200)
+  }
+
+  /// Runs a driver for the time of the body.
+  private func running(
+    _ driver: PhoneDriver, _ body: () async throws -> Void
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await driver.run() }
+      try await body()
+      group.cancelAll()
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func phonesOnSharedConnectionsGetTheirPushes() async throws {
+    try await withRelay { addresses in
+      let (identities, tokens) = try await enroll(5, addresses.device)
+      let provider = try await Self.connect(addresses.provider)
+      let story = Story()
+      let driver = try driver(5, as: identities, addresses.device, story)
+      try await running(driver) {
+        try await story.wait(for: " connected", times: 5)
+        for token in tokens { try await push(token, provider) }
+        try await story.wait(for: "banner: Lunch?", times: 5)
+        let counts = await driver.counts
+        #expect(counts.listening == 5 && counts.arrived == 5 && counts.reconnects == 0)
+      }
+      // Everything was acknowledged before the streams ended.
+      let api = DeviceAPI(try await Self.connect(addresses.device))
+      for identity in identities {
+        #expect(try await api.status(of: identity).inFlight == 0)
+      }
+    }
+  }
+
+  @Test func withoutCoverageNobodyAnswersAndAfterwardsItArrives() async throws {
+    try await withRelay { addresses in
+      let (identities, tokens) = try await enroll(1, addresses.device)
+      let provider = try await Self.connect(addresses.provider)
+      let story = Story()
+      let driver = try driver(1, as: identities, addresses.device, story)
+      try await running(driver) {
+        try await story.wait(for: " connected")
+        try await driver.perform(command: "network none")
+        try await push(tokens[0], provider)
+        let api = DeviceAPI(try await Self.connect(addresses.device))
+        let status = try await api.status(of: identities[0])
+        #expect(status.connected, "the relay has not found out yet")
+        #expect(story.count("arrived") == 0)
+        try await driver.perform(command: "network wifi")
+        try await story.wait(for: "banner: Lunch?")
+        #expect(story.count("arrived") == 1)
+        #expect(await driver.counts.reconnects == 1)
+      }
+    }
+  }
+
+  @Test func airplaneModeSaysGoodbye() async throws {
+    try await withRelay { addresses in
+      let (identities, _) = try await enroll(1, addresses.device)
+      let story = Story()
+      let driver = try driver(1, as: identities, addresses.device, story)
+      let api = DeviceAPI(try await Self.connect(addresses.device))
+      try await running(driver) {
+        try await story.wait(for: " connected")
+        try await driver.perform(command: "network airplane")
+        while try await api.status(of: identities[0]).connected {
+          try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(await driver.counts.listening == 0)
+        try await driver.perform(command: "network cellular")
+        try await story.wait(for: " connected", times: 2)
+      }
+    }
+  }
+
+  @Test func anotherOfTheSameNameTakesOver() async throws {
+    try await withRelay { addresses in
+      let (identities, _) = try await enroll(1, addresses.device)
+      let story = Story()
+      let first = try driver(1, as: identities, addresses.device, story)
+      let second = try driver(1, as: identities, addresses.device, Story())
+      await #expect(throws: PhoneDriverError.superseded(phone: "phone0")) {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { try await first.run() }
+          try await story.wait(for: " connected")
+          group.addTask { try await second.run() }
+          defer { group.cancelAll() }
+          try await group.next()
+        }
+      }
+    }
+  }
+
+  @Test func aRelayThatIsNotThereIsAnErrorAtOnce() async throws {
+    let unused = RelayConfiguration.Endpoint(host: "127.0.0.1", port: 1)
+    let identity = DeviceIdentity(device: "x", secret: "y")
+    let driver = try driver(1, as: [identity], unused, Story())
+    await #expect(throws: ClientError.self) { try await driver.run() }
+  }
+}
