@@ -13,6 +13,8 @@ package struct LiveWorld: Sendable {
   /// A scenario with expectations keeps everything that happened, up to a limit.
   private let keepsTrace: Bool
   private static let keptEntries = 1_000_000
+  /// Whether more happened than is kept, so that nothing can be judged any more.
+  private var hasForgotten = false
   private let places: [String: Int]
 
   /// Sets up the phones; they are about to connect. Those in `last`, by their names, go on where
@@ -117,6 +119,7 @@ package struct LiveWorld: Sendable {
     if keepsTrace, player.world.entries.count < Self.keptEntries {
       told = player.world.entries.count
     } else {
+      hasForgotten = keepsTrace || hasForgotten
       player.world.entries.removeAll(keepingCapacity: true)
       told = 0
     }
@@ -124,7 +127,14 @@ package struct LiveWorld: Sendable {
 
   /// What came of the scenario's expectations. What only the relay sees is not judged.
   package func verdicts() -> [Verdict] {
-    scenario.expectations.filter { !$0.needsRelay }.map { player.world.verdict($0) }
+    scenario.expectations.filter { !$0.needsRelay }.map { expectation in
+      guard !hasForgotten else {
+        return Verdict(
+          says: expectation.says, isPassed: false,
+          found: "more than \(Self.keptEntries) things happened; make the scenario shorter")
+      }
+      return player.world.verdict(expectation)
+    }
   }
 
   /// The expectations that are not judged, as they are told to people.

@@ -1,4 +1,5 @@
 import CNghttp2
+import Glibc
 
 /// Stands before libnghttp2 and writes long Huffman strings in HEADERS frames out in plain, which
 /// means the same (RFC 7541, section 5.2) and is read several times as fast. It follows the frames
@@ -8,8 +9,8 @@ struct HeaderExpander {
   private enum Position {
     /// Bytes to pass before the next frame begins.
     case within(Int)
-    /// So many bytes of a frame's head have come, as a number.
-    case head(UInt64, count: Int)
+    /// So many bytes of a frame's head have come, the length in front of it as far as that.
+    case head(length: Int, count: Int)
   }
 
   private static let headBytes = 9
@@ -19,10 +20,11 @@ struct HeaderExpander {
 
   private var position: Position
   private let decoder = HuffmanDecoder()
+  private var memo = StringMemo()
 
   /// - Parameter prefaceBytes: what comes before the first frame.
   init(prefaceBytes: Int) {
-    position = prefaceBytes > 0 ? .within(prefaceBytes) : .head(0, count: 0)
+    position = prefaceBytes > 0 ? .within(prefaceBytes) : .head(length: 0, count: 0)
   }
 
   /// Room that `expand` needs for so many bytes: five of a Huffman string become eight at most, and
@@ -43,7 +45,7 @@ struct HeaderExpander {
       case .within(let left):
         let step = min(left, input.count - offset)
         offset += step
-        position = step == left ? .head(0, count: 0) : .within(left - step)
+        position = step == left ? .head(length: 0, count: 0) : .within(left - step)
       case .head(let begun, let count):
         if count == 0, input.count - offset >= Self.headBytes {
           let frame = UnsafeRawBufferPointer(rebasing: input[offset...])
@@ -61,16 +63,16 @@ struct HeaderExpander {
             offset += whole
           } else {
             offset += Self.headBytes
-            position = length > 0 ? .within(length) : .head(0, count: 0)
+            position = length > 0 ? .within(length) : .head(length: 0, count: 0)
           }
         } else {
           // A head across two reads: only its length matters then.
-          let head = begun << 8 | UInt64(input[offset])
+          let length = count < 3 ? begun << 8 | Int(input[offset]) : begun
           offset += 1
-          let length = Int(head >> 48 & 0xFF_FFFF)
           position =
             count + 1 < Self.headBytes
-            ? .head(head, count: count + 1) : length > 0 ? .within(length) : .head(0, count: 0)
+            ? .head(length: length, count: count + 1)
+            : length > 0 ? .within(length) : .head(length: 0, count: 0)
         }
       }
     }
@@ -88,7 +90,9 @@ struct HeaderExpander {
 
   /// Writes a frame with its strings expanded; false if there is nothing to expand or something
   /// unusual in it. What was written then counts for nothing.
-  private func expandFrame(_ frame: UnsafeRawBufferPointer, into writer: inout Writer) -> Bool {
+  private mutating func expandFrame(
+    _ frame: UnsafeRawBufferPointer, into writer: inout Writer
+  ) -> Bool {
     let start = writer.count
     let hasPriority = UInt32(frame[4]) & NGHTTP2_FLAG_PRIORITY.rawValue != 0
     let blockStart = Self.headBytes + (hasPriority ? 5 : 0)
@@ -107,7 +111,7 @@ struct HeaderExpander {
   }
 
   /// Goes through the representations of a header block (RFC 7541, section 6).
-  private func expandBlock(
+  private mutating func expandBlock(
     _ block: UnsafeRawBufferPointer, into writer: inout Writer
   ) -> Bool {
     var hasExpanded = false
@@ -131,7 +135,11 @@ struct HeaderExpander {
         offset += length
         guard isHuffman, length >= Self.shortestString else { continue }
         writer.write(UnsafeRawBufferPointer(rebasing: block[copied..<stringStart]))
-        guard writer.writePlain(text, decoder) else { return false }
+        if !memo.write(text, into: &writer) {
+          let start = writer.count
+          guard writer.writePlain(text, decoder) else { return false }
+          memo.remember(text, writer, from: start)
+        }
         copied = offset
         hasExpanded = true
       }
@@ -159,6 +167,40 @@ struct HeaderExpander {
       if byte & 0x80 == 0 { return value }
     }
     return nil
+  }
+
+  /// The last very long string, such as the provider's token, which many clients send anew with
+  /// every request: what it was in plain is known without decoding it again.
+  private struct StringMemo {
+    private static let lengths = 96...2048
+    private var coded: [UInt8] = []
+    /// With its length in front.
+    private var plain: [UInt8] = []
+
+    /// Writes what is remembered; false if it is another string.
+    func write(_ text: UnsafeRawBufferPointer, into writer: inout Writer) -> Bool {
+      guard !coded.isEmpty, text.count == coded.count, let bytes = text.baseAddress else {
+        return false
+      }
+      let isSame = coded.withUnsafeBytes { known in
+        known.baseAddress.map { memcmp($0, bytes, text.count) == 0 } ?? false
+      }
+      guard isSame else { return false }
+      plain.withUnsafeBytes { writer.write($0) }
+      return true
+    }
+
+    mutating func remember(
+      _ text: UnsafeRawBufferPointer, _ writer: Writer, from start: Int
+    ) {
+      guard Self.lengths.contains(text.count) else { return }
+      coded.removeAll(keepingCapacity: true)
+      coded.append(contentsOf: text)
+      plain.removeAll(keepingCapacity: true)
+      plain.append(
+        contentsOf: UnsafeRawBufferPointer(
+          start: writer.target + start, count: writer.count - start))
+    }
   }
 
   /// Where the result goes; there is room for all that can come.

@@ -67,6 +67,20 @@ struct HeaderExpanderTests {
       expand(input2, pieces: input2.count) == frame(1, flags: 0x24, priority + expected))
   }
 
+  /// A token that comes with every request, then another of the same length, then the first again.
+  @Test func aStringThatComesAgainIsTheSame() throws {
+    let tokens = ["a", "b", "a", "a", "b"].map { String(repeating: $0 + "0", count: 120) }
+    let coded = try tokens.flatMap { frame(1, flags: 4, try [0x1F, 0x08] + huffman($0)) }
+    let expected = tokens.flatMap { frame(1, flags: 4, [0x1F, 0x08] + plain($0)) }
+    #expect(expand(coded, pieces: coded.count) == expected)
+    // Not over the limit of what is remembered, and across reads.
+    let long = try frame(
+      1, flags: 4, [0x10] + plain("n") + huffman(String(repeating: "e", count: 5000)))
+    let plainLong = frame(
+      1, flags: 4, [0x10] + plain("n") + plain(String(repeating: "e", count: 5000)))
+    #expect(expand(long + coded, pieces: long.count).starts(with: plainLong))
+  }
+
   @Test func whatIsNotSimpleGoesOnAsItCame() throws {
     let block = try [0x04] + huffman(Self.path)
     let code = try #require(HuffmanDecoderTests.encode(Array(Self.path.utf8)))
