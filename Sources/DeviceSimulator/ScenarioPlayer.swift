@@ -45,7 +45,7 @@ struct ScenarioPlayer: Sendable {
         }
       phones.append(phone)
       apps.append(plan.apps.map { self.world.install($0, on: phone) })
-      if last[plan.name] != nil { self.world.update(plan.apps, on: phone) }
+      if last[plan.name] != nil { self.world.update(phone, to: plan) }
     }
     planUsage()
     planEvents()

@@ -41,9 +41,13 @@ extension World {
     return PhoneHandle(number: number, name: name)
   }
 
-  /// Apps that were there already are brought up to date.
-  mutating func update(_ apps: [AppDescription], on phone: PhoneHandle) {
-    for app in apps where phones[Int(phone.number)].model.app(named: app.name) != nil {
+  /// Apps that were there already are brought up to date, and what is said of the phone itself
+  /// stands; what is not said is as it was.
+  mutating func update(_ phone: PhoneHandle, to plan: Scenario.PhonePlan) {
+    if plan.network != .wifi { tell(phone.number, .networkChanged(plan.network.network)) }
+    if plan.isCharging { tell(phone.number, .chargerChanged(isConnected: true)) }
+    if plan.isLowPower { tell(phone.number, .lowPowerSwitched(isOn: true)) }
+    for app in plan.apps where phones[Int(phone.number)].model.app(named: app.name) != nil {
       let known = phones[Int(phone.number)].model.app(named: app.name)?.definition
       if known != app.definition { tell(phone.number, .appInstalled(app.definition)) }
     }

@@ -20,7 +20,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
         pushrelay device phone --topic com.example.app
         pushrelay device phone --interactive
-        pushrelay device --scenario payloads/scenarios/live/force-quit.json
+        pushrelay device --scenario payloads/scenarios/live-force-quit.json
         pushrelay device --count 1000 --tokens tokens.txt
         pushrelay device phone --light --screen off --notifications 1 --json
         pushrelay device --count 10000 --light
