@@ -148,13 +148,12 @@ let package = Package(
       name: "PhoneRuntimeTests",
       dependencies: [
         "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
+        "RelayTestKit",
         .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "X509", package: "swift-certificates"),
       ],
@@ -181,8 +180,8 @@ let package = Package(
     .testTarget(
       name: "RelayServerTests",
       dependencies: [
-        "RelayServer", "RelayClient", "RelayCore", "RelayStore", "DeviceLink", "HTTP2", "TLS",
-        "Transport",
+        "RelayServer", "RelayClient", "RelayCore", "RelayStore", "RelayTestKit", "DeviceLink",
+        "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
@@ -194,6 +193,15 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),
+    // A relay in the process of a test.
+    .target(
+      name: "RelayTestKit",
+      dependencies: [
+        "RelayServer", "RelayClient", .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      path: "Tests/RelayTestKit", swiftSettings: safe),
     // A file system that fails on demand, under SQLite.
     .target(
       name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

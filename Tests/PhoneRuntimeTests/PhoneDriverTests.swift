@@ -1,10 +1,8 @@
 import DeviceSimulator
 import Foundation
-import Logging
-import NIOPosix
 import RelayClient
 import RelayServer
-import ServiceLifecycle
+import RelayTestKit
 import Synchronization
 import Testing
 
@@ -33,43 +31,6 @@ import Testing
     }
   }
 
-  private func withRelay(_ body: (Relay.Addresses) async throws -> Void) async throws {
-    var configuration = RelayConfiguration()
-    configuration.plaintext = true
-    configuration.auth = .none
-    configuration.store = .memory
-    configuration.threads = 2
-    configuration.provider = .init(host: "127.0.0.1", port: 0)
-    configuration.device = .init(host: "127.0.0.1", port: 0)
-    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
-    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
-    let running = Task {
-      defer { isReady.finish() }
-      try await group.run()
-    }
-    var iterator = ready.makeAsyncIterator()
-    let addresses = try #require(await iterator.next())
-    do {
-      try await body(addresses)
-    } catch {
-      await group.triggerGracefulShutdown()
-      try await running.value
-      throw error
-    }
-    await group.triggerGracefulShutdown()
-    try await running.value
-  }
-
-  private static func connect(
-    _ endpoint: RelayConfiguration.Endpoint
-  ) async throws -> RelayClient {
-    try await RelayClient.connect(
-      host: endpoint.host, port: endpoint.port, security: .plaintext,
-      on: MultiThreadedEventLoopGroup.singleton)
-  }
-
   private func driver(
     _ count: Int, as identities: [DeviceIdentity], _ device: RelayConfiguration.Endpoint,
     _ story: Story
@@ -77,7 +38,7 @@ import Testing
     let scenario = Scenario(
       plainPhones: (0..<count).map { .init(name: "phone\($0)", apps: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
-      scenario: scenario, seed: 1, connect: { try await Self.connect(device) },
+      scenario: scenario, seed: 1, connect: { try await TestRelay.connect(device) },
       identify: { phone, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2
@@ -88,7 +49,7 @@ import Testing
   private func enroll(
     _ count: Int, _ device: RelayConfiguration.Endpoint
   ) async throws -> (identities: [DeviceIdentity], tokens: [String]) {
-    let api = DeviceAPI(try await Self.connect(device))
+    let api = DeviceAPI(try await TestRelay.connect(device))
     var (identities, tokens): ([DeviceIdentity], [String]) = ([], [])
     for _ in 0..<count {
       let identity = try await api.enroll()
@@ -118,9 +79,9 @@ import Testing
   }
 
   @Test func phonesOnSharedConnectionsGetTheirPushes() async throws {
-    try await withRelay { addresses in
+    try await TestRelay.run { addresses, _ in
       let (identities, tokens) = try await enroll(5, addresses.device)
-      let provider = try await Self.connect(addresses.provider)
+      let provider = try await TestRelay.connect(addresses.provider)
       let story = Story()
       let driver = try driver(5, as: identities, addresses.device, story)
       try await running(driver) {
@@ -131,7 +92,7 @@ import Testing
         #expect(counts.listening == 5 && counts.arrived == 5 && counts.reconnects == 0)
       }
       // Everything was acknowledged before the streams ended.
-      let api = DeviceAPI(try await Self.connect(addresses.device))
+      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
       for identity in identities {
         #expect(try await api.status(of: identity).inFlight == 0)
       }
@@ -139,16 +100,16 @@ import Testing
   }
 
   @Test func withoutCoverageNobodyAnswersAndAfterwardsItArrives() async throws {
-    try await withRelay { addresses in
+    try await TestRelay.run { addresses, _ in
       let (identities, tokens) = try await enroll(1, addresses.device)
-      let provider = try await Self.connect(addresses.provider)
+      let provider = try await TestRelay.connect(addresses.provider)
       let story = Story()
       let driver = try driver(1, as: identities, addresses.device, story)
       try await running(driver) {
         try await story.wait(for: " connected")
         try await driver.perform(command: "network none")
         try await push(tokens[0], provider)
-        let api = DeviceAPI(try await Self.connect(addresses.device))
+        let api = DeviceAPI(try await TestRelay.connect(addresses.device))
         let status = try await api.status(of: identities[0])
         #expect(status.connected, "the relay has not found out yet")
         #expect(story.count("arrived") == 0)
@@ -161,11 +122,11 @@ import Testing
   }
 
   @Test func airplaneModeSaysGoodbye() async throws {
-    try await withRelay { addresses in
+    try await TestRelay.run { addresses, _ in
       let (identities, _) = try await enroll(1, addresses.device)
       let story = Story()
       let driver = try driver(1, as: identities, addresses.device, story)
-      let api = DeviceAPI(try await Self.connect(addresses.device))
+      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
       try await running(driver) {
         try await story.wait(for: " connected")
         try await driver.perform(command: "network airplane")
@@ -180,7 +141,7 @@ import Testing
   }
 
   @Test func anotherOfTheSameNameTakesOver() async throws {
-    try await withRelay { addresses in
+    try await TestRelay.run { addresses, _ in
       let (identities, _) = try await enroll(1, addresses.device)
       let story = Story()
       let first = try driver(1, as: identities, addresses.device, story)

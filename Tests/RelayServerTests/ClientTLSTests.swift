@@ -1,8 +1,8 @@
 import FoundationEssentials
-import Logging
 import NIOPosix
 import RelayClient
 import RelayServer
+import RelayTestKit
 import TLS
 import Testing
 
@@ -15,24 +15,13 @@ struct ClientTLSTests {
   ) async throws {
     let state = FileManager.default.temporaryDirectory.path() + "pushrelay-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: state) }
-    var configuration = RelayConfiguration()
-    configuration.state = state
-    configuration.plaintext = plaintext
-    configuration.provider = .init(host: "127.0.0.1", port: 0)
-    configuration.device = .init(host: "127.0.0.1", port: 0)
-    let (ready, signal) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let relay = try Relay(configuration: configuration, logger: logger) { addresses in
-      signal.yield(addresses)
-      signal.finish()
+    try await TestRelay.run { configuration in
+      configuration.state = state
+      configuration.plaintext = plaintext
+    } _: { addresses, _ in
+      let authority = FileManager.default.contents(atPath: state + "/ca.pem").map(Array.init)
+      try await body(addresses, authority ?? [])
     }
-    let running = Task { try await relay.run() }
-    var addresses: Relay.Addresses?
-    for await found in ready { addresses = found }
-    let authority = FileManager.default.contents(atPath: state + "/ca.pem").map(Array.init)
-    try await body(try #require(addresses), authority ?? [])
-    running.cancel()
-    try await running.value
   }
 
   private func connect(

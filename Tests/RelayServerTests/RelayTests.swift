@@ -1,8 +1,7 @@
 import DeviceLink
-import Logging
-import NIOPosix
 import RelayClient
 import RelayCore
+import RelayTestKit
 import ServiceLifecycle
 import Testing
 
@@ -12,46 +11,6 @@ import Testing
 /// providers and shards meet across loops.
 @Suite struct RelayTests {
   private static let topic = "com.example.app"
-
-  /// Runs a plaintext relay for the time of `body`, then shuts it down and waits for its end.
-  private func withRelay(
-    threads: Int = 3, _ change: (inout RelayConfiguration) -> Void = { _ in },
-    _ body: (Relay.Addresses, ServiceGroup) async throws -> Void
-  ) async throws {
-    var configuration = RelayConfiguration()
-    configuration.plaintext = true
-    configuration.auth = .none
-    configuration.store = .memory
-    configuration.threads = threads
-    configuration.provider = .init(host: "127.0.0.1", port: 0)
-    configuration.device = .init(host: "127.0.0.1", port: 0)
-    change(&configuration)
-    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
-    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
-    let running = Task {
-      defer { isReady.finish() }
-      try await group.run()
-    }
-    var iterator = ready.makeAsyncIterator()
-    let addresses = try #require(await iterator.next())
-    do {
-      try await body(addresses, group)
-    } catch {
-      await group.triggerGracefulShutdown()
-      try await running.value
-      throw error
-    }
-    await group.triggerGracefulShutdown()
-    try await running.value
-  }
-
-  private func connect(_ endpoint: RelayConfiguration.Endpoint) async throws -> RelayClient {
-    try await RelayClient.connect(
-      host: endpoint.host, port: endpoint.port, security: .plaintext,
-      on: MultiThreadedEventLoopGroup.singleton)
-  }
 
   private func push(
     _ token: String, _ number: Int, on provider: RelayClient
@@ -78,10 +37,10 @@ import Testing
   }
 
   @Test func devicesOfAllShardsAreReachedFromAnyConnection() async throws {
-    try await withRelay { addresses, _ in
-      let phones = try await connect(addresses.device)
+    try await TestRelay.run(threads: 3) { addresses, _ in
+      let phones = try await TestRelay.connect(addresses.device)
       var providers: [RelayClient] = []
-      for _ in 0..<3 { providers.append(try await connect(addresses.provider)) }
+      for _ in 0..<3 { providers.append(try await TestRelay.connect(addresses.provider)) }
       let api = DeviceAPI(phones)
       for number in 0..<24 {
         let identity = try await api.enroll()
@@ -101,9 +60,9 @@ import Testing
   }
 
   @Test func aTokenThatADeviceBringsAlongIsItsOwnOnAllLoops() async throws {
-    try await withRelay { addresses, _ in
-      let phones = try await connect(addresses.device)
-      let provider = try await connect(addresses.provider)
+    try await TestRelay.run(threads: 3) { addresses, _ in
+      let phones = try await TestRelay.connect(addresses.device)
+      let provider = try await TestRelay.connect(addresses.provider)
       let api = DeviceAPI(phones)
       let first = try await api.enroll()
       #expect(try await api.register(topic: Self.topic, token: "ABCD", of: first) == "abcd")
@@ -128,8 +87,8 @@ import Testing
   }
 
   @Test func shutDownSaysByeToDevicesAndEnds() async throws {
-    try await withRelay { addresses, group in
-      let phones = try await connect(addresses.device)
+    try await TestRelay.run(threads: 3) { addresses, group in
+      let phones = try await TestRelay.connect(addresses.device)
       let api = DeviceAPI(phones)
       var streams: [ClientStream] = []
       for _ in 0..<5 {
@@ -145,8 +104,8 @@ import Testing
   }
 
   @Test func aNewerConnectionOfADeviceSupersedesTheOlder() async throws {
-    try await withRelay { addresses, _ in
-      let api = DeviceAPI(try await connect(addresses.device))
+    try await TestRelay.run(threads: 3) { addresses, _ in
+      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
       let identity = try await api.enroll()
       let older = try await api.openStream(of: identity)
       let newer = try await api.openStream(of: identity)
@@ -159,8 +118,8 @@ import Testing
   }
 
   @Test func unusableLinesAreToldAndThenEnd() async throws {
-    try await withRelay { addresses, _ in
-      let api = DeviceAPI(try await connect(addresses.device))
+    try await TestRelay.run(threads: 3) { addresses, _ in
+      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
       let stream = try await api.openStream(of: try await api.enroll())
       for _ in 0..<Limits.unusableLines { try await stream.write(Array("nonsense\n".utf8)) }
       var errors = 0
@@ -175,11 +134,11 @@ import Testing
   }
 
   @Test func enrolmentInProductionNeedsTheKey() async throws {
-    try await withRelay { configuration in
+    try await TestRelay.run(threads: 3) { configuration in
       configuration.profile = .production
       configuration.enrolmentKey = "open sesame"
     } _: { addresses, _ in
-      let api = DeviceAPI(try await connect(addresses.device))
+      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
       let error = await #expect(throws: DeviceAPIError.self) { try await api.enroll() }
       #expect(error?.description.contains("EnrolmentClosed") == true)
       let identity = try await api.enroll(enrolmentKey: "open sesame")

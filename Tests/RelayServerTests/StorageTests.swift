@@ -1,10 +1,8 @@
 import DeviceLink
 import Foundation
-import Logging
-import NIOPosix
 import RelayClient
 import RelayCore
-import ServiceLifecycle
+import RelayTestKit
 import Testing
 
 @testable import RelayServer
@@ -86,43 +84,17 @@ import Testing
     auth: RelayConfiguration.Authentication = .none,
     _ body: (Running) async throws -> Void
   ) async throws {
-    var configuration = RelayConfiguration()
-    configuration.state = state
-    configuration.store = store
-    configuration.plaintext = true
-    configuration.auth = auth
-    configuration.threads = threads
-    configuration.provider = .init(host: "127.0.0.1", port: 0)
-    configuration.device = .init(host: "127.0.0.1", port: 0)
-    let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
-    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
-    let running = Task {
-      defer { isReady.finish() }
-      try await group.run()
-    }
-    var iterator = ready.makeAsyncIterator()
-    guard let addresses = await iterator.next() else { return try await running.value }
-    let provider = try await connect(addresses.provider)
-    let devices = try await connect(addresses.device)
-    do {
+    try await TestRelay.run(threads: threads) { configuration in
+      configuration.state = state
+      configuration.store = store
+      configuration.auth = auth
+    } _: { addresses, _ in
+      let provider = try await TestRelay.connect(addresses.provider)
+      let devices = try await TestRelay.connect(addresses.device)
       try await body(Running(provider: provider, devices: DeviceAPI(devices)))
-    } catch {
-      await group.triggerGracefulShutdown()
-      try await running.value
-      throw error
+      await provider.close()
+      await devices.close()
     }
-    await provider.close()
-    await devices.close()
-    await group.triggerGracefulShutdown()
-    try await running.value
-  }
-
-  private func connect(_ endpoint: RelayConfiguration.Endpoint) async throws -> RelayClient {
-    try await RelayClient.connect(
-      host: endpoint.host, port: endpoint.port, security: .plaintext,
-      on: MultiThreadedEventLoopGroup.singleton)
   }
 
   @Test func whatWasAnsweredIsThereAgainWithAnotherNumberOfThreads() async throws {
