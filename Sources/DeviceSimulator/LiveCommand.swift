@@ -45,6 +45,12 @@ struct LiveCommand {
       let isPlain = key == "value" && (Int64(argument) != nil || Bool(argument) != nil)
       members.append("\"\(key)\":\(isPlain ? argument : quoted(argument))")
     }
+    if let argument = arguments.first, Self.needsApp(verb, arguments, plan),
+      let app = plan?.apps.first?.name, plan?.apps.count == 1, rest.first == argument,
+      argument != app
+    {
+      throw LiveCommandProblem(text: "\(phone) has no app \"\(argument)\", only \(app)")
+    }
     guard arguments.isEmpty else {
       throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")
     }

@@ -10,6 +10,11 @@ enum Console {
     write(Array((line + "\n").utf8), to: .standardOutput)
   }
 
+  /// Writes a line of results; false if nobody reads them any more.
+  static func tell(_ line: String) -> Bool {
+    write(Array((line + "\n").utf8), to: .standardOutput)
+  }
+
   /// Writes a line as it came.
   static func say(bytes: [UInt8]) {
     write(bytes + [UInt8(ascii: "\n")], to: .standardOutput)
@@ -48,8 +53,9 @@ enum Console {
   }
 
   /// Whoever reads us may have gone; that is no reason to fail.
-  private static func write(_ bytes: [UInt8], to file: FileDescriptor) {
-    _ = try? file.writeAll(bytes)
+  @discardableResult
+  private static func write(_ bytes: [UInt8], to file: FileDescriptor) -> Bool {
+    (try? file.writeAll(bytes)) != nil
   }
 }
 

@@ -23,11 +23,12 @@ struct FleetRoster: Codable, Sendable {
     let topic = command.topic.first ?? "com.example.app"
     let path = "\(command.connection.files.state)/devices/fleet.json"
     var roster = FleetRoster(topic: topic)
-    if let bytes = PrivateFile.read(path),
-      let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)),
-      known.topic == topic
-    {
-      roster = known
+    if let bytes = PrivateFile.read(path) {
+      guard let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)) else {
+        throw CommandProblem(
+          "\(path) is not a fleet's file: move it away, and --count makes a new one")
+      }
+      if known.topic == topic { roster = known }
     }
     let client = try await command.connection.connect(to: command.device)
     let api = DeviceAPI(client)

@@ -9,6 +9,7 @@ import RelayCore
 struct PhonePlayer: Sendable {
   /// Of a fleet, so many share a connection.
   private static let phonesPerConnection = 500
+  private static let longestCommand = 1000
 
   let command: DeviceCommand
 
@@ -17,10 +18,15 @@ struct PhonePlayer: Sendable {
   /// Until the scenario is over, the wanted pushes are reported, or a signal comes. Throws exit
   /// status 1 when an expectation of the scenario failed.
   func run() async throws {
-    let driver = try PhoneDriver(try await configuration())
+    let (silence, falls) = AsyncStream.makeStream(of: Void.self)
+    let driver = try PhoneDriver(try await configuration { falls.yield() })
     try await withThrowingTaskGroup(of: Void.self) { group in
       if command.count != nil { group.addTask { try await report(driver) } }
       if command.interactive { group.addTask { await Self.listen(to: driver) } }
+      group.addTask {
+        // Nobody reads what the phones do: there is no reason to go on.
+        for await _ in silence { throw Finished() }
+      }
       group.addTask {
         try await driver.run()
         throw Finished()
@@ -39,7 +45,10 @@ struct PhonePlayer: Sendable {
 
   // MARK: What is played
 
-  private func configuration() async throws -> PhoneDriver.Configuration {
+  /// - Parameter fallSilent: called when a line could not be written.
+  private func configuration(
+    fallSilent: @escaping @Sendable () -> Void
+  ) async throws -> PhoneDriver.Configuration {
     let scenario = try scenario()
     var roster: FleetRoster?
     if let count = command.count { roster = try await FleetRoster.enroll(command, count: count) }
@@ -56,11 +65,8 @@ struct PhonePlayer: Sendable {
       tell: { lines in
         guard !isFleet else { return }
         for line in lines {
-          if isJSON {
-            Console.say(line.json)
-          } else if let text = line.liveText(isVerbose: isVerbose) {
-            Console.say(text)
-          }
+          let text = isJSON ? line.json : line.liveText(isVerbose: isVerbose)
+          if let text, !Console.tell(text) { fallSilent() }
         }
       },
       now: { WallClock.now.milliseconds })
@@ -146,6 +152,10 @@ struct PhonePlayer: Sendable {
   /// A line of standard input is a command.
   private static func listen(to driver: PhoneDriver) async {
     for await line in StandardInput.lines() {
+      guard line.utf8.count <= longestCommand else {
+        Console.note("a command has at most \(longestCommand) characters")
+        continue
+      }
       guard line.contains(where: { !$0.isWhitespace }) else { continue }
       do {
         try await driver.perform(command: line)

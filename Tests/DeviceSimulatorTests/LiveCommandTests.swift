@@ -30,7 +30,8 @@ struct LiveCommandTests {
   @Test(arguments: [
     ("frob", "what is to be done? One of: open, "), ("", "what is to be done?"),
     ("network", "to is missing"), ("network moon", "to: \"moon\""),
-    ("open chat now", "\"now\" is too much"), ("lock x y", "\"x\" is too much"),
+    ("open chat now", "\"now\" is too much"),
+    ("open nope", "phone1 has no app \"nope\", only chat"), ("lock x y", "\"x\" is too much"),
     ("bob: lock", "phone: \"bob\""), ("use forever", "for: "),
   ])
   func saysWhatIsWrong(line: String, problem: String) throws {
