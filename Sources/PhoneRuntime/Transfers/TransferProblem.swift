@@ -49,9 +49,14 @@ enum TransferProblem: Error, Hashable {
   private init(_ error: NIOSSLError) {
     switch error {
     case .handshakeFailed:
-      self = .failed(
-        "no TLS connection, because the server's certificate is not trusted or for other reasons: "
-          + "\(error)")
+      // The libraries' words for what people meet.
+      let words = "\(error)"
+      let why =
+        words.contains("CERTIFICATE_VERIFY_FAILED")
+        ? "the server's certificate is not trusted; give its authority as one that is"
+        : words.contains("WRONG_VERSION_NUMBER") || words.contains("EOF during handshake")
+          ? "the server does not seem to speak TLS; is the address one of http://?" : words
+      self = .failed("no TLS connection: \(why)")
     case .uncleanShutdown: self = .interrupted("the connection broke off")
     default: self = .interrupted("the TLS connection failed: \(error)")
     }

@@ -37,7 +37,8 @@ import X509
   }
 
   @Test(arguments: [
-    (true, "localhost", ""), (false, "localhost", "no TLS connection"),
+    (true, "localhost", ""),
+    (false, "localhost", "no TLS connection: the server's certificate is not trusted"),
     (true, "elsewhere.example", "the server's certificate is for another host"),
   ])
   func trust(isTrusted: Bool, name: String, reason: String) async throws {
@@ -63,6 +64,18 @@ import X509
       }
       await client.shutdown()
       await server.stop()
+    }
+  }
+
+  @Test func aServerWithoutTLSIsToldFromOneThatIsNotTrusted() async throws {
+    try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in
+      var order = site.download()
+      order.url = "https://localhost:\(site.server.port)/file"
+      let end = await site.end(order)
+      #expect(
+        end?.reason
+          == "no TLS connection: the server does not speak TLS; is the address one of http://?",
+        "\(end as Any)")
     }
   }
 }
