@@ -72,10 +72,8 @@ import X509
       var order = site.download()
       order.url = "https://localhost:\(site.server.port)/file"
       let end = await site.end(order)
-      #expect(
-        end?.reason
-          == "no TLS connection: the server does not speak TLS; is the address one of http://?",
-        "\(end as Any)")
+      let reason = end?.reason ?? ""
+      #expect(reason.hasPrefix("no TLS connection: the server does not seem to speak TLS"))
     }
   }
 }
