@@ -23,9 +23,8 @@ struct LiveCommand {
       let known = Self.verbs.joined(separator: ", ")
       throw LiveCommandProblem(text: "what is to be done? One of: \(known)")
     }
-    let rest = words.dropFirst(verb.split(separator: " ").count)
     var members = ["\"do\":\(quoted(verb))", "\"phone\":\(quoted(phone))"]
-    var arguments = Array(rest)
+    var arguments = Array(words.dropFirst(verb.split(separator: " ").count))
     let plan = scenario.phones.first { $0.name == phone }
     if Self.needsApp(verb, arguments, plan) {
       // With one app there is no doubt which is meant.
@@ -36,6 +35,10 @@ struct LiveCommand {
         }
         members.append("\"app\":\(quoted(arguments.removeFirst()))")
       } else if let app = plan?.apps.first {
+        guard arguments.count <= Self.arguments(of: verb).count else {
+          let text = "\(phone) has no app \"\(arguments[0])\", only \(app.name)"
+          throw LiveCommandProblem(text: text)
+        }
         members.append("\"app\":\(quoted(app.name))")
       }
     }
@@ -44,12 +47,6 @@ struct LiveCommand {
       // Numbers and truth may be remembered as what they are.
       let isPlain = key == "value" && (Int64(argument) != nil || Bool(argument) != nil)
       members.append("\"\(key)\":\(isPlain ? argument : quoted(argument))")
-    }
-    if let argument = arguments.first, Self.needsApp(verb, arguments, plan),
-      let app = plan?.apps.first?.name, plan?.apps.count == 1, rest.first == argument,
-      argument != app
-    {
-      throw LiveCommandProblem(text: "\(phone) has no app \"\(argument)\", only \(app)")
     }
     guard arguments.isEmpty else {
       throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")

@@ -105,16 +105,6 @@ package struct LiveWorld: Sendable {
     return lines
   }
 
-  /// How often something happened since it was last asked, without telling what.
-  package mutating func countTrace(_ kinds: Set<TraceKind>) -> [TraceKind: Int] {
-    var counts: [TraceKind: Int] = [:]
-    for entry in player.world.entries[told...] where kinds.contains(entry.kind) {
-      counts[entry.kind, default: 0] += 1
-    }
-    forgetTrace()
-    return counts
-  }
-
   private mutating func forgetTrace() {
     if keepsTrace, player.world.entries.count < Self.keptEntries {
       told = player.world.entries.count

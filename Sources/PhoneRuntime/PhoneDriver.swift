@@ -69,6 +69,8 @@ package actor PhoneDriver {
   var transferClient: TransferClient?
   /// When what lasts of the phones is to be kept next.
   private var saveAt = Int64.max
+  /// Phones that something has happened to since they were last kept.
+  private var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
@@ -144,7 +146,7 @@ package actor PhoneDriver {
     }
     let now = configuration.now()
     keep(lines, now)
-    if saveAt <= now { save(now) }
+    if saveAt <= now { save() }
     if world.isOver(at: now) || hasAllReports { return end(.success(())) }
     setTimer(now)
   }
@@ -158,14 +160,16 @@ package actor PhoneDriver {
       default: false
       }
     }
+    unsaved.formUnion(lines.compactMap { world.place(ofPhone: $0.phone) })
     saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
   }
 
-  private func save(_ now: Int64) {
+  private func save() {
     saveAt = .max
-    for phone in phones.indices {
+    for phone in unsaved {
       attempt { try keeper.save(world.model(of: phone).memory(), of: phone) }
     }
+    unsaved.removeAll(keepingCapacity: true)
   }
 
   /// The phones are switched off in good order: what is in front saves its state as it leaves.

@@ -25,8 +25,7 @@ struct PhoneSession: Sendable {
       do {
         let client = try await pool.client(for: phone)
         do {
-          reason = try await listen(client)
-          failures = 0
+          reason = try await listen(client, &failures)
         } catch {
           // A session that nobody listens to any more says nothing about the connection.
           if await driver.isWanted(self) { await pool.discard(client, of: phone) }
@@ -44,8 +43,8 @@ struct PhoneSession: Sendable {
     }
   }
 
-  /// One stream, to its end; answers why it ended.
-  private func listen(_ client: RelayClient) async throws -> String {
+  /// One stream, to its end; answers why it ended. Once it stands, failures count anew.
+  private func listen(_ client: RelayClient, _ failures: inout Int) async throws -> String {
     let api = DeviceAPI(client)
     let identity = try await configuration.identify(phone, api)
     let stream = try await api.openStream(of: identity)
@@ -53,6 +52,7 @@ struct PhoneSession: Sendable {
       of: [UInt8].self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     defer { feed.finish() }
     guard await driver.opened(self, feed) else { return "not wanted any more" }
+    failures = 0
     return try await withThrowingTaskGroup(of: String?.self) { group in
       group.addTask { try await read(stream) }
       group.addTask {

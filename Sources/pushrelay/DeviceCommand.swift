@@ -47,7 +47,7 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(
     help: """
       So many phones on shared connections, a line a second; remembered in \
-      STATE/devices/fleet.json.
+      STATE/fleet.json.
       """)
   var count: Int?
 
@@ -113,10 +113,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
   func validate() throws {
     for name in names where !DeviceFile.isUsable(name: name) {
-      throw ValidationError(
-        name == "fleet"
-          ? "the name fleet is taken by --count: use another"
-          : "'\(name)' cannot be a file's name: use letters and digits")
+      throw ValidationError("'\(name)' cannot be a file's name: use letters and digits")
     }
     guard Set(names).count == names.count else { throw ValidationError("a name is there twice") }
     for name in topic where Topic(name) == nil {

@@ -18,9 +18,9 @@ struct DeviceFile: Codable, Equatable {
 
   static func path(_ name: String, state: String) -> String { "\(state)/devices/\(name).json" }
 
-  /// Whether a name can be a file's name. `fleet` is that of the phones of `--count`.
+  /// Whether a name can be a file's name.
   static func isUsable(name: String) -> Bool {
-    !name.isEmpty && name != "fleet" && !name.hasPrefix(".") && name.utf8.count <= 64
+    !name.isEmpty && !name.hasPrefix(".") && name.utf8.count <= 64
       && name.utf8.allSatisfy { byte in
         byte != UInt8(ascii: "/") && byte > 0x20 && byte != 0x7F
       }

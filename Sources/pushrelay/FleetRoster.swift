@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayClient
 
 /// What the devices of a fleet are to the relay, from one start to the next:
-/// `STATE/devices/fleet.json`.
+/// `STATE/fleet.json`.
 struct FleetRoster: Codable, Sendable {
   struct Member: Codable, Sendable {
     var device: String
@@ -21,7 +21,7 @@ struct FleetRoster: Codable, Sendable {
   /// The fleet of last time, with as many more as are wanted; anew if the relay has forgotten it.
   static func enroll(_ command: DeviceCommand, count: Int) async throws -> FleetRoster {
     let topic = command.topic.first ?? "com.example.app"
-    let path = "\(command.connection.files.state)/devices/fleet.json"
+    let path = "\(command.connection.files.state)/fleet.json"
     var roster = FleetRoster(topic: topic)
     if let bytes = PrivateFile.read(path) {
       guard let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)) else {

@@ -173,18 +173,16 @@ import Testing
     }
   }
 
-  @Test func aFleetsFileAndAPhonesAreNotMixedUp() async throws {
+  @Test func aFileThatIsNoFleetsIsLeftAlone() async throws {
     let scratch = try Scratch()
-    let state = ["--state", scratch.path, "--device", "127.0.0.1:1", "--plaintext"]
-    let named = try await Program.run(Program.pushrelay, ["device", "fleet"] + state)
-    #expect(!named.succeeded && named.errors.contains("taken by --count"), "\(named.errors)")
-    let devices = scratch.path + "/devices"
-    try FileManager.default.createDirectory(atPath: devices, withIntermediateDirectories: true)
-    let file = URL(filePath: devices + "/fleet.json")
-    try Data(#"{"device":"x","secret":"y","apps":{}}"#.utf8).write(to: file)
-    let counted = try await Program.run(Program.pushrelay, ["device", "--count", "2"] + state)
+    let file = URL(filePath: scratch.path + "/fleet.json")
+    let other = Data(#"{"device":"x"}"#.utf8)
+    try other.write(to: file)
+    let counted = try await Program.run(
+      Program.pushrelay,
+      ["device", "--count", "2", "--state", scratch.path, "--device", "127.0.0.1:1", "--plaintext"])
     #expect(!counted.succeeded && counted.errors.contains("not a fleet's file"))
-    #expect(try Data(contentsOf: file).count == 37, "it is left as it was")
+    #expect(try Data(contentsOf: file) == other)
   }
 
   @Test func mistakesAreToldInOneLine() async throws {
