@@ -22,6 +22,8 @@ package enum HTTP2Error: Error, Equatable, Sendable {
   case streamClosed(StreamID)
   /// Headers were already sent on this stream.
   case headersAlreadySent(StreamID)
+  /// The head of an answer is longer than a frame.
+  case headersTooLarge(StreamID)
   /// Body bytes were written before headers, or after the end of the stream was asked for.
   case notWritable(StreamID)
   /// More than `HTTP2Configuration.maximumQueuedBytes` would wait on this stream.

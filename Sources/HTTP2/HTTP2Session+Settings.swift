@@ -3,7 +3,11 @@ internal import NIOCore
 
 /// Options and SETTINGS.
 extension HTTP2Session {
-  static func setOptions(_ option: OpaquePointer?, _ configuration: HTTP2Configuration) {
+  static func setOptions(
+    _ option: OpaquePointer?, _ role: HTTP2Role, _ configuration: HTTP2Configuration
+  ) {
+    // A server reads header blocks itself, and judges them (`SessionState+Requests`).
+    if role == .server { nghttp2_option_set_no_http_messaging(option, 1) }
     // Closed streams are not kept for the priority tree.
     nghttp2_option_set_no_closed_streams(option, 1)
     // Trailing blanks in a value are nobody's attack; some clients send them.

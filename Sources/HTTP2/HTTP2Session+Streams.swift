@@ -4,7 +4,8 @@ package import NIOCore
 /// Requests, responses and bodies.
 extension HTTP2Session {
   /// Server: answers a request. Without `endStream` the answer stays open for `write` and
-  /// `finish`. Throws `streamClosed` when the client left, `headersAlreadySent`.
+  /// `finish`. Throws `streamClosed` when the client left, `headersAlreadySent`,
+  /// `headersTooLarge`.
   package func respond(
     to id: StreamID, _ head: borrowing HeaderBlock, endStream: Bool
   ) throws(HTTP2Error) {
@@ -13,7 +14,9 @@ extension HTTP2Session {
     let flags = state.pointee.streams.slots[slot].flags
     guard !flags.contains(.resetByUs) else { throw .streamClosed(id) }
     guard !flags.contains(.headersSubmitted) else { throw .headersAlreadySent(id) }
-    let result = submit(head, stream: id, endStream: endStream)
+    guard state.pointee.noteHead(head, slot: slot) else { throw .headersTooLarge(id) }
+    let endFlag = endStream ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
+    let result = nghttp2_submit_headers(library, endFlag, id, nil, nil, 0, nil)
     guard result >= 0 else { throw .library(code: result) }
     state.pointee.streams.slots[slot].flags.insert(
       endStream ? [.headersSubmitted, .finishing] : .headersSubmitted)
@@ -42,7 +45,11 @@ extension HTTP2Session {
     guard nghttp2_session_check_request_allowed(library) != 0 else { throw .noNewStreams }
     let body = body ?? []
     guard body.count <= state.pointee.limits.maximumQueuedBytes else { throw .queueFull(0) }
-    let id = submit(head, stream: -1, endStream: endStream && body.isEmpty)
+    let endFlag = endStream && body.isEmpty ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
+    let library = library
+    let id = head.withNameValues(&state.pointee.indexedNames) { fields, count in
+      nghttp2_submit_headers(library, endFlag, -1, nil, fields, count, nil)
+    }
     guard id > 0 else {
       throw id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue
         ? .noNewStreams : .library(code: id)
@@ -86,7 +93,7 @@ extension HTTP2Session {
     guard stream.flags.contains(.headersSubmitted), !stream.flags.contains(.finishing) else {
       throw .notWritable(id)
     }
-    guard stream.queue.count + count <= state.pointee.limits.maximumQueuedBytes else {
+    guard stream.bodyBytes + count <= state.pointee.limits.maximumQueuedBytes else {
       throw .queueFull(id)
     }
     return slot
@@ -105,7 +112,7 @@ extension HTTP2Session {
   /// Bytes of a stream that wait to be handed out, for the caller's back-pressure.
   package func queuedBytes(of id: StreamID) -> Int {
     guard let slot = state.pointee.slot(of: id) else { return 0 }
-    return state.pointee.streams.slots[slot].queue.count
+    return state.pointee.streams.slots[slot].bodyBytes
   }
 
   /// Both: ends the stream at once, in both directions; what is queued is dropped. `closed` with
@@ -116,16 +123,6 @@ extension HTTP2Session {
     else { return }
     state.pointee.streams.slots[slot].flags.insert(.resetByUs)
     nghttp2_submit_rst_stream(library, 0, id, errorCode)
-  }
-
-  private func submit(
-    _ head: borrowing HeaderBlock, stream: StreamID, endStream: Bool
-  ) -> Int32 {
-    let flags = endStream ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
-    let library = library
-    return head.withNameValues(&state.pointee.indexedNames) { fields, count in
-      nghttp2_submit_headers(library, flags, stream, nil, fields, count, nil)
-    }
   }
 
   /// Long answers of one connection take turns, frame by frame; without this libnghttp2 would send

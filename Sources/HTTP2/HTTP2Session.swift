@@ -31,7 +31,7 @@ package final class HTTP2Session {
     var option: OpaquePointer?
     guard nghttp2_option_new(&option) == 0 else { throw .library(code: NGHTTP2_ERR_NOMEM.rawValue) }
     defer { nghttp2_option_del(option) }
-    Self.setOptions(option, configuration)
+    Self.setOptions(option, role, configuration)
     var functions = MemoryPool.functions(memory)
     let make = role == .server ? nghttp2_session_server_new3 : nghttp2_session_client_new3
     let result = make(
@@ -41,7 +41,7 @@ package final class HTTP2Session {
   }
 
   deinit {
-    state.pointee.headerMemory.destroy()
+    state.pointee.table.destroy()
     nghttp2_session_del(library)
     memory.pointee.destroy()
     memory.deallocate()
@@ -79,30 +79,53 @@ package final class HTTP2Session {
     throw failure
   }
 
-  /// Gives libnghttp2 what came, long strings of a server's requests in plain.
+  /// Gives libnghttp2 what came; of requests it gets everything but the header blocks.
   private func handOver(_ bytes: UnsafeRawBufferPointer) -> Int {
-    guard state.pointee.expander != nil else { return take(bytes) }
-    let most = min(bytes.count, Self.expandedBytes)
-    return withUnsafeTemporaryAllocation(
-      byteCount: HeaderExpander.room(for: most), alignment: 8
-    ) { room in
-      guard let target = room.baseAddress else { return take(bytes) }
-      var offset = 0
-      while offset < bytes.count {
-        let end = min(offset + most, bytes.count)
-        let piece = UnsafeRawBufferPointer(rebasing: bytes[offset..<end])
-        let count = state.pointee.expander?.expand(piece, into: target)
-        let result = take(
-          count.map { UnsafeRawBufferPointer(start: target, count: $0) } ?? piece)
-        guard result >= 0 else { return result }
-        offset = end
+    guard state.pointee.role == .server else { return take(bytes) }
+    var rest = bytes
+    while let step = state.pointee.frames.next(&rest) {
+      var result = 0
+      switch step {
+      case .pass(let bytes):
+        result = take(bytes)
+      case .passHeld:
+        result = state.pointee.frames.takeHeld().withUnsafeBytes { take($0) }
+      case .headers(let head, let block):
+        result = take(head, block)
+      case .headersHeld:
+        guard let (head, block) = state.pointee.frames.takeHeldBlock() else {
+          state.pointee.failure = state.pointee.failure ?? FrameReader.Failure.badPadding.error
+          return 0
+        }
+        result = block.withUnsafeBytes { take(head, $0) }
+      case .broken(let failure):
+        state.pointee.failure = state.pointee.failure ?? failure.error
       }
-      return bytes.count
+      guard result >= 0, state.pointee.failure == nil else { return result }
     }
+    return 0
   }
 
-  /// So much at a time, for the copy to stay in the cache.
-  private static let expandedBytes = 16_384
+  /// Decodes a request's header block, and has libnghttp2 judge a frame that says the same of the
+  /// stream and has no fields.
+  private func take(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
+    state.pointee.decodeBlock(block, of: head.stream)
+    guard state.pointee.failure == nil else { return 0 }
+    var flags = UInt64(NGHTTP2_FLAG_END_HEADERS.rawValue)
+    if head.endStream { flags |= UInt64(NGHTTP2_FLAG_END_STREAM.rawValue) }
+    // Length 1, type 1, flags, stream (RFC 9113 section 4.1); the one byte empties libnghttp2's
+    // table (RFC 7541 section 6.3), which it may insist on when ours is smaller than usual.
+    let stream = UInt64(UInt32(bitPattern: head.stream))
+    let frame = (
+      (0x0000_0101 << 32 | flags << 24 | stream >> 8).bigEndian,
+      (UInt16(truncatingIfNeeded: stream) << 8 | 0x20).bigEndian
+    )
+    let result = withUnsafeBytes(of: frame) { frame in
+      take(UnsafeRawBufferPointer(rebasing: frame[..<10]))
+    }
+    state.pointee.dropUntaken()
+    return result
+  }
 
   private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
     nghttp2_session_mem_recv(
@@ -122,7 +145,8 @@ package final class HTTP2Session {
   private func terminate(_ failure: HTTP2Error) {
     let code =
       switch failure {
-      case .badPreface, .connection: HTTP2ErrorCode.protocolError
+      case .badPreface: HTTP2ErrorCode.protocolError
+      case .connection(let code, _): code
       case .library: HTTP2ErrorCode.internalError
       default: HTTP2ErrorCode.enhanceYourCalm
       }
@@ -165,11 +189,23 @@ package final class HTTP2Session {
         if count < 0 { fail(Int32(truncatingIfNeeded: count)) }
         return false
       }
+      if state.pointee.role == .server, frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) {
+        writeAnswer(frame, into: &output)
+        continue
+      }
       let start = output.writerIndex
       output.writeBytes(UnsafeRawBufferPointer(start: frame, count: count))
       if !state.pointee.advertisedStreams.isEmpty { showAdvertisedStreams(&output, at: start) }
     }
     return nghttp2_session_want_write(library) != 0
+  }
+
+  /// An answer's head leaves: libnghttp2 made a frame without fields, `headersHandedOut` the fields.
+  private func writeAnswer(_ frame: UnsafePointer<UInt8>, into output: inout ByteBuffer) {
+    let count = UInt32(truncatingIfNeeded: state.pointee.encoder.block.count)
+    output.writeInteger(count << 8 | NGHTTP2_HEADERS.rawValue)
+    output.writeBytes(UnsafeRawBufferPointer(start: frame + 4, count: 5))
+    output.writeBytes(state.pointee.encoder.block)
   }
 
   /// Nothing more to read nor to write: close the transport.

@@ -8,7 +8,8 @@ import CNghttp2
 package struct HeaderBlock: Sendable {
   /// What HPACK may remember of a field (RFC 7541 section 6.2).
   package enum Indexing: UInt8, Sendable {
-    /// Name and value go into the table: for values that come again.
+    /// Name and value go into the table: for values that come again. In answers only where both
+    /// are static.
     case incremental
     /// Nothing new goes into the table: for secrets and for values that never come again.
     case withoutIndexing
@@ -45,7 +46,7 @@ package struct HeaderBlock: Sendable {
 
   /// A field known at compile time, `":status"` `"200"`: nothing is copied, here or later.
   package mutating func append(
-    _ name: StaticString, _ value: StaticString, indexing: Indexing = .incremental
+    _ name: StaticString, literal value: StaticString, indexing: Indexing = .incremental
   ) {
     var entry = Entry(staticName: name, indexing: indexing)
     entry.value = UInt(bitPattern: value.utf8Start)
@@ -136,6 +137,36 @@ struct IndexedNames {
 }
 
 extension HeaderBlock {
+  /// A field of the block, where it stands.
+  struct Field {
+    let name: UnsafeRawBufferPointer
+    let value: UnsafeRawBufferPointer
+    let indexing: Indexing
+    /// Whether it is a literal, whose address says which.
+    let hasStaticName: Bool
+    let hasStaticValue: Bool
+  }
+
+  /// Calls `body` with each field.
+  func withFields(_ body: (Field) -> Void) {
+    bytes.withUnsafeBufferPointer { storage in
+      for entry in entries {
+        let hasStaticName = entry.flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue) != 0
+        let hasStaticValue = entry.flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) != 0
+        body(
+          Field(
+            name: UnsafeRawBufferPointer(
+              start: Entry.pointer(entry.name, literal: hasStaticName, storage),
+              count: Int(entry.nameCount)),
+            value: UnsafeRawBufferPointer(
+              start: Entry.pointer(entry.value, literal: hasStaticValue, storage),
+              count: Int(entry.valueCount)),
+            indexing: entry.indexing, hasStaticName: hasStaticName,
+            hasStaticValue: hasStaticValue))
+      }
+    }
+  }
+
   /// Calls `body` with the block in libnghttp2's form, on the stack for ordinary sizes.
   func withNameValues<Result>(
     _ names: inout IndexedNames,
@@ -174,7 +205,7 @@ extension HeaderBlock.Entry {
   }
 
   /// libnghttp2 takes `uint8_t *` but never writes through it.
-  private static func pointer(
+  fileprivate static func pointer(
     _ place: UInt, literal: Bool, _ storage: UnsafeBufferPointer<UInt8>
   ) -> UnsafeMutablePointer<UInt8>? {
     if literal { return UnsafeMutablePointer(bitPattern: place) }

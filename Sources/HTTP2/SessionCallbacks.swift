@@ -17,6 +17,7 @@ enum SessionCallbacks {
       state.pointee.headersBegan(frame.pointee.hd.stream_id, opensStream: opens)
       return 0
     }
+    // Of responses only: a server's sessions are shown header blocks without fields.
     nghttp2_session_callbacks_set_on_header_callback2(table) { _, _, name, value, _, state in
       guard let name, let value else { return 0 }
       sessionState(state)?.pointee.headerArrived(name, value)
@@ -68,7 +69,10 @@ enum SessionCallbacks {
       state.pointee.headersEnded(header.stream_id, endStream: endStream)
     case NGHTTP2_SETTINGS.rawValue:
       if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
-        state.pointee.events.append(.settingsReceived)
+        state.pointee.settingsArrived(
+          UnsafeBufferPointer(start: frame.pointee.settings.iv, count: frame.pointee.settings.niv))
+      } else {
+        state.pointee.table.limit(state.pointee.limits.headerTableBytes)
       }
     case NGHTTP2_PING.rawValue:
       if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 {
@@ -93,8 +97,6 @@ enum SessionCallbacks {
     let endStream = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
     switch UInt32(header.type) {
     case NGHTTP2_HEADERS.rawValue:
-      // An answer that ends with its headers is the common case: nothing follows, no look-up.
-      if endStream && state.pointee.role == .server { return }
       state.pointee.headersHandedOut(header.stream_id, endStream: endStream)
     case NGHTTP2_DATA.rawValue:
       state.pointee.dataHandedOut(header.stream_id, endStream: endStream)

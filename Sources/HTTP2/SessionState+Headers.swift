@@ -1,59 +1,65 @@
 import CNghttp2
 
-/// Header blocks, field by field.
+/// Header blocks: a response's, which libnghttp2 decodes, field by field; and the end of any.
 extension SessionState {
+  /// A block's first frame was accepted.
   mutating func headersBegan(_ id: StreamID, opensStream: Bool) {
+    if opensStream { openSlot(id) }
+    // A server has decoded the block already.
+    if role == .client { beginBlock(id) }
+  }
+
+  mutating func beginBlock(_ id: StreamID) {
     blockStream = id
     blockFirstField = fields.count
     blockFirstByte = arenaUsed
     blockEndByte = arenaUsed
     blockListBytes = 0
     blockIsInformational = false
-    headerMemory.begin()
-    if opensStream { openSlot(id) }
+    blockTraits = []
+    blockContentLength = -1
   }
 
+  /// Client: a field of a response.
   mutating func headerArrived(_ name: OpaquePointer, _ value: OpaquePointer) {
     // The stream may have been reset while its block was still coming in.
     guard blockStream != 0 else { return }
-    if headerMemory.repeats(name, value) {
-      blockListBytes &+= headerMemory.takeRepeated()
-      guard blockListBytes <= limits.maximumHeaderListBytes, failure == nil else {
-        return dropBlock()
-      }
-      fields.append(HeaderField(repeatedAt: arenaUsed))
-      return
-    }
-    let nameBytes = nghttp2_rcbuf_get_buf(name)
-    let valueBytes = nghttp2_rcbuf_get_buf(value)
-    let listBytes = nameBytes.len + valueBytes.len + 32
-    blockListBytes += listBytes
-    guard blockListBytes <= limits.maximumHeaderListBytes, failure == nil else {
-      return dropBlock()
-    }
-    if limits.tellsRepeatedFields, !headerMemory.take(name, value, listBytes: listBytes) {
-      spellOutRepeated(fields.count)
-    }
-    guard let field = keep(nameBytes, valueBytes) else { return }
-    if role == .client && nameBytes.len == 7 && valueBytes.len == 3
-      && arena[field.name.lowerBound] == UInt8(ascii: ":")
-    {
-      blockIsInformational = arena[field.value.lowerBound] == UInt8(ascii: "1")
+    let name = UnsafeRawBufferPointer(nghttp2_rcbuf_get_buf(name))
+    let value = UnsafeRawBufferPointer(nghttp2_rcbuf_get_buf(value))
+    guard count(listBytes: name.count + value.count + HeaderTable.overheadBytes),
+      let field = keep(name, value)
+    else { return }
+    if name.count == 7 && value.count == 3 && name[0] == UInt8(ascii: ":") {
+      blockIsInformational = value[0] == UInt8(ascii: "1")
     }
     fields.append(field)
   }
 
+  /// Counts a field in; false when that is too much, and nothing of the block is kept then.
+  @inline(__always)
+  mutating func count(listBytes: Int) -> Bool {
+    blockListBytes &+= listBytes
+    if blockListBytes <= limits.maximumHeaderListBytes, failure == nil { return true }
+    dropBlock()
+    return false
+  }
+
   /// Copies a field into the arena; nil when its limit is reached.
-  private mutating func keep(_ name: nghttp2_vec, _ value: nghttp2_vec) -> HeaderField? {
+  mutating func keep(
+    _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+  ) -> HeaderField? {
+    guard reserve(name.count &+ value.count) else { return nil }
     let start = arenaUsed
-    let middle = start &+ name.len
-    let end = middle &+ value.len
-    guard let nameBase = name.base, let valueBase = value.base, reserve(name.len &+ value.len)
-    else { return nil }
-    arena.withUnsafeMutableBufferPointer { arena in
+    let middle = start &+ name.count
+    let end = middle &+ value.count
+    arena.withUnsafeMutableBytes { arena in
       let target = arena.baseAddress.unsafelyUnwrapped
-      (target + start).update(from: nameBase, count: name.len)
-      (target + middle).update(from: valueBase, count: value.len)
+      if let name = name.baseAddress {
+        (target + start).copyMemory(from: name, byteCount: middle &- start)
+      }
+      if let value = value.baseAddress {
+        (target + middle).copyMemory(from: value, byteCount: end &- middle)
+      }
     }
     arenaUsed = end
     blockEndByte = end
@@ -61,25 +67,13 @@ extension SessionState {
       name: Range(uncheckedBounds: (start, middle)), value: Range(uncheckedBounds: (middle, end)))
   }
 
-  /// The block turns out to be of another shape than the one before: what was taken as repeated
-  /// so far is written out after all.
-  private mutating func spellOutRepeated(_ end: Int) {
-    for index in blockFirstField..<end where fields[index].isRepeated {
-      let known = headerMemory[index - blockFirstField]
-      guard
-        let field = keep(
-          nghttp2_rcbuf_get_buf(known.name), nghttp2_rcbuf_get_buf(known.value))
-      else { return }
-      fields[index] = field
-    }
-  }
-
-  private mutating func dropBlock() {
+  mutating func dropBlock() {
     fields.removeLast(max(0, fields.count - blockFirstField))
     arenaUsed = blockFirstByte
     blockEndByte = blockFirstByte
   }
 
+  /// A block is all here and its frames were accepted.
   mutating func headersEnded(_ id: StreamID, endStream: Bool) {
     guard blockStream == id else { return }
     blockStream = 0
@@ -88,6 +82,9 @@ extension SessionState {
     if flags.contains(.headersReported) {
       // Trailers: nobody here wants them, only the end they bring.
       dropBlock()
+      guard role == .client || endStream && blockTraits.areTrailers else {
+        return rejectStream(id, slot)
+      }
       if endStream { streamEnded(id) }
     } else if blockIsInformational && !endStream {
       dropBlock()
@@ -95,14 +92,28 @@ extension SessionState {
       dropBlock()
       streams.slots[slot].flags.insert([.headersReported, .muted])
       events.append(.headersTooLarge(id))
+    } else if role == .server && !isWellFormed(endStream: endStream) {
+      dropBlock()
+      rejectStream(id, slot)
     } else {
       if limits.tellsRepeatedFields {
-        if !headerMemory.closesShape() { spellOutRepeated(fields.count) }
+        if !memory.closesShape() { spellOutRepeated(fields.count) }
         guard failure == nil else { return dropBlock() }
-        headerMemory.end()
+        memory.end()
       }
       streams.slots[slot].flags.insert(.headersReported)
+      streams.slots[slot].contentLength = blockContentLength
       events.append(.headers(id, fields: blockFirstField..<fields.count, endStream: endStream))
     }
+  }
+
+  private func isWellFormed(endStream: Bool) -> Bool {
+    blockTraits.isRequest && !(endStream && blockContentLength > 0)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  fileprivate init(_ vector: nghttp2_vec) {
+    self.init(start: vector.base, count: vector.len)
   }
 }

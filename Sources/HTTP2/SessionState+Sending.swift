@@ -32,6 +32,15 @@ extension SessionState {
     streams.slots[slot].flags.insert(.written)
   }
 
+  /// Server: keeps an answer's head until its frame leaves; false when it is too long.
+  mutating func noteHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
+    guard let count = encoder.note(head, in: &outgoing, &streams.slots[slot].queue) else {
+      return false
+    }
+    streams.slots[slot].headBytes = count
+    return true
+  }
+
   /// Gives libnghttp2 a DATA item if there is something to send and none is there yet.
   mutating func submitData(slot: Int) {
     let stream = streams.slots[slot]
@@ -49,6 +58,10 @@ extension SessionState {
 
   mutating func headersHandedOut(_ id: StreamID, endStream: Bool) {
     guard let slot = slot(of: id) else { return }
+    if role == .server {
+      encoder.encode(streams.slots[slot].headBytes, from: &outgoing, &streams.slots[slot].queue)
+      streams.slots[slot].headBytes = 0
+    }
     streams.slots[slot].flags.insert(.headersSent)
     if endStream {
       streams.slots[slot].flags.insert(.localEnded)

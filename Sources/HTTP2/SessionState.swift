@@ -25,9 +25,12 @@ struct SessionState {
   var streams = StreamTable()
   var outgoing = BlockPool()
   var indexedNames = IndexedNames()
-  var headerMemory = HeaderMemory()
-  /// For requests, of which each has a path of its own.
-  var expander: HeaderExpander?
+  /// A server reads requests itself: `SessionState+Requests`.
+  var frames: FrameReader
+  var table = HeaderTable()
+  var memory = BlockMemory()
+  /// A server writes its answers' heads itself: `AnswerEncoder`.
+  var encoder = AnswerEncoder()
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
   /// misbehaviour.
@@ -47,12 +50,14 @@ struct SessionState {
   var blockEndByte = 0
   var blockListBytes = 0
   var blockIsInformational = false
+  var blockTraits: FieldTraits = []
+  var blockContentLength = -1
 
   init(role: HTTP2Role, limits: HTTP2Configuration) {
     self.role = role
     self.limits = limits
     // A client sends 24 bytes before its first frame (RFC 9113 section 3.4).
-    expander = role == .server ? HeaderExpander(prefaceBytes: 24) : nil
+    frames = FrameReader(prefaceBytes: role == .server ? 24 : 0)
   }
 
   /// Forgets what the last batch left, unless its events were not taken yet.
@@ -129,6 +134,7 @@ struct SessionState {
 
   mutating func dataArrived(_ id: StreamID, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
     guard failure == nil, count > 0, let slot = slot(of: id) else { return }
+    guard !exceedsContentLength(slot, adding: count) else { return rejectStream(id, slot) }
     if streams.slots[slot].flags.isDisjoint(with: [.bodyDropped, .muted]) {
       let total = streams.slots[slot].keptBytes + count
       if total <= limits.maximumBodyBytes {
@@ -170,6 +176,7 @@ struct SessionState {
   mutating func streamEnded(_ id: StreamID) {
     guard failure == nil, let slot = slot(of: id) else { return }
     guard !streams.slots[slot].flags.contains(.muted) else { return }
+    guard hasContentLength(slot) else { return rejectStream(id, slot) }
     switch events.last {
     case .data(id, let bytes, endStream: false):
       events[events.count - 1] = .data(id, bytes: bytes, endStream: true)
@@ -178,6 +185,28 @@ struct SessionState {
     default:
       events.append(.data(id, bytes: arenaUsed..<arenaUsed, endStream: true))
     }
+  }
+
+  /// A body of another length than `content-length` said makes a request malformed (RFC 9113
+  /// section 8.1.1).
+  private func exceedsContentLength(_ slot: Int, adding count: Int) -> Bool {
+    let stream = streams.slots[slot]
+    guard stream.contentLength >= 0 else { return false }
+    return stream.keptBytes + stream.droppedBytes + count > stream.contentLength
+  }
+
+  private func hasContentLength(_ slot: Int) -> Bool {
+    let stream = streams.slots[slot]
+    return stream.contentLength < 0
+      || stream.keptBytes + stream.droppedBytes == stream.contentLength
+  }
+
+  /// What came on this stream is malformed: it ends, and nothing more is told of it (RFC 9113
+  /// section 8.1.1). It counts as the peer's doing.
+  mutating func rejectStream(_ id: StreamID, _ slot: Int) {
+    guard !streams.slots[slot].flags.contains(.muted) else { return }
+    streams.slots[slot].flags.insert([.headersReported, .muted])
+    nghttp2_submit_rst_stream(library, 0, id, HTTP2ErrorCode.protocolError)
   }
 
   // MARK: ends
@@ -199,6 +228,14 @@ struct SessionState {
         failure = .excessiveResets
       }
     }
+  }
+
+  mutating func settingsArrived(_ entries: UnsafeBufferPointer<nghttp2_settings_entry>) {
+    for entry in entries
+    where entry.settings_id == Int32(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue) {
+      encoder.limitTable(Int(entry.value))
+    }
+    events.append(.settingsReceived)
   }
 
   mutating func goAwayArrived(

@@ -17,7 +17,7 @@ struct StreamSlot {
     static let headersReported = Flags(rawValue: 1 << 5)
     /// The body passed its limit.
     static let bodyDropped = Flags(rawValue: 1 << 6)
-    /// The header list passed its limit: no body events at all.
+    /// The header list passed its limit, or the request is malformed: no body events at all.
     static let muted = Flags(rawValue: 1 << 7)
     /// We reset the stream.
     static let resetByUs = Flags(rawValue: 1 << 8)
@@ -27,14 +27,21 @@ struct StreamSlot {
 
   var id: StreamID = 0
   var flags: Flags = []
-  /// Bytes that wait to be sent.
+  /// What waits to be sent.
   var queue = ByteQueue()
   /// Body bytes reported so far.
   var keptBytes = 0
   /// Body bytes dropped so far.
   var droppedBytes = 0
+  /// What the request's `content-length` said; below 0 if nothing.
+  var contentLength = -1
+  /// Bytes at the front of `queue` that are the answer's head.
+  var headBytes = 0
   /// The next free slot, when this one is free.
   var nextFree: Int32 = -1
+
+  /// Body bytes that wait to be sent.
+  var bodyBytes: Int { queue.count - headBytes }
 }
 
 /// All open streams of a session: a flat array of slots with a free list, and an open-addressing

@@ -109,11 +109,11 @@ extension ClientHandler {
   private func fill(_ request: RequestHead) {
     head.removeAll()
     if request.method == "POST" {
-      head.append(":method", "POST")
+      head.append(":method", literal: "POST")
     } else {
       head.append(":method", request.method)
     }
-    if isSecure { head.append(":scheme", "https") } else { head.append(":scheme", "http") }
+    if isSecure { head.append(":scheme", literal: "https") } else { head.append(":scheme", literal: "http") }
     head.append(":path", request.path, indexing: .withoutIndexing)
     head.append(":authority", address)
     for (name, value) in request.headers {

@@ -41,7 +41,7 @@ extension DeviceConnection {
   ) {
     head.removeAll()
     head.append(":status", Int(status))
-    if !body.isEmpty { head.append("content-type", "application/json") }
+    if !body.isEmpty { head.append("content-type", literal: "application/json") }
     try? handler.transport.http2.respond(to: stream, head, body: body)
     streams[stream] = .ending(since: handler.runner.now)
     handler.runner.markDirty(handler)

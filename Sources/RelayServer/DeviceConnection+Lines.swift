@@ -60,8 +60,8 @@ extension DeviceConnection {
   func hello(_ stream: StreamID, on handler: ConnectionHandler) {
     guard case .connecting(let listener) = streams[stream] else { return }
     head.removeAll()
-    head.append(":status", "200")
-    head.append("content-type", "application/x-ndjson")
+    head.append(":status", literal: "200")
+    head.append("content-type", literal: "application/x-ndjson")
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, endStream: false)
     } catch {

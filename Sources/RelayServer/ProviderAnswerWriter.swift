@@ -20,7 +20,7 @@ struct ProviderAnswerWriter {
     var body: [UInt8] = []
     switch answer {
     case .accepted:
-      head.append(":status", "200")
+      head.append(":status", literal: "200")
     case .rejected(let rejection):
       appendStatus(rejection)
       body = Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
@@ -49,7 +49,7 @@ struct ProviderAnswerWriter {
   /// The header list passed the limit: nothing of it is known, not even an id.
   mutating func respondHeadersTooLarge(_ stream: StreamID, on handler: ConnectionHandler) {
     head.removeAll()
-    head.append(":status", "431")
+    head.append(":status", literal: "431")
     submit(stream, [], on: handler)
   }
 
@@ -59,13 +59,13 @@ struct ProviderAnswerWriter {
   ) {
     head.removeAll()
     head.append(":status", status)
-    head.append("content-type", "application/json")
+    head.append("content-type", literal: "application/json")
     submit(stream, json, on: handler)
   }
 
   private mutating func appendStatus(_ rejection: Rejection) {
     head.append(":status", Int(rejection.status))
-    head.append("content-type", "application/json")
+    head.append("content-type", literal: "application/json")
   }
 
   private func submit(_ stream: StreamID, _ body: [UInt8], on handler: ConnectionHandler) {

@@ -3,7 +3,7 @@ import NIOCore
 import Testing
 
 /// Telling repeated fields must never change what a request says.
-@Suite struct HeaderMemoryTests {
+@Suite struct BlockMemoryTests {
   private var telling: HTTP2Configuration {
     var configuration = HTTP2Configuration()
     configuration.maximumConcurrentStreams = 10_000

@@ -1,0 +1,52 @@
+/// A string as it stands in a header block.
+struct CodedString {
+  let isHuffman: Bool
+  let bytes: UnsafeRawBufferPointer
+}
+
+/// Reads the primitives of a header block (RFC 7541 section 5). Nil means that the block is cut off
+/// or wrong: all that follows would be, too.
+struct BlockReader {
+  private let block: UnsafeRawBufferPointer
+  private var offset = 0
+
+  init(_ block: UnsafeRawBufferPointer) { self.block = block }
+
+  /// The first byte of the next representation; nil at the end.
+  @inline(__always)
+  var first: UInt8? { offset < block.count ? block[offset] : nil }
+
+  /// An integer whose first byte has so many bits of it (section 5.1); nil, too, when it is larger
+  /// than anything that fits a frame.
+  @inline(__always)
+  mutating func integer(prefixBits: Int) -> Int? {
+    guard offset < block.count else { return nil }
+    let most = 1 << prefixBits - 1
+    let value = Int(block[offset]) & most
+    offset &+= 1
+    return value < most ? value : longInteger(value)
+  }
+
+  private mutating func longInteger(_ prefix: Int) -> Int? {
+    var value = prefix
+    var shift = 0
+    while offset < block.count, shift < 28 {
+      let byte = Int(block[offset])
+      offset += 1
+      value += (byte & 0x7F) << shift
+      shift += 7
+      if byte & 0x80 == 0 { return value }
+    }
+    return nil
+  }
+
+  /// A string (section 5.2), not decoded yet.
+  mutating func string() -> CodedString? {
+    guard let first else { return nil }
+    guard let count = integer(prefixBits: 7), count <= block.count &- offset else { return nil }
+    let start = offset
+    offset &+= count
+    return CodedString(
+      isHuffman: first & 0x80 != 0, bytes: UnsafeRawBufferPointer(rebasing: block[start..<offset]))
+  }
+}

@@ -1,0 +1,251 @@
+import CNghttp2
+
+/// Follows the frames of a client by their lengths and takes the header blocks out of the stream,
+/// whole (RFC 9113 sections 4.1, 4.3 and 6.2). Everything else goes on as it came.
+struct FrameReader {
+  /// What is next.
+  enum Step {
+    /// These bytes go on.
+    case pass(UnsafeRawBufferPointer)
+    /// What `takeHeld` gives goes on.
+    case passHeld
+    /// A header block.
+    case headers(BlockHead, UnsafeRawBufferPointer)
+    /// A header block that came in pieces: `takeHeldBlock` has it.
+    case headersHeld
+    /// The connection is at its end.
+    case broken(Failure)
+  }
+
+  /// What is wrong with frames; RFC 9113 sections 4.2, 6.1, 6.2 and 6.10.
+  enum Failure {
+    case frameTooLarge, streamZero, continuationExpected, badPadding, flooded
+
+    var error: HTTP2Error {
+      switch self {
+      case .frameTooLarge:
+        .connection(code: HTTP2ErrorCode.frameSizeError, reason: "frame too large")
+      case .streamZero:
+        .connection(code: HTTP2ErrorCode.protocolError, reason: "HEADERS on stream 0")
+      case .continuationExpected:
+        .connection(code: HTTP2ErrorCode.protocolError, reason: "CONTINUATION expected")
+      case .badPadding:
+        .connection(code: HTTP2ErrorCode.protocolError, reason: "padding longer than its frame")
+      case .flooded: .flooded
+      }
+    }
+  }
+
+  /// What the frames around a header block said.
+  struct BlockHead {
+    let stream: StreamID
+    let endStream: Bool
+  }
+
+  private enum Piece {
+    /// So many bytes are needed to tell more.
+    case incomplete(needed: Int)
+    /// The head of a frame that goes on, and how long the rest of it is.
+    case other(length: Int)
+    case headers
+    case broken(Failure)
+  }
+
+  private static let headBytes = 9
+  /// SETTINGS_MAX_FRAME_SIZE, which is never announced and so has its first value.
+  private static let largestFrameBytes = 16_384
+  /// Bytes of a block in all its frames, and how many frames may continue it: both far beyond what
+  /// a header list within its limit needs ("CONTINUATION flood", CVE-2024-27316).
+  private static let largestSequenceBytes = 65_536
+  private static let mostContinuations = 8
+
+  /// Bytes of a frame that are still to come and go on.
+  private var left: Int
+  /// The beginning of a frame, or of frames with one header block, that is not all there.
+  private var held: [UInt8] = []
+
+  /// - Parameter prefaceBytes: what comes before the first frame.
+  init(prefaceBytes: Int) { left = prefaceBytes }
+
+  /// Takes the next step's bytes off the input; nil when all is used up.
+  mutating func next(_ input: inout UnsafeRawBufferPointer) -> Step? {
+    if !held.isEmpty { return fill(&input) }
+    var offset = 0
+    while offset < input.count {
+      if left > 0 {
+        let step = min(left, input.count - offset)
+        offset += step
+        left -= step
+        continue
+      }
+      let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
+      let piece = Self.look(rest)
+      if case .other(let length) = piece {
+        offset += Self.headBytes
+        left = length
+        continue
+      }
+      // First what stands before it.
+      guard offset == 0 else { break }
+      return begin(piece, &input)
+    }
+    guard offset > 0 else { return nil }
+    defer { input = UnsafeRawBufferPointer(rebasing: input[offset...]) }
+    return .pass(UnsafeRawBufferPointer(rebasing: input[..<offset]))
+  }
+
+  /// Something that does not simply go on stands at the beginning of the input.
+  private mutating func begin(_ piece: Piece, _ input: inout UnsafeRawBufferPointer) -> Step? {
+    switch piece {
+    case .headers:
+      let length = Self.headBytes + Self.length(input)
+      let frame = UnsafeRawBufferPointer(rebasing: input[..<length])
+      guard Self.isWhole(frame) else {
+        held.append(contentsOf: input)
+        let whole = Self.sequenceBytes(frame: input)
+        input = UnsafeRawBufferPointer(rebasing: input[whole...])
+        held.removeSubrange(whole...)
+        return .headersHeld
+      }
+      input = UnsafeRawBufferPointer(rebasing: input[length...])
+      guard let block = Self.fragment(frame) else { return .broken(.badPadding) }
+      return .headers(Self.head(frame), block)
+    case .incomplete:
+      held.append(contentsOf: input)
+      input = UnsafeRawBufferPointer(rebasing: input[input.count...])
+      return nil
+    case .broken(let failure):
+      return .broken(failure)
+    case .other:
+      return nil
+    }
+  }
+
+  /// Goes on with what is held, byte for byte as much as it takes.
+  private mutating func fill(_ input: inout UnsafeRawBufferPointer) -> Step? {
+    while true {
+      let piece = held.withUnsafeBytes { Self.look($0) }
+      switch piece {
+      case .incomplete(let needed):
+        guard !input.isEmpty else { return nil }
+        let step = min(needed - held.count, input.count)
+        held.append(contentsOf: input[..<step])
+        input = UnsafeRawBufferPointer(rebasing: input[step...])
+      case .other(let length):
+        left = length
+        return .passHeld
+      case .headers:
+        return .headersHeld
+      case .broken(let failure):
+        return .broken(failure)
+      }
+    }
+  }
+
+  /// The held bytes, after `passHeld`.
+  mutating func takeHeld() -> [UInt8] {
+    defer { held = [] }
+    return held
+  }
+
+  /// The held block, after `headersHeld`; nil when its padding is wrong.
+  mutating func takeHeldBlock() -> (head: BlockHead, block: [UInt8])? {
+    let frames = takeHeld()
+    return frames.withUnsafeBytes { frames in
+      var block: [UInt8] = []
+      var offset = 0
+      while offset < frames.count {
+        let rest = UnsafeRawBufferPointer(rebasing: frames[offset...])
+        let end = Self.headBytes + Self.length(rest)
+        let frame = UnsafeRawBufferPointer(rebasing: rest[..<end])
+        guard let fragment = Self.fragment(frame) else { return nil }
+        block.append(contentsOf: fragment)
+        offset += end
+      }
+      return (Self.head(frames), block)
+    }
+  }
+
+  // MARK: Looking at bytes
+
+  /// What stands at the beginning of these bytes.
+  @inline(__always)
+  private static func look(_ bytes: UnsafeRawBufferPointer) -> Piece {
+    guard bytes.count >= headBytes else { return .incomplete(needed: headBytes) }
+    guard type(bytes) == NGHTTP2_HEADERS.rawValue else { return .other(length: length(bytes)) }
+    if let failure = failure(bytes) { return .broken(failure) }
+    let end = headBytes + length(bytes)
+    guard bytes.count >= end else { return .incomplete(needed: end) }
+    return isWhole(bytes) ? .headers : lookOn(bytes, from: end)
+  }
+
+  /// The same for a header block that goes on in CONTINUATION frames from there (section 6.10).
+  private static func lookOn(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Piece {
+    var offset = start
+    for _ in 0..<mostContinuations {
+      let end = offset + headBytes
+      guard bytes.count >= end else { return .incomplete(needed: end) }
+      let frame = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+      guard type(frame) == NGHTTP2_CONTINUATION.rawValue, stream(frame) == stream(bytes) else {
+        return .broken(.continuationExpected)
+      }
+      if let failure = failure(frame) { return .broken(failure) }
+      offset = end + length(frame)
+      guard offset <= largestSequenceBytes else { return .broken(.flooded) }
+      guard bytes.count >= offset else { return .incomplete(needed: offset) }
+      if isWhole(frame) { return .headers }
+    }
+    return .broken(.flooded)
+  }
+
+  /// Where the frames of a whole header block end.
+  private static func sequenceBytes(frame first: UnsafeRawBufferPointer) -> Int {
+    var offset = 0
+    while true {
+      let frame = UnsafeRawBufferPointer(rebasing: first[offset...])
+      offset += headBytes + length(frame)
+      if isWhole(frame) { return offset }
+    }
+  }
+
+  private static func failure(_ frame: UnsafeRawBufferPointer) -> Failure? {
+    if length(frame) > largestFrameBytes { return .frameTooLarge }
+    return stream(frame) == 0 ? .streamZero : nil
+  }
+
+  /// The part of a block in one frame, without padding and priority; nil when those do not fit.
+  private static func fragment(_ frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    var (start, end) = (headBytes, frame.count)
+    if type(frame) == NGHTTP2_HEADERS.rawValue {
+      if flags(frame) & NGHTTP2_FLAG_PADDED.rawValue != 0 {
+        guard start < end else { return nil }
+        end -= Int(frame[start])
+        start += 1
+      }
+      if flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0 { start += 5 }
+    }
+    return start <= end ? UnsafeRawBufferPointer(rebasing: frame[start..<end]) : nil
+  }
+
+  private static func head(_ frame: UnsafeRawBufferPointer) -> BlockHead {
+    BlockHead(
+      stream: stream(frame), endStream: flags(frame) & NGHTTP2_FLAG_END_STREAM.rawValue != 0)
+  }
+
+  private static func length(_ frame: UnsafeRawBufferPointer) -> Int {
+    Int(frame[0]) << 16 | Int(frame[1]) << 8 | Int(frame[2])
+  }
+
+  private static func type(_ frame: UnsafeRawBufferPointer) -> UInt32 { UInt32(frame[3]) }
+
+  private static func flags(_ frame: UnsafeRawBufferPointer) -> UInt32 { UInt32(frame[4]) }
+
+  private static func isWhole(_ frame: UnsafeRawBufferPointer) -> Bool {
+    flags(frame) & NGHTTP2_FLAG_END_HEADERS.rawValue != 0
+  }
+
+  private static func stream(_ frame: UnsafeRawBufferPointer) -> StreamID {
+    let bits = frame.loadUnaligned(fromByteOffset: 5, as: UInt32.self).bigEndian
+    return StreamID(bitPattern: bits & 0x7FFF_FFFF)
+  }
+}
