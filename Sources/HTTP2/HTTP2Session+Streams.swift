@@ -14,7 +14,7 @@ extension HTTP2Session {
     let flags = state.pointee.streams.slots[slot].flags
     guard !flags.contains(.resetByUs) else { throw .streamClosed(id) }
     guard !flags.contains(.headersSubmitted) else { throw .headersAlreadySent(id) }
-    guard state.pointee.noteHead(head, slot: slot) else { throw .headersTooLarge(id) }
+    guard state.pointee.keepHead(head, slot: slot) else { throw .headersTooLarge(id) }
     let endFlag = endStream ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
     let result = nghttp2_submit_headers(library, endFlag, id, nil, nil, 0, nil)
     guard result >= 0 else { throw .library(code: result) }

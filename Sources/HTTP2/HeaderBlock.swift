@@ -1,8 +1,7 @@
 import CNghttp2
 
-/// A header block to send, built flat: one array of bytes and one of entries, both kept between
-/// uses. Make one, `removeAll`, append, pass it to `respond` or `request`; libnghttp2 copies what
-/// it needs during the call.
+/// A header block to send, built flat in one array that is kept between uses. Make one,
+/// `removeAll`, append, pass it to `respond` or `request`, which copy it.
 ///
 /// Pseudo-header fields come first. Names must be lower case (RFC 9113 section 8.2.1).
 package struct HeaderBlock: Sendable {
@@ -19,58 +18,55 @@ package struct HeaderBlock: Sendable {
     case nameOnly
   }
 
-  struct Entry {
-    /// An offset into `bytes`, or an address when the flag for not copying is set.
-    var name: UInt
-    var value: UInt
-    var nameCount: Int32
-    var valueCount: Int32
-    /// `NGHTTP2_NV_FLAG_NO_COPY_NAME` and `…_VALUE` where the address is that of a literal.
-    var flags: UInt8
+  /// What stands in front of each field: then the name, unless it is static, and the value, unless
+  /// that is.
+  struct Mark {
+    /// The address of a static name or value, 0 for one that follows.
+    var name: UInt = 0
+    var value: UInt = 0
+    var nameCount: UInt32
+    var valueCount: UInt32
     var indexing: Indexing
   }
 
-  private(set) var bytes: [UInt8] = []
-  private(set) var entries: [Entry] = []
+  static let markBytes = MemoryLayout<Mark>.size
+
+  /// The fields, each with its mark.
+  private(set) var record: [UInt8] = []
+  /// Fields so far.
+  package private(set) var count = 0
 
   package init() {}
 
-  /// Fields so far.
-  package var count: Int { entries.count }
-
   /// Empties the block; keeps the memory unless told otherwise.
   package mutating func removeAll(keepingCapacity: Bool = true) {
-    bytes.removeAll(keepingCapacity: keepingCapacity)
-    entries.removeAll(keepingCapacity: keepingCapacity)
+    record.removeAll(keepingCapacity: keepingCapacity)
+    count = 0
   }
 
-  /// A field known at compile time, `":status"` `"200"`: nothing is copied, here or later.
+  /// A field known at compile time, `":status"` `"200"`: only its address is kept.
   package mutating func append(
     _ name: StaticString, literal value: StaticString, indexing: Indexing = .incremental
   ) {
-    var entry = Entry(staticName: name, indexing: indexing)
-    entry.value = UInt(bitPattern: value.utf8Start)
-    entry.valueCount = Int32(truncatingIfNeeded: value.utf8CodeUnitCount)
-    entry.flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
-    entries.append(entry)
+    var mark = Mark(name, value.utf8CodeUnitCount, indexing)
+    mark.value = UInt(bitPattern: value.utf8Start)
+    append(mark)
   }
 
   /// A field with a value of bytes.
   package mutating func append(
     _ name: StaticString, bytes value: Span<UInt8>, indexing: Indexing = .incremental
   ) {
-    var entry = Entry(staticName: name, indexing: indexing)
-    entry.setValue(add(value))
-    entries.append(entry)
+    append(Mark(name, value.count, indexing))
+    value.withUnsafeBufferPointer { record.append(contentsOf: $0) }
   }
 
   /// A field with a value of text.
   package mutating func append(
     _ name: StaticString, _ value: String, indexing: Indexing = .incremental
   ) {
-    var entry = Entry(staticName: name, indexing: indexing)
-    entry.setValue(add(value))
-    entries.append(entry)
+    append(Mark(name, value.utf8.count, indexing))
+    record.append(contentsOf: value.utf8)
   }
 
   /// A field with a decimal number for a value.
@@ -84,132 +80,114 @@ package struct HeaderBlock: Sendable {
   package mutating func append(
     name: String, value: String, indexing: Indexing = .incremental
   ) {
-    let nameRange = add(name)
-    var entry = Entry(
-      name: UInt(bitPattern: nameRange.lowerBound), value: 0,
-      nameCount: Int32(truncatingIfNeeded: nameRange.count), valueCount: 0, flags: 0,
-      indexing: indexing == .nameOnly ? .withoutIndexing : indexing)
-    entry.setValue(add(value))
-    entries.append(entry)
+    append(
+      Mark(
+        nameCount: UInt32(name.utf8.count), valueCount: UInt32(value.utf8.count),
+        indexing: indexing == .nameOnly ? .withoutIndexing : indexing))
+    record.append(contentsOf: name.utf8)
+    record.append(contentsOf: value.utf8)
   }
 
-  private mutating func add(_ value: Span<UInt8>) -> Range<Int> {
-    let start = bytes.count
-    value.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
-    return start..<bytes.count
-  }
-
-  private mutating func add(_ value: String) -> Range<Int> {
-    let start = bytes.count
-    bytes.append(contentsOf: value.utf8)
-    return start..<bytes.count
+  private mutating func append(_ mark: Mark) {
+    withUnsafeBytes(of: mark) { record.append(contentsOf: $0) }
+    count += 1
   }
 }
 
-extension HeaderBlock.Entry {
-  /// Literals live as long as the process, so that libnghttp2 need not copy them.
-  init(staticName name: StaticString, indexing: HeaderBlock.Indexing) {
-    self.name = UInt(bitPattern: name.utf8Start)
-    self.value = 0
-    self.nameCount = Int32(truncatingIfNeeded: name.utf8CodeUnitCount)
-    self.valueCount = 0
-    self.flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-    self.indexing = indexing
-  }
-
-  mutating func setValue(_ range: Range<Int>) {
-    value = UInt(bitPattern: range.lowerBound)
-    valueCount = Int32(truncatingIfNeeded: range.count)
+extension HeaderBlock.Mark {
+  /// Literals live as long as the process, so their address says which they are.
+  init(_ name: StaticString, _ valueCount: Int, _ indexing: HeaderBlock.Indexing) {
+    self.init(
+      name: UInt(bitPattern: name.utf8Start), nameCount: UInt32(name.utf8CodeUnitCount),
+      valueCount: UInt32(valueCount), indexing: indexing)
   }
 }
 
-/// The names a session has put into the table by `nameOnly`, by the address of their literals.
+/// A field of a block, where it stands.
+struct BlockField {
+  let name: UnsafeRawBufferPointer
+  let value: UnsafeRawBufferPointer
+  let indexing: HeaderBlock.Indexing
+  let hasStaticName: Bool
+  let hasStaticValue: Bool
+
+  /// Takes the first field off a block's record; nil when there is none left.
+  init?(takenFrom record: inout UnsafeRawBufferPointer) {
+    guard let start = record.baseAddress, record.count >= HeaderBlock.markBytes else { return nil }
+    let mark = record.loadUnaligned(as: HeaderBlock.Mark.self)
+    hasStaticName = mark.name != 0
+    hasStaticValue = mark.value != 0
+    indexing = mark.indexing
+    var next = start + HeaderBlock.markBytes
+    let (nameCount, valueCount) = (Int(mark.nameCount), Int(mark.valueCount))
+    if let address = UnsafeRawPointer(bitPattern: mark.name) {
+      name = UnsafeRawBufferPointer(start: address, count: nameCount)
+    } else {
+      name = UnsafeRawBufferPointer(start: next, count: nameCount)
+      next += nameCount
+    }
+    if let address = UnsafeRawPointer(bitPattern: mark.value) {
+      value = UnsafeRawBufferPointer(start: address, count: valueCount)
+    } else {
+      value = UnsafeRawBufferPointer(start: next, count: valueCount)
+      next += valueCount
+    }
+    record = UnsafeRawBufferPointer(rebasing: record[(next - start)...])
+  }
+}
+
+/// The names a client has put into the table by `nameOnly`, by the address of their literals.
 /// A handful at most, so a plain array is the quickest set.
 struct IndexedNames {
-  private var addresses: [UInt] = []
+  private var addresses: [UnsafeRawPointer] = []
 
   /// Whether the name is new; remembers it. Past 16 names nothing more is indexed.
-  mutating func insert(_ address: UInt) -> Bool {
-    if addresses.contains(address) || addresses.count == 16 { return false }
+  mutating func insert(_ address: UnsafeRawPointer?) -> Bool {
+    guard let address, !addresses.contains(address), addresses.count < 16 else { return false }
     addresses.append(address)
     return true
   }
 }
 
 extension HeaderBlock {
-  /// A field of the block, where it stands.
-  struct Field {
-    let name: UnsafeRawBufferPointer
-    let value: UnsafeRawBufferPointer
-    let indexing: Indexing
-    /// Whether it is a literal, whose address says which.
-    let hasStaticName: Bool
-    let hasStaticValue: Bool
-  }
-
-  /// Calls `body` with each field.
-  func withFields(_ body: (Field) -> Void) {
-    bytes.withUnsafeBufferPointer { storage in
-      for entry in entries {
-        let hasStaticName = entry.flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue) != 0
-        let hasStaticValue = entry.flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) != 0
-        body(
-          Field(
-            name: UnsafeRawBufferPointer(
-              start: Entry.pointer(entry.name, literal: hasStaticName, storage),
-              count: Int(entry.nameCount)),
-            value: UnsafeRawBufferPointer(
-              start: Entry.pointer(entry.value, literal: hasStaticValue, storage),
-              count: Int(entry.valueCount)),
-            indexing: entry.indexing, hasStaticName: hasStaticName,
-            hasStaticValue: hasStaticValue))
-      }
-    }
-  }
-
   /// Calls `body` with the block in libnghttp2's form, on the stack for ordinary sizes.
   func withNameValues<Result>(
     _ names: inout IndexedNames,
     _ body: (UnsafeMutablePointer<nghttp2_nv>, Int) -> Result
   ) -> Result {
-    bytes.withUnsafeBufferPointer { storage in
-      withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: max(1, entries.count)) {
-        fields in
-        for (index, entry) in entries.enumerated() {
-          fields.initializeElement(at: index, to: entry.nameValue(storage, &names))
+    record.withUnsafeBytes { record in
+      withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: max(1, count)) { fields in
+        var rest = record
+        var index = 0
+        while let field = BlockField(takenFrom: &rest) {
+          fields.initializeElement(at: index, to: field.nameValue(&names))
+          index += 1
         }
-        return body(fields.baseAddress.unsafelyUnwrapped, entries.count)
+        return body(fields.baseAddress.unsafelyUnwrapped, index)
       }
     }
   }
 }
 
-extension HeaderBlock.Entry {
-  fileprivate func nameValue(
-    _ storage: UnsafeBufferPointer<UInt8>, _ names: inout IndexedNames
-  ) -> nghttp2_nv {
-    let noCopyName = flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue) != 0
-    let noCopyValue = flags & UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) != 0
-    var flags = flags
+extension BlockField {
+  fileprivate func nameValue(_ names: inout IndexedNames) -> nghttp2_nv {
+    var flags: UInt8 = 0
+    if hasStaticName { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue) }
+    if hasStaticValue { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
     let index =
       switch indexing {
       case .incremental: true
       case .withoutIndexing: false
-      case .nameOnly: noCopyName && names.insert(name)
+      case .nameOnly: names.insert(name.baseAddress)
       }
     if !index { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
     return nghttp2_nv(
-      name: Self.pointer(name, literal: noCopyName, storage),
-      value: Self.pointer(value, literal: noCopyValue, storage),
-      namelen: Int(nameCount), valuelen: Int(valueCount), flags: flags)
+      name: Self.pointer(name), value: Self.pointer(value), namelen: name.count,
+      valuelen: value.count, flags: flags)
   }
 
   /// libnghttp2 takes `uint8_t *` but never writes through it.
-  fileprivate static func pointer(
-    _ place: UInt, literal: Bool, _ storage: UnsafeBufferPointer<UInt8>
-  ) -> UnsafeMutablePointer<UInt8>? {
-    if literal { return UnsafeMutablePointer(bitPattern: place) }
-    guard let base = storage.baseAddress else { return nil }
-    return UnsafeMutablePointer(mutating: base + Int(bitPattern: place))
+  private static func pointer(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutablePointer<UInt8>? {
+    UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.assumingMemoryBound(to: UInt8.self)
   }
 }

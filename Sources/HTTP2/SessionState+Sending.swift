@@ -33,12 +33,27 @@ extension SessionState {
   }
 
   /// Server: keeps an answer's head until its frame leaves; false when it is too long.
-  mutating func noteHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
-    guard let count = encoder.note(head, in: &outgoing, &streams.slots[slot].queue) else {
-      return false
-    }
+  mutating func keepHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
+    let count = head.record.count
+    guard count <= AnswerEncoder.maximumRecordBytes else { return false }
+    head.record.withUnsafeBufferPointer { outgoing.append($0, to: &streams.slots[slot].queue) }
     streams.slots[slot].headBytes = count
     return true
+  }
+
+  /// Server: an answer's frame leaves, and its stream may be gone in a moment.
+  private mutating func stageHead(slot: Int) {
+    let count = streams.slots[slot].headBytes
+    if stagedHead.count < count {
+      stagedHead.append(contentsOf: repeatElement(0, count: count - stagedHead.count))
+    }
+    stagedHead.withUnsafeMutableBufferPointer { target in
+      _ = outgoing.read(
+        from: &streams.slots[slot].queue,
+        into: UnsafeMutableBufferPointer(rebasing: target[..<count]))
+    }
+    streams.slots[slot].headBytes = 0
+    stagedHeadBytes = count
   }
 
   /// Gives libnghttp2 a DATA item if there is something to send and none is there yet.
@@ -58,10 +73,7 @@ extension SessionState {
 
   mutating func headersHandedOut(_ id: StreamID, endStream: Bool) {
     guard let slot = slot(of: id) else { return }
-    if role == .server {
-      encoder.encode(streams.slots[slot].headBytes, from: &outgoing, &streams.slots[slot].queue)
-      streams.slots[slot].headBytes = 0
-    }
+    if role == .server { stageHead(slot: slot) }
     streams.slots[slot].flags.insert(.headersSent)
     if endStream {
       streams.slots[slot].flags.insert(.localEnded)

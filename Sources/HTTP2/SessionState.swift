@@ -31,6 +31,9 @@ struct SessionState {
   var memory = BlockMemory()
   /// A server writes its answers' heads itself: `AnswerEncoder`.
   var encoder = AnswerEncoder()
+  /// The head of the answer whose frame is being handed out.
+  var stagedHead: [UInt8] = []
+  var stagedHeadBytes = 0
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
   /// misbehaviour.

@@ -150,11 +150,12 @@ final class ShardRunner {
 
   private func performEffects() {
     while !effects.isEmpty {
-      // A local array, whose elements need not be copied to be looked at.
+      // A local array and a span of it, whose elements are looked at without being copied.
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      for effect in batch { perform(effect) }
+      let span = batch.span
+      for place in span.indices { perform(span[place]) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
