@@ -150,12 +150,10 @@ final class ShardRunner {
 
   private func performEffects() {
     while !effects.isEmpty {
-      // A local array and a span of it, whose elements are looked at without being copied.
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      let span = batch.span
-      for place in span.indices { perform(span[place]) }
+      perform(batch)
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
@@ -165,6 +163,12 @@ final class ShardRunner {
         lastPersist = 0
       }
     }
+  }
+
+  /// Performs effects in order, as a span: its elements are looked at without being copied.
+  private func perform(_ batch: [Effect]) {
+    let span = batch.span
+    for place in span.indices { perform(span[place]) }
   }
 
   private func perform(_ effect: Effect) {
