@@ -40,7 +40,7 @@ package struct Slab<Element: Sendable>: Sendable {
 
   /// The value at a taken place.
   package subscript(index: Int32) -> Element {
-    _read { yield places[Int(index)] }
+    _read { yield places.span[Int(index)] }
     _modify { yield &places[Int(index)] }
   }
 
