@@ -37,6 +37,28 @@ package struct Entry: Sendable {
   }
 }
 
+/// A number for each class of notification. A value of its own, so that asking for one of them looks
+/// at these eight bytes; as an app's own subscript it copied the whole app.
+package struct PerClass: Hashable, Sendable {
+  package var visible: Int32
+  package var silent: Int32
+
+  package init(visible: Int32, silent: Int32) {
+    self.visible = visible
+    self.silent = silent
+  }
+
+  package subscript(notificationClass: NotificationClass) -> Int32 {
+    @inline(__always) get { notificationClass == .visible ? visible : silent }
+    @inline(__always) set {
+      switch notificationClass {
+      case .visible: visible = newValue
+      case .silent: silent = newValue
+      }
+    }
+  }
+}
+
 /// One app on one device: its token, its budget and its two slots.
 package struct App: Sendable {
   package var token: DeviceToken
@@ -51,11 +73,9 @@ package struct App: Sendable {
   /// Entries that refer to this app, in whatever phase.
   package var entryCount: Int32 = 0
   /// The slots: an entry, or -1. At most one per class is the promise of the whole product.
-  package var visible: Int32 = -1
-  package var silent: Int32 = -1
+  package var slots = PerClass(visible: -1, silent: -1)
   /// Entries of each class that wait for the journal.
-  package var waitingVisible: Int32 = 0
-  package var waitingSilent: Int32 = 0
+  package var waiting = PerClass(visible: 0, silent: 0)
   package var budget = RateLimit.State()
   /// For `TooManyRequests`.
   package var requests = RateLimit.State()
@@ -64,26 +84,6 @@ package struct App: Sendable {
 
   /// What lies in a free place of a slab.
   static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
-
-  package subscript(slot notificationClass: NotificationClass) -> Int32 {
-    @inline(__always) get { notificationClass == .visible ? visible : silent }
-    set {
-      switch notificationClass {
-      case .visible: visible = newValue
-      case .silent: silent = newValue
-      }
-    }
-  }
-
-  package subscript(waiting notificationClass: NotificationClass) -> Int32 {
-    @inline(__always) get { notificationClass == .visible ? waitingVisible : waitingSilent }
-    set {
-      switch notificationClass {
-      case .visible: waitingVisible = newValue
-      case .silent: waitingSilent = newValue
-      }
-    }
-  }
 }
 
 /// One device.

@@ -95,6 +95,7 @@ extension Shard {
   }
 
   /// The entry in flight with this unique id, or else with this provider's id (the oldest of them).
+  @inline(__always)
   private func inFlightEntry(of device: Int32, _ id: UniqueID) -> Int32? {
     var byProviderID: Int32?
     var entry = devices[device].firstInFlight
@@ -157,7 +158,7 @@ extension Shard {
     if isPending(entries[entry].sequence) {
       leavePhase(entry)
       entries[entry].phase = .waiting
-      apps[app][waiting: entries[entry].notification.notificationClass] += 1
+      apps[app].waiting[entries[entry].notification.notificationClass] += 1
       snapshot.waiting += 1
     } else {
       store(entry, into: &effects)

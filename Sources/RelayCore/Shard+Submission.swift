@@ -75,7 +75,7 @@ extension Shard {
         JournalRecord(
           sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)))
     snapshot.waiting += 1
-    apps[app][waiting: notification.notificationClass] += 1
+    apps[app].waiting[notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
   }
 

@@ -148,6 +148,7 @@ package struct Shard: Sendable {
   }
 
   /// The registered app with this token.
+  @inline(__always)
   func appNumber(_ token: DeviceToken) -> Int32? {
     appIndex.find(NumberIndex.hash(token)) { apps[$0].token == token }
   }
