@@ -3,7 +3,7 @@
 /// Its length must not be assumed (facts/apns.md, section 6.5): 2 to 100 bytes are read here, the
 /// ones this relay mints have 32. Those live in the value itself; longer ones cost one allocation.
 package struct DeviceToken: Hashable, Sendable {
-  private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+  private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
   /// What a token of more than 32 bytes has beyond them. None has nothing to count.
   private var rest: Rest?
@@ -97,6 +97,13 @@ package struct DeviceToken: Hashable, Sendable {
   package static func == (left: DeviceToken, right: DeviceToken) -> Bool {
     left.words == right.words && left.length == right.length
       && left.rest?.bytes == right.rest?.bytes
+  }
+
+  /// A hash of what is not in `words`; 0 for nothing.
+  @inline(__always)
+  var restHash: UInt32 {
+    guard let rest else { return 0 }
+    return UInt32(truncatingIfNeeded: rest.bytes.hashValue)
   }
 
   package func hash(into hasher: inout Hasher) {

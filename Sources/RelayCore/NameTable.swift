@@ -113,6 +113,20 @@ private func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 
   return low | high
 }
 
+/// Whether both hold the same bytes; compared eight at a time, the last eight perhaps twice.
+@inline(__always)
+func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+  guard left.count == right.count else { return false }
+  let last = left.count &- 8
+  var position = 0
+  while position < last {
+    guard paddedWord(left, at: position) == paddedWord(right, at: position) else { return false }
+    position &+= 8
+  }
+  position = max(last, 0)
+  return paddedWord(left, at: position) == paddedWord(right, at: position)
+}
+
 /// Finds the enum case of a name. Built once from the names, ordered by length, so that a look-up
 /// compares only the few names of the same length.
 struct NameTable<Case: CaseIterable & Sendable>: Sendable {

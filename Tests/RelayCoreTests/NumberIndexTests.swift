@@ -44,4 +44,23 @@ import Testing
       #expect(index.find(0) { _ in true } == nil, "another hash, though the places are shared")
     }
   }
+
+  /// Each bit of a token counts, in its words and behind them.
+  @Test func tokensThatDifferHaveOtherHashes() throws {
+    for count in [2, 8, 31, 32, 33, 100] {
+      let bytes = [UInt8](repeating: 0x5A, count: count)
+      let token = try #require(DeviceToken(bytes: bytes.span))
+      let hash = NumberIndex.hash(token)
+      #expect(NumberIndex.hash(try #require(DeviceToken(bytes: bytes.span))) == hash)
+      // By chance one in 2^32 is the same; all of one byte's bits never are.
+      for index in 0..<count {
+        let others = try (0..<8).map { bit in
+          var other = bytes
+          other[index] ^= 1 << UInt8(bit)
+          return NumberIndex.hash(try #require(DeviceToken(bytes: other.span)))
+        }
+        #expect(others.contains { $0 != hash }, "\(count) bytes, byte \(index)")
+      }
+    }
+  }
 }
