@@ -249,9 +249,11 @@ extension Shard {
   }
 
   private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
+    // Mostly there is none: a look costs less than the right to change.
     switch notificationClass {
-    case .silent: timers.cancel(&apps[app].refillTimer)
-    case .visible: timers.cancel(&apps[app].holdTimer)
+    case .silent where apps[app].refillTimer >= 0: timers.cancel(&apps[app].refillTimer)
+    case .visible where apps[app].holdTimer >= 0: timers.cancel(&apps[app].holdTimer)
+    case .silent, .visible: break
     }
   }
 

@@ -141,7 +141,8 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     let sequence = nextSequence
-    pending.append(.device(request, answer))
+    pending.append(.device)
+    pendingAnswers.append((request, answer))
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
 

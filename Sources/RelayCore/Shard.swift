@@ -61,8 +61,8 @@ package struct Shard: Sendable {
   enum Pending: Sendable {
     /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
-    /// Answer a device. Seldom and large, so it lies elsewhere.
-    indirect case device(RequestID, DeviceAnswer)
+    /// Give the next of `pendingAnswers`, which would make copies of all others dear.
+    case device
     /// Nobody waits.
     case nothing
   }
@@ -85,6 +85,8 @@ package struct Shard: Sendable {
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
+  /// For each `.device` in `pending`, in the same order: what to answer whom.
+  var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
   /// The sequence of `pending.first`.
   var firstPendingSequence: UInt64
   /// Scratch space, empty between calls; kept for its memory.

@@ -48,6 +48,8 @@ extension Shard {
     check(appIndex.count == snapshot.apps, "the index of apps")
     check(snapshot.connections == connectionDevices.count, "connections")
     check(drainScratch.isEmpty, "scratch space is not empty")
+    let answers = pending.count { if case .device = $0 { true } else { false } }
+    check(pendingAnswers.count == answers, "an answer to a device waits for no record")
 
     var releaseTimers = 0
     for number in apps.indices {
