@@ -70,7 +70,7 @@ private struct Relay {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      for effect in batch { perform(effect) }
+      perform(batch)
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &performing)
       if lastPersist > 0 {
@@ -78,6 +78,12 @@ private struct Relay {
         lastPersist = 0
       }
     }
+  }
+
+  /// By a span, which lends each effect where a loop over the array would copy it.
+  private mutating func perform(_ batch: [Effect]) {
+    let asked = batch.span
+    for index in asked.indices { perform(asked[index]) }
   }
 
   private mutating func perform(_ effect: Effect) {
