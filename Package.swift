@@ -140,6 +140,11 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
+    .executableTarget(
+      name: "core-benchmarks", dependencies: ["RelayCore"], path: "Sources/CoreBenchmarks",
+      swiftSettings: safe),
+
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(
       name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],

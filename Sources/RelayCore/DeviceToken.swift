@@ -3,7 +3,7 @@
 /// Its length must not be assumed (facts/apns.md, section 6.5): 2 to 100 bytes are read here, the
 /// ones this relay mints have 32. Those live in the value itself; longer ones cost one allocation.
 package struct DeviceToken: Hashable, Sendable {
-  private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+  private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
   /// What a token of more than 32 bytes has beyond them. None has nothing to count.
   private var rest: Rest?
@@ -40,7 +40,17 @@ package struct DeviceToken: Hashable, Sendable {
       return nil
     }
     length = UInt8(byteCount)
-    // Four bytes at a time as far as words go, which is all of a token that this relay minted.
+    if byteCount == 32 {
+      // As this relay mints them.
+      var invalid: UInt64 = 0
+      words = (
+        hexadecimalWord(text, at: 0, &invalid), hexadecimalWord(text, at: 16, &invalid),
+        hexadecimalWord(text, at: 32, &invalid), hexadecimalWord(text, at: 48, &invalid)
+      )
+      guard invalid == 0 else { return nil }
+      return
+    }
+    // Four bytes at a time as far as words go.
     let inWords = min(byteCount, 32) & ~3
     for start in stride(from: 0, to: inWords, by: 4) {
       let digits = paddedWord(text, at: start &* 2)
@@ -97,6 +107,13 @@ package struct DeviceToken: Hashable, Sendable {
   package static func == (left: DeviceToken, right: DeviceToken) -> Bool {
     left.words == right.words && left.length == right.length
       && left.rest?.bytes == right.rest?.bytes
+  }
+
+  /// A hash of what is not in `words`; 0 for nothing.
+  @inline(__always)
+  var restHash: UInt32 {
+    guard let rest else { return 0 }
+    return UInt32(truncatingIfNeeded: rest.bytes.hashValue)
   }
 
   package func hash(into hasher: inout Hasher) {

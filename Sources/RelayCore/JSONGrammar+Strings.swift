@@ -2,9 +2,18 @@
 extension JSONGrammar {
   /// Reads a string; `start` is behind its opening quote.
   static func stringEnd(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
+    let position = skipPlain(bytes, from: start)
+    if byte(bytes, at: position) == UInt8(ascii: "\"") { return position &+ 1 }
+    return try unusualStringEnd(bytes, from: position)
+  }
+
+  /// `stringEnd` for strings with escapes, not in ASCII or not valid; `start` is where that begins.
+  @inline(never)
+  private static func unusualStringEnd(
+    _ bytes: Span<UInt8>, from start: Int
+  ) throws(PayloadError) -> Int {
     var position = start
     while true {
-      position = skipPlain(bytes, from: position)
       let next = byte(bytes, at: position)
       if next == UInt8(ascii: "\"") { return position &+ 1 }
       if next == UInt8(ascii: "\\") {
@@ -14,6 +23,7 @@ extension JSONGrammar {
       } else {
         throw .notJSON(offset: position)
       }
+      position = skipPlain(bytes, from: position)
     }
   }
 
@@ -24,11 +34,14 @@ extension JSONGrammar {
   @inline(__always)
   private static func skipPlain(_ bytes: Span<UInt8>, from start: Int) -> Int {
     var position = start
-    while true {
-      let special = highBitWhereSpecial(paddedWord(bytes, at: position))
+    let last = bytes.count &- 8
+    while position <= last {
+      let special = highBitWhereSpecial(littleEndianWord(bytes, at: position))
       guard special == 0 else { return position &+ special.trailingZeroBitCount / 8 }
       position &+= 8
     }
+    let special = highBitWhereSpecial(paddedWord(bytes, at: position))
+    return position &+ special.trailingZeroBitCount / 8
   }
 
   /// Reads a key like `stringEnd`, and what it says, unescaped.

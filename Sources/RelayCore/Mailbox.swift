@@ -21,9 +21,11 @@ package struct Entry: Sendable {
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
   /// What lies in a free place of a slab.
-  static let vacant = Entry(
-    notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
-    phase: .waiting)
+  static var vacant: Entry {
+    Entry(
+      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
+      phase: .waiting)
+  }
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
@@ -33,6 +35,28 @@ package struct Entry: Sendable {
     switch notification.expiration {
     case .once: false
     case .at(let moment): moment <= now
+    }
+  }
+}
+
+/// A number for each class of notification. A value of its own, so that asking for one of them looks
+/// at these eight bytes; as an app's own subscript it copied the whole app.
+package struct PerClass: Hashable, Sendable {
+  package var visible: Int32
+  package var silent: Int32
+
+  package init(visible: Int32, silent: Int32) {
+    self.visible = visible
+    self.silent = silent
+  }
+
+  package subscript(notificationClass: NotificationClass) -> Int32 {
+    @inline(__always) get { notificationClass == .visible ? visible : silent }
+    @inline(__always) set {
+      switch notificationClass {
+      case .visible: visible = newValue
+      case .silent: silent = newValue
+      }
     }
   }
 }
@@ -51,11 +75,9 @@ package struct App: Sendable {
   /// Entries that refer to this app, in whatever phase.
   package var entryCount: Int32 = 0
   /// The slots: an entry, or -1. At most one per class is the promise of the whole product.
-  package var visible: Int32 = -1
-  package var silent: Int32 = -1
+  package var slots = PerClass(visible: -1, silent: -1)
   /// Entries of each class that wait for the journal.
-  package var waitingVisible: Int32 = 0
-  package var waitingSilent: Int32 = 0
+  package var waiting = PerClass(visible: 0, silent: 0)
   package var budget = RateLimit.State()
   /// For `TooManyRequests`.
   package var requests = RateLimit.State()
@@ -64,26 +86,6 @@ package struct App: Sendable {
 
   /// What lies in a free place of a slab.
   static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
-
-  package subscript(slot notificationClass: NotificationClass) -> Int32 {
-    @inline(__always) get { notificationClass == .visible ? visible : silent }
-    set {
-      switch notificationClass {
-      case .visible: visible = newValue
-      case .silent: silent = newValue
-      }
-    }
-  }
-
-  package subscript(waiting notificationClass: NotificationClass) -> Int32 {
-    @inline(__always) get { notificationClass == .visible ? waitingVisible : waitingSilent }
-    set {
-      switch notificationClass {
-      case .visible: waitingVisible = newValue
-      case .silent: waitingSilent = newValue
-      }
-    }
-  }
 }
 
 /// One device.

@@ -87,22 +87,32 @@ private func paddedWordAtEnd(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
     // Read the last eight and drop those before `position`.
     return littleEndianWord(bytes, at: last) >> UInt64(truncatingIfNeeded: (position &- last) &* 8)
   }
-  var result: UInt64 = 0
-  var shift: UInt64 = 0
-  var position = position
-  while position < bytes.count {
-    result |= UInt64(bytes[position]) << shift
-    shift &+= 8
-    position &+= 1
+  // Fewer than eight bytes in all, so that no word can be read: two halves or three bytes, which
+  // may be the same ones.
+  let rest = bytes.count &- position
+  guard position >= 0, rest > 0 else { return 0 }
+  if rest >= 4 {
+    let first = littleEndianHalf(bytes, at: position)
+    return first | littleEndianHalf(bytes, at: bytes.count &- 4) << UInt64((rest &- 4) &* 8)
   }
-  return result
+  let middle = rest &>> 1
+  return UInt64(bytes[position]) | UInt64(bytes[position &+ middle]) << UInt64(middle &* 8)
+    | UInt64(bytes[bytes.count &- 1]) << UInt64((rest &- 1) &* 8)
+}
+
+/// The four bytes at `position`, which the caller knows to exist, as a little-endian word.
+@inline(__always)
+private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+  let window = bytes.extracting(position..<(position &+ 4))
+  return UInt64(window[0]) | UInt64(window[1]) << 8
+    | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
 }
 
 /// The eight bytes at `position`, which the caller knows to exist, as one little-endian word.
 ///
 /// Written byte by byte because the safe API has no wider load; the optimizer makes it one load.
 @inline(__always)
-private func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   let window = bytes.extracting(position..<(position &+ 8))
   let low =
     UInt64(window[0]) | UInt64(window[1]) << 8
@@ -111,6 +121,20 @@ private func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 
     UInt64(window[4]) << 32 | UInt64(window[5]) << 40
     | UInt64(window[6]) << 48 | UInt64(window[7]) << 56
   return low | high
+}
+
+/// Whether both hold the same bytes; compared eight at a time, the last eight perhaps twice.
+@inline(__always)
+func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+  guard left.count == right.count else { return false }
+  let last = left.count &- 8
+  var position = 0
+  while position < last {
+    guard paddedWord(left, at: position) == paddedWord(right, at: position) else { return false }
+    position &+= 8
+  }
+  position = max(last, 0)
+  return paddedWord(left, at: position) == paddedWord(right, at: position)
 }
 
 /// Finds the enum case of a name. Built once from the names, ordered by length, so that a look-up

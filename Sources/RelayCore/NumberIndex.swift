@@ -5,8 +5,8 @@
 /// that are not connected, most is tokens. Open addressing with linear probing; a removal moves
 /// later ones up, so that nothing is left behind by tokens that come and go.
 ///
-/// The caller's hashes are seeded by the process (`Hasher`), because a device may bring tokens of
-/// its own choice. Nothing ever iterates over the places, so the seed decides nothing that shows.
+/// The hashes are seeded by the process (`Hasher`), because a device may bring tokens of its own
+/// choice. Nothing ever iterates over the places, so the seed decides nothing that shows.
 struct NumberIndex: Sendable {
   private struct Place: Sendable {
     /// -1 when it is free.
@@ -28,6 +28,45 @@ struct NumberIndex: Sendable {
   static func hash(_ key: some Hashable) -> UInt32 {
     UInt32(truncatingIfNeeded: key.hashValue)
   }
+
+  /// The hash of a token, which every push asks for: multilinear, over its halves of words. With
+  /// keys that nobody knows, two tokens have the same with a chance of one in 2^32, whoever chose
+  /// them (Lemire and Kaser, "Strongly universal string hashing is fast", 2014).
+  static func hash(_ token: DeviceToken) -> UInt32 {
+    let (keys, words) = (Self.keys, token.words)
+    var sum = keys.rest &* UInt64(token.restHash) &+ keys.start
+    sum &+= keys.first.0 &* (words.0 >> 32) &+ keys.first.1 &* (words.0 & 0xFFFF_FFFF)
+    sum &+= keys.second.0 &* (words.1 >> 32) &+ keys.second.1 &* (words.1 & 0xFFFF_FFFF)
+    sum &+= keys.third.0 &* (words.2 >> 32) &+ keys.third.1 &* (words.2 & 0xFFFF_FFFF)
+    sum &+= keys.fourth.0 &* (words.3 >> 32) &+ keys.fourth.1 &* (words.3 & 0xFFFF_FFFF)
+    return UInt32(truncatingIfNeeded: sum >> 32)
+  }
+
+  /// The hash of a connection, which every acknowledgement asks for.
+  static func hash(_ connection: ConnectionID) -> UInt32 {
+    let keys = Self.keys
+    var sum = keys.first.0 &* UInt64(connection.loop) &+ keys.start
+    sum &+= keys.first.1 &* UInt64(connection.connection)
+    sum &+= keys.second.0 &* UInt64(UInt32(bitPattern: connection.stream))
+    return UInt32(truncatingIfNeeded: sum >> 32)
+  }
+
+  /// One key for each half of a word, one for what a token has beyond its words, and one to begin
+  /// with.
+  private struct Keys: Sendable {
+    var start = Self.key(0)
+    var rest = Self.key(1)
+    var first = (Self.key(2), Self.key(3))
+    var second = (Self.key(4), Self.key(5))
+    var third = (Self.key(6), Self.key(7))
+    var fourth = (Self.key(8), Self.key(9))
+
+    private static func key(_ number: UInt8) -> UInt64 {
+      UInt64(bitPattern: Int64(number.hashValue))
+    }
+  }
+
+  private static let keys = Keys()
 
   /// The number under this hash that `isIt`.
   @inline(__always)

@@ -6,28 +6,34 @@ extension Shard {
   ///
   /// Others of its app and class that wait for the journal go first, so that the order of
   /// acceptance holds; `isFirstInLine` says that this entry is the oldest of them.
-  func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
+  ///
+  /// Changes nothing. `mutating`, because a method that is not is handed a copy of the shard's 784
+  /// bytes when a mutating one calls it.
+  mutating func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
     let app = entries[entry].app
     let device = apps[app].device
     guard devices[device].connection != nil else { return false }
     let notificationClass = entries[entry].notification.notificationClass
-    guard isFirstInLine || apps[app][waiting: notificationClass] == 0 else { return false }
+    guard isFirstInLine || apps[app].waiting[notificationClass] == 0 else { return false }
     guard decide(entry) == .allowed else { return false }
     // An older one in the slot may only be replaced by what the journal has (invariant 2).
-    return apps[app][slot: notificationClass] < 0 || isDurable(entry) || windowHolds(2, device)
+    return apps[app].slots[notificationClass] < 0 || isDurable(entry) || windowHolds(2, device)
   }
 
   /// Whether the journal has the entry.
+  @inline(__always)
   private func isDurable(_ entry: Int32) -> Bool {
     entries[entry].isStorable && !isPending(entries[entry].sequence)
   }
 
+  @inline(__always)
   private func windowHolds(_ count: Int, _ device: Int32) -> Bool {
     Int(devices[device].inFlightCount) + count <= configuration.inFlightPerDevice
   }
 
-  /// Whether the phone may be troubled with this entry now, and if not until when and why.
-  func decide(_ entry: Int32) -> BudgetDecision {
+  /// Whether the phone may be troubled with this entry now, and if not until when and why. Changes
+  /// nothing; `mutating` as `mayGoDirectly` is.
+  mutating func decide(_ entry: Int32) -> BudgetDecision {
     let app = entries[entry].app
     let device = apps[app].device
     let condition = devices[device].condition
@@ -49,7 +55,7 @@ extension Shard {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     if notificationClass == .silent { takeBudget(app, into: &effects) }
-    let older = apps[app][slot: notificationClass]
+    let older = apps[app].slots[notificationClass]
     if older >= 0 { makeWay(older, for: entry, into: &effects) }
     transmit(entry, .direct, into: &effects)
     drain(apps[app].device, .piggyback, into: &effects)
@@ -77,7 +83,7 @@ extension Shard {
   mutating func store(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
-    let other = apps[app][slot: notificationClass]
+    let other = apps[app].slots[notificationClass]
     if other >= 0 {
       if entries[other].order > entries[entry].order {
         return discard(
@@ -87,7 +93,7 @@ extension Shard {
     }
     leavePhase(entry)
     entries[entry].phase = .stored
-    apps[app][slot: notificationClass] = entry
+    apps[app].slots[notificationClass] = entry
     devices[apps[app].device].storedCount += 1
     snapshot.inSlots += 1
     snapshot.stored += 1
@@ -112,8 +118,8 @@ extension Shard {
     drainScratch = []
     var app = devices[device].firstApp
     while app >= 0 {
-      if apps[app].visible >= 0 { held.append(apps[app].visible) }
-      if apps[app].silent >= 0 { held.append(apps[app].silent) }
+      if apps[app].slots.visible >= 0 { held.append(apps[app].slots.visible) }
+      if apps[app].slots.silent >= 0 { held.append(apps[app].slots.silent) }
       app = apps[app].next
     }
     held.sort { left, right in
@@ -170,10 +176,10 @@ extension Shard {
     switch entries[entry].phase {
     case .waiting:
       snapshot.waiting -= 1
-      if entries[entry].isStorable { apps[app][waiting: notificationClass] -= 1 }
+      if entries[entry].isStorable { apps[app].waiting[notificationClass] -= 1 }
     case .stored:
       snapshot.inSlots -= 1
-      apps[app][slot: notificationClass] = -1
+      apps[app].slots[notificationClass] = -1
       devices[apps[app].device].storedCount -= 1
       cancelReleaseTimer(app, notificationClass)
     case .inFlight:
@@ -243,9 +249,11 @@ extension Shard {
   }
 
   private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
+    // Mostly there is none: a look costs less than the right to change.
     switch notificationClass {
-    case .silent: timers.cancel(&apps[app].refillTimer)
-    case .visible: timers.cancel(&apps[app].holdTimer)
+    case .silent where apps[app].refillTimer >= 0: timers.cancel(&apps[app].refillTimer)
+    case .visible where apps[app].holdTimer >= 0: timers.cancel(&apps[app].holdTimer)
+    case .silent, .visible: break
     }
   }
 
@@ -253,7 +261,7 @@ extension Shard {
   mutating func releaseHeld(
     _ app: Int32, _ notificationClass: NotificationClass, into effects: inout [Effect]
   ) {
-    let entry = apps[app][slot: notificationClass]
+    let entry = apps[app].slots[notificationClass]
     guard entry >= 0, devices[apps[app].device].connection != nil else { return }
     // The tick may be late, and both moments past.
     guard !entries[entry].isExpired(at: now) else {

@@ -88,7 +88,7 @@ extension Shard {
     for app in apps.indices { apps[app].budget = RateLimit.State() }
     for device in devices.indices { devices[device].budget = RateLimit.State() }
     // Held silents are looked at again at once.
-    for app in apps.indices where apps[app].silent >= 0 {
+    for app in apps.indices where apps[app].slots.silent >= 0 {
       timers.cancel(&apps[app].refillTimer)
       apps[app].refillTimer = timers.set(now, .refill(app: app))
     }
@@ -141,7 +141,8 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     let sequence = nextSequence
-    pending.append(.device(request, answer))
+    pending.append(.device)
+    pendingAnswers.append((request, answer))
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
 
@@ -193,7 +194,7 @@ extension Shard {
     devices[device].appCount -= 1
     snapshot.apps -= 1
     for notificationClass in NotificationClass.allCases {
-      let entry = apps[app][slot: notificationClass]
+      let entry = apps[app].slots[notificationClass]
       if entry >= 0 { discard(entry, .unregistered, into: &effects) }
     }
     apps[app].isRegistered = false
@@ -208,8 +209,8 @@ extension Shard {
       let app = apps[number]
       reports.append(
         DeviceReport.AppReport(
-          topic: app.topic, token: app.token, visible: slotReport(app.visible),
-          silent: slotReport(app.silent),
+          topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
+          silent: slotReport(app.slots.silent),
           budget: policy.decide(
             app: app.budget, device: devices[device].budget,
             condition: devices[device].condition, at: now),

@@ -60,7 +60,7 @@ extension Shard {
     snapshot.waiting += 1
     lastOrder += 1
     apps[app].entryCount += 1
-    apps[app][waiting: notification.notificationClass] += 1
+    apps[app].waiting[notification.notificationClass] += 1
     let entry = entries.insert(
       Entry(
         notification: notification, order: lastOrder, sequence: sequence, acceptedAt: acceptedAt,

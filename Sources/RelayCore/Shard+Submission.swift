@@ -75,7 +75,7 @@ extension Shard {
         JournalRecord(
           sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)))
     snapshot.waiting += 1
-    apps[app][waiting: notification.notificationClass] += 1
+    apps[app].waiting[notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
   }
 
@@ -86,7 +86,8 @@ extension Shard {
       case .submission(let request, let uniqueID, let entry):
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         if entry >= 0 { place(entry, into: &effects) }
-      case .device(let request, let answer):
+      case .device:
+        let (request, answer) = pendingAnswers.removeFirst()
         effects.append(.answer(request, answer))
       case .nothing:
         break
@@ -102,7 +103,8 @@ extension Shard {
       case .submission(let request, _, let entry):
         refuse(.serviceUnavailable, request, into: &effects)
         if entry >= 0 { lose(entry, into: &effects) }
-      case .device(let request, let answer):
+      case .device:
+        let (request, answer) = pendingAnswers.removeFirst()
         takeBack(answer, failed, into: &effects)
         effects.append(.answer(request, .refused(.unavailable)))
       case .nothing:

@@ -61,8 +61,8 @@ package struct Shard: Sendable {
   enum Pending: Sendable {
     /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
-    /// Answer a device. Seldom and large, so it lies elsewhere.
-    indirect case device(RequestID, DeviceAnswer)
+    /// Give the next of `pendingAnswers`, which would make copies of all others dear.
+    case device
     /// Nobody waits.
     case nothing
   }
@@ -74,10 +74,10 @@ package struct Shard: Sendable {
   var apps = Slab(vacant: App.vacant)
   var entries = Slab(vacant: Entry.vacant)
   var timers: TimerWheel
-  /// Finds devices by their ids and apps by their tokens.
+  /// Finds devices by their ids, apps by their tokens, connected devices by their connections.
   var deviceIndex = NumberIndex()
   var appIndex = NumberIndex()
-  var connectionDevices: [ConnectionID: Int32] = [:]
+  var connectionIndex = NumberIndex()
   var goneTokens: [DeviceToken: Instant] = [:]
   /// The same, oldest first. A token that came back to life leaves its item behind.
   var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
@@ -85,6 +85,8 @@ package struct Shard: Sendable {
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
+  /// For each `.device` in `pending`, in the same order: what to answer whom.
+  var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
   /// The sequence of `pending.first`.
   var firstPendingSequence: UInt64
   /// Scratch space, empty between calls; kept for its memory.
@@ -147,7 +149,14 @@ package struct Shard: Sendable {
     deviceIndex.find(NumberIndex.hash(id)) { devices[$0].id == id }
   }
 
+  /// The device that listens on this connection.
+  @inline(__always)
+  func deviceNumber(of connection: ConnectionID) -> Int32? {
+    connectionIndex.find(NumberIndex.hash(connection)) { devices[$0].connection == connection }
+  }
+
   /// The registered app with this token.
+  @inline(__always)
   func appNumber(_ token: DeviceToken) -> Int32? {
     appIndex.find(NumberIndex.hash(token)) { apps[$0].token == token }
   }

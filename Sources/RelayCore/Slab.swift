@@ -1,4 +1,4 @@
-/// Values with small stable numbers: an array with a list of free places.
+/// Values with small stable numbers: an array and a list through its free places.
 ///
 /// Devices, apps and notifications refer to each other by these numbers instead of by references,
 /// so that a whole shard is one value that a test can copy and compare. The places hold plain
@@ -6,8 +6,12 @@
 /// the path of every notification was most of the work (measured with callgrind).
 package struct Slab<Element: Sendable>: Sendable {
   private var places: [Element] = []
-  private var isTaken: [Bool] = []
-  private var free: [Int32] = []
+  /// For each place: the free place behind it in the list of free ones, or `end`, or `taken`.
+  private var links: [Int32] = []
+  /// The place that was freed last, or `end`.
+  private var firstFree = Self.end
+  /// How many places are taken.
+  package private(set) var count = 0
   /// What lies in a free place, so that a freed value lets go of its memory.
   private let vacant: Element
 
@@ -15,37 +19,41 @@ package struct Slab<Element: Sendable>: Sendable {
     self.vacant = vacant
   }
 
-  /// How many places are taken.
-  package var count: Int { places.count - free.count }
+  private static var end: Int32 { -1 }
+  private static var taken: Int32 { -2 }
 
   /// Puts a value somewhere and says where.
   package mutating func insert(_ element: consuming Element) -> Int32 {
-    if let index = free.popLast() {
-      places[Int(index)] = element
-      isTaken[Int(index)] = true
-      return index
+    count += 1
+    guard firstFree >= 0 else {
+      places.append(element)
+      links.append(Self.taken)
+      return Int32(places.count - 1)
     }
-    places.append(element)
-    isTaken.append(true)
-    return Int32(places.count - 1)
+    let index = firstFree
+    firstFree = links[Int(index)]
+    links[Int(index)] = Self.taken
+    places[Int(index)] = element
+    return index
   }
 
   /// Frees a place. Its number may be given out again at once.
   package mutating func remove(at index: Int32) {
-    precondition(isTaken[Int(index)], "a place is freed once")
-    isTaken[Int(index)] = false
+    precondition(links[Int(index)] == Self.taken, "a place is freed once")
+    links[Int(index)] = firstFree
+    firstFree = index
+    count -= 1
     places[Int(index)] = vacant
-    free.append(index)
   }
 
   /// The value at a taken place.
   package subscript(index: Int32) -> Element {
-    _read { yield places[Int(index)] }
+    _read { yield places.span[Int(index)] }
     _modify { yield &places[Int(index)] }
   }
 
   /// The numbers of all taken places, in order.
   package var indices: [Int32] {
-    isTaken.indices.compactMap { isTaken[$0] ? Int32($0) : nil }
+    links.indices.compactMap { links[$0] == Self.taken ? Int32($0) : nil }
   }
 }

@@ -30,12 +30,10 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package var description: String { String(decoding: bytes, as: UTF8.self) }
 
   /// Whether the bytes are this topic's, without building one: the hot path's comparison.
-  package func equals(_ text: Span<UInt8>) -> Bool {
-    guard text.count == bytes.count else { return false }
-    for index in 0..<text.count where bytes[index] != text[index] {
-      return false
-    }
-    return true
+  package func equals(_ text: Span<UInt8>) -> Bool { areEqual(bytes.span, text) }
+
+  package static func == (left: Topic, right: Topic) -> Bool {
+    areEqual(left.bytes.span, right.bytes.span)
   }
 
   private static func isAllowed(_ character: UInt8) -> Bool {

@@ -27,7 +27,7 @@ extension Shard {
         check(isPending(entry.sequence), "waiting, but not for the journal")
       case .stored:
         stored += 1
-        check(app[slot: notificationClass] == number, "stored, but not in the slot")
+        check(app.slots[notificationClass] == number, "stored, but not in the slot")
         check(!isPending(entry.sequence) && entry.sequence != 0, "stored before the journal has it")
       case .inFlight:
         inFlight += 1
@@ -46,18 +46,20 @@ extension Shard {
     check(snapshot.devices == devices.count, "devices")
     check(deviceIndex.count == devices.count, "the index of devices")
     check(appIndex.count == snapshot.apps, "the index of apps")
-    check(snapshot.connections == connectionDevices.count, "connections")
+    check(snapshot.connections == connectionIndex.count, "the index of connections")
     check(drainScratch.isEmpty, "scratch space is not empty")
+    let answers = pending.count { if case .device = $0 { true } else { false } }
+    check(pendingAnswers.count == answers, "an answer to a device waits for no record")
 
     var releaseTimers = 0
     for number in apps.indices {
       let app = apps[number]
       releaseTimers += (app.refillTimer >= 0 ? 1 : 0) + (app.holdTimer >= 0 ? 1 : 0)
       check(app.isRegistered || app.entryCount > 0, "a removed app without entries is kept")
-      check(app.isRegistered || app.visible < 0 && app.silent < 0, "a removed app has a slot")
+      check(app.isRegistered || app.slots.visible < 0 && app.slots.silent < 0, "a removed app has a slot")
       for notificationClass in NotificationClass.allCases {
         check(
-          app[waiting: notificationClass]
+          app.waiting[notificationClass]
             == waitingOf[[number, Int32(notificationClass.rawValue)], default: 0],
           "the app's count of waiting entries")
       }
@@ -81,7 +83,7 @@ extension Shard {
       while app >= 0 {
         if !apps[app].isRegistered { wrong.append("a removed app in the device's list") }
         if appNumber(apps[app].token) != app { wrong.append("the token leads elsewhere") }
-        stored += (apps[app].visible >= 0 ? 1 : 0) + (apps[app].silent >= 0 ? 1 : 0)
+        stored += (apps[app].slots.visible >= 0 ? 1 : 0) + (apps[app].slots.silent >= 0 ? 1 : 0)
         count += 1
         app = apps[app].next
       }
@@ -95,7 +97,7 @@ extension Shard {
       }
       if Int(device.inFlightCount) != inFlight { wrong.append("the device's entries in flight") }
       if inFlight > configuration.inFlightPerDevice { wrong.append("the window is exceeded") }
-      if let connection = device.connection, connectionDevices[connection] != number {
+      if let connection = device.connection, deviceNumber(of: connection) != number {
         wrong.append("the connection leads elsewhere")
       }
     }

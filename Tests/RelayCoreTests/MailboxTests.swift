@@ -7,13 +7,13 @@ import Testing
     var app = App(
       token: DeviceToken(random: (1, 2, 3), routingKey: 4), topic: Topic("com.example.app")!,
       device: 0, registration: 1)
-    app[slot: .visible] = 5
-    app[slot: .silent] = 6
-    app[waiting: .visible] = 7
-    app[waiting: .silent] = 8
-    #expect([app.visible, app.silent, app.waitingVisible, app.waitingSilent] == [5, 6, 7, 8])
-    #expect(NotificationClass.allCases.map { app[slot: $0] } == [5, 6])
-    #expect(NotificationClass.allCases.map { app[waiting: $0] } == [7, 8])
+    app.slots[.visible] = 5
+    app.slots[.silent] = 6
+    app.waiting[.visible] = 7
+    app.waiting[.silent] = 8
+    #expect([app.slots.visible, app.slots.silent, app.waiting.visible, app.waiting.silent] == [5, 6, 7, 8])
+    #expect(NotificationClass.allCases.map { app.slots[$0] } == [5, 6])
+    #expect(NotificationClass.allCases.map { app.waiting[$0] } == [7, 8])
   }
 
   @Test func aDeviceHasAConnectionUnlessItIsAway() {

@@ -31,6 +31,8 @@ let importRules: [ImportRule] = [
   // Layer 0: decisions without I/O, clock, randomness, NIO or Foundation.
   ImportRule(target: "RelayCore", own: [], others: collections),
   ImportRule(target: "DeviceModel", own: [], others: collections),
+  // Measures the core; reads payload files and prints.
+  ImportRule(target: "CoreBenchmarks", own: ["RelayCore"], others: toolchain),
   // Layer 0: sans-IO protocol engines; NIOCore for ByteBuffer only.
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),

@@ -1,0 +1,80 @@
+/// Everything that can be measured.
+enum BenchmarkCase: String, CaseIterable {
+  case scan
+  case scanSilent = "scan-silent"
+  case scanLocalized = "scan-localized"
+  case scanUnicode = "scan-unicode"
+  case scanLarge = "scan-large"
+  case head
+  case path
+  case request
+  case answer
+  case submit
+  case submitOnly = "submit-only"
+  case deliver
+  case silent
+
+  /// What one operation is.
+  private var text: String {
+    switch self {
+    case .scan: "the alert of 220 bytes that scripts/bench posts, scanned"
+    case .scanSilent: "silent.json, scanned"
+    case .scanLocalized: "alert-localized.json, scanned"
+    case .scanUnicode: "unicode.json, scanned"
+    case .scanLarge: "size-4096.json, scanned"
+    case .head: "a whole head: names told, values parsed, all checks"
+    case .path: "a head that differs from the last in its path only, and all checks"
+    case .request: "such a head and the body of 220 bytes, up to the notification"
+    case .answer: "the two ids of an answer, written"
+    case .submit: "a push to an away device: submitted, persisted, stored, effects performed"
+    case .submitOnly: "the same, without the notification being made and effects performed"
+    case .deliver: "a push to a connected device: submitted, persisted, sent, acknowledged"
+    case .silent: "a silent push to a connected device that the budget lets through or holds"
+    }
+  }
+
+  /// The line in the help.
+  var line: String {
+    "  \(rawValue)\(String(repeating: " ", count: 16 - rawValue.count))\(text)"
+  }
+
+  func run(_ options: Options) throws(CommandProblem) -> Measurement {
+    let alert = try options.payload("alert-220-bytes.json")
+    let count = options.count
+    return switch self {
+    case .scan: try measureScan(alert, count)
+    case .scanSilent: try measureScan(options.payload("silent.json"), count)
+    case .scanLocalized: try measureScan(options.payload("alert-localized.json"), count)
+    case .scanUnicode: try measureScan(options.payload("unicode.json"), count)
+    case .scanLarge: try measureScan(options.payload("size-4096.json"), count)
+    case .head: try measureHead(count)
+    case .path: try measurePath(count)
+    case .request: try measureRequest(alert, count)
+    case .answer: measureAnswer(count)
+    case .submit: try measureSubmit(alert, count)
+    case .submitOnly: try measureSubmitOnly(alert, count)
+    case .deliver: try measureDeliver(alert, count)
+    case .silent: try measureSilent(options.payload("silent.json"), count)
+    }
+  }
+}
+
+/// What came out.
+struct Measurement {
+  var nanoseconds: Int64
+  /// Depends on every operation, so that none can be left out; the same in every run.
+  var sum: UInt64
+}
+
+/// Does something `count` times, told which time it is, and adds up what comes back.
+@inline(__always)
+func measure(
+  _ count: Int, _ operation: (Int) throws(CommandProblem) -> UInt64
+) throws(CommandProblem) -> Measurement {
+  let clock = ContinuousClock()
+  let start = clock.now
+  var sum: UInt64 = 0
+  for index in 0..<count { sum &+= try operation(index) }
+  let (seconds, attoseconds) = (clock.now - start).components
+  return Measurement(nanoseconds: seconds * 1_000_000_000 + attoseconds / 1_000_000_000, sum: sum)
+}

@@ -1,0 +1,121 @@
+import RelayCore
+
+/// What happens to a request before a shard sees it.
+
+func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  try measure(count) { _ throws(CommandProblem) in
+    do {
+      let scan = try scanPayload(payload.span)
+      return UInt64(scan.keys.bits)
+    } catch {
+      throw .refused("the payload")
+    }
+  }
+}
+
+/// The head that `scripts/bench` sends, but for the provider token, as names and values.
+private let typicalHead: [(name: [UInt8], value: [UInt8])] = [
+  (":method", "POST"),
+  (":scheme", "https"),
+  (":authority", "localhost:2197"),
+  ("user-agent", "h2load nghttp2/1.52.0"),
+  ("apns-topic", "com.example.app"),
+  ("apns-push-type", "alert"),
+  ("apns-priority", "10"),
+  ("content-length", "220"),
+].map { (Array($0.0.utf8), Array($0.1.utf8)) }
+
+/// The paths of 256 devices.
+private func makePaths() -> [[UInt8]] {
+  (0..<256).map { Array("/3/device/\(token(of: $0).hexadecimal)".utf8) }
+}
+
+private func take(
+  _ name: [UInt8], _ value: [UInt8], into head: inout ProviderRequestHead,
+  _ recentTopic: inout Topic?
+) {
+  guard let field = FieldName(name.span) else { return }
+  head.take(field, value.span, recentTopic: &recentTopic)
+}
+
+private func check(_ head: borrowing ProviderRequestHead) throws(CommandProblem) -> Topic {
+  do throws(Rejection) {
+    try head.checkRequestLine()
+    return try head.checkFields(defaultTopic: nil)
+  } catch {
+    throw .refused("the head: \(error.reason)")
+  }
+}
+
+func measureHead(_ count: Int) throws(CommandProblem) -> Measurement {
+  let paths = makePaths()
+  let pathName = Array(":path".utf8)
+  var recentTopic: Topic?
+  return try measure(count) { index throws(CommandProblem) in
+    var head = ProviderRequestHead()
+    for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
+    take(pathName, paths[index & 255], into: &head, &recentTopic)
+    return UInt64(try check(head).bytes.count)
+  }
+}
+
+/// A head whose path is replaced again and again, as a connection keeps one.
+private struct RepeatedHead {
+  var head = ProviderRequestHead()
+  var recentTopic: Topic?
+  private let pathName = Array(":path".utf8)
+
+  init(_ path: [UInt8]) {
+    for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
+    take(pathName, path, into: &head, &recentTopic)
+  }
+
+  mutating func replacePath(_ path: [UInt8]) throws(CommandProblem) -> Topic {
+    guard let field = FieldName(pathName.span) else { throw .refused("a field's name") }
+    head.take(field, path.span, recentTopic: &recentTopic, isReplacement: true)
+    return try check(head)
+  }
+}
+
+func measurePath(_ count: Int) throws(CommandProblem) -> Measurement {
+  let paths = makePaths()
+  var last = RepeatedHead(paths[0])
+  return try measure(count) { index throws(CommandProblem) in
+    UInt64(try last.replacePath(paths[index & 255]).bytes.count)
+  }
+}
+
+func measureRequest(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  let paths = makePaths()
+  var last = RepeatedHead(paths[0])
+  return try measure(count) { index throws(CommandProblem) in
+    let topic = try last.replacePath(paths[index & 255])
+    // As in the server, each request's body is bytes of its own.
+    var body: [UInt8] = []
+    body.append(contentsOf: payload)
+    var lints = CaseSet<Lint>()
+    do throws(Rejection) {
+      let notification = try last.head.notification(
+        topic: topic, body: body, uniqueID: UniqueID(generator: 1, number: UInt64(index)),
+        isStrict: false, at: start, lints: &lints)
+      return notification.token.routingKey
+    } catch {
+      throw .refused("the request: \(error.reason)")
+    }
+  }
+}
+
+func measureAnswer(_ count: Int) -> Measurement {
+  var text: [UInt8] = []
+  var sum: UInt64 = 0
+  let ids = (0..<256).map { UniqueID(generator: generator, number: UInt64($0)) }
+  let measured = try? measure(count) { index throws(CommandProblem) in
+    for id in [ids[index & 255], ids[(index &+ 1) & 255]] {
+      text.removeAll(keepingCapacity: true)
+      id.write(to: &text)
+      sum &+= UInt64(text[35])
+    }
+    return 0
+  }
+  return Measurement(nanoseconds: measured?.nanoseconds ?? 0, sum: sum)
+}

@@ -1,0 +1,212 @@
+import RelayCore
+
+/// 2026-01-01T00:00:00Z, an arbitrary start.
+let start = Instant(unixSeconds: 1_767_225_600)
+/// Spreads small numbers over a word.
+let generator: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+/// How many devices take turns.
+private let deviceCount = 256
+/// Events between two looks at the effects: requests come in batches, one for each read.
+private let batch = 100
+
+/// The token of a device's app.
+func token(of device: Int) -> DeviceToken {
+  let word = UInt64(device &+ 1) &* generator
+  return DeviceToken(random: (word, word &+ 1, word &+ 2), routingKey: word)
+}
+
+/// A shard and what a server with `store: memory` does around it (`ShardRunner`).
+private struct Relay {
+  var shard: Shard
+  var now = start
+  var effects: [Effect] = []
+  private var performing: [Effect] = []
+  private var lastPersist: UInt64 = 0
+  private var lifeLog = LifeLog(notifications: 10_000)
+  /// What devices were sent and have not acknowledged.
+  private(set) var sent: [(connection: ConnectionID, id: UniqueID)] = []
+  private(set) var sum: UInt64 = 0
+
+  /// 256 devices with an app each.
+  init() throws(CommandProblem) {
+    shard = Shard(configuration: Shard.Configuration(), at: start)
+    guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
+    let request = RequestID(loop: 0, connection: 1, stream: 1)
+    for number in 0..<deviceCount {
+      let credential = Self.credential(number)
+      shard.handle(
+        .enrolled(credential.device, credential.secret, from: request), at: now, into: &effects)
+      shard.handle(
+        .registered(credential, topic, token(of: number), isOwn: false, from: request), at: now,
+        into: &effects)
+    }
+    perform()
+  }
+
+  private static func credential(_ number: Int) -> DeviceCredential {
+    let word = UInt64(number &+ 1) &* generator
+    return DeviceCredential(
+      device: DeviceID(UniqueID(high: word, low: word)), secret: SecretHash(words: (1, 2, 3, word)))
+  }
+
+  mutating func connectAll() {
+    for number in 0..<deviceCount {
+      let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(number * 2 + 1))
+      shard.handle(
+        .connected(Self.credential(number), connection), at: now, into: &effects)
+    }
+    perform()
+  }
+
+  @inline(__always)
+  mutating func handle(_ event: Event) {
+    shard.handle(event, at: now, into: &effects)
+  }
+
+  /// Performs everything that was asked for, until nothing is left to do.
+  mutating func perform() {
+    while !effects.isEmpty {
+      var batch: [Effect] = []
+      swap(&batch, &performing)
+      swap(&batch, &effects)
+      perform(batch)
+      batch.removeAll(keepingCapacity: true)
+      swap(&batch, &performing)
+      if lastPersist > 0 {
+        handle(.persisted(through: lastPersist))
+        lastPersist = 0
+      }
+    }
+  }
+
+  /// By a span, which lends each effect where a loop over the array would copy it.
+  private mutating func perform(_ batch: [Effect]) {
+    let asked = batch.span
+    for index in asked.indices { perform(asked[index]) }
+  }
+
+  private mutating func perform(_ effect: Effect) {
+    switch effect {
+    case .respond(let address, .accepted(let uniqueID)):
+      sum &+= uniqueID.low &+ UInt64(address.connection)
+    case .persist(let record): lastPersist = record.sequence
+    case .log(let event): lifeLog.append(event)
+    case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
+    default: break
+    }
+  }
+
+  /// Every device acknowledges what it was sent.
+  mutating func acknowledge() {
+    for (connection, id) in sent { handle(.acked(connection, id, nil)) }
+    sent.removeAll(keepingCapacity: true)
+    perform()
+  }
+
+  mutating func tick() {
+    guard let wake = shard.nextWake, wake <= now else { return }
+    handle(.tick)
+    perform()
+  }
+}
+
+/// Pushes to the devices in turn, made one by one as the requests come.
+private struct Pushes {
+  let payload: [UInt8]
+  let topic: Topic
+  let tokens = (0..<deviceCount).map(token(of:))
+  let notificationClass: NotificationClass
+
+  init(
+    _ payload: [UInt8], _ notificationClass: NotificationClass = .visible
+  ) throws(CommandProblem) {
+    guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
+    self.payload = payload
+    self.topic = topic
+    self.notificationClass = notificationClass
+  }
+
+  func push(_ index: Int, at now: Instant) -> Notification {
+    let id = UniqueID(generator: generator, number: UInt64(index))
+    return Notification(
+      uniqueID: id, apnsID: id, token: tokens[index % deviceCount], topic: topic,
+      notificationClass: notificationClass,
+      pushType: notificationClass == .silent ? .background : .alert,
+      priority: notificationClass == .silent ? .powerAware : .immediate,
+      wakesApp: notificationClass == .silent, collapseID: [],
+      expiration: Expiration(unixSeconds: nil, at: now), payload: payload)
+  }
+
+  static func request(_ index: Int) -> RequestID {
+    RequestID(loop: 0, connection: 3, stream: Int32(truncatingIfNeeded: index & 0xFFFF))
+  }
+}
+
+func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  var relay = try Relay()
+  let pushes = try Pushes(payload)
+  var measured = try measure(count) { index throws(CommandProblem) in
+    relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
+    if index % batch == batch - 1 {
+      relay.perform()
+      relay.now.milliseconds += 1
+    }
+    return 0
+  }
+  measured.sum = relay.sum
+  return measured
+}
+
+func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  var relay = try Relay()
+  let pushes = try Pushes(payload)
+  // More than the devices hold, so that none comes again before it was replaced.
+  let made = (0..<deviceCount * 2).map { pushes.push($0, at: relay.now) }
+  var effects: [Effect] = []
+  return try measure(count) { index throws(CommandProblem) in
+    relay.shard.handle(
+      .submitted(made[index % made.count], from: Pushes.request(index)), at: relay.now,
+      into: &effects)
+    if index % batch == batch - 1 {
+      relay.shard.handle(.persisted(through: .max), at: relay.now, into: &effects)
+      effects.removeAll(keepingCapacity: true)
+    }
+    return 1
+  }
+}
+
+func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  var relay = try Relay()
+  relay.connectAll()
+  let pushes = try Pushes(payload)
+  var measured = try measure(count) { index throws(CommandProblem) in
+    relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
+    if index % batch == batch - 1 {
+      relay.perform()
+      relay.acknowledge()
+      relay.now.milliseconds += 1
+    }
+    return 0
+  }
+  measured.sum = relay.sum
+  return measured
+}
+
+/// Each device gets six an hour, of which three are let through; the others are held, replaced, and
+/// released by their timer.
+func measureSilent(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  var relay = try Relay()
+  relay.connectAll()
+  let pushes = try Pushes(payload, .silent)
+  var measured = try measure(count) { index throws(CommandProblem) in
+    relay.now.milliseconds += 600_000 / Int64(deviceCount)
+    relay.tick()
+    relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
+    relay.perform()
+    relay.acknowledge()
+    return 0
+  }
+  measured.sum = relay.sum
+  return measured
+}
