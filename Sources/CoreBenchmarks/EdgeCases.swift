@@ -38,7 +38,7 @@ private func take(
   head.take(field, value.span, recentTopic: &recentTopic)
 }
 
-private func check(_ head: borrowing ProviderRequestHead) throws(CommandProblem) -> Topic {
+private func check(_ head: inout ProviderRequestHead) throws(CommandProblem) -> Topic {
   do throws(Rejection) {
     try head.checkRequestLine()
     return try head.checkFields(defaultTopic: nil)
@@ -55,7 +55,7 @@ func measureHead(_ count: Int) throws(CommandProblem) -> Measurement {
     var head = ProviderRequestHead()
     for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
     take(pathName, paths[index & 255], into: &head, &recentTopic)
-    return UInt64(try check(head).bytes.count)
+    return UInt64(try check(&head).bytes.count)
   }
 }
 
@@ -73,7 +73,7 @@ private struct RepeatedHead {
   mutating func replacePath(_ path: [UInt8]) throws(CommandProblem) -> Topic {
     guard let field = FieldName(pathName.span) else { throw .refused("a field's name") }
     head.take(field, path.span, recentTopic: &recentTopic, isReplacement: true)
-    return try check(head)
+    return try check(&head)
   }
 }
 

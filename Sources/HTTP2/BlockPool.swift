@@ -15,7 +15,7 @@ struct ByteQueue {
 struct BlockPool {
   /// Small enough that a stream with one waiting line is cheap, large enough that a full
   /// notification (4 kB) takes few steps.
-  static let blockBytes = 512
+  static let blockBytes = 256
   private var bytes: [UInt8] = []
   private var next: [Int32] = []
   private var firstFree: Int32 = -1

@@ -4,9 +4,11 @@
 package struct CaseSet<Case>: Equatable, Sendable
 where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   /// Bit `n` is set when the case with raw value `n` is a member.
-  package private(set) var bits: UInt32
+  @usableFromInline
+  package internal(set) var bits: UInt32
 
   /// The empty set.
+  @inlinable
   package init() { bits = 0 }
 
   /// The set of one case.
@@ -14,6 +16,7 @@ where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   package init(_ member: Case) { bits = Self.bit(member) }
 
   /// Whether no case is a member.
+  @inlinable
   package var isEmpty: Bool { bits == 0 }
 
   /// The members in the order in which the enum declares them. Allocates: for logs and tests.

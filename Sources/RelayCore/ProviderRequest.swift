@@ -3,6 +3,9 @@
 ///
 /// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not
 /// an error yet: the order of checks decides which of several mistakes the provider hears of.
+///
+/// The questions are `mutating` and change nothing: one that is not is handed a copy of the head, with
+/// all that it refers to, when a mutating method of its owner calls it.
 package struct ProviderRequestHead: Sendable {
   private enum Field<Value: Sendable>: Sendable {
     case absent
@@ -42,22 +45,24 @@ package struct ProviderRequestHead: Sendable {
 
   /// The provider's id, if it gave a usable one.
   package var providerID: UniqueID? {
-    if case .given(let id) = apnsID { id } else { nil }
+    mutating get { if case .given(let id) = apnsID { id } else { nil } }
   }
 
   /// The most that this request's body may have, in bytes.
   package var payloadLimitBytes: Int {
-    if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
+    mutating get {
+      if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
+    }
   }
 
   /// What is asked for, when the request is not a push.
   package var query: ProviderQuery? {
-    if case .query(let query) = path { query } else { nil }
+    mutating get { if case .query(let query) = path { query } else { nil } }
   }
 
   /// The push type, if a known one was given.
   package var givenPushType: PushType? {
-    if case .given(let type) = pushType { type } else { nil }
+    mutating get { if case .given(let type) = pushType { type } else { nil } }
   }
 
   /// Takes one field of the header block; `authorization` is the caller's to check.
@@ -96,14 +101,14 @@ package struct ProviderRequestHead: Sendable {
 
   /// Takes over what is a request's own, path and id, from a head that says the same otherwise.
   @inline(__always)
-  package mutating func takeOwn(from head: borrowing ProviderRequestHead) {
+  package mutating func takeOwn(from head: inout ProviderRequestHead) {
     path = head.path
     apnsID = head.apnsID
     apnsIDSpelling = head.apnsIDSpelling
   }
 
   /// The checks that come before the provider's right to push is looked at.
-  package func checkRequestLine() throws(Rejection) {
+  package mutating func checkRequestLine() throws(Rejection) {
     guard method == (query == nil ? .post : .get) else { throw .methodNotAllowed }
     switch path {
     case .bad: throw .badPath
@@ -116,7 +121,7 @@ package struct ProviderRequestHead: Sendable {
   /// The checks that come after it, up to the topic; returns the topic.
   ///
   /// - Parameter defaultTopic: the one that a client certificate implies, if it names just one.
-  package func checkFields(
+  package mutating func checkFields(
     defaultTopic: @autoclosure () -> Topic?
   ) throws(Rejection) -> Topic {
     if case .bad = apnsID { throw .badMessageID }
@@ -141,7 +146,7 @@ package struct ProviderRequestHead: Sendable {
   ///   - body: all of it, at most `payloadLimitBytes`; the caller has refused longer ones.
   ///   - uniqueID: the relay's name for it.
   ///   - isStrict: refuse a silent push of priority 10 (decision D1) and a missing push type (D3).
-  package func notification(
+  package mutating func notification(
     topic: Topic, body: consuming [UInt8], uniqueID: UniqueID, isStrict: Bool, at now: Instant,
     lints: inout CaseSet<Lint>
   ) throws(Rejection) -> Notification {

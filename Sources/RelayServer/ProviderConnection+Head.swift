@@ -29,7 +29,10 @@ extension ProviderConnection {
     } catch {
       outcome = .failure(error)
     }
-    open.insert(stream) { $0.begin(with: lastHead, headGeneration, outcome, at: now) }
+    let generation = headGeneration
+    open.insert(stream, with: &lastHead) { request, head in
+      request.begin(with: &head, generation, outcome, at: now)
+    }
   }
 
   private mutating func take(_ field: HeaderField, _ arena: [UInt8], isReplacement: Bool) {

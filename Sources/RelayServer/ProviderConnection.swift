@@ -110,7 +110,7 @@ struct ProviderConnection {
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     open.remove(stream) { request in
-      waiting.insert(WaitingRequest(request.head, uniqueID), stream)
+      waiting.insert(WaitingRequest(&request.head, uniqueID), stream)
       query = request.acceptedQuery
       if query == nil {
         result = request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
@@ -167,10 +167,12 @@ struct ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       handler.runner.markDirty(handler)
     }
-    for (stream, request) in open.all where now - request.since > settings.requestTimeout {
+    for (stream, late) in open.all where now - late.since > settings.requestTimeout {
+      var request = late
       open.remove(stream) { $0.dropBody() }
       waiting.insert(
-        WaitingRequest(request.head, handler.runner.makeUniqueID(), isAnsweredEarly: true), stream)
+        WaitingRequest(&request.head, handler.runner.makeUniqueID(), isAnsweredEarly: true),
+        stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
     }

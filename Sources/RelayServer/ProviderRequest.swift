@@ -3,7 +3,7 @@ import RelayCore
 
 /// One provider's request under way.
 struct ProviderRequest {
-  private(set) var head = ProviderRequestHead()
+  var head = ProviderRequestHead()
   /// The topic, when the head has passed all checks; else the first one it failed.
   private var outcome = Result<Topic, Rejection>.failure(.internalServerError)
   private(set) var since: Instant
@@ -22,13 +22,13 @@ struct ProviderRequest {
   /// Begins anew, in the place of an earlier request of the connection: mostly its head says the
   /// same but for path and id, and then only those are copied.
   mutating func begin(
-    with head: borrowing ProviderRequestHead, _ generation: UInt64,
+    with head: inout ProviderRequestHead, _ generation: UInt64,
     _ outcome: Result<Topic, Rejection>, at now: Instant
   ) {
     if generation == self.generation {
-      self.head.takeOwn(from: head)
+      self.head.takeOwn(from: &head)
     } else {
-      self.head = copy head
+      self.head = head
       self.generation = generation
     }
     self.outcome = outcome
@@ -48,8 +48,10 @@ struct ProviderRequest {
 
   /// What is asked, when it is no push and may be asked.
   var acceptedQuery: ProviderQuery? {
-    guard let query = head.query, case .success = outcome else { return nil }
-    return query
+    mutating get {
+      guard let query = head.query, case .success = outcome else { return nil }
+      return query
+    }
   }
 
   /// The last checks, on the body, which is moved out, not copied.
@@ -84,7 +86,7 @@ struct WaitingRequest {
   var isAnsweredEarly: Bool
 
   init(
-    _ head: borrowing ProviderRequestHead, _ uniqueID: UniqueID, isAnsweredEarly: Bool = false
+    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, isAnsweredEarly: Bool = false
   ) {
     self.uniqueID = uniqueID
     self.providerID = head.providerID ?? uniqueID
@@ -93,5 +95,11 @@ struct WaitingRequest {
   }
 
   /// No request at all: what lies in a free place.
-  static let vacant = WaitingRequest(ProviderRequestHead(), UniqueID(high: 0, low: 0))
+  static let vacant = WaitingRequest(uniqueID: UniqueID(high: 0, low: 0))
+
+  private init(uniqueID: UniqueID) {
+    self.uniqueID = uniqueID
+    providerID = uniqueID
+    isAnsweredEarly = false
+  }
 }

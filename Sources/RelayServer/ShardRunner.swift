@@ -153,7 +153,7 @@ final class ShardRunner {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      perform(batch)
+      for place in batch.indices { perform(&batch[place]) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
@@ -165,13 +165,8 @@ final class ShardRunner {
     }
   }
 
-  /// Performs effects in order, as a span: its elements are looked at without being copied.
-  private func perform(_ batch: [Effect]) {
-    let span = batch.span
-    for place in span.indices { perform(span[place]) }
-  }
-
-  private func perform(_ effect: Effect) {
+  /// Nothing is changed: lent out to be changed, an element of an array is not copied.
+  private func perform(_ effect: inout Effect) {
     switch effect {
     case .respond(let address, let answer):
       guard isHere(address, effect) else { return }
