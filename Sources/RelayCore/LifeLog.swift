@@ -21,7 +21,7 @@ package struct LifeLog: Sendable {
   /// How many steps are held.
   package var count: Int { events.count }
 
-  package mutating func append(_ event: LifeEvent) {
+  package mutating func append(_ event: consuming LifeEvent) {
     if events.count < capacity {
       events.append(event)
     } else {
