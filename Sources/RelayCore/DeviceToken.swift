@@ -40,7 +40,17 @@ package struct DeviceToken: Hashable, Sendable {
       return nil
     }
     length = UInt8(byteCount)
-    // Four bytes at a time as far as words go, which is all of a token that this relay minted.
+    if byteCount == 32 {
+      // As this relay mints them.
+      var invalid: UInt64 = 0
+      words = (
+        hexadecimalWord(text, at: 0, &invalid), hexadecimalWord(text, at: 16, &invalid),
+        hexadecimalWord(text, at: 32, &invalid), hexadecimalWord(text, at: 48, &invalid)
+      )
+      guard invalid == 0 else { return nil }
+      return
+    }
+    // Four bytes at a time as far as words go.
     let inWords = min(byteCount, 32) & ~3
     for start in stride(from: 0, to: inWords, by: 4) {
       let digits = paddedWord(text, at: start &* 2)

@@ -190,19 +190,20 @@ package struct ProviderRequestHead: Sendable {
   }
 
   private static func parsePath(_ value: Span<UInt8>) -> Path {
-    let prefixCount = devicePrefix.utf8.count
-    guard value.count >= prefixCount - 1,
-      matches(value.extracting(0..<(prefixCount - 1)), "/3/device")
-    else { return ProviderQuery(path: value).map { .query($0) } ?? .bad }
-    guard value.count > prefixCount - 1 else { return .withoutToken }
-    guard value[prefixCount - 1] == UInt8(ascii: "/") else { return .bad }
-    guard value.count > prefixCount else { return .withoutToken }
-    let rest = value.extracting(prefixCount..<value.count)
+    let prefix = devicePrefix
+    guard value.count >= prefix.count, PackedName(value, 0..<prefix.count) == prefix else {
+      return ProviderQuery(path: value).map { .query($0) } ?? .bad
+    }
+    guard value.count > prefix.count else { return .withoutToken }
+    guard value[prefix.count] == UInt8(ascii: "/") else { return .bad }
+    guard value.count > prefix.count + 1 else { return .withoutToken }
+    let rest = value.extracting((prefix.count + 1)..<value.count)
+    if let token = DeviceToken(hexadecimal: rest) { return .token(token) }
     for index in 0..<rest.count where rest[index] == UInt8(ascii: "/") { return .bad }
-    return .token(DeviceToken(hexadecimal: rest))
+    return .token(nil)
   }
 
-  private static let devicePrefix = "/3/device/"
+  private static let devicePrefix = PackedName("/3/device")
 
   private static func copy(_ value: Span<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []

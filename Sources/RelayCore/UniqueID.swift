@@ -128,16 +128,32 @@ func hexadecimalDigits(_ value: UInt32) -> UInt64 {
 /// lowest byte of `text`; nil when one of them is none.
 @inline(__always)
 func hexadecimalValue(eightDigits text: UInt64) -> UInt32? {
+  var invalid: UInt64 = 0
+  let value = hexadecimalValue(eightDigits: text, &invalid)
+  return invalid == 0 ? value : nil
+}
+
+/// The same; sets bits in `invalid` when one of them is no digit, and then the value says nothing.
+@inline(__always)
+func hexadecimalValue(eightDigits text: UInt64, _ invalid: inout UInt64) -> UInt32 {
   let ones: UInt64 = 0x0101_0101_0101_0101
   let high: UInt64 = 0x8080_8080_8080_8080
-  guard text & high == 0 else { return nil }
-  // Each byte is below 128, so adding up to 127 never carries into the next: bit 7 says "at least".
-  let lower = text | ones &* 0x20
-  let isDigit = (text &+ ones &* (0x80 - 0x30)) & ~(text &+ ones &* (0x80 - 0x3A))
+  // Without bit 7 adding up to 127 never carries into the next byte: then bit 7 says "at least".
+  let low = text & ~high
+  let lower = low | ones &* 0x20
+  let isDigit = (low &+ ones &* (0x80 - 0x30)) & ~(low &+ ones &* (0x80 - 0x3A))
   let isLetter = (lower &+ ones &* (0x80 - 0x61)) & ~(lower &+ ones &* (0x80 - 0x67))
-  guard (isDigit | isLetter) & high == high else { return nil }
+  invalid |= (text | ~(isDigit | isLetter)) & high
   let nibbles = (text & (ones &* 0x0F)) &+ (text >> 6 & ones) &* 9
   var pairs = (nibbles << 4 | nibbles >> 8) & 0x00FF_00FF_00FF_00FF
   pairs = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
   return UInt32(truncatingIfNeeded: pairs | pairs >> 16).byteSwapped
+}
+
+/// The word that the sixteen hexadecimal digits at `position` stand for; `invalid` as above.
+@inline(__always)
+func hexadecimalWord(_ text: Span<UInt8>, at position: Int, _ invalid: inout UInt64) -> UInt64 {
+  let first = hexadecimalValue(eightDigits: paddedWord(text, at: position), &invalid)
+  let second = hexadecimalValue(eightDigits: paddedWord(text, at: position &+ 8), &invalid)
+  return UInt64(first) << 32 | UInt64(second)
 }
