@@ -87,15 +87,25 @@ private func paddedWordAtEnd(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
     // Read the last eight and drop those before `position`.
     return littleEndianWord(bytes, at: last) >> UInt64(truncatingIfNeeded: (position &- last) &* 8)
   }
-  var result: UInt64 = 0
-  var shift: UInt64 = 0
-  var position = position
-  while position < bytes.count {
-    result |= UInt64(bytes[position]) << shift
-    shift &+= 8
-    position &+= 1
+  // Fewer than eight bytes in all, so that no word can be read: two halves or three bytes, which
+  // may be the same ones.
+  let rest = bytes.count &- position
+  guard position >= 0, rest > 0 else { return 0 }
+  if rest >= 4 {
+    let first = littleEndianHalf(bytes, at: position)
+    return first | littleEndianHalf(bytes, at: bytes.count &- 4) << UInt64((rest &- 4) &* 8)
   }
-  return result
+  let middle = rest &>> 1
+  return UInt64(bytes[position]) | UInt64(bytes[position &+ middle]) << UInt64(middle &* 8)
+    | UInt64(bytes[bytes.count &- 1]) << UInt64((rest &- 1) &* 8)
+}
+
+/// The four bytes at `position`, which the caller knows to exist, as a little-endian word.
+@inline(__always)
+private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+  let window = bytes.extracting(position..<(position &+ 4))
+  return UInt64(window[0]) | UInt64(window[1]) << 8
+    | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
 }
 
 /// The eight bytes at `position`, which the caller knows to exist, as one little-endian word.

@@ -77,7 +77,8 @@ package struct ProviderRequestHead: Sendable {
     }
     switch field {
     case .method:
-      method = matches(value, "POST") ? .post : matches(value, "GET") ? .get : .other
+      let name = PackedName(value, 0..<value.count)
+      method = name == Self.post ? .post : name == Self.get ? .get : .other
     case .path: path = Self.parsePath(value)
     case .apnsID: takeID(value)
     case .apnsExpiration:
@@ -203,6 +204,8 @@ package struct ProviderRequestHead: Sendable {
     return .token(nil)
   }
 
+  private static let post = PackedName("POST")
+  private static let get = PackedName("GET")
   private static let devicePrefix = PackedName("/3/device")
 
   private static func copy(_ value: Span<UInt8>) -> [UInt8] {
