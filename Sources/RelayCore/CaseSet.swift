@@ -10,6 +10,7 @@ where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   package init() { bits = 0 }
 
   /// The set of one case.
+  @inline(__always)
   package init(_ member: Case) { bits = Self.bit(member) }
 
   /// Whether no case is a member.
@@ -19,6 +20,7 @@ where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   package var members: [Case] { Case.allCases.filter(contains) }
 
   /// Whether `member` is in the set.
+  @inline(__always)
   package func contains(_ member: Case) -> Bool {
     bits & Self.bit(member) != 0
   }
@@ -29,11 +31,13 @@ where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   }
 
   /// Adds `member`.
+  @inline(__always)
   package mutating func insert(_ member: Case) {
     bits |= Self.bit(member)
   }
 
   /// Adds or removes `member`, so that it is in the set exactly when `isMember`.
+  @inline(__always)
   package mutating func set(_ member: Case, to isMember: Bool) {
     bits = isMember ? bits | Self.bit(member) : bits & ~Self.bit(member)
   }
@@ -52,7 +56,8 @@ where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
     return result
   }
 
+  @inline(__always)
   private static func bit(_ member: Case) -> UInt32 {
-    1 << UInt32(truncatingIfNeeded: member.rawValue)
+    1 &<< UInt32(truncatingIfNeeded: member.rawValue)
   }
 }

@@ -24,11 +24,14 @@ extension JSONGrammar {
   @inline(__always)
   private static func skipPlain(_ bytes: Span<UInt8>, from start: Int) -> Int {
     var position = start
-    while true {
-      let special = highBitWhereSpecial(paddedWord(bytes, at: position))
+    let last = bytes.count &- 8
+    while position <= last {
+      let special = highBitWhereSpecial(littleEndianWord(bytes, at: position))
       guard special == 0 else { return position &+ special.trailingZeroBitCount / 8 }
       position &+= 8
     }
+    let special = highBitWhereSpecial(paddedWord(bytes, at: position))
+    return position &+ special.trailingZeroBitCount / 8
   }
 
   /// Reads a key like `stringEnd`, and what it says, unescaped.

@@ -112,7 +112,7 @@ private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 
 ///
 /// Written byte by byte because the safe API has no wider load; the optimizer makes it one load.
 @inline(__always)
-private func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
+func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   let window = bytes.extracting(position..<(position &+ 8))
   let low =
     UInt64(window[0]) | UInt64(window[1]) << 8
