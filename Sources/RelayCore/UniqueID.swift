@@ -58,28 +58,26 @@ package struct UniqueID: Hashable, Sendable {
       hexadecimalDigits(UInt32(truncatingIfNeeded: low))
     )
     bytes.append(addingCapacity: Self.characterCount) { output in
-      output.append(word: words.0, count: 8)
-      output.append(UInt8(ascii: "-"))
-      output.append(word: words.1, count: 4)
-      output.append(UInt8(ascii: "-"))
-      output.append(word: words.1 >> 32, count: 4)
-      output.append(UInt8(ascii: "-"))
-      output.append(word: words.2, count: 4)
-      output.append(UInt8(ascii: "-"))
-      output.append(word: words.2 >> 32, count: 4)
-      output.append(word: words.3, count: 8)
+      output.append(repeating: UInt8(ascii: "-"), count: Self.characterCount)
+      var text = output.mutableSpan
+      // Known to the optimizer, this makes few stores of many.
+      precondition(text.count == Self.characterCount, "the span begins empty")
+      text.set(words.0, count: 8, at: 0)
+      text.set(words.1, count: 4, at: 9)
+      text.set(words.1 >> 32, count: 4, at: 14)
+      text.set(words.2, count: 4, at: 19)
+      text.set(words.2 >> 32, count: 4, at: 24)
+      text.set(words.3, count: 8, at: 28)
     }
   }
 }
 
-extension OutputSpan<UInt8> {
-  /// Appends the `count` lowest bytes of a word, lowest first.
+extension MutableSpan<UInt8> {
+  /// Puts the `count` lowest bytes of a word at `position`, lowest first.
   @inline(__always)
-  fileprivate mutating func append(word: UInt64, count: Int) {
-    var word = word
-    for _ in 0..<count {
-      append(UInt8(truncatingIfNeeded: word))
-      word >>= 8
+  fileprivate mutating func set(_ word: UInt64, count: Int, at position: Int) {
+    for index in 0..<count {
+      self[position &+ index] = UInt8(truncatingIfNeeded: word &>> UInt64(index &* 8))
     }
   }
 }
