@@ -42,6 +42,15 @@ struct NumberIndex: Sendable {
     return UInt32(truncatingIfNeeded: sum >> 32)
   }
 
+  /// The hash of a connection, which every acknowledgement asks for.
+  static func hash(_ connection: ConnectionID) -> UInt32 {
+    let keys = Self.keys
+    var sum = keys.first.0 &* UInt64(connection.loop) &+ keys.start
+    sum &+= keys.first.1 &* UInt64(connection.connection)
+    sum &+= keys.second.0 &* UInt64(UInt32(bitPattern: connection.stream))
+    return UInt32(truncatingIfNeeded: sum >> 32)
+  }
+
   /// One key for each half of a word, one for what a token has beyond its words, and one to begin
   /// with.
   private struct Keys: Sendable {

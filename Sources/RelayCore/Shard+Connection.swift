@@ -11,7 +11,7 @@ extension Shard {
       end(older, device, into: &effects)
     }
     devices[device].phase = .live(connection)
-    connectionDevices[connection] = device
+    connectionIndex.insert(device, NumberIndex.hash(connection))
     snapshot.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
@@ -20,12 +20,12 @@ extension Shard {
   }
 
   mutating func disconnected(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = connectionDevices[connection] else { return }
+    guard let device = deviceNumber(of: connection) else { return }
     end(connection, device, into: &effects)
   }
 
   mutating func heard(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = connectionDevices[connection] else { return }
+    guard let device = deviceNumber(of: connection) else { return }
     answered(device)
     drain(device, .piggyback, into: &effects)
   }
@@ -33,7 +33,7 @@ extension Shard {
   mutating func reported(
     _ connection: ConnectionID, _ report: ConditionReport, into effects: inout [Effect]
   ) {
-    guard let device = connectionDevices[connection] else { return }
+    guard let device = deviceNumber(of: connection) else { return }
     devices[device].condition.take(report)
     answered(device)
     drain(device, .piggyback, into: &effects)
@@ -43,7 +43,7 @@ extension Shard {
     _ connection: ConnectionID, _ id: UniqueID, _ outcome: DeliveryOutcome?,
     into effects: inout [Effect]
   ) {
-    guard let device = connectionDevices[connection] else { return }
+    guard let device = deviceNumber(of: connection) else { return }
     if let entry = inFlightEntry(of: device, id) {
       finish(entry, of: device, outcome, into: &effects)
     } else if let outcome, outcome != .later, awaitedOutcomes.remove(id, of: device) {
@@ -54,9 +54,8 @@ extension Shard {
   }
 
   mutating func shutDown(into effects: inout [Effect]) {
-    // Sorted, so that the same history gives the same effects: a dictionary has no order.
-    let live = connectionDevices.sorted { $0.value < $1.value }
-    for (connection, device) in live {
+    for device in devices.indices {
+      guard let connection = devices[device].connection else { continue }
       effects.append(.close(connection, .shutdown))
       end(connection, device, into: &effects)
     }
@@ -135,7 +134,7 @@ extension Shard {
   private mutating func end(
     _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
   ) {
-    connectionDevices[connection] = nil
+    connectionIndex.remove(device, NumberIndex.hash(connection))
     devices[device].phase = .away
     snapshot.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)

@@ -74,10 +74,10 @@ package struct Shard: Sendable {
   var apps = Slab(vacant: App.vacant)
   var entries = Slab(vacant: Entry.vacant)
   var timers: TimerWheel
-  /// Finds devices by their ids and apps by their tokens.
+  /// Finds devices by their ids, apps by their tokens, connected devices by their connections.
   var deviceIndex = NumberIndex()
   var appIndex = NumberIndex()
-  var connectionDevices: [ConnectionID: Int32] = [:]
+  var connectionIndex = NumberIndex()
   var goneTokens: [DeviceToken: Instant] = [:]
   /// The same, oldest first. A token that came back to life leaves its item behind.
   var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
@@ -147,6 +147,12 @@ package struct Shard: Sendable {
   /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {
     deviceIndex.find(NumberIndex.hash(id)) { devices[$0].id == id }
+  }
+
+  /// The device that listens on this connection.
+  @inline(__always)
+  func deviceNumber(of connection: ConnectionID) -> Int32? {
+    connectionIndex.find(NumberIndex.hash(connection)) { devices[$0].connection == connection }
   }
 
   /// The registered app with this token.

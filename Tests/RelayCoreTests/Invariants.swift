@@ -46,7 +46,7 @@ extension Shard {
     check(snapshot.devices == devices.count, "devices")
     check(deviceIndex.count == devices.count, "the index of devices")
     check(appIndex.count == snapshot.apps, "the index of apps")
-    check(snapshot.connections == connectionDevices.count, "connections")
+    check(snapshot.connections == connectionIndex.count, "the index of connections")
     check(drainScratch.isEmpty, "scratch space is not empty")
     let answers = pending.count { if case .device = $0 { true } else { false } }
     check(pendingAnswers.count == answers, "an answer to a device waits for no record")
@@ -97,7 +97,7 @@ extension Shard {
       }
       if Int(device.inFlightCount) != inFlight { wrong.append("the device's entries in flight") }
       if inFlight > configuration.inFlightPerDevice { wrong.append("the window is exceeded") }
-      if let connection = device.connection, connectionDevices[connection] != number {
+      if let connection = device.connection, deviceNumber(of: connection) != number {
         wrong.append("the connection leads elsewhere")
       }
     }
