@@ -2,9 +2,18 @@
 extension JSONGrammar {
   /// Reads a string; `start` is behind its opening quote.
   static func stringEnd(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
+    let position = skipPlain(bytes, from: start)
+    if byte(bytes, at: position) == UInt8(ascii: "\"") { return position &+ 1 }
+    return try unusualStringEnd(bytes, from: position)
+  }
+
+  /// `stringEnd` for strings with escapes, not in ASCII or not valid; `start` is where that begins.
+  @inline(never)
+  private static func unusualStringEnd(
+    _ bytes: Span<UInt8>, from start: Int
+  ) throws(PayloadError) -> Int {
     var position = start
     while true {
-      position = skipPlain(bytes, from: position)
       let next = byte(bytes, at: position)
       if next == UInt8(ascii: "\"") { return position &+ 1 }
       if next == UInt8(ascii: "\\") {
@@ -14,6 +23,7 @@ extension JSONGrammar {
       } else {
         throw .notJSON(offset: position)
       }
+      position = skipPlain(bytes, from: position)
     }
   }
 
