@@ -21,9 +21,11 @@ package struct Entry: Sendable {
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
   /// What lies in a free place of a slab.
-  static let vacant = Entry(
-    notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
-    phase: .waiting)
+  static var vacant: Entry {
+    Entry(
+      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
+      phase: .waiting)
+  }
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }

@@ -51,11 +51,14 @@ package struct Notification: Hashable, Sendable {
         wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload))
   }
 
-  /// What lies in a free place of a slab.
-  static let vacant = Notification(
-    uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
-    topic: .vacant, notificationClass: .visible, pushType: .alert, priority: .immediate,
-    wakesApp: false, collapseID: [], expiration: .once, payload: [])
+  /// What lies in a free place of a slab. Made anew for each slab: one for all of them would be
+  /// counted by all event loops at once.
+  static var vacant: Notification {
+    Notification(
+      uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
+      topic: .vacant, notificationClass: .visible, pushType: .alert, priority: .immediate,
+      wakesApp: false, collapseID: [], expiration: .once, payload: [])
+  }
 
   /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
   package var uniqueID: UniqueID {
