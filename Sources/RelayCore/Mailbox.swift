@@ -39,8 +39,8 @@ package struct Entry: Sendable {
   }
 }
 
-/// A number for each class of notification. A value of its own, so that asking for one of them looks
-/// at these eight bytes; as an app's own subscript it copied the whole app.
+/// A number for each class of notification. A value of its own, so that asking for one of them
+/// looks at these eight bytes; as an app's own subscript it copied the whole app.
 package struct PerClass: Hashable, Sendable {
   package var visible: Int32
   package var silent: Int32

@@ -56,7 +56,9 @@ extension Shard {
       let app = apps[number]
       releaseTimers += (app.refillTimer >= 0 ? 1 : 0) + (app.holdTimer >= 0 ? 1 : 0)
       check(app.isRegistered || app.entryCount > 0, "a removed app without entries is kept")
-      check(app.isRegistered || app.slots.visible < 0 && app.slots.silent < 0, "a removed app has a slot")
+      check(
+        app.isRegistered || app.slots == PerClass(visible: -1, silent: -1),
+        "a removed app has a slot")
       for notificationClass in NotificationClass.allCases {
         check(
           app.waiting[notificationClass]

@@ -11,7 +11,8 @@ import Testing
     app.slots[.silent] = 6
     app.waiting[.visible] = 7
     app.waiting[.silent] = 8
-    #expect([app.slots.visible, app.slots.silent, app.waiting.visible, app.waiting.silent] == [5, 6, 7, 8])
+    #expect(app.slots == PerClass(visible: 5, silent: 6))
+    #expect(app.waiting == PerClass(visible: 7, silent: 8))
     #expect(NotificationClass.allCases.map { app.slots[$0] } == [5, 6])
     #expect(NotificationClass.allCases.map { app.waiting[$0] } == [7, 8])
   }
