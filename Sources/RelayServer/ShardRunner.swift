@@ -174,8 +174,9 @@ final class ShardRunner {
     case .persist(let record):
       persist(record)
     case .log(let event):
-      lifeLog.append(event)
+      // The last use hands it over.
       settings.onLife?(event)
+      lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
