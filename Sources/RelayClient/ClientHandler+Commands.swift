@@ -113,7 +113,7 @@ extension ClientHandler {
     } else {
       head.append(":method", request.method)
     }
-    if isSecure { head.append(":scheme", literal: "https") } else { head.append(":scheme", literal: "http") }
+    head.append(":scheme", isSecure ? "https" : "http")
     head.append(":path", request.path, indexing: .withoutIndexing)
     head.append(":authority", address)
     for (name, value) in request.headers {

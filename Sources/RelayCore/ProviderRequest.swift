@@ -4,8 +4,8 @@
 /// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not
 /// an error yet: the order of checks decides which of several mistakes the provider hears of.
 ///
-/// The questions are `mutating` and change nothing: one that is not is handed a copy of the head, with
-/// all that it refers to, when a mutating method of its owner calls it.
+/// The questions are `mutating` and change nothing: one that is not is handed a copy of the head,
+/// with all that it refers to, when a mutating method of its owner calls it.
 package struct ProviderRequestHead: Sendable {
   private enum Field<Value: Sendable>: Sendable {
     case absent
