@@ -13,6 +13,7 @@ struct BlockMemory {
   struct Known {
     /// 0 for a field that stands in no table.
     var identity = 0
+    /// 0 for a name that was spelled out, of which nothing is known: it is not the same as any.
     var nameIdentity = 0
     var traits: FieldTraits = []
     /// As SETTINGS_MAX_HEADER_LIST_SIZE counts it (RFC 9113 section 6.5.2).
@@ -27,6 +28,10 @@ struct BlockMemory {
     var nameCount = 0
     /// The value as it came, for a field in no table.
     var coded: [UInt8] = []
+
+    mutating func forget() {
+      if !coded.isEmpty { coded.removeAll(keepingCapacity: true) }
+    }
 
     mutating func set(
       _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ newCoded: CodedString?
@@ -101,14 +106,21 @@ struct BlockMemory {
   ) -> Bool {
     let hadShape = keepsShape
     if count < known.count {
-      keepsShape = keepsShape && known[count].nameIdentity == field.nameIdentity
+      keepsShape =
+        keepsShape && field.nameIdentity != 0
+        && known[count].nameIdentity == field.nameIdentity
       known[count] = field
     } else {
       keepsShape = false
       known.append(field)
       texts.append(Text())
     }
-    if field.identity != 0 || coded != nil { texts[count].set(name, value, coded) }
+    if field.identity != 0 || coded != nil {
+      texts[count].set(name, value, coded)
+    } else {
+      // What an older block left here must not pass for this one's.
+      texts[count].forget()
+    }
     count += 1
     return !hadShape || keepsShape
   }

@@ -105,7 +105,9 @@ struct FieldTraits: OptionSet {
     case .contentLength:
       self = FieldTraits.number(value) == nil ? .malformed : [.contentLength, .regular]
     case .te:
-      self = matches(value, "trailers") ? .regular : .malformed
+      // In any case of letters (RFC 9110 section 10.1.4); bit 5 is all that tells the two apart.
+      let isTrailers = value.map { $0 | 0x20 }.elementsEqual("trailers".utf8)
+      self = isTrailers ? .regular : .malformed
     case .otherPseudo, .connectionSpecific, .unusable:
       self = .malformed
     }

@@ -18,13 +18,15 @@ struct FrameReader {
   }
 
   /// What is wrong with frames; RFC 9113 sections 4.2, 6.1, 6.2 and 6.10.
-  enum Failure {
-    case frameTooLarge, streamZero, continuationExpected, badPadding, flooded
+  enum Failure: Error {
+    case frameTooLarge, frameTooSmall, streamZero, continuationExpected, badPadding, flooded
 
     var error: HTTP2Error {
       switch self {
       case .frameTooLarge:
         .connection(code: HTTP2ErrorCode.frameSizeError, reason: "frame too large")
+      case .frameTooSmall:
+        .connection(code: HTTP2ErrorCode.frameSizeError, reason: "frame too small")
       case .streamZero:
         .connection(code: HTTP2ErrorCode.protocolError, reason: "HEADERS on stream 0")
       case .continuationExpected:
@@ -108,7 +110,7 @@ struct FrameReader {
         return .headersHeld
       }
       input = UnsafeRawBufferPointer(rebasing: input[length...])
-      guard let block = Self.fragment(frame) else { return .broken(.badPadding) }
+      guard let block = Self.fragment(frame) else { return .broken(Self.misfit(frame)) }
       return .headers(Self.head(frame), block)
     case .incomplete:
       held.append(contentsOf: input)
@@ -148,8 +150,8 @@ struct FrameReader {
     return held
   }
 
-  /// The held block, after `headersHeld`; nil when its padding is wrong.
-  mutating func takeHeldBlock() -> (head: BlockHead, block: [UInt8])? {
+  /// The held block, after `headersHeld`.
+  mutating func takeHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), Failure> {
     let frames = takeHeld()
     return frames.withUnsafeBytes { frames in
       var block: [UInt8] = []
@@ -158,11 +160,11 @@ struct FrameReader {
         let rest = UnsafeRawBufferPointer(rebasing: frames[offset...])
         let end = Self.headBytes + Self.length(rest)
         let frame = UnsafeRawBufferPointer(rebasing: rest[..<end])
-        guard let fragment = Self.fragment(frame) else { return nil }
+        guard let fragment = Self.fragment(frame) else { return .failure(Self.misfit(frame)) }
         block.append(contentsOf: fragment)
         offset += end
       }
-      return (Self.head(frames), block)
+      return .success((Self.head(frames), block))
     }
   }
 
@@ -225,6 +227,14 @@ struct FrameReader {
       if flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0 { start += 5 }
     }
     return start <= end ? UnsafeRawBufferPointer(rebasing: frame[start..<end]) : nil
+  }
+
+  /// Why a frame has no fragment: too small for what its flags promise, or for its padding.
+  private static func misfit(_ frame: UnsafeRawBufferPointer) -> Failure {
+    let isPadded = flags(frame) & NGHTTP2_FLAG_PADDED.rawValue != 0
+    let hasPriority = flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0
+    let least = headBytes + (isPadded ? 1 : 0) + (hasPriority ? 5 : 0)
+    return frame.count < least ? .frameTooSmall : .badPadding
   }
 
   private static func head(_ frame: UnsafeRawBufferPointer) -> BlockHead {

@@ -93,11 +93,10 @@ package final class HTTP2Session {
       case .headers(let head, let block):
         result = take(head, block)
       case .headersHeld:
-        guard let (head, block) = state.pointee.frames.takeHeldBlock() else {
-          state.pointee.failure = state.pointee.failure ?? FrameReader.Failure.badPadding.error
-          return 0
+        switch state.pointee.frames.takeHeldBlock() {
+        case .success(let (head, block)): result = block.withUnsafeBytes { take(head, $0) }
+        case .failure(let failure): state.pointee.failure = failure.error
         }
-        result = block.withUnsafeBytes { take(head, $0) }
       case .broken(let failure):
         state.pointee.failure = state.pointee.failure ?? failure.error
       }

@@ -128,6 +128,8 @@ struct HuffmanDecoder {
       guard bitCount > 0 else { return written }
       // What follows the string reads as ones, as its padding does.
       let filled = bits | UInt64.max >> UInt64(truncatingIfNeeded: bitCount)
+      // Padding: fewer than eight bits, all of them ones (RFC 7541, section 5.2).
+      if bitCount < 8, filled == UInt64.max { return written }
       let entry = table[Int(truncatingIfNeeded: filled >> 56)]
       var used = Int(truncatingIfNeeded: entry >> 8 & 15)
       var symbol = entry & 0xFF
@@ -135,12 +137,7 @@ struct HuffmanDecoder {
         guard let long = Self.longSymbol(filled) else { return nil }
         (symbol, used) = long
       }
-      guard used <= bitCount else {
-        // No symbol, so it must be padding: fewer than eight bits, all of them ones (RFC 7541,
-        // section 5.2).
-        return bitCount < 8 && filled == UInt64.max ? written : nil
-      }
-      guard symbol != Self.endOfString else { return nil }
+      guard used <= bitCount, symbol != Self.endOfString else { return nil }
       target.storeBytes(
         of: UInt8(truncatingIfNeeded: symbol), toByteOffset: written, as: UInt8.self)
       written &+= 1

@@ -150,9 +150,10 @@ extension SessionState {
     guard reserve(room) else { return nil }
     guard let source = string.bytes.baseAddress, string.bytes.count > 0 else { return true }
     let start = arenaUsed
+    let huffman = huffman
     let count = arena.withUnsafeMutableBytes { arena -> Int? in
       let target = arena.baseAddress.unsafelyUnwrapped + start
-      if string.isHuffman { return HuffmanDecoder().decode(string.bytes, into: target) }
+      if string.isHuffman { return huffman.decode(string.bytes, into: target) }
       target.copyMemory(from: source, byteCount: string.bytes.count)
       return string.bytes.count
     }

@@ -28,6 +28,7 @@ struct SessionState {
   /// A server reads requests itself: `SessionState+Requests`.
   var frames: FrameReader
   var table = HeaderTable()
+  let huffman = HuffmanDecoder()
   var memory = BlockMemory()
   /// A server writes its answers' heads itself: `AnswerEncoder`.
   var encoder = AnswerEncoder()

@@ -107,4 +107,86 @@ import Testing
     }
     #expect(repeated > 1_000, "the test must meet repeated fields")
   }
+
+  // MARK: Peers that keep no table, or are odd about it
+
+  /// One field in some representation of RFC 7541 section 6.2, strings in plain.
+  private func literal(_ mark: UInt8, index: UInt8 = 0, _ name: String, _ value: String) -> [UInt8]
+  {
+    let text = index > 0 ? [] : [UInt8(name.utf8.count)] + Array(name.utf8)
+    return [mark | index] + text + [UInt8(value.utf8.count)] + Array(value.utf8)
+  }
+
+  /// What a server tells of these blocks, one request each.
+  private func seen(_ blocks: [[UInt8]]) throws -> [[String]] {
+    let server = try End(.server, telling)
+    var client = RawClient()
+    for (number, block) in blocks.enumerated() {
+      client.append(type: 1, flags: 5, stream: number * 2 + 1, block)
+      server.receive(client.take())
+    }
+    return server.seen.compactMap {
+      guard case .headers(_, let fields, _) = $0 else { return nil }
+      return fields
+    }
+  }
+
+  private let common: [UInt8] = [0x83, 0x87, 0x84]
+
+  /// Two names that stand in no table are not the same name.
+  @Test(arguments: [0x00, 0x10]) func namesThatAreSpelledOutAreToldAnew(mark: UInt8) throws {
+    let blocks = ["apns-priority", "x-riority", "apns-priority"].map {
+      common + literal(mark, index: 1, ":authority", "relay") + literal(mark, $0, "7")
+    }
+    let fields = try seen(blocks)
+    #expect(fields.map(\.last) == ["apns-priority: 7", "x-riority: 7", "apns-priority: 7"])
+    let server = try End(.server, telling)
+    var client = RawClient()
+    for (number, block) in blocks.enumerated() {
+      client.append(type: 1, flags: 5, stream: number * 2 + 1, block)
+    }
+    server.receive(client.take())
+    #expect(server.repeatedCount == 0, "a block of other names repeats nothing")
+  }
+
+  /// The bytes of an older block's field at the same place say nothing of the block before.
+  @Test func onlyTheBlockBeforeIsRepeated() throws {
+    let (authority, path): (UInt8, UInt8) = (1, 4)
+    let fields = try seen([
+      [0x83, 0x87] + literal(0, index: authority, "", "/1") + literal(0, index: path, "", "/0"),
+      [0x83, 0x87] + literal(0, index: path, "", "/2") + literal(0, index: authority, "", "r"),
+      [0x83, 0x87] + literal(0, index: path, "", "/1") + literal(0, index: authority, "", "r"),
+    ])
+    #expect(fields.map { $0[2] } == [":authority: /1", ":path: /2", ":path: /1"])
+  }
+
+  /// Random blocks in all representations, with names of which some are known to no table: what is
+  /// told is what was sent.
+  @Test func anyRepresentationSaysWhatItSays() throws {
+    let statics: [String: UInt8] = [":path": 4, ":authority": 1]
+    for seed in UInt64(0)..<300 {
+      var random = SeededGenerator(seed: seed)
+      var blocks: [[UInt8]] = []
+      var expected: [[String]] = []
+      for _ in 0..<30 {
+        var block: [UInt8] = [0x83, 0x87]
+        var fields = [":method: POST", ":scheme: https"]
+        var names = [":path", ":authority"]
+        if Bool.random(using: &random) { names.reverse() }
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+          names.append(["a", "b", "apns-id", "c-d"].randomElement(using: &random)!)
+        }
+        for name in names {
+          let value = "/\(Int.random(in: 0..<3, using: &random))"
+          let mark = [0x00, 0x10, 0x40].randomElement(using: &random)! as UInt8
+          let isNamed = Int.random(in: 0..<4, using: &random) > 0
+          block += literal(mark, index: isNamed ? statics[name] ?? 0 : 0, name, value)
+          fields.append("\(name): \(value)")
+        }
+        blocks.append(block)
+        expected.append(fields)
+      }
+      #expect(try seen(blocks) == expected, "seed \(seed)")
+    }
+  }
 }

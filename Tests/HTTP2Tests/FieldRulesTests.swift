@@ -68,7 +68,7 @@ import Testing
     }
     for (fields, isRequest) in [
       (Self.valid, true), (Array(Self.valid.reversed()), true),
-      (Self.valid + [("host", "relay"), ("content-length", "3"), ("te", "trailers")], true),
+      (Self.valid + [("host", "relay"), ("content-length", "3"), ("te", "Trailers")], true),
       (Self.valid.dropLast() + [("host", "relay")], true),
       (Array(Self.valid.dropLast()), false), (Array(Self.valid.dropFirst()), false),
       (Self.valid + Self.valid.suffix(1), false), ([("a", "b")] + Self.valid, false),

@@ -28,11 +28,12 @@ import Testing
           case .passHeld: outcome.passed += reader.takeHeld()
           case .headers(let head, let block): note(head, Array(block))
           case .headersHeld:
-            guard let (head, block) = reader.takeHeldBlock() else {
-              outcome.failure = .badPadding
+            switch reader.takeHeldBlock() {
+            case .success(let (head, block)): note(head, block)
+            case .failure(let failure):
+              outcome.failure = failure
               return
             }
-            note(head, block)
           case .broken(let failure):
             outcome.failure = failure
             return
@@ -87,8 +88,8 @@ import Testing
       (
         "padding", .badPadding, { $0.append(type: 1, flags: 0xC, stream: 1, [2, 0]) }
       ),
-      ("no padding length", .badPadding, { $0.append(type: 1, flags: 0xC, stream: 1) }),
-      ("no priority", .badPadding, { $0.append(type: 1, flags: 0x24, stream: 1, [0, 0]) }),
+      ("no padding length", .frameTooSmall, { $0.append(type: 1, flags: 0xC, stream: 1) }),
+      ("no priority", .frameTooSmall, { $0.append(type: 1, flags: 0x24, stream: 1, [0, 0]) }),
       (
         "another frame", .continuationExpected,
         {
