@@ -7,9 +7,6 @@
 /// far less than a table holds, so nothing is ever evicted. Strings are not compressed: ids hardly
 /// shrink, and the peer reads them as fast as they come.
 struct AnswerEncoder {
-  /// Longest record; what `encode` makes of it fits a frame.
-  static let maximumRecordBytes = 8_000
-
   /// A name, or a name with its value, that may be in the peer's table.
   private struct Literal {
     let name: UnsafeRawPointer?

@@ -56,10 +56,6 @@ struct FrameReader {
   private static let headBytes = 9
   /// SETTINGS_MAX_FRAME_SIZE, which is never announced and so has its first value.
   private static let largestFrameBytes = 16_384
-  /// Bytes of a block in all its frames, and how many frames may continue it: both far beyond what
-  /// a header list within its limit needs ("CONTINUATION flood", CVE-2024-27316).
-  private static let largestSequenceBytes = 65_536
-  private static let mostContinuations = 8
 
   /// Bytes of a frame that are still to come and go on.
   private var left: Int
@@ -184,7 +180,7 @@ struct FrameReader {
   /// The same for a header block that goes on in CONTINUATION frames from there (section 6.10).
   private static func lookOn(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Piece {
     var offset = start
-    for _ in 0..<mostContinuations {
+    for _ in 0..<HTTP2Configuration.maximumContinuations {
       let end = offset + headBytes
       guard bytes.count >= end else { return .incomplete(needed: end) }
       let frame = UnsafeRawBufferPointer(rebasing: bytes[offset...])
@@ -193,7 +189,7 @@ struct FrameReader {
       }
       if let failure = failure(frame) { return .broken(failure) }
       offset = end + length(frame)
-      guard offset <= largestSequenceBytes else { return .broken(.flooded) }
+      guard offset <= HTTP2Configuration.maximumBlockBytes else { return .broken(.flooded) }
       guard bytes.count >= offset else { return .incomplete(needed: offset) }
       if isWhole(frame) { return .headers }
     }

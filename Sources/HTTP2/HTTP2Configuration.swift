@@ -36,6 +36,13 @@ package struct HTTP2Configuration: Sendable {
 
   package init() {}
 
+  /// Bytes of a request's header block in all its frames, and how many frames may continue it: both
+  /// far beyond what a header list within its limit needs ("CONTINUATION flood", CVE-2024-27316).
+  static let maximumBlockBytes = 65_536
+  static let maximumContinuations = 8
+  /// Bytes of an answer's head as it is kept (`HeaderBlock.record`): encoded it fits a frame.
+  static let maximumAnswerHeadBytes = 8_000
+
   /// What libnghttp2 enforces: the larger of the advertised and the tolerated number.
   var enforcedConcurrentStreams: UInt32 {
     max(maximumConcurrentStreams, toleratedConcurrentStreams)

@@ -35,7 +35,7 @@ extension SessionState {
   /// Server: keeps an answer's head until its frame leaves; false when it is too long.
   mutating func keepHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
     let count = head.record.count
-    guard count <= AnswerEncoder.maximumRecordBytes else { return false }
+    guard count <= HTTP2Configuration.maximumAnswerHeadBytes else { return false }
     head.record.withUnsafeBufferPointer { outgoing.append($0, to: &streams.slots[slot].queue) }
     streams.slots[slot].headBytes = count
     return true

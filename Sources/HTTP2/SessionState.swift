@@ -75,16 +75,13 @@ struct SessionState {
     if fields.capacity > 1 << 13 { fields = [] }
   }
 
-  /// Moves a header block that is not complete yet to the front, and forgets the rest.
+  /// Client: moves a header block that is not complete yet to the front, and forgets the rest. A
+  /// server's blocks come whole.
   private mutating func keepOpenBlock() {
     let shift = blockFirstByte
     fields.removeFirst(blockFirstField)
     for index in fields.indices {
       let field = fields[index]
-      guard !field.isRepeated else {
-        fields[index] = HeaderField(repeatedAt: 0)
-        continue
-      }
       fields[index] = HeaderField(
         name: (field.name.lowerBound - shift)..<(field.name.upperBound - shift),
         value: (field.value.lowerBound - shift)..<(field.value.upperBound - shift))

@@ -98,4 +98,19 @@ import Testing
     #expect(fields.count == 154)
     #expect(fields.last == "x-149: 149")
   }
+
+  @Test func anAnswersHeadFitsAFrame() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    client.headers(stream: 1, validRequest)
+    server.receive(client.take())
+    var large = head("200")
+    large.append("x", String(repeating: "v", count: 9_000))
+    #expect(throws: HTTP2Error.headersTooLarge(1)) {
+      try server.session.respond(to: 1, large, endStream: true)
+    }
+    try server.session.respond(to: 1, head("500"), endStream: true)
+    _ = server.output()
+    #expect(server.closings() == [1: [0]])
+  }
 }

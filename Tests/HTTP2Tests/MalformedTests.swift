@@ -169,4 +169,41 @@ import Testing
     client.headers(stream: 1, validRequest)
     #expect(try judge(client).goAway == HTTP2ErrorCode.protocolError)
   }
+
+  /// RFC 9113 section 8.1.1, whatever is kept of the body, wherever the bytes are cut.
+  @Test(arguments: [1_000, 2]) func bodiesAreAsLongAsTheySay(limit: Int) throws {
+    for (said, pieces, isRight) in [
+      (5, [5], true), (5, [2, 3], true), (5, [5, 0], true), (0, [0], true), (5, [3], false),
+      (5, [3, 3], false), (5, [6], false), (0, [1], false), (5, [], false),
+    ] as [(Int, [Int], Bool)] {
+      for padding in [false, true] {
+        var configuration = HTTP2Configuration()
+        configuration.maximumBodyBytes = limit
+        let server = try End(.server, configuration)
+        var client = RawClient()
+        client.headers(
+          stream: 1, validRequest + [("content-length", "\(said)")], endStream: pieces.isEmpty)
+        for (place, count) in pieces.enumerated() {
+          let end: UInt8 = place == pieces.count - 1 ? 1 : 0
+          let body = [UInt8](repeating: 7, count: count)
+          client.append(
+            type: 0, flags: end | (padding ? 8 : 0), stream: 1,
+            padding ? [2] + body + [0, 0] : body)
+        }
+        client.headers(stream: 3, validRequest)
+        for byte in client.take() { server.receive([byte]) }
+        let frames = WireFrame.parse(server.output()).filter { $0.type == 3 }
+        let comment: Comment = "\(said) said, \(pieces) sent, padding \(padding)"
+        #expect(frames.map(\.code) == (isRight ? [] : [HTTP2ErrorCode.protocolError]), comment)
+        let ends = server.seen(of: 1).filter {
+          switch $0 {
+          case .data(1, _, end: true), .bodyTooLarge(1, end: true): true
+          default: false
+          }
+        }
+        #expect(ends.count == (isRight ? 1 : 0), comment)
+        #expect(server.seen(of: 3).count == 1, comment)
+      }
+    }
+  }
 }
