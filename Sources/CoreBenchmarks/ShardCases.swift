@@ -144,12 +144,24 @@ private struct Pushes {
 }
 
 func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  try measurePushes(payload, count, isConnected: false)
+}
+
+func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+  try measurePushes(payload, count, isConnected: true)
+}
+
+private func measurePushes(
+  _ payload: [UInt8], _ count: Int, isConnected: Bool
+) throws(CommandProblem) -> Measurement {
   var relay = try Relay()
+  if isConnected { relay.connectAll() }
   let pushes = try Pushes(payload)
   var measured = try measure(count) { index throws(CommandProblem) in
     relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
     if index % batch == batch - 1 {
       relay.perform()
+      if isConnected { relay.acknowledge() }
       relay.now.milliseconds += 1
     }
     return 0
@@ -174,23 +186,6 @@ func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandProblem) 
     }
     return 1
   }
-}
-
-func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
-  var relay = try Relay()
-  relay.connectAll()
-  let pushes = try Pushes(payload)
-  var measured = try measure(count) { index throws(CommandProblem) in
-    relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
-    if index % batch == batch - 1 {
-      relay.perform()
-      relay.acknowledge()
-      relay.now.milliseconds += 1
-    }
-    return 0
-  }
-  measured.sum = relay.sum
-  return measured
 }
 
 /// Each device gets six an hour, of which three are let through; the others are held, replaced, and

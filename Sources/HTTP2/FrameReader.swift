@@ -99,10 +99,9 @@ struct FrameReader {
       let length = Self.headBytes + Self.length(input)
       let frame = UnsafeRawBufferPointer(rebasing: input[..<length])
       guard Self.isWhole(frame) else {
-        held.append(contentsOf: input)
         let whole = Self.sequenceBytes(frame: input)
+        held.append(contentsOf: input[..<whole])
         input = UnsafeRawBufferPointer(rebasing: input[whole...])
-        held.removeSubrange(whole...)
         return .headersHeld
       }
       input = UnsafeRawBufferPointer(rebasing: input[length...])

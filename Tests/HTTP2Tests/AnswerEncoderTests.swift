@@ -68,6 +68,9 @@ import Testing
     head.append("set-cookie", "s", indexing: .withoutIndexing)
     // RFC 7541 section 6.2.3, with the static name 55.
     #expect(encode(head, &encoder) == [0x1F, 40, 1, UInt8(ascii: "s")])
+    head.removeAll()
+    head.append(name: "n", value: "s", indexing: .withoutIndexing)
+    #expect(encode(head, &encoder) == [0x10, 1, UInt8(ascii: "n"), 1, UInt8(ascii: "s")])
   }
 
   /// Far more literals than are remembered, and more bytes than the peer's table holds.
