@@ -4,15 +4,18 @@ import Testing
 private enum Most {
   static let columns = 100
   static let linesPerFunction = 70
-  static let linesPerFile = 300
+  static let linesPerFile = 500
 }
+
+/// Files that are one table, a row a case, and may be longer. None is today.
+private let tables: Set<String> = []
 
 /// Everything about one file that is too large, one sentence each.
 private func sizeViolations(path: String, text: String) -> [String] {
   var found: [String] = []
   var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
   if lines.last == "" { lines.removeLast() }
-  if lines.count > Most.linesPerFile {
+  if lines.count > Most.linesPerFile, !tables.contains(path) {
     found.append("\(path): \(lines.count) lines, the most is \(Most.linesPerFile)")
   }
   for (index, line) in lines.enumerated() where line.count > Most.columns {
@@ -34,6 +37,14 @@ private func sizeViolations(path: String, text: String) -> [String] {
     }
   }
 
+  @Test func whatIsExemptIsThereAndNeedsIt() throws {
+    let lineCounts = Dictionary(
+      uniqueKeysWithValues: try Repository.swiftFiles().map { file in
+        (file.path, file.text.split(separator: "\n", omittingEmptySubsequences: false).count)
+      })
+    for path in tables { #expect(lineCounts[path, default: 0] > Most.linesPerFile, "\(path)") }
+  }
+
   @Test func theTestsThemselvesAreAmongTheFilesRead() throws {
     let paths = try Repository.swiftFiles().map(\.path)
     #expect(paths.contains("Tests/TidyTests/SizeTests.swift"))
@@ -46,7 +57,7 @@ private func sizeViolations(path: String, text: String) -> [String] {
     #expect(sizeViolations(path: "X.swift", text: text).count == expected)
   }
 
-  @Test(arguments: [(300, 0), (301, 1)])
+  @Test(arguments: [(500, 0), (501, 1)])
   func fileLengthIsCounted(lines: Int, expected: Int) {
     let text = String(repeating: "let a = 1\n", count: lines)
     #expect(sizeViolations(path: "X.swift", text: text).count == expected)
