@@ -65,6 +65,9 @@ struct Checker {
   var inFlightLimit: Int
   var pendingLimit: Int
   var policy: SilentPolicy
+  var ackTimeout: Interval
+  var rideLimit: RateLimit
+  var rides = Rides()
   /// Of this run of the shard, and what an earlier one left to it.
   var lives: [UniqueID: Life] = [:]
   var lastOrder = 0
@@ -106,6 +109,8 @@ struct Checker {
     policy = configuration.policy
     inFlightLimit = configuration.inFlightPerDevice
     pendingLimit = configuration.pendingPersists
+    ackTimeout = configuration.ackTimeout
+    rideLimit = configuration.rides
   }
 
   mutating func expect(_ holds: Bool, _ text: @autoclosure () -> String) {
@@ -127,6 +132,7 @@ struct Checker {
     now = moment
     eventAtHand = event
     settledBefore = settledSequence
+    noteRides(event)
     switch event {
     case .submitted(let notification, let request):
       openRequests.insert(request)
@@ -154,7 +160,7 @@ struct Checker {
       self.policy = policy
       deviceBudgets = [:]
       for index in registrations.indices { registrations[index].budget = [] }
-    case .acked, .heard, .shutDown, .tick:
+    case .acked, .heard, .keptAlive, .queueChecked, .shutDown, .tick:
       break
     }
   }
@@ -179,6 +185,7 @@ struct Checker {
 
   mutating func lose(_ connection: ConnectionID) {
     live[connection] = nil
+    rides.questioned.remove(connection)
     for id in flights(on: connection) {
       lives[id]!.flight = nil
       inFlight.remove(id)
