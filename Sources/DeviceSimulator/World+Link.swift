@@ -32,8 +32,11 @@ extension World {
       let push = pushNumber(event.uniqueID)
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
-    case .answer, .hello, .persist, .forget, .route:
-      // Devices are made in memory, the journal answers at once, one shard has every token.
+    case .tell(_, let event):
+      // There is one shard.
+      tellRelay(event)
+    case .answer, .hello, .persist, .forget:
+      // Devices are made in memory, the journal answers at once.
       break
     }
   }

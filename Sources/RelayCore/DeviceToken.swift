@@ -83,9 +83,17 @@ package struct DeviceToken: Hashable, Sendable {
     length = 32
   }
 
-  /// The routing key that a minted token repeats. For a token that a device brought along itself
-  /// the value says nothing; such tokens are listed in a directory.
-  package var routingKey: UInt64 { words.3 }
+  /// What names the token's shard: its last eight bytes, a shorter one with zeros in front. A
+  /// minted token repeats its device's routing key, so that app and token are in one place.
+  package var routingKey: UInt64 {
+    @inline(__always) get { length == 32 ? words.3 : lastEightBytes }
+  }
+
+  private var lastEightBytes: UInt64 {
+    var key: UInt64 = 0
+    for index in max(0, count - 8)..<count { key = key << 8 | UInt64(byte(at: index)) }
+    return key
+  }
 
   /// The bytes as they travel.
   package var bytes: [UInt8] {

@@ -29,6 +29,13 @@ package enum Limits {
   package static let pendingPersists = 262_144
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000
+  /// Tokens that devices brought along, in the shard that their last eight bytes name; one more is
+  /// answered with an error. A device has one an app at most (`appsPerDevice`).
+  package static let aliasesPerShard = 1_000_000
+  /// Claims and returns of such tokens under way, of one device and of all devices of a shard; one
+  /// more is answered `ServiceUnavailable`.
+  package static let tokenChangesPerDevice = 16
+  package static let tokenChangesPerShard = 65_536
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
@@ -66,6 +73,7 @@ package enum Limits {
       && unsentBytes >= lineBytes
       && discardedBytes > voipPayloadBytes
       && unauthenticatedStreams <= providerStreams
+      && tokenChangesPerDevice <= tokenChangesPerShard
       && deviceTokenBytes.upperBound <= Int(UInt8.max)
       && inFlightPerDevice >= 1
   }

@@ -78,6 +78,8 @@ package struct Shard: Sendable {
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
     /// Give the next of `pendingAnswers`, which would make copies of all others dear.
     case device
+    /// Go on with the next of `aliasSteps`.
+    case alias
     /// Nobody waits.
     case nothing
   }
@@ -93,6 +95,12 @@ package struct Shard: Sendable {
   var deviceIndex = NumberIndex()
   var appIndex = NumberIndex()
   var connectionIndex = NumberIndex()
+  /// Tokens that devices brought along and that this shard decides about (`Shard+Aliases.swift`).
+  var aliases = Slab(vacant: Alias.vacant)
+  var aliasIndex = NumberIndex()
+  /// What devices of this shard have under way with such tokens.
+  var tokenChanges = TokenChanges()
+  /// Tokens without an app or alias that once had one.
   var goneTokens: [DeviceToken: Instant] = [:]
   /// The same, oldest first. A token that came back to life leaves its item behind.
   var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
@@ -102,6 +110,8 @@ package struct Shard: Sendable {
   var pending = Deque<Pending>()
   /// For each `.device` in `pending`, in the same order: what to answer whom.
   var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
+  /// For each `.alias` in `pending`, in the same order.
+  var aliasSteps = Deque<AliasStep>()
   /// The sequence of `pending.first`.
   var firstPendingSequence: UInt64
   /// Scratch space, empty between calls; kept for its memory.
@@ -137,6 +147,8 @@ package struct Shard: Sendable {
       unregister(credential, topic, from: request, into: &effects)
     case .inspected(let credential, let request):
       inspect(credential, from: request, into: &effects)
+    case .alias(let event):
+      handle(event, into: &effects)
     case .connected(let credential, let connection):
       connect(credential, connection, into: &effects)
     case .acked(let connection, let id, let outcome):
@@ -159,9 +171,6 @@ package struct Shard: Sendable {
       tick(into: &effects)
     }
   }
-
-  /// Whether this shard has an app with this token.
-  package func holds(_ token: DeviceToken) -> Bool { appNumber(token) != nil }
 
   /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {

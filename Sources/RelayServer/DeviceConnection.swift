@@ -170,11 +170,7 @@ final class DeviceConnection {
       let token = own ?? Self.makeToken(for: device)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)
-      if own != nil {
-        runner.claim(token, for: device, event: event, request: address)
-      } else {
-        runner.raise(event, for: device, at: now)
-      }
+      runner.raise(event, for: device, at: now)
     case .unregisterApp(let device, let topic):
       let credential = try request.credential(for: device)
       streams[stream] = .asked(secret: nil)

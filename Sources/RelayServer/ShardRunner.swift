@@ -38,7 +38,6 @@ final class ShardRunner {
   private var spareDirty: [ConnectionHandler] = []
   var peers: [Peer] = []
   var outboxes: [LoopMessage] = []
-  var directory = TokenDirectory()
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
@@ -85,16 +84,17 @@ final class ShardRunner {
 
   /// Hands a submission to the shard that owns the token: at once, or with this batch's message.
   func submit(_ notification: Notification, from request: RequestID, at now: Instant) {
-    let owner = directory.shard(of: notification.token, count: peers.count)
-    raise(.submitted(notification, from: request), on: owner, at: now)
+    raise(
+      .submitted(notification, from: request), forKey: notification.token.routingKey, at: now)
   }
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
-    raise(event, on: shardIndex(forRoutingKey: device.routingKey, count: peers.count), at: now)
+    raise(event, forKey: device.routingKey, at: now)
   }
 
-  func raise(_ event: Event, on owner: Int, at now: Instant) {
+  private func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
+    let owner = shardIndex(forRoutingKey: routingKey, count: peers.count)
     if owner == Int(index) {
       shard.handle(event, at: now, into: &effects)
     } else {
@@ -200,15 +200,8 @@ final class ShardRunner {
     case .close(let address, let reason):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
-    case .route(let token, let isHere):
-      for loop in peers.indices {
-        let change = TokenDirectory.Change(token: token, owner: Int(index), isHere: isHere)
-        if loop == Int(index) {
-          directory.apply(change)
-        } else {
-          outboxes[loop].changes.append(change)
-        }
-      }
+    case .tell(let routingKey, let event):
+      raise(event, forKey: routingKey, at: now)
     }
   }
 
@@ -240,8 +233,6 @@ final class ShardRunner {
 
   private func receive(_ message: LoopMessage) {
     let now = now
-    for change in message.changes { directory.apply(change) }
-    for claim in message.claims { handle(claim) }
     for event in message.events { shard.handle(event, at: now, into: &effects) }
     effects.append(contentsOf: message.effects)
     finishBatch()

@@ -47,7 +47,18 @@ enum Schema {
       key TEXT NOT NULL PRIMARY KEY,
       value INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    """,
+    // Tokens that devices brought along, as their shards granted them. Before, only the apps said
+    // so: then nobody knows since when.
     """
+    CREATE TABLE aliases (
+      token BLOB NOT NULL PRIMARY KEY,
+      device BLOB NOT NULL,
+      topic TEXT NOT NULL,
+      since INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    INSERT OR IGNORE INTO aliases SELECT token, device, topic, 0 FROM apps WHERE own = 1;
+    """,
   ]
 
   /// Reads the header without SQLite, so that a foreign file is not touched at all. nil when there

@@ -235,7 +235,8 @@ struct Writer: Sendable {
         plan.owed.removeAll { $0.isSpent }
         plan.owed.append(item.content)
       case .spent, .unregistered: plan.owed.append(item.content)
-      case .accepted, .enrolled, .registered: break
+      // A grant was refused then; one that was not taken out is at the next start.
+      case .accepted, .enrolled, .registered, .granted, .released: break
       }
     }
     var surplus = plan.owed.count - configuration.maximumBatch

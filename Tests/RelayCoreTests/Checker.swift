@@ -125,6 +125,15 @@ struct Checker {
   /// The apps that are there now.
   var apps: [PhoneApp] { registrations.filter(\.isAlive).map(\.app) }
 
+  /// What a provider posted that the shard decides about now: at once, or after a hop.
+  var submissionAtHand: (notification: Notification, request: RequestID)? {
+    switch eventAtHand {
+    case .submitted(let notification, let request): (notification, request)
+    case .alias(.forwarded(let notification, _, let request)): (notification, request)
+    default: nil
+    }
+  }
+
   // MARK: What the shard is told
 
   /// Notes an event before the shard handles it.
@@ -149,6 +158,8 @@ struct Checker {
       expectAnswer(to: request, .register(app, made: nil))
     case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
     case .inspected(_, let request): expectAnswer(to: request, .other)
+    case .alias(.decided(_, .granted(let since))): now = max(now, since)
+    case .alias: break
     case .connected(let credential, let connection):
       live[connection] = credential.device
     case .disconnected(let connection): lose(connection)
