@@ -81,7 +81,7 @@ struct ShardSet {
         if responses.updateValue(answer, forKey: request) != nil { problems.append("two answers") }
       case .send(let connection, let delivery):
         sent[connection, default: []].append(delivery.notification)
-      case .hello, .sendEmpty, .sendKeepAlive, .close, .log: break
+      case .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .log: break
       }
     }
   }
