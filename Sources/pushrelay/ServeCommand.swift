@@ -22,7 +22,8 @@ struct ServeCommand: AsyncParsableCommand {
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
-      and ends it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
+      and ends it; SIGHUP reads the policy again. In the profile dev the first start makes what is \
+      missing: certificates and a key for provider tokens. docs/OPERATIONS.md lists all settings.
       """)
 
   @Option(help: "A JSON file with settings: {\"policy\": \"strict\", \"keepAlive\": 60}.")

@@ -217,7 +217,7 @@ import Testing
             let says = "Error: the device anna is being played already, by process "
             #expect(!refused.succeeded && refused.errors.hasPrefix(says), "\(refused)")
           }
-          _ = try await send("alert.json", to: "anna", relay)
+          _ = try await send("silent.json", to: "anna", relay)
           while try await lines.nextOrEnd() != nil {}
         }
         #expect(outcome.isSuccess, "\(outcome.errors)")
