@@ -72,7 +72,9 @@ struct RandomScenario {
         "", ",\"type\":\"background\"", ",\"type\":\"voip\"", ",\"priority\":5", ",\"priority\":3",
         ",\"expires\":\"0s\"", ",\"expires\":\"10m\"", ",\"collapse\":\"c\"", ",\"topic\":\"x\"",
       ])
-      let many = pick(["", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20,\"until\":\"20h\""])
+      let many = pick([
+        "", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20,\"until\":\"20h\"",
+      ])
       return """
         {"at":"\(at)"\(many),
          "push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
@@ -91,7 +93,8 @@ struct RandomScenario {
       "phone": "\"\(phone)\"", "app": "\"\(app)\"", "name": "\"d\"",
       "bytes": "\(random.below(1_000_000))", "document": "\(1 + random.below(3))",
       "transfer": transfer(), "path": "\"\(path)\"", "key": "\"k\"",
-      "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"", "for": "\"\(span(600_000))\"",
+      "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"",
+      "for": "\"\(span(600_000))\"",
     ]
     var keys = PlaceNames.keys(of: verb)
     // Of an app or of all.
