@@ -95,6 +95,7 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),

@@ -87,7 +87,8 @@ extension World {
   }
 
   private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
-    // Of push type background nothing is shown, whatever it carries (facts/apns.md, section 3.4).
+    // Of push type background nothing is shown, whatever it carries (Apple, "Pushing background
+    // updates to your App").
     let shown = entry.notificationClass == .visible ? entry.payload : .silent
     return RemotePush(
       id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,

@@ -1,7 +1,8 @@
 /// What an app hands to its provider: an opaque string of bytes that names one app on one device.
 ///
-/// Its length must not be assumed (facts/apns.md, section 6.5): 2 to 100 bytes are read here, the
-/// ones this relay mints have 32. Those live in the value itself; longer ones cost one allocation.
+/// Its length must not be assumed (Apple, "Registering your app with APNs"): 2 to 100 bytes are
+/// read here, the ones this relay mints have 32. Those live in the value itself; longer ones cost
+/// one allocation.
 package struct DeviceToken: Hashable, Sendable {
   private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0

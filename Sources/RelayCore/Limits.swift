@@ -1,7 +1,7 @@
 /// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used;
 /// these numbers do. Reaching one is an answer to the peer, never a crash.
 package enum Limits {
-  /// Bytes of a device token (facts/apns.md, section 6.5: no fixed length; up to 100 announced).
+  /// Bytes of a device token (Apple: its length is not fixed, "Registering your app with APNs").
   package static let deviceTokenBytes = 2...100
   /// Bytes of a topic. Apple's bundle identifiers end at 155 characters; suffixes come on top.
   package static let topicBytes = 1...255
@@ -12,7 +12,7 @@ package enum Limits {
   package static let voipPayloadBytes = 5120
   /// Nesting of a payload's arrays and objects.
   package static let payloadDepth = 64
-  /// How long anything may be stored (facts/apns.md, section 2.1).
+  /// How long anything may be stored (Apple, "Sending notification requests to APNs").
   package static let storage = Interval.days(30)
 
   /// Apps on one device. Their slots bound what is stored for it: two per app.
@@ -40,9 +40,11 @@ package enum Limits {
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
 
-  /// Bytes of request headers, as HTTP/2 counts them (facts/apns.md, section 1.3).
+  /// Bytes of request headers, as HTTP/2 counts them (Apple, "Sending notification requests to
+  /// APNs").
   package static let headerListBytes = 8000
-  /// Concurrent streams: before and after the first valid provider token (section 1.3).
+  /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
+  /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
   /// Device streams on one shared connection.

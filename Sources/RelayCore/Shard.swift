@@ -16,7 +16,8 @@ import DequeModule
 ///    is stored: were the write to fail, the older one must still be there.
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
-///    acknowledged it, whichever comes first (design, "commit or ack").
+///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
+///    caveats first").
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
 /// 7. Silents that the budget has not paid for never exceed, per app, the rides opened (`RideCause`).

@@ -69,9 +69,9 @@ extension DeviceCondition {
 
 /// How many silent pushes may wake a device.
 ///
-/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour"
-/// (facts/apns.md, section 6.2). Policies are named, so that a log line can say which one held a
-/// push back.
+/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour" (Apple,
+/// "Pushing background updates to your App"). Policies are named, so that a log line can say which
+/// one held a push back.
 package struct SilentPolicy: Hashable, Sendable {
   package let name: String
   /// Per app on a device; nil is no limit.

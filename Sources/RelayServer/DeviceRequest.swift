@@ -4,7 +4,7 @@ import HTTP2
 import RelayCore
 import Transport
 
-/// A request of the device API (design, section 7), as its head says.
+/// A request of the device API (docs/PROTOCOL.md, "Device API"), as its head says.
 struct DeviceRequest {
   enum Route: Equatable {
     case health

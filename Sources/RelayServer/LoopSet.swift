@@ -5,6 +5,7 @@ import NIOPosix
 import RelayCore
 import RelayStore
 import Synchronization
+import SystemPackage
 import TLS
 import Transport
 
@@ -69,8 +70,21 @@ final class LoopSet: Sendable {
     } catch {
       throw RelayConfiguration.Problem(
         key: isProvider ? "provider" : "device",
-        description: "cannot listen on \(endpoint): \(error); choose another with "
+        description: "cannot listen on \(endpoint): \(Self.reason(error)); choose another with "
           + (isProvider ? "--provider" : "--device"))
+    }
+  }
+
+  /// Why nothing can listen there, in words for people.
+  private static func reason(_ error: any Error) -> String {
+    switch error {
+    case let error as IOError where error.errnoCode == Errno.addressInUse.rawValue:
+      "the port is in use"
+    case let error as IOError where error.errnoCode == Errno.addressNotAvailable.rawValue:
+      "this machine has no such address"
+    case let error as IOError: Errno(rawValue: error.errnoCode).description
+    case SocketAddressError.unknown: "there is no such host"
+    default: "\(error)"
     }
   }
 

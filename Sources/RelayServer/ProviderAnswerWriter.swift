@@ -6,8 +6,8 @@ import Transport
 /// Writes answers to providers; its buffers are used again and again.
 ///
 /// A success is HEADERS with END_STREAM and nothing else; an error is HEADERS and exactly one DATA
-/// frame (facts/apns.md sections 4.1 and 11: there are clients that parse each frame as a whole
-/// text).
+/// frame (Apple, "Handling notification responses from APNs" and docs/PROTOCOL.md, "What clients in
+/// the field send": there are clients that parse each frame as a whole text).
 struct ProviderAnswerWriter {
   private var head = HeaderBlock()
   private var text: [UInt8] = []

@@ -88,9 +88,16 @@ extension ProviderConnection {
     authorizationStands = false
     topicIsCovered = false
     let authorization = authorization
-    do throws(CredentialProblem) {
+    func authorize() throws(CredentialProblem) {
       try credentials.authorize(
         authorization.span, verifier: &runner.verifier, now: now.milliseconds)
+    }
+    do throws(CredentialProblem) {
+      do throws(CredentialProblem) {
+        try authorize()
+      } catch .unknownKey where runner.readKeysAgain() {
+        try authorize()
+      }
     } catch {
       throw error.rejection
     }

@@ -6,9 +6,9 @@ import Transport
 
 /// What a provider's connection is about: requests in, answers out.
 ///
-/// A request goes through the checks in the order of facts/apns.md section 4.5. Whatever is wrong
-/// is remembered when it is found and said when the request is complete, so that a client that is
-/// still sending its body is not confused. What passes becomes an event for the shard.
+/// A request goes through the checks in the order of docs/PROTOCOL.md, "Order of checks". Whatever
+/// is wrong is remembered when it is found and said when the request is complete, so that a client
+/// that is still sending its body is not confused. What passes becomes an event for the shard.
 struct ProviderConnection {
   /// Requests of which more is to come.
   var open = StreamMap(vacant: ProviderRequest.vacant)
@@ -149,7 +149,8 @@ struct ProviderConnection {
     _ = waiting.read(stream) { writer.respond(stream, answer, to: $0, on: handler) }
   }
 
-  /// One stream until the first valid token, then the full number (facts/apns.md, section 1.3).
+  /// One stream until the first valid token, then the full number (Apple, "Sending notification
+  /// requests to APNs").
   mutating func raiseStreamsIfAuthorized(_ handler: ConnectionHandler) {
     guard !hasFullStreams, credentials.isAuthorized else { return }
     hasFullStreams = true

@@ -38,17 +38,14 @@ extension Relay {
   }
 
   /// The journal holds the public halves of all provider keys, so that one file is a whole backup.
-  func copyKeys(to journal: Journal?) async {
+  func copy(_ keys: ProviderKeys, to journal: Journal?) async {
     guard let journal else { return }
     do {
-      let entries = try keyDirectory.list()
-      let keys = try keyDirectory.load()
-      let stored = entries.compactMap { entry -> StoredProviderKey? in
-        guard let index = keys.index(ofKeyID: entry.keyID) else { return nil }
-        return StoredProviderKey(
-          keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics ?? [],
-          environment: entry.environment?.rawValue, relatedKeyID: entry.relatedKeyID,
-          publicKey: keys.keys[index].publicKey.pemRepresentation)
+      let stored = keys.keys.map { key in
+        StoredProviderKey(
+          keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
+          environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
+          publicKey: key.publicKey.pemRepresentation)
       }
       try await journal.replaceProviderKeys(stored)
     } catch {

@@ -14,10 +14,13 @@ package struct ServerSettings: Sendable {
 
   package var shard = Shard.Configuration()
   package var keys = ProviderKeys()
+  /// Where ``keys`` come from; nil if they do not change.
+  package var keyDirectory: ProviderKeyDirectory?
   /// Which of Apple's two services the relay plays; nil takes both.
   package var environment: ProviderEnvironment?
   package var authenticatesProviders = true
-  /// Refuse what Apple calls an error but seems to accept (decisions D1, D3).
+  /// Refuse what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text is
+  /// silent").
   package var isStrict = false
   package var enrolment = Enrolment.open
   package var handshakeTimeout = Interval.seconds(10)

@@ -20,6 +20,8 @@ final class ShardRunner {
   var buffers = TransportBuffers()
   /// Provider tokens verified on this loop.
   var verifier: ProviderTokenVerifier
+  /// How the directory of keys looked when it could not be read last.
+  var unreadableKeys: ProviderKeyDirectory.Stamp?
   var shard: Shard
   var effects: [Effect] = []
   private var performing: [Effect] = []

@@ -1,7 +1,8 @@
 @testable import RelayCore
 
-/// Watches everything a shard is told and asks for, and says what breaks a promise of design
-/// sections 2 and 5. It knows nothing of the shard's inner workings.
+/// Watches everything a shard is told and asks for, and says what breaks a promise of
+/// docs/ARCHITECTURE.md, "What it promises, and the caveats first". It knows nothing of the shard's
+/// inner workings.
 struct Checker {
   /// What has become of one accepted notification.
   struct Life {

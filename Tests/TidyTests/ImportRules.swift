@@ -1,4 +1,5 @@
-/// Which modules a target may import. Imports go down only, never sideways (design, section 4).
+/// Which modules a target may import. Imports go down only, never sideways (docs/ARCHITECTURE.md,
+/// "Layers").
 struct ImportRule {
   /// The target, a folder under `Sources/`.
   let target: String
@@ -56,7 +57,7 @@ let importRules: [ImportRule] = [
     target: "RelayServer",
     own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["Crypto", "X509", "SwiftASN1", "Configuration"])),
+      .union(["Crypto", "X509", "SwiftASN1", "Configuration", "SystemPackage"])),
   // Is handed closures, not the server.
   ImportRule(
     target: "Dashboard", own: ["RelayCore"],

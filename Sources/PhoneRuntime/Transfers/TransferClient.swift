@@ -4,9 +4,9 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Performs HTTP transfers for the phones of a process, whatever their apps are doing
-/// (facts/multitasking.md, section 5). The HTTP is the client library's; here is what makes a
-/// transfer of it: files, resuming, trying again, reports.
+/// Performs HTTP transfers for the phones of a process, whatever their apps are doing (WWDC 2013
+/// session 204). The HTTP is the client library's; here is what makes a transfer of it: files,
+/// resuming, trying again, reports.
 ///
 /// * A download goes to `<file>.part` and, once all of it is there, to `<file>`. It resumes by
 ///   `Range` and `If-Range`, as `PartFile` has noted; what a server does not continue starts over.

@@ -9,7 +9,7 @@
 ///
 /// Invariants:
 /// 1. A binding never changes once it is not `unbound`; whoever wants another opens another
-///    connection (facts 5.2).
+///    connection (Apple, "Establishing a token-based connection to APNs").
 /// 2. A token that is refused, for whatever reason, leaves no trace here.
 /// 3. At most one change of the provider token in ``updateIntervalMilliseconds``. The first
 ///    token is no change, and neither is going back to the one before: requests that were under
@@ -19,7 +19,8 @@ package struct ConnectionCredentials: Sendable {
   package enum Binding: Sendable, Equatable {
     /// Nothing yet: the first request with a good token decides.
     case unbound
-    /// A client certificate: tokens are ignored (facts 5.3).
+    /// A client certificate: tokens are ignored (Apple, "Establishing a certificate-based
+    /// connection to APNs").
     case certificate(ProviderCertificate)
     /// Any team key of this team.
     case teamKey(teamID: String)
@@ -29,7 +30,8 @@ package struct ConnectionCredentials: Sendable {
     case open
   }
 
-  /// The shortest time between two changes of the token (facts 5.1): 20 minutes.
+  /// The shortest time between two changes of the token (Apple, "Establishing a token-based
+  /// connection to APNs"): 20 minutes.
   package static let updateIntervalMilliseconds: Int64 = 20 * 60 * 1000
 
   /// What the connection is bound to now.
@@ -54,7 +56,8 @@ package struct ConnectionCredentials: Sendable {
     case nothing
     case everything
     case listed(TopicList)
-    /// The same without location pushes, which need a token (facts 2.3).
+    /// The same without location pushes, which need a token (Apple, "Sending notification requests
+    /// to APNs").
     case certified(TopicList)
   }
 
@@ -151,7 +154,7 @@ package struct ConnectionCredentials: Sendable {
   }
 
   /// Whether a good token or certificate has been seen, so that the connection may have its full
-  /// number of streams (facts 1.3).
+  /// number of streams (Apple, "Sending notification requests to APNs").
   package var isAuthorized: Bool {
     if case .unbound = binding { false } else { true }
   }
