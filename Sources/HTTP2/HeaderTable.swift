@@ -51,6 +51,9 @@ struct HeaderTable {
   /// to it.
   private(set) var needsResize = false
 
+  /// Memory that is held.
+  var heldBytes: Int { textCapacity + entries.capacity * MemoryLayout<Entry>.stride }
+
   /// The identity of the field with this index; nil when there is none.
   @inline(__always)
   func identity(at index: Int) -> Int? {

@@ -102,6 +102,12 @@ struct SessionState {
     }
   }
 
+  /// Memory that is held for what the peer has sent, open streams apart.
+  var heldBytes: Int {
+    arena.capacity + fields.capacity * MemoryLayout<HeaderField>.stride
+      + events.capacity * MemoryLayout<HTTP2Event>.stride + memory.heldBytes + table.heldBytes
+  }
+
   /// What is kept of a batch's memory at least, and at most.
   private static let leastSpareBytes = 4 << 10
   private static let mostSpareBytes = 128 << 10

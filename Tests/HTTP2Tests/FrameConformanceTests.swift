@@ -169,13 +169,6 @@ import Testing
         $0.client.windowUpdate(stream: 1, 0x7FFF_0000)
         $0.client.append(type: 4, stream: 0, self.setting(4, 0x7FFF_FFFF))
       },
-      Rule("6.9.1", "more DATA than the stream's window", flowControlError) {
-        $0.server.react = nil
-        open(&$0)
-        for _ in 0..<80 {
-          $0.client.data(stream: 1, [UInt8](repeating: 0, count: 16_384), endStream: false)
-        }
-      },
     ])
   }
 
