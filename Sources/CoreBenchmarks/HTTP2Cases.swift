@@ -4,23 +4,23 @@ import NIOCore
 /// Requests as h2load sends them, through a server's session: the heads of a hundred before their
 /// bodies, all fields from the table but path and token.
 func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandProblem) -> Measurement {
-  do throws(HTTP2Error) {
-    var round = try RequestRound()
-    var server = try AnsweringServer(tellsRepeatedFields: tellsRepeatedFields)
+  func refused(_ error: HTTP2Error) -> CommandProblem { .refused("the requests: \(error)") }
+  var (round, server): (RequestRound, AnsweringServer)
+  do {
+    round = try RequestRound()
+    server = try AnsweringServer(tellsRepeatedFields: tellsRepeatedFields)
     try server.take(round.opening)
     try server.take(round.next())
-    return try measure(count) { index throws(CommandProblem) in
-      guard index % RequestRound.requests == 0 else { return 0 }
-      do throws(HTTP2Error) {
-        return try server.take(round.next())
-      } catch {
-        throw .refused("the requests: \(error)")
-      }
-    }
-  } catch let problem as CommandProblem {
-    throw problem
   } catch {
-    throw .refused("the requests: \(error)")
+    throw refused(error)
+  }
+  return try measure(count) { index throws(CommandProblem) in
+    guard index % RequestRound.requests == 0 else { return 0 }
+    do {
+      return try server.take(round.next())
+    } catch {
+      throw refused(error)
+    }
   }
 }
 
