@@ -6,7 +6,7 @@ import NIOCore
 func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandProblem) -> Measurement {
   func refused(_ error: HTTP2Error) -> CommandProblem { .refused("the requests: \(error)") }
   var (round, server): (RequestRound, AnsweringServer)
-  do {
+  do throws(HTTP2Error) {
     round = try RequestRound()
     server = try AnsweringServer(tellsRepeatedFields: tellsRepeatedFields)
     try server.take(round.opening)
@@ -16,7 +16,7 @@ func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandProblem
   }
   return try measure(count) { index throws(CommandProblem) in
     guard index % RequestRound.requests == 0 else { return 0 }
-    do {
+    do throws(HTTP2Error) {
       return try server.take(round.next())
     } catch {
       throw refused(error)
