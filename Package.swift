@@ -143,8 +143,9 @@ let package = Package(
 
     // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
     .executableTarget(
-      name: "core-benchmarks", dependencies: ["RelayCore"], path: "Sources/CoreBenchmarks",
-      swiftSettings: safe),
+      name: "core-benchmarks",
+      dependencies: ["HTTP2", "RelayCore", .product(name: "NIOCore", package: "swift-nio")],
+      path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(

@@ -23,9 +23,10 @@ package struct HTTP2Configuration: Sendable {
   package var maximumDiscardedBytes = 1 << 20
   /// Bytes that may wait on one stream for the peer's window; `write` fails above it.
   package var maximumQueuedBytes = 1 << 20
-  /// Header and body bytes of one `receive`. HPACK turns one byte into thousands, so this is not
-  /// bounded by the bytes received.
-  package var maximumArenaBytes = 16 << 20
+  /// Header and body bytes of one batch, and the memory of its fields. HPACK turns one byte into
+  /// thousands, so this is not bounded by the bytes received; it is 32 times a read of 64 KiB, of
+  /// which requests as short as they can be make 26 times as much.
+  package var maximumArenaBytes = 2 << 20
   /// Control frames that may wait for a peer that does not read (server only; responses count).
   package var maximumQueuedFrames = 20_000
   /// Streams a client may abandon unanswered, beyond one for each one it let finish.

@@ -13,20 +13,11 @@ struct ProviderConnection {
   /// Requests of which more is to come.
   var open = StreamMap(vacant: ProviderRequest.vacant)
   /// The newest head, which the next one is compared with.
-  var lastHead = ProviderRequestHead()
-  /// Counts the changes of `lastHead` in anything but a request's own path and id: a place of
-  /// `open` that was left with the same number needs nothing else copied.
-  var headGeneration: UInt64 = 1
+  var lastHead = LastHead()
   /// Requests that are complete and wait for their answer, or for the end of their stream.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
-  var recentTopic: Topic?
-  /// The newest request's `authorization`, and whether it was good.
-  var authorization: [UInt8] = []
-  var authorizationStands = false
-  /// Whether the newest request's topic was within what its credentials cover.
-  var topicIsCovered = false
   private var hasFullStreams = false
   private var lastActivity = RelayClock.now()
   var writer = ProviderAnswerWriter()

@@ -64,8 +64,6 @@ package struct ConnectionCredentials: Sendable {
   /// False as long as requests need not show a token: certificate, or no authentication.
   private let needsToken: Bool
   private var scope: Scope
-  /// The topic covered last, empty if none yet: the one that most likely comes again.
-  private var lastTopic: [UInt8] = []
   private var current: Presented?
   private var previous: Presented?
   private var lastUpdateMilliseconds: Int64?
@@ -111,7 +109,6 @@ package struct ConnectionCredentials: Sendable {
       try authorizeChanged(authorization, verifier: &verifier, now: now)
     }
     if let current { scope = current.scope }
-    lastTopic.removeAll(keepingCapacity: true)
   }
 
   /// Whether a request with the very `authorization` of the one that
@@ -130,10 +127,9 @@ package struct ConnectionCredentials: Sendable {
   ///
   /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
   ///   not enough.
-  package mutating func authorize(
+  package func authorize(
     topic: Span<UInt8>, isLocationPush: Bool
   ) throws(CredentialProblem) {
-    if !topic.isEmpty, !isLocationPush, lastTopic.span.isEqual(to: topic) { return }
     let isCovered =
       switch scope {
       case .nothing: false
@@ -143,8 +139,6 @@ package struct ConnectionCredentials: Sendable {
         !isLocationPush && !TopicList.isLocationTopic(topic) && topics.contains(topic)
       }
     guard isCovered else { throw .topicNotCovered }
-    lastTopic.removeAll(keepingCapacity: true)
-    lastTopic.append(copying: topic)
   }
 
   /// The topic of requests that name none: only a certificate with a single topic has one.
