@@ -86,7 +86,7 @@ struct Connections {
       case .headersTooLarge(let id):
         try open(id)
       case .data(let id, let bytes, _):
-        guard bytes.upperBound <= session.arena.count else { throw Finding("data beyond the arena") }
+        try expectArena(bytes)
         try expectOpen(id)
       case .bodyTooLarge(let id, _), .drained(let id): try expectOpen(id)
       case .closed(let id, _):
@@ -94,7 +94,7 @@ struct Connections {
         opened.insert(id)
         guard closed.insert(id).inserted else { throw Finding("\(id) is closed twice") }
       case .goAwayReceived(_, _, let bytes):
-        guard bytes.upperBound <= session.arena.count else { throw Finding("text beyond the arena") }
+        try expectArena(bytes)
       case .pingAcknowledged, .settingsReceived: break
       }
     }
@@ -108,13 +108,18 @@ struct Connections {
     guard opened.contains(id), !closed.contains(id) else { throw Finding("\(id) is not open") }
   }
 
+  private func expectArena(_ range: Range<Int>) throws(Finding) {
+    guard range.upperBound <= session.arena.count else {
+      throw Finding("\(range) of an arena of \(session.arena.count) bytes")
+    }
+  }
+
   private mutating func note(_ id: StreamID, _ range: Range<Int>) throws(Finding) {
     try open(id)
     guard range.upperBound <= session.fields.count else { throw Finding("fields beyond the list") }
     for field in session.fields[range] {
-      guard field.name.upperBound <= session.arena.count,
-        field.value.upperBound <= session.arena.count
-      else { throw Finding("a field beyond the arena") }
+      try expectArena(field.name)
+      try expectArena(field.value)
       guard !field.isRepeated || range.count == lastCount else {
         throw Finding("repeats a head of another length")
       }
