@@ -50,8 +50,8 @@ import Testing
         #expect(string?.isHuffman == (bytes[0] & 0x80 != 0))
       }
     }
-    for bytes in [[], [1], [3, 1, 2], [0x7F, 0x80], [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xF]] as [[UInt8]]
-    {
+    let wrong = [[], [1], [3, 1, 2], [0x7F, 0x80], [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xF]]
+    for bytes in wrong as [[UInt8]] {
       bytes.withUnsafeBytes { bytes in
         var reader = BlockReader(bytes)
         #expect(reader.string() == nil)
