@@ -231,3 +231,33 @@ let package = Package(
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )
+
+// What is read from outside is fuzzed (docs/FUZZING.md). The functions that do it are a test target
+// that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
+// they call is instrumented.
+let fuzzTargets: [Target.Dependency] = [
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "RelayCore", "RelayStore",
+  .product(name: "NIOCore", package: "swift-nio"),
+]
+if Context.environment["PUSHRELAY_FUZZ"] == nil {
+  package.targets.append(
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzTargets, exclude: ["Corpora", "Dictionaries"],
+      swiftSettings: strict))
+} else {
+  let sanitizers = "-sanitize=fuzzer,address"
+  package.targets += [
+    .target(
+      name: "FuzzTests", dependencies: fuzzTargets, path: "Tests/FuzzTests",
+      sources: ["Targets"], swiftSettings: strict),
+    .executableTarget(
+      name: "fuzz", dependencies: ["FuzzTests"], path: "Tests/Fuzz",
+      linkerSettings: [.unsafeFlags([sanitizers])]),
+  ]
+  let instrumented = [
+    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "RelayCore", "RelayStore",
+  ]
+  for target in package.targets where instrumented.contains(target.name) {
+    target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))
+  }
+}
