@@ -29,6 +29,13 @@ extension ProviderConnection {
     } catch {
       outcome = .failure(error)
     }
+    if case .failure = outcome, !credentials.isAuthorized,
+      open.count + waiting.count >= Limits.refusedRequests
+    {
+      // Nothing of it was looked at but the head: it may be sent again, to whom it helps.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
+      return
+    }
     let generation = headGeneration
     open.insert(stream, with: &lastHead) { request, head in
       request.begin(with: &head, generation, outcome, at: now)
