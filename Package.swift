@@ -174,6 +174,14 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
+    // RelayServer makes its certificates.
+    .testTarget(
+      name: "TransportTests",
+      dependencies: [
+        "Transport", "HTTP2", "TLS", "RelayServer",
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: safe),
     .testTarget(
       name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
     .testTarget(

@@ -23,6 +23,9 @@ package struct HTTP2Configuration: Sendable {
   package var maximumDiscardedBytes = 1 << 20
   /// Bytes that may wait on one stream for the peer's window; `write` fails above it.
   package var maximumQueuedBytes = 1 << 20
+  /// Bytes that may wait on all streams together, as much memory as they take; `write` and
+  /// `respond` with a body fail above it.
+  package var maximumQueuedConnectionBytes = 64 << 20
   /// Header and body bytes of one batch, and the memory of its fields. HPACK turns one byte into
   /// thousands, so this is not bounded by the bytes received; it is 32 times a read of 64 KiB, of
   /// which requests as short as they can be make 26 times as much.

@@ -114,6 +114,8 @@ package final class RelayClient: Sendable {
     // The limits of answers are ours to watch: a device's stream goes on for months.
     configuration.maximumBodyBytes = .max
     configuration.maximumDiscardedBytes = .max
+    // So is what our own tasks queue.
+    configuration.maximumQueuedConnectionBytes = .max
     configuration.maximumHeaderListBytes = 65_536
     switch security {
     case .plaintext:

@@ -47,7 +47,11 @@ package enum Limits {
   /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
-  /// Device streams on one shared connection.
+  /// Requests under way on one provider connection that has shown no valid credentials, of clients
+  /// that have not read our SETTINGS; those that fail their checks above it are refused unanswered.
+  package static let refusedRequests = 100
+  /// Streams of one connection of devices: before a device's secret was accepted on it, and after.
+  package static let unauthenticatedDeviceStreams: UInt32 = 16
   package static let deviceStreams: UInt32 = 100_000
   /// Bytes of one line of the device link in either direction, payload included.
   package static let lineBytes = 16_384
@@ -65,6 +69,13 @@ package enum Limits {
   package static let connectionsPerLoop = 100_000
   /// Bytes handed to a socket and not yet taken before a connection stops producing more.
   package static let unsentBytes = 262_144
+  /// How long a peer may take none of its unsent bytes before its connection is closed.
+  package static let stalled = Interval.minutes(5)
+  /// Bytes that TLS itself wants to say (handshake, tickets, alerts) and cannot.
+  package static let pendingTLSBytes = 65_536
+  /// Bytes of answers and lines that wait on all streams of one connection for the peer to read.
+  package static let providerQueuedBytes = 4_194_304
+  package static let deviceQueuedBytes = 67_108_864
 
   /// Relations between the numbers above, asserted by a test: a change that breaks one is noticed.
   package static var relationsHold: Bool {
@@ -76,6 +87,11 @@ package enum Limits {
       && discardedBytes > voipPayloadBytes
       && unauthenticatedStreams <= providerStreams
       && tokenChangesPerDevice <= tokenChangesPerShard
+      && refusedRequests <= Int(providerStreams)
+      && unauthenticatedDeviceStreams <= deviceStreams
+      // A device's whole window of frames fits, and so does a page of feedback.
+      && deviceQueuedBytes >= inFlightPerDevice * lineBytes
+      && providerQueuedBytes >= 1_048_576
       && deviceTokenBytes.upperBound <= Int(UInt8.max)
       && inFlightPerDevice >= 1
   }

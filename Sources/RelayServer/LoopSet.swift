@@ -88,7 +88,7 @@ final class LoopSet: Sendable {
     }
   }
 
-  private static func makeTransport(_ context: TLSContext?, isProvider: Bool) throws -> Transport {
+  static func makeTransport(_ context: TLSContext?, isProvider: Bool) throws -> Transport {
     var configuration = HTTP2Configuration()
     configuration.maximumHeaderListBytes = Limits.headerListBytes
     configuration.maximumDiscardedBytes = Limits.discardedBytes
@@ -97,9 +97,12 @@ final class LoopSet: Sendable {
       // Clients open streams before they have read our SETTINGS; refusing those helps nobody.
       configuration.toleratedConcurrentStreams = Limits.providerStreams
       configuration.maximumBodyBytes = Limits.voipPayloadBytes
+      configuration.maximumQueuedConnectionBytes = Limits.providerQueuedBytes
       configuration.tellsRepeatedFields = true
     } else {
-      configuration.maximumConcurrentStreams = Limits.deviceStreams
+      // More once a secret was accepted (`DeviceConnection.raiseStreams`).
+      configuration.maximumConcurrentStreams = Limits.unauthenticatedDeviceStreams
+      configuration.maximumQueuedConnectionBytes = Limits.deviceQueuedBytes
       // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's
       // life.
       configuration.maximumBodyBytes = .max
@@ -109,7 +112,8 @@ final class LoopSet: Sendable {
       return try Transport(plaintext: .server, configuration: configuration)
     }
     return try Transport(
-      TLSSession(server: context), role: .server, configuration: configuration)
+      TLSSession(server: context), role: .server, configuration: configuration,
+      maximumPendingBytes: Limits.pendingTLSBytes)
   }
 
   /// How many loops there are.

@@ -72,7 +72,11 @@ struct ProviderAnswerWriter {
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: body)
     } catch {
-      // The peer has reset the stream meanwhile; nobody waits for this answer any more.
+      // The peer has reset the stream meanwhile and nobody waits for this answer any more; or it
+      // does not read those before, and must not wait for this one.
+      if case .queueFull = error {
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      }
       handler.runner.logger.debug("answer dropped", metadata: ["error": "\(error)"])
     }
   }

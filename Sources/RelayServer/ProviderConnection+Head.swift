@@ -16,6 +16,13 @@ extension ProviderConnection {
       outcome = .failure(error)
     }
     raiseStreamsIfAuthorized(handler)
+    if case .failure = outcome, !credentials.isAuthorized,
+      open.count + waiting.count >= Limits.refusedRequests
+    {
+      // Nothing of it was looked at but the head: it may be sent again, to whom it helps.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
+      return
+    }
     open.insert(stream, with: &lastHead) { request, last in
       last.begin(&request, outcome, at: now)
     }

@@ -58,6 +58,18 @@ struct ProviderConnection {
     waiting = StreamMap(vacant: .vacant)
   }
 
+  /// The peer sends nothing more: requests that are not complete never will be.
+  mutating func peerClosed() {
+    open = StreamMap(vacant: .vacant)
+  }
+
+  var hasStreams: Bool { open.count + waiting.count > 0 }
+
+  /// Whether a complete request has not been answered.
+  func owesAnswers(on handler: ConnectionHandler) -> Bool {
+    waiting.all.contains { !handler.transport.http2.hasAnswer($0.id) }
+  }
+
   // MARK: Events
 
   mutating func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
@@ -77,6 +89,8 @@ struct ProviderConnection {
         _ = open.modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
+        // Known until its stream ends: the next sweep sees to that.
+        waiting.insert(.unnamed, stream)
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
         forget(stream)

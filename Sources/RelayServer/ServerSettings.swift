@@ -35,14 +35,13 @@ package struct ServerSettings: Sendable {
 
   package init() {}
 
-  /// Whether a request with this bearer value may make a device.
-  func mayEnroll(bearer: [UInt8]) -> Bool {
+  /// Whether a request with this bearer value may make a device; of hashes, so that the time of the
+  /// comparison says nothing about the key.
+  func mayEnroll(secret: SecretHash?) -> Bool {
     switch enrolment {
     case .open: true
     case .closed: false
-    case .key(let key):
-      // Hashes, so that the time of the comparison says nothing about the key.
-      DeviceRequest.hash(key) == DeviceRequest.hash(bearer)
+    case .key(let key): DeviceRequest.hash(key) == secret
     }
   }
 }

@@ -33,7 +33,7 @@ final class ShardRunner {
   /// The last steps of the last notifications of this loop's devices.
   var lifeLog: LifeLog
   var connections: [UInt32: ConnectionHandler] = [:]
-  private var nextConnection: UInt32 = 1
+  private var numbers = ConnectionNumbers()
   /// The connection that was asked for last: answers come in runs.
   private var recent: ConnectionHandler?
   private var dirty: [ConnectionHandler] = []
@@ -109,8 +109,7 @@ final class ShardRunner {
   /// Takes a connection in and gives it its number; nil when there are too many or it is too late.
   func add(_ connection: ConnectionHandler) -> UInt32? {
     guard connections.count < Limits.connectionsPerLoop, !isDraining else { return nil }
-    let number = nextConnection
-    nextConnection += 1
+    let number = numbers.next { connections[$0] != nil }
     connections[number] = connection
     return number
   }
