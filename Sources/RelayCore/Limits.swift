@@ -24,6 +24,8 @@ package enum Limits {
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
+  /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
+  package static let reviewedApps = 1024
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
@@ -35,6 +37,9 @@ package enum Limits {
   /// Concurrent streams: before and after the first valid provider token (section 1.3).
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
+  /// Questions (`ProviderQuery`) of one connection that are being looked into; one more is answered
+  /// `ServiceUnavailable`.
+  package static let questionsPerConnection = 16
   /// Device streams on one shared connection.
   package static let deviceStreams: UInt32 = 100_000
   /// Bytes of one line of the device link in either direction, payload included.

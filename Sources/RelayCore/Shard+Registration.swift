@@ -49,7 +49,7 @@ extension Shard {
     }
     attach(
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
-    goneTokens[token] = nil
+    goneTokens.remove(token)
     if isOwn { effects.append(.route(token, isHere: true)) }
     answerWhenPersisted(
       .registered(token), to: request,
@@ -82,17 +82,12 @@ extension Shard {
     effects.append(.answer(request, .inspected(report(device))))
   }
 
-  mutating func change(to policy: SilentPolicy, into effects: inout [Effect]) {
-    configuration.policy = policy
-    // What a bucket has used under the old rule says nothing under the new one.
-    for app in apps.indices { apps[app].budget = RateLimit.State() }
-    for device in devices.indices { devices[device].budget = RateLimit.State() }
-    // Held silents are looked at again at once.
-    for app in apps.indices where apps[app].slots.silent >= 0 {
-      timers.cancel(&apps[app].refillTimer)
-      apps[app].refillTimer = timers.set(now, .refill(app: app))
-    }
-    note(.budgetsCleared, into: &effects)
+  /// Another policy: what was used carries over, and what is held is looked at again, a step with
+  /// each tick.
+  mutating func change(to policy: SilentPolicy, at moment: Instant) {
+    guard policy != budgets.policy else { return }
+    budgets.change(to: policy, at: moment)
+    nextToReview = 0
   }
 
   /// Undoes what the journal could not write, so that memory promises no more than the disk.
@@ -171,12 +166,8 @@ extension Shard {
     let token = apps[app].token
     appIndex.remove(app, NumberIndex.hash(token))
     // The token's route stays, so that the answer is 410 from this shard and not BadDeviceToken.
-    goneTokens[token] = now
-    goneOrder.append((token, now))
-    while goneOrder.count > Limits.unregisteredTokens, let oldest = goneOrder.popFirst() {
-      guard goneTokens[oldest.token] == oldest.since else { continue }
-      goneTokens[oldest.token] = nil
-      effects.append(.route(oldest.token, isHere: false))
+    if let forgotten = goneTokens.insert(token, since: now) {
+      effects.append(.route(forgotten, isHere: false))
     }
   }
 
@@ -202,7 +193,6 @@ extension Shard {
   }
 
   private func report(_ device: Int32) -> DeviceReport {
-    let policy = configuration.policy
     var reports: [DeviceReport.AppReport] = []
     var number = devices[device].firstApp
     while number >= 0 {
@@ -211,16 +201,16 @@ extension Shard {
         DeviceReport.AppReport(
           topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
           silent: slotReport(app.slots.silent),
-          budget: policy.decide(
+          budget: budgets.decide(
             app: app.budget, device: devices[device].budget,
             condition: devices[device].condition, at: now),
-          remaining: policy.perApp?.remaining(app.budget, at: now)))
+          remaining: budgets.remaining(app: app.budget, at: now)))
       number = app.next
     }
     return DeviceReport(
       device: devices[device].id, isConnected: devices[device].connection != nil,
-      condition: devices[device].condition, policy: policy.name,
-      remaining: policy.perDevice?.remaining(devices[device].budget, at: now),
+      condition: devices[device].condition, policy: budgets.policy.name,
+      remaining: budgets.remaining(device: devices[device].budget, at: now),
       inFlight: Int(devices[device].inFlightCount), apps: reports.reversed())
   }
 

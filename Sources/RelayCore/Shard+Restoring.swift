@@ -15,8 +15,7 @@ extension Shard {
     case .app(let device, let topic, let token, let isOwn, let budget):
       restoreApp(device, topic, token, isOwn: isOwn, budget, into: &effects)
     case .gone(let token, let moment):
-      goneTokens[token] = moment
-      goneOrder.append((token, moment))
+      _ = goneTokens.insert(token, since: moment)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     }

@@ -16,6 +16,18 @@ extension Shard {
         keepAliveFired(device, into: &effects)
       }
     }
+    reviewHeld(into: &effects)
+  }
+
+  /// The policy has changed: what is held is sent, or waits until another moment. So many apps with
+  /// one tick; `nextWake` asks for the next one at once, and events are handled in between.
+  private mutating func reviewHeld(into effects: inout [Effect]) {
+    guard let first = nextToReview else { return }
+    let end = min(Int(first) + Limits.reviewedApps, apps.placeCount)
+    nextToReview = end < apps.placeCount ? Int32(end) : nil
+    for app in first..<max(first, Int32(end)) where apps.isTaken(app) {
+      if apps[app].slots.silent >= 0 { releaseHeld(app, .silent, into: &effects) }
+    }
   }
 
   private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {

@@ -19,6 +19,7 @@ struct ProviderConnection {
   var headGeneration: UInt64 = 1
   /// Requests that are complete and wait for their answer, or for the end of their stream.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
+  var questions = Questions()
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   var recentTopic: Topic?
@@ -63,6 +64,7 @@ struct ProviderConnection {
   }
 
   mutating func ended() {
+    questions.cancelAll()
     open = StreamMap(vacant: .vacant)
     waiting = StreamMap(vacant: .vacant)
   }
@@ -96,6 +98,7 @@ struct ProviderConnection {
   }
 
   private mutating func forget(_ stream: StreamID) {
+    questions.cancel(stream)
     waiting.remove(stream)
     open.remove(stream) { $0.dropBody() }
   }

@@ -13,6 +13,8 @@ package struct ServerSettings: Sendable {
   }
 
   package var shard = Shard.Configuration()
+  /// What the journal's budgets are kept by; nil without a journal.
+  package var budgets: SilentBudgets?
   package var keys = ProviderKeys()
   /// Which of Apple's two services the relay plays; nil takes both.
   package var environment: ProviderEnvironment?
@@ -24,7 +26,7 @@ package struct ServerSettings: Sendable {
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
-  package var storage = RelayStorage.memory(MemoryFeedback())
+  package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.now()))
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.

@@ -62,6 +62,11 @@ extension Journal.Configuration {
 }
 
 extension Journal {
+  /// Where the sequences of shard 0 begin in a new journal.
+  static let firstOfAll = UInt64(1) << UInt64(Configuration(directory: "").regionBits)
+
+  func firstSequence(ofShard shard: Int) -> UInt64 { sequences(ofShard: shard).first }
+
   /// Waits for what has been submitted, and for the commits that it asks for.
   func drain() {
     for _ in 0..<8 { queue.sync {} }
