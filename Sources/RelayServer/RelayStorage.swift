@@ -34,7 +34,7 @@ package actor MemoryFeedback {
   private var lastPosition: Int64
 
   /// - Parameter start: when the process began.
-  package init(start: Instant) {
+  init(start: Instant) {
     lastPosition = max(0, start.milliseconds) * 1000
   }
 

@@ -104,7 +104,7 @@ private final class FullDisk {
 
   /// Everything that is kept, in shard and journal.
   var keptCount: Int {
-    shard.keptCount + journal.queue.sync { journal.writer.withLock { $0.keptCount } }
+    shard.keptCount + journal.keptCount
   }
 
   func accepted() -> Int { answers[.accepted(uniqueID: .init(high: 0, low: 0)), default: 0] }

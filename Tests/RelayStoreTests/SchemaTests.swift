@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RelayCore
 import Testing
 
 @testable import RelayStore
@@ -114,7 +115,7 @@ import Testing
     let everything = try journal.everything()
     guard everything.count == 4,
       case .device(Make.device(1), Make.secret(1), let device) = everything[0],
-      case .app(Make.device(1), _, Make.token(1), isOwn: true, let app) = everything[1]
+      case .app(Make.device(1), _, Make.token(1), isOwn: false, let app) = everything[1]
     else { return #expect(Bool(false), "\(everything)") }
     #expect(budgets.deviceClock.moment(of: device.full) == Make.instant(1_300_000))
     #expect(budgets.appClock.moment(of: app.full) == Make.instant(1_600_000))
@@ -145,7 +146,7 @@ import Testing
       try database.execute(
         sql: """
           INSERT INTO devices VALUES (?, ?, 1300000);
-          INSERT INTO apps VALUES (?, ?, ?, 1, 1600000);
+          INSERT INTO apps VALUES (?, ?, ?, 0, 1600000);
           INSERT INTO unregistered (token, topic, at) VALUES (?, ?, 7);
           INSERT INTO notifications VALUES (?, ?);
           INSERT INTO meta VALUES ('highest', ?);

@@ -72,6 +72,11 @@ extension Journal {
     for _ in 0..<8 { queue.sync {} }
   }
 
+  /// What the writer keeps for later.
+  var keptCount: Int {
+    queue.sync { writer.withLock { $0.keptCount } }
+  }
+
   /// Everything that is stored.
   func everything() throws(StoreError) -> [RestoredRecord] {
     var records: [RestoredRecord] = []
