@@ -58,8 +58,9 @@ package struct RefillClock: Hashable, Sendable {
   /// The same clock, going by this limit's rate from now on. Without a limit it goes on as before.
   package func changed(to limit: RateLimit?, at now: Instant) -> RefillClock {
     guard let limit, limit.interval != interval else { return self }
+    // A part more, because a reading is rounded down: what is due at a whole millisecond stays so.
     return RefillClock(
-      interval: limit.interval, since: max(now, since), reading: reading(at: now))
+      interval: limit.interval, since: max(now, since), reading: reading(at: now) + 1)
   }
 }
 

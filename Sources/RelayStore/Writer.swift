@@ -236,8 +236,8 @@ struct Writer: Sendable {
     failures += 1
   }
 
-  /// What lies between two batches of one range of sequences was skipped: one range for all of them,
-  /// however long the disk is broken.
+  /// What lies between two batches of one range of sequences was skipped: all of them are one range,
+  /// however long the disk is broken; another one begins with each 2^24 records.
   private mutating func doubt(_ failed: ClosedRange<UInt64>, of shard: Int) {
     let bits = UInt64(configuration.rangeBits)
     if let last = doubtful[shard]?.last, last.lowerBound >> bits == failed.lowerBound >> bits {

@@ -178,8 +178,10 @@ struct Checker {
   }
 
   private mutating func settle(through sequence: UInt64, isPersisted: Bool) {
-    while settledSequence < min(sequence, lastSequence) {
-      settledSequence = sequences.sequence(count(through: settledSequence))
+    while true {
+      let next = sequences.sequence(count(through: settledSequence))
+      guard next <= min(sequence, lastSequence) else { return }
+      settledSequence = next
       let content = askedContents.removeValue(forKey: settledSequence)
       guard isPersisted else { continue }
       if let id = journal[settledSequence] { lives[id]!.isPersisted = true }

@@ -13,7 +13,7 @@ import Testing
   private func usedUp(
     _ policy: SilentPolicy
   ) -> (fixture: ShardFixture, app: PhoneApp, held: Notification) {
-    var fixture = ShardFixture(configuration: .init(policy: policy))
+    var fixture = ShardFixture(configuration: .init(policy: policy, keepAlive: .days(2)))
     let app = fixture.phoneWithApp()
     _ = fixture.connect(app.phone)
     while true {

@@ -160,6 +160,7 @@ import Testing
     try append(1...3, mayLinger: true)
     try append(1025...1027, mayLinger: true, forgets: [1026, 500, 3, 1028])
     #expect(backlog.takeBatch(limit: 100, at: 10).notifications.map(\.sequence) == [1, 2])
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 3)])
     let batch = backlog.takeBatch(limit: 100, at: 10)
     #expect(batch.notifications.map(\.sequence) == [1025, 1027])
     #expect(batch.forgets == [500, 1028])
