@@ -15,6 +15,9 @@ package enum Effect: Hashable, Sendable {
   case sendEmpty(ConnectionID)
   /// Ask the device for a sign of life.
   case sendKeepAlive(ConnectionID)
+  /// Say with `queueChecked` whether frames for the device still wait here to be written: what has
+  /// not left cannot be acknowledged.
+  case checkQueue(ConnectionID)
   /// Say good-bye and end the stream.
   case close(ConnectionID, CloseReason)
 
@@ -91,10 +94,12 @@ package struct Delivery: Hashable, Sendable {
 
 /// Why the relay ends a device's stream.
 package enum CloseReason: UInt8, CaseIterable, Sendable {
-  /// The device connected anew.
+  /// The device connected again.
   case superseded
   /// No answer to a keep-alive.
   case keepAliveTimeout
+  /// A notification was sent several times and never acknowledged.
+  case ackTimeout
   /// The relay is going down.
   case shutdown
   /// Too many unusable lines.
@@ -105,6 +110,7 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     switch self {
     case .superseded: "superseded"
     case .keepAliveTimeout: "keep-alive-timeout"
+    case .ackTimeout: "ack-timeout"
     case .shutdown: "shutdown"
     case .unusableLines: "unusable-lines"
     }

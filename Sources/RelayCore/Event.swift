@@ -24,8 +24,13 @@ package enum Event: Hashable, Sendable {
   case acked(ConnectionID, UniqueID, DeliveryOutcome?)
   /// A device said how it is.
   case reported(ConnectionID, ConditionReport)
-  /// A device said anything else, such as the answer to a keep-alive.
+  /// A device said `keepalive`, asked or not.
+  case keptAlive(ConnectionID)
+  /// A device gave a sign of life that answers what was sent to it: its transport took the lines of
+  /// a stream that acknowledges itself.
   case heard(ConnectionID)
+  /// Whether everything that was sent to the device has left the relay; answers `checkQueue`.
+  case queueChecked(ConnectionID, isEmpty: Bool)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 

@@ -19,6 +19,9 @@ package enum Limits {
   package static let appsPerDevice = 256
   /// Frames of one device that wait for an acknowledgement.
   package static let inFlightPerDevice = 32
+  /// Frames of one notification on one connection, the first one included, before the connection
+  /// ends because the device acknowledges none of them.
+  package static let framesPerConnection: UInt8 = 4
   /// Outcomes that the devices of one shard promised for later; the oldest are forgotten first.
   package static let awaitedOutcomes = 65_536
   /// Submissions and device requests of one shard that wait for the journal; one more is answered

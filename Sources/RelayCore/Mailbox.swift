@@ -18,6 +18,16 @@ package struct Entry: Sendable {
   package var acceptedAt: Instant
   package var app: Int32
   package var phase: Phase
+  /// When its last frame was sent; says something only in flight.
+  package var sentAt = Instant(milliseconds: 0)
+  /// Frames on this connection, the first one included.
+  package var frameCount: UInt8 = 0
+  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
+  /// that takes it again and again would open as many.
+  package var wasSent = false
+  /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
+  /// again after a lost connection, without being paid for twice.
+  package var isPaid = false
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
   /// What lies in a free place of a slab.
@@ -111,6 +121,10 @@ package struct Device: Sendable {
   /// The entries in flight, newest first, as a list through `Entry.Phase.inFlight`.
   package var firstInFlight: Int32 = -1
   package var inFlightCount: Int32 = 0
+  /// Rides that the device has opened by itself.
+  package var rides = RateLimit.State()
+  /// Set while anything is in flight, and for the moment when something may be overdue.
+  package var ackTimer: TimerWheel.TimerID = TimerWheel.none
   package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none
 
   package init(id: DeviceID, secret: SecretHash) {

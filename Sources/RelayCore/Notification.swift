@@ -167,6 +167,8 @@ package enum Via: UInt8, CaseIterable, Sendable {
   case refill
   /// From its slot, when a low-priority push had waited long enough.
   case hold
+  /// Again on the same connection: the device had not acknowledged it in time.
+  case resend
 
   package var name: String {
     switch self {
@@ -175,6 +177,7 @@ package enum Via: UInt8, CaseIterable, Sendable {
     case .connect: "connect"
     case .refill: "refill"
     case .hold: "hold"
+    case .resend: "resend"
     }
   }
 }

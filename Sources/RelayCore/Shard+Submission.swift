@@ -136,7 +136,6 @@ extension Shard {
       entries[entry].sequence = 0
       discard(entry, .journalFailed, into: &effects)
     case .inFlight:
-      timers.cancel(&entries[entry].expirationTimer)
       entries[entry].sequence = 0
     case .stored:
       preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")

@@ -14,6 +14,8 @@ extension Shard {
         releaseHeld(app, .visible, into: &effects)
       case .keepAlive(let device):
         keepAliveFired(device, into: &effects)
+      case .acknowledgement(let device):
+        ackTimerFired(device, into: &effects)
       }
     }
     reviewHeld(into: &effects)
@@ -30,12 +32,11 @@ extension Shard {
     }
   }
 
+  /// What is in flight is not awaited any longer; whatever its place in the window kept back may go.
   private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {
-    switch entries[entry].phase {
-    case .waiting, .stored:
-      discard(entry, .expired, into: &effects)
-    case .inFlight:
-      preconditionFailure("an entry in flight has no expiration timer (invariant 6)")
-    }
+    let device = apps[entries[entry].app].device
+    let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }
+    discard(entry, .expired, into: &effects)
+    if wasInFlight { sendHeld(of: device, .piggyback, .none, into: &effects) }
   }
 }

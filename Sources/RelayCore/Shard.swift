@@ -18,13 +18,19 @@ import DequeModule
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
 ///    acknowledged it, whichever comes first (design, "commit or ack").
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
-/// 6. An entry's expiration timer is set while it is waiting or stored.
+/// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
+/// 7. Silents that the budget has not paid for never exceed, per app, the rides opened (`RideCause`).
+///    A ride pays for at most one silent of each app, the one in its slot, and a silent is paid for
+///    once: `isPaid` stays with it through lost connections. Whatever only answers what was sent (an
+///    acknowledgement, a keep-alive's answer, a drained stream) opens none, or each silent's
+///    acknowledgement would carry the next and the budget were void.
 ///
 /// Transitions of an entry and where they are made:
 /// ```
 ///   submit ──▶ waiting ──place──▶ stored ──transmit──▶ inFlight ──acked──▶ ended (delivered)
 ///      └────────transmit────────────────────────────────▲  │
-///   any ──discard──▶ ended (expired, replaced, …)          └──giveBack──▶ stored | waiting | ended
+///   any ──discard──▶ ended (expired, replaced, …)          ├──giveBack──▶ stored | waiting | ended
+///                                                          └──resend──▶ inFlight
 /// ```
 package struct Shard: Sendable {
   /// What a caller decides once, at start.
@@ -34,6 +40,11 @@ package struct Shard: Sendable {
     package var keepAlive: Interval
     /// How long a device has for its answer.
     package var keepAliveTimeout: Interval
+    /// How long a device has to acknowledge a frame before it is sent again.
+    package var ackTimeout: Interval
+    /// Rides that a device may open at will: by connecting, by a change of its condition, by
+    /// keep-alives that nobody asked for. Beyond it these are signs of life and no more.
+    package var rides: RateLimit
     /// How long a visible push of low priority waits for a sleeping phone in Low Power Mode.
     package var lowPriorityHold: Interval
     /// `TooManyRequests` per device token; nil is off.
@@ -43,13 +54,17 @@ package struct Shard: Sendable {
 
     package init(
       policy: SilentPolicy = .documented, keepAlive: Interval = .minutes(15),
-      keepAliveTimeout: Interval = .seconds(30), lowPriorityHold: Interval = .minutes(15),
+      keepAliveTimeout: Interval = .seconds(30), ackTimeout: Interval = .seconds(60),
+      rides: RateLimit = RateLimit(1, per: .minutes(1), burst: 3),
+      lowPriorityHold: Interval = .minutes(15),
       requestsPerToken: RateLimit? = nil, inFlightPerDevice: Int = Limits.inFlightPerDevice,
       pendingPersists: Int = Limits.pendingPersists
     ) {
       self.policy = policy
       self.keepAlive = keepAlive
       self.keepAliveTimeout = keepAliveTimeout
+      self.ackTimeout = ackTimeout
+      self.rides = rides
       self.lowPriorityHold = lowPriorityHold
       self.requestsPerToken = requestsPerToken
       self.inFlightPerDevice = inFlightPerDevice
@@ -145,8 +160,12 @@ package struct Shard: Sendable {
       acked(connection, id, outcome, into: &effects)
     case .reported(let connection, let report):
       reported(connection, report, into: &effects)
+    case .keptAlive(let connection):
+      keptAlive(connection, into: &effects)
     case .heard(let connection):
       heard(connection, into: &effects)
+    case .queueChecked(let connection, let isEmpty):
+      queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
     case .policyChanged(let policy, let moment):

@@ -139,6 +139,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  func checkQueue(of stream: StreamID) {
+    guard case .device(let device) = role else { return }
+    device.checkQueue(of: stream, on: self)
+  }
+
   func close(_ stream: StreamID, _ reason: CloseReason) {
     guard case .device(let device) = role else { return }
     device.close(stream, reason, on: self)

@@ -187,6 +187,7 @@ extension ServerSettings {
     shard = Shard.Configuration(
       policy: configuration.policy, keepAlive: configuration.keepAlive,
       keepAliveTimeout: configuration.keepAliveTimeout,
+      ackTimeout: configuration.ackTimeout, rides: configuration.rides,
       lowPriorityHold: configuration.lowPriorityHold,
       requestsPerToken: configuration.requestsPerToken)
     authenticatesProviders = configuration.auth == .token

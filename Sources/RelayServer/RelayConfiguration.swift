@@ -64,6 +64,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var policy = SilentPolicy.documented
   package var keepAlive = Interval.minutes(15)
   package var keepAliveTimeout = Interval.seconds(30)
+  package var ackTimeout = Interval.seconds(60)
+  package var rides = RateLimit(1, per: .minutes(1), burst: 3)
   package var lowPriorityHold = Interval.minutes(15)
   package var requestsPerToken: RateLimit?
   package var enrolmentKey = ""
@@ -103,6 +105,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `deviceSilentsPerHour`, `deviceSilentBurst` | custom policy, per device | 12, 12 |
   /// | `keepAlive` | seconds between keep-alive lines | 900 |
   /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
+  /// | `ackTimeout` | seconds a device has to acknowledge a push before it is sent again | 60 |
+  /// | `ridesPerMinute`, `rideBurst` | how often a device may open a ride by itself | 1, 3 |
   /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
   /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
   /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
@@ -133,6 +137,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     policy = try reader.policy()
     keepAlive = try reader.seconds("keepAlive", keepAlive)
     keepAliveTimeout = try reader.seconds("keepAliveTimeout", keepAliveTimeout)
+    ackTimeout = try reader.seconds("ackTimeout", ackTimeout)
+    rides = RateLimit(
+      Int64(try reader.number("ridesPerMinute", 1, 1...60_000)), per: .minutes(1),
+      burst: Int64(try reader.number("rideBurst", 3, 1...1_000_000)))
     lowPriorityHold = try reader.seconds("lowPriorityHold", lowPriorityHold)
     let perMinute = try reader.number("tokenRequestsPerMinute", 0, 0...1_000_000)
     let burst = try reader.number("tokenRequestBurst", 400, 1...1_000_000)
@@ -153,6 +161,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "threads", "auth",
     "environment", "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
+    "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
   ]

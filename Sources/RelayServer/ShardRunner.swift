@@ -196,6 +196,9 @@ final class ShardRunner {
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.send(.keepAlive, to: address.stream)
+    case .checkQueue(let address):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)

@@ -13,6 +13,7 @@ extension Checker {
     live = [:]
     slots = [:]
     conditions = [:]
+    rides = Rides()
     journal = [:]
     restoredCount = 0
     self.sequences = sequences

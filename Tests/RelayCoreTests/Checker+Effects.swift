@@ -17,8 +17,13 @@ extension Checker {
     case .answer(let request, let answer):
       expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
       check(answer, to: request)
-    case .hello(let connection), .sendEmpty(let connection), .sendKeepAlive(let connection):
+    case .hello(let connection), .sendEmpty(let connection), .checkQueue(let connection):
       expect(live[connection] != nil, "to a connection that is closed: \(effect)")
+    case .sendKeepAlive(let connection):
+      expect(live[connection] != nil, "to a connection that is closed: \(effect)")
+      checkKeepAlive(connection)
+    case .send(let connection, let delivery) where delivery.via == .resend:
+      checkResend(connection, delivery)
     case .close(let connection, _):
       expect(live[connection] != nil, "closed twice: \(effect)")
       lose(connection)
@@ -63,16 +68,14 @@ extension Checker {
       expect(delivery.via == .direct, "what is tried once goes directly")
     }
     let isConnecting = if case .connected = eventAtHand { true } else { false }
-    expect((delivery.via == .connect) == isConnecting, "via \(delivery.via)")
+    expect(delivery.via != .connect || isConnecting, "via \(delivery.via)")
     expect(
       delivery.via == .direct || life.isInSlot, "only what was in a slot goes via \(delivery.via)")
     let slot = Slot(
       registration: life.registration, notificationClass: life.notification.notificationClass)
-    if life.isInSlot { slots[slot] = nil }
     checkOrder(life, slot)
-    if life.notification.notificationClass == .silent, [.direct, .refill].contains(delivery.via) {
-      takeBudget(life.registration)
-    }
+    checkPayment(life, delivery.via, device: device)
+    if life.isInSlot { slots[slot] = nil }
     life.isInSlot = false
     life.flight = connection
     lives[id] = life
@@ -190,7 +193,7 @@ extension Checker {
 
   /// Time has passed: what has expired is not kept.
   private mutating func checkNothingIsOverdue() {
-    for (id, life) in lives where life.end == nil && life.flight == nil {
+    for (id, life) in lives where life.end == nil {
       guard case .at(let moment) = life.notification.expiration else { continue }
       expect(moment > now, "expired, and still there: \(id)")
     }

@@ -71,6 +71,9 @@ struct Checker {
   var policies: [(since: Int64, policy: SilentPolicy)]
   var policy: SilentPolicy { policies[policies.count - 1].policy }
   var sequences: SequenceRanges
+  var ackTimeout: Interval
+  var rideLimit: RateLimit
+  var rides = Rides()
   /// Of this run of the shard, and what an earlier one left to it.
   var lives: [UniqueID: Life] = [:]
   var lastOrder = 0
@@ -113,6 +116,8 @@ struct Checker {
     self.sequences = sequences
     inFlightLimit = configuration.inFlightPerDevice
     pendingLimit = configuration.pendingPersists
+    ackTimeout = configuration.ackTimeout
+    rideLimit = configuration.rides
   }
 
   mutating func expect(_ holds: Bool, _ text: @autoclosure () -> String) {
@@ -134,6 +139,7 @@ struct Checker {
     now = moment
     eventAtHand = event
     settledBefore = settledSequence
+    noteRides(event)
     switch event {
     case .submitted(let notification, let request):
       openRequests.insert(request)
@@ -158,7 +164,7 @@ struct Checker {
         conditions[device, default: DeviceCondition()].take(report)
       }
     case .policyChanged(let policy, _): change(to: policy)
-    case .acked, .heard, .shutDown, .tick:
+    case .acked, .heard, .keptAlive, .queueChecked, .shutDown, .tick:
       break
     }
   }
@@ -194,6 +200,7 @@ struct Checker {
 
   mutating func lose(_ connection: ConnectionID) {
     live[connection] = nil
+    rides.questioned.remove(connection)
     for id in flights(on: connection) {
       lives[id]!.flight = nil
       inFlight.remove(id)

@@ -116,7 +116,8 @@ import Testing
 
   @Test func silenceEndsTheConnection() {
     var fixture = ShardFixture(
-      configuration: .init(keepAlive: .seconds(60), keepAliveTimeout: .seconds(10)))
+      configuration: .init(
+        keepAlive: .seconds(60), keepAliveTimeout: .seconds(10), ackTimeout: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     let push = fixture.push(.visible, app)

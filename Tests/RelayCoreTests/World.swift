@@ -42,6 +42,8 @@ struct World {
   /// Tokens that devices brought along.
   var ownTokens: [DeviceToken] = []
   var connections: [ConnectionID] = []
+  /// Connections that were asked whether everything has left.
+  var queueChecks: [ConnectionID] = []
   /// Sums of the shards before the last restart.
   var earlier = Snapshot()
   var crashCount = 0
@@ -78,7 +80,11 @@ struct World {
       configuration: Shard.Configuration(
         policy: policies.randomElement(using: &generator)!,
         keepAlive: isQuiet ? .days(2) : keepAlives.randomElement(using: &generator)!,
-        keepAliveTimeout: .seconds(10), lowPriorityHold: .minutes(15),
+        keepAliveTimeout: .seconds(10),
+        ackTimeout: [.seconds(60), .minutes(20)].randomElement(using: &generator)!,
+        rides: [RateLimit(1, per: .minutes(1), burst: 3), RateLimit(1, per: .hours(1), burst: 1)]
+          .randomElement(using: &generator)!,
+        lowPriorityHold: .minutes(15),
         requestsPerToken: generator.chance(20) ? RateLimit(5, per: .seconds(1), burst: 5) : nil,
         inFlightPerDevice: isQuiet ? 32 : [1, 2, 3, 32].randomElement(using: &generator)!,
         pendingPersists: generator.chance(20) ? 12 : 1000),
@@ -132,6 +138,7 @@ struct World {
     for effect in effects {
       switch effect {
       case .close(let connection, _): connections.removeAll { $0 == connection }
+      case .checkQueue(let connection): queueChecks.append(connection)
       case .answer(_, .enrolled(let device)):
         if let phone = newPhones.removeValue(forKey: device) { phones.append(phone) }
       default: break
