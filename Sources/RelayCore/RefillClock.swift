@@ -55,12 +55,15 @@ package struct RefillClock: Hashable, Sendable {
     return divisor.dividingFullWidth(first.multipliedFullWidth(by: second))
   }
 
-  /// The same clock, going by this limit's rate from now on. Without a limit it goes on as before.
+  /// The same clock, going by this limit's rate from now on; without a limit it goes on as before.
+  ///
+  /// When the machine's clock was set back, it goes on from now too, and does not stand still until
+  /// `since` comes again.
   package func changed(to limit: RateLimit?, at now: Instant) -> RefillClock {
-    guard let limit, limit.interval != interval else { return self }
+    let interval = limit?.interval ?? interval
+    guard interval != self.interval || now < since else { return self }
     // A part more, because a reading is rounded down: what is due at a whole millisecond stays so.
-    return RefillClock(
-      interval: limit.interval, since: max(now, since), reading: reading(at: now) + 1)
+    return RefillClock(interval: interval, since: now, reading: reading(at: now) + 1)
   }
 }
 

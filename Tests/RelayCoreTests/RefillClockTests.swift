@@ -73,6 +73,14 @@ import Testing
       clock == clock.changed(to: RateLimit(60, per: .hours(1), burst: 9), at: back + .hours(1)))
   }
 
+  @Test func aMachineWhoseClockIsSetBackDoesNotStopIt() {
+    let clock = clock(1000)
+    let earlier = start - .days(400)
+    let again = clock.changed(to: nil, at: earlier)
+    #expect(again.reading(at: earlier) == clock.reading + 1)
+    #expect(again.reading(at: earlier + .seconds(5)) == clock.reading + 1 + 5 * RefillClock.event)
+  }
+
   @Test func nothingTraps() {
     let extremes: [Int64] = [.min, .min + 1, -1, 0, 1, RefillClock.latest, .max - 1, .max]
     for interval in [1, 1000, .max - 1, .max] as [Int64] {
