@@ -37,8 +37,9 @@ package enum Event: Hashable, Sendable {
   /// A device's stream ended.
   case disconnected(ConnectionID)
 
-  /// Somebody configured another policy.
-  indirect case policyChanged(SilentPolicy)
+  /// Somebody configured another policy at that moment, which is the same for all shards: their
+  /// budgets are kept by the same clocks.
+  indirect case policyChanged(SilentPolicy, at: Instant)
   /// The relay is going down: say good-bye to every device.
   case shutDown
   /// Time has passed.

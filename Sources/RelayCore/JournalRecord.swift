@@ -1,5 +1,5 @@
-/// What the journal writes. Sequences rise by one from record to record of a shard, and shards of
-/// one run or of different runs never share one.
+/// What the journal writes. Sequences rise from record to record of a shard, by one but where a range
+/// ends (`SequenceRanges`), and shards of one run or of different runs never share one.
 package struct JournalRecord: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// A notification that the relay is about to own. Kept until it is forgotten.
@@ -15,11 +15,9 @@ package struct JournalRecord: Hashable, Sendable {
     /// The token is free again. When this cannot be written, the next start finds a grant that no
     /// registration confirms.
     indirect case released(OwnToken)
-    /// What an app and its device have used of the silent budget; the latest counts. A restart
-    /// must not hand out a fresh one.
+    /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
+    /// the latest counts. A restart must not hand out a fresh one.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
-    /// Another policy was set: what was used under the old one says nothing any more.
-    case budgetsCleared
   }
 
   package var sequence: UInt64

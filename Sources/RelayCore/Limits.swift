@@ -27,6 +27,8 @@ package enum Limits {
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
+  /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
+  package static let reviewedApps = 1024
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000
   /// Tokens that devices brought along, in the shard that their last eight bytes name; one more is
@@ -47,6 +49,9 @@ package enum Limits {
   /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
+  /// Questions (`ProviderQuery`) of one connection that are being looked into; one more is answered
+  /// `ServiceUnavailable`.
+  package static let questionsPerConnection = 16
   /// Requests under way on one provider connection that has shown no valid credentials, of clients
   /// that have not read our SETTINGS; those that fail their checks above it are refused unanswered.
   package static let refusedRequests = 100

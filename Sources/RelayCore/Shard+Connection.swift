@@ -192,7 +192,7 @@ extension Shard {
     let uniqueID = entries[entry].notification.uniqueID
     let sequence = entries[entry].sequence
     if sequence != 0, isPending(sequence) {
-      let index = Int(sequence - firstPendingSequence)
+      let index = pendingIndex(of: sequence)
       if case .submission(let request, _, _) = pending[index] {
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         pending[index] = .nothing

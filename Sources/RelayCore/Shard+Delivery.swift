@@ -59,7 +59,7 @@ extension Shard {
     case .silent where entries[entry].isPaid:
       return .allowed
     case .silent:
-      return configuration.policy.decide(
+      return budgets.decide(
         app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
     case .visible:
       guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
@@ -314,7 +314,7 @@ extension Shard {
     let sequence = entries[entry].sequence
     if sequence != 0 {
       if isPending(sequence) {
-        let index = Int(sequence - firstPendingSequence)
+        let index = pendingIndex(of: sequence)
         if case .submission(let request, let uniqueID, _) = pending[index] {
           pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
         }
@@ -330,7 +330,7 @@ extension Shard {
   private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
-    configuration.policy.take(
+    budgets.take(
       app: &apps[app].budget, device: &devices[device].budget,
       condition: devices[device].condition, at: now)
     guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }

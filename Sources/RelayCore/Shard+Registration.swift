@@ -52,7 +52,7 @@ extension Shard {
     }
     attach(
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
-    goneTokens[token] = nil
+    goneTokens.remove(token)
     answerWhenPersisted(
       .registered(token), to: request,
       record: .registered(credential.device, topic, token, isOwn: false), into: &effects)
@@ -94,17 +94,12 @@ extension Shard {
     effects.append(.answer(request, .inspected(report(device))))
   }
 
-  mutating func change(to policy: SilentPolicy, into effects: inout [Effect]) {
-    configuration.policy = policy
-    // What a bucket has used under the old rule says nothing under the new one.
-    for app in apps.indices { apps[app].budget = RateLimit.State() }
-    for device in devices.indices { devices[device].budget = RateLimit.State() }
-    // Held silents are looked at again at once.
-    for app in apps.indices where apps[app].slots.silent >= 0 {
-      timers.cancel(&apps[app].refillTimer)
-      apps[app].refillTimer = timers.set(now, .refill(app: app))
-    }
-    note(.budgetsCleared, into: &effects)
+  /// Another policy: what was used carries over, and what is held is looked at again, a step with
+  /// each tick.
+  mutating func change(to policy: SilentPolicy, at moment: Instant) {
+    guard policy != budgets.policy else { return }
+    budgets.change(to: policy, at: moment)
+    nextToReview = 0
   }
 
   /// Undoes what the journal could not write, so that memory promises no more than the disk.
@@ -179,12 +174,7 @@ extension Shard {
 
   /// The token is dead from now on: 410 with this moment.
   mutating func retire(_ token: DeviceToken, since moment: Instant) {
-    goneTokens[token] = moment
-    goneOrder.append((token, moment))
-    while goneOrder.count > Limits.unregisteredTokens, let oldest = goneOrder.popFirst() {
-      guard goneTokens[oldest.token] == oldest.since else { continue }
-      goneTokens[oldest.token] = nil
-    }
+    _ = goneTokens.insert(token, since: moment)
   }
 
   /// Takes an app off its device; its entries that are in slots end here, others where they are.
@@ -209,7 +199,6 @@ extension Shard {
   }
 
   private func report(_ device: Int32) -> DeviceReport {
-    let policy = configuration.policy
     var reports: [DeviceReport.AppReport] = []
     var number = devices[device].firstApp
     while number >= 0 {
@@ -218,16 +207,16 @@ extension Shard {
         DeviceReport.AppReport(
           topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
           silent: slotReport(app.slots.silent),
-          budget: policy.decide(
+          budget: budgets.decide(
             app: app.budget, device: devices[device].budget,
             condition: devices[device].condition, at: now),
-          remaining: policy.perApp?.remaining(app.budget, at: now)))
+          remaining: budgets.remaining(app: app.budget, at: now)))
       number = app.next
     }
     return DeviceReport(
       device: devices[device].id, isConnected: devices[device].connection != nil,
-      condition: devices[device].condition, policy: policy.name,
-      remaining: policy.perDevice?.remaining(devices[device].budget, at: now),
+      condition: devices[device].condition, policy: budgets.policy.name,
+      remaining: budgets.remaining(device: devices[device].budget, at: now),
       inFlight: Int(devices[device].inFlightCount), apps: reports.reversed())
   }
 

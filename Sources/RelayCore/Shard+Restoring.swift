@@ -17,8 +17,7 @@ extension Shard {
     case .alias(let own, let since):
       restoreAlias(own, since: since)
     case .gone(let token, let moment):
-      goneTokens[token] = moment
-      goneOrder.append((token, moment))
+      _ = goneTokens.insert(token, since: moment)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     }

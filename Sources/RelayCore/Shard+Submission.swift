@@ -101,8 +101,7 @@ extension Shard {
   }
 
   mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
-    while firstPendingSequence <= sequence, let first = pending.popFirst() {
-      firstPendingSequence += 1
+    while firstPendingSequence <= sequence, let first = popPending() {
       switch first {
       case .submission(let request, let uniqueID, let entry):
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
@@ -119,9 +118,9 @@ extension Shard {
   }
 
   mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
-    while firstPendingSequence <= sequence, let first = pending.popFirst() {
+    while firstPendingSequence <= sequence {
       let failed = firstPendingSequence
-      firstPendingSequence += 1
+      guard let first = popPending() else { return }
       switch first {
       case .submission(let request, _, let entry):
         refuse(.serviceUnavailable, request, into: &effects)
@@ -153,10 +152,13 @@ extension Shard {
     }
   }
 
-  /// The journal could not write the entry. In flight it stays, but will not be stored again.
+  /// The journal could not write the entry, so that there is nothing to forget either. In flight it
+  /// stays, but will not be stored again.
   private mutating func lose(_ entry: Int32, into effects: inout [Effect]) {
     switch entries[entry].phase {
     case .waiting:
+      apps[entries[entry].app].waiting[entries[entry].notification.notificationClass] -= 1
+      entries[entry].sequence = 0
       discard(entry, .journalFailed, into: &effects)
     case .inFlight:
       entries[entry].sequence = 0
@@ -175,7 +177,20 @@ extension Shard {
   }
 
   /// The sequence of the next record.
-  var nextSequence: UInt64 { firstPendingSequence + UInt64(pending.count) }
+  var nextSequence: UInt64 { sequences.sequence(firstPendingOrdinal + UInt64(pending.count)) }
+
+  /// Where in `pending` the record with this sequence waits, which does wait.
+  @inline(__always)
+  func pendingIndex(of sequence: UInt64) -> Int {
+    Int(sequences.ordinal(of: sequence) - firstPendingOrdinal)
+  }
+
+  private mutating func popPending() -> Pending? {
+    guard let first = pending.popFirst() else { return nil }
+    firstPendingOrdinal += 1
+    firstPendingSequence = sequences.sequence(firstPendingOrdinal)
+    return first
+  }
 
   /// Whether one more record may wait for the journal.
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }

@@ -18,6 +18,18 @@ extension Shard {
         ackTimerFired(device, into: &effects)
       }
     }
+    reviewHeld(into: &effects)
+  }
+
+  /// The policy has changed: what is held is sent, or waits until another moment. So many apps with
+  /// one tick; `nextWake` asks for the next one at once, and events are handled in between.
+  private mutating func reviewHeld(into effects: inout [Effect]) {
+    guard let first = nextToReview else { return }
+    let end = min(Int(first) + Limits.reviewedApps, apps.placeCount)
+    nextToReview = end < apps.placeCount ? Int32(end) : nil
+    for app in first..<max(first, Int32(end)) where apps.isTaken(app) {
+      if apps[app].slots.silent >= 0 { releaseHeld(app, .silent, into: &effects) }
+    }
   }
 
   /// What is in flight is not awaited any longer; whatever its place in the window kept back may go.

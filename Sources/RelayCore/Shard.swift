@@ -101,10 +101,7 @@ package struct Shard: Sendable {
   var aliasIndex = NumberIndex()
   /// What devices of this shard have under way with such tokens.
   var tokenChanges = TokenChanges()
-  /// Tokens without an app or alias that once had one.
-  var goneTokens: [DeviceToken: Instant] = [:]
-  /// The same, oldest first. A token that came back to life leaves its item behind.
-  var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
+  var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
   /// Outcomes that phones have yet to tell.
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
@@ -113,22 +110,41 @@ package struct Shard: Sendable {
   var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
   /// For each `.alias` in `pending`, in the same order.
   var aliasSteps = Deque<AliasStep>()
-  /// The sequence of `pending.first`.
+  /// The numbers of this shard's records.
+  let sequences: SequenceRanges
+  /// Which record `pending.first` is, and its sequence.
+  var firstPendingOrdinal: UInt64 = 0
   var firstPendingSequence: UInt64
+  /// The silent policy in force. `configuration.policy` is the one that the shard began with.
+  var budgets: SilentBudgets
+  /// The app from which on held silents are to be looked at again, because the policy has changed;
+  /// nil when all were.
+  var nextToReview: Int32?
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
-  /// - Parameter firstSequence: of the first record; above every one that the journal holds.
-  package init(configuration: Configuration, at now: Instant, firstSequence: UInt64 = 1) {
-    precondition(firstSequence > 0, "sequence 0 stands for what is never stored")
+  /// - Parameters:
+  ///   - sequences: of its records; above every one that the journal holds.
+  ///   - budgets: those that the journal's states are kept by; nil when it has none.
+  package init(
+    configuration: Configuration, at now: Instant,
+    sequences: SequenceRanges = SequenceRanges(first: 1), budgets: SilentBudgets? = nil
+  ) {
     self.configuration = configuration
     self.now = now
     self.timers = TimerWheel(now: now)
-    self.firstPendingSequence = firstSequence
+    self.sequences = sequences
+    self.firstPendingSequence = sequences.first
+    self.budgets = budgets ?? SilentBudgets(configuration.policy, at: now)
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
-  package var nextWake: Instant? { timers.nextWake }
+  package var nextWake: Instant? { nextToReview == nil ? timers.nextWake : now }
+
+  /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
+  package var keptCount: Int {
+    entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
+  }
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
   package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
@@ -164,8 +180,8 @@ package struct Shard: Sendable {
       queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
-    case .policyChanged(let policy):
-      change(to: policy, into: &effects)
+    case .policyChanged(let policy, let moment):
+      change(to: policy, at: moment)
     case .shutDown:
       shutDown(into: &effects)
     case .tick:

@@ -174,17 +174,20 @@ final class LoopSet: Sendable {
 
 /// Where administrative events wait until the loops are running.
 final class Inbox: Sendable {
-  private let loops = Mutex<LoopSet?>(nil)
+  private let running = Mutex<(loops: LoopSet, journal: Journal?)?>(nil)
 
-  func open(_ loops: LoopSet) {
-    self.loops.withLock { $0 = loops }
+  func open(_ loops: LoopSet, _ journal: Journal?) {
+    running.withLock { $0 = (loops, journal) }
   }
 
+  /// The journal that the loops use, if they do.
+  var journal: Journal? { running.withLock { $0 }?.journal }
+
   func send(_ event: Event) {
-    loops.withLock { $0 }?.administer(event)
+    running.withLock { $0 }?.loops.administer(event)
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
-    loops.withLock { $0 }?.deliver(outcomes)
+    running.withLock { $0 }?.loops.deliver(outcomes)
   }
 }

@@ -16,6 +16,7 @@ struct ProviderConnection {
   var lastHead = LastHead()
   /// Requests that are complete and wait for their answer, or for the end of their stream.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
+  var questions = Questions()
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   private var hasFullStreams = false
@@ -54,6 +55,7 @@ struct ProviderConnection {
   }
 
   mutating func ended() {
+    questions.cancelAll()
     open = StreamMap(vacant: .vacant)
     waiting = StreamMap(vacant: .vacant)
   }
@@ -101,6 +103,7 @@ struct ProviderConnection {
   }
 
   private mutating func forget(_ stream: StreamID) {
+    questions.cancel(stream)
     waiting.remove(stream)
     open.remove(stream) { $0.dropBody() }
   }

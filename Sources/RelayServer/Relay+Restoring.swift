@@ -10,7 +10,9 @@ import RelayStore
 extension Relay {
   /// Opens the journal, or makes do with memory.
   func openStorage() throws -> RelayStorage {
-    guard configuration.store == .sqlite else { return .memory(MemoryFeedback()) }
+    guard configuration.store == .sqlite else {
+      return .memory(MemoryFeedback(start: RelayClock.now()))
+    }
     var options = Journal.Configuration(directory: configuration.state)
     options.linger = .milliseconds(configuration.linger.milliseconds)
     options.now = RelayClock.now
@@ -19,6 +21,15 @@ extension Relay {
         try Journal.open(
           options, report: { [inbox] in inbox.deliver($0) },
           onProblem: { [logger] in Self.say($0, to: logger) }))
+    } catch {
+      throw RelayConfiguration.Problem(key: "store", description: error.description)
+    }
+  }
+
+  /// The budgets under the configured policy, which may be another than at the last start.
+  func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
+    do throws(StoreError) {
+      return try await storage.journal?.budgets(under: configuration.policy, at: RelayClock.now())
     } catch {
       throw RelayConfiguration.Problem(key: "store", description: error.description)
     }

@@ -62,15 +62,19 @@ package final class Relay: Service {
     try await group.shutdownGracefully()
   }
 
-  /// Another silent policy from now on.
-  package func change(to policy: SilentPolicy) {
-    inbox.send(.policyChanged(policy))
+  /// Another silent policy from now on. The journal has it before anything is decided by it, so that
+  /// every budget is read as it was written; when it cannot be written, nothing changes.
+  package func change(to policy: SilentPolicy) async throws {
+    let now = RelayClock.now()
+    if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
+    inbox.send(.policyChanged(policy, at: now))
   }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     var settings = settings
     settings.storage = try openStorage()
     do {
+      settings.budgets = try await storedBudgets(in: settings.storage)
       try await serve(on: group, settings)
     } catch {
       await settings.storage.journal?.stop()
@@ -94,7 +98,7 @@ package final class Relay: Service {
     on group: MultiThreadedEventLoopGroup, _ settings: ServerSettings
   ) async throws {
     let loops = try await LoopSet(group: group, settings: settings, logger: logger)
-    inbox.open(loops)
+    inbox.open(loops, settings.storage.journal)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
     let keys = try firstKeys()
     loops.replaceKeys(keys)

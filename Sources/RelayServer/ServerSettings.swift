@@ -13,6 +13,8 @@ package struct ServerSettings: Sendable {
   }
 
   package var shard = Shard.Configuration()
+  /// What the journal's budgets are kept by; nil without a journal.
+  package var budgets: SilentBudgets?
   package var keys = ProviderKeys()
   /// Where ``keys`` come from; nil if they do not change.
   package var keyDirectory: ProviderKeyDirectory?
@@ -27,7 +29,7 @@ package struct ServerSettings: Sendable {
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
-  package var storage = RelayStorage.memory(MemoryFeedback())
+  package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.now()))
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.

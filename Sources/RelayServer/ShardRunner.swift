@@ -62,7 +62,9 @@ final class ShardRunner {
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
     self.shard = Shard(
       configuration: settings.shard, at: RelayClock.now(),
-      firstSequence: settings.storage.journal?.firstSequence(ofShard: Int(index)) ?? 1)
+      sequences: settings.storage.journal?.sequences(ofShard: Int(index))
+        ?? SequenceRanges(first: 1),
+      budgets: settings.budgets)
     self.lifeLog = LifeLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
   }

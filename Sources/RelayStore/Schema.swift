@@ -59,6 +59,18 @@ enum Schema {
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO aliases SELECT token, device, topic, 0 FROM apps WHERE own = 1;
     """,
+    // The silent policy, and the clocks by which `devices.budget` and `apps.budget` are kept
+    // (`RefillClock`). Before there is a row, those are moments in milliseconds: the first start
+    // converts them (`JournalFile.budgets`), which knows the policy.
+    """
+    CREATE TABLE silent_policy (
+      scope TEXT NOT NULL PRIMARY KEY,
+      policy TEXT NOT NULL,
+      interval INTEGER NOT NULL,
+      since INTEGER NOT NULL,
+      reading INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """,
   ]
 
   /// Reads the header without SQLite, so that a foreign file is not touched at all. nil when there

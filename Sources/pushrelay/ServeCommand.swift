@@ -153,7 +153,7 @@ private struct PolicyReloading: Service {
     for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
       do {
         let policy = try await command.read().policy
-        relay.change(to: policy)
+        try await relay.change(to: policy)
         logger.info("policy", metadata: ["policy": "\(policy.name)"])
       } catch {
         logger.error("policy not changed", metadata: ["problem": "\(error)"])

@@ -5,7 +5,7 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .budgetsCleared, .granted, .released: break
+    case .accepted, .granted, .released: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
       guard let (credential, request) = registrationAtHand(of: topic, token),
@@ -114,26 +114,48 @@ extension Checker {
     let device = registrations[registration].app.phone.credential.device
     let condition = conditions[device] ?? DeviceCondition()
     expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
-    let spending = Spending(at: now.milliseconds, sequence: spentSequence)
+    let spending = Spending(
+      at: now.milliseconds, sequence: spentSequence, ofApp: policy.perApp != nil,
+      ofDevice: policy.perDevice != nil)
     spentSequence = nil
     guard !condition.liftsBudget else { return }
-    if spending.sequence == nil, policy.perApp != nil || policy.perDevice != nil {
+    if spending.sequence == nil, spending.ofApp || spending.ofDevice {
       // Before a push, as far as it was settled before this event, not a record more had room.
-      let mayBeFull = lastSequence - settledBefore >= UInt64(pendingLimit)
-      expect(mayBeFull, "a silent push without a note of its budget")
+      let waiting = count(through: lastSequence) - count(through: settledBefore)
+      expect(waiting >= UInt64(pendingLimit), "a silent push without a note of its budget")
     }
     registrations[registration].budget.append(spending)
     deviceBudgets[device, default: []].append(spending)
-    check(registrations[registration].budget, policy.perApp, "app")
-    check(deviceBudgets[device]!, policy.perDevice, "device")
+    check(registrations[registration].budget.filter(\.ofApp), \.perApp, "app")
+    check(deviceBudgets[device]!.filter(\.ofDevice), \.perDevice, "device")
   }
 
-  private mutating func check(_ spendings: [Spending], _ limit: RateLimit?, _ name: String) {
-    guard let limit else { return }
-    for (index, first) in spendings.enumerated() {
-      let allowed = limit.burst + (now.milliseconds - first.at) / limit.interval.milliseconds
-      expect(
-        Int64(spendings.count - index) <= allowed, "more silent pushes than the \(name) may have")
+  /// A bucket that gets one for each spending and leaks at the rate of whichever policy is in force
+  /// never holds more than the burst when a push goes into it.
+  private mutating func check(
+    _ spendings: [Spending], _ limit: KeyPath<SilentPolicy, RateLimit?>, _ name: String
+  ) {
+    guard let burst = policy[keyPath: limit]?.burst, var last = spendings.first?.at else { return }
+    var level = 0.0
+    for spending in spendings {
+      level = max(0, level - leaked(limit, from: last, to: spending.at)) + 1
+      last = spending.at
     }
+    expect(level <= Double(burst) + 0.001, "more silent pushes than the \(name) may have")
+  }
+
+  /// What a bucket has lost in that time. Without a limit, it goes on as before.
+  private func leaked(
+    _ limit: KeyPath<SilentPolicy, RateLimit?>, from first: Int64, to last: Int64
+  ) -> Double {
+    var rate = SilentPolicy.documented[keyPath: limit]!.interval
+    var sum = 0.0
+    for (index, (since, policy)) in policies.enumerated() {
+      if let limit = policy[keyPath: limit] { rate = limit.interval }
+      let end = index + 1 < policies.count ? policies[index + 1].since : .max
+      let time = min(end, last) - max(since, first)
+      if time > 0 { sum += Double(time) / Double(rate.milliseconds) }
+    }
+    return sum
   }
 }

@@ -36,7 +36,9 @@ extension Checker {
   }
 
   private mutating func persist(_ record: JournalRecord) {
-    expect(record.sequence == lastSequence + 1, "sequences have a gap: \(record.sequence)")
+    expect(
+      record.sequence == sequences.sequence(count(through: lastSequence)),
+      "not the next sequence: \(record.sequence)")
     lastSequence = record.sequence
     if case .accepted(let notification, let moment) = record.content {
       journal[record.sequence] = notification.uniqueID

@@ -37,6 +37,9 @@ struct Checker {
   struct Spending {
     var at: Int64
     var sequence: UInt64?
+    /// Whether there was a limit that it counted for.
+    var ofApp: Bool
+    var ofDevice: Bool
   }
 
   /// A registered app as the outside knows it.
@@ -65,7 +68,10 @@ struct Checker {
   var now = ShardFixture.start
   var inFlightLimit: Int
   var pendingLimit: Int
-  var policy: SilentPolicy
+  /// Since when which policy has been in force.
+  var policies: [(since: Int64, policy: SilentPolicy)]
+  var policy: SilentPolicy { policies[policies.count - 1].policy }
+  var sequences: SequenceRanges
   var ackTimeout: Interval
   var rideLimit: RateLimit
   var rides = Rides()
@@ -106,8 +112,9 @@ struct Checker {
   /// Lives that the shard at hand took over.
   var restoredCount = 0
 
-  init(_ configuration: Shard.Configuration) {
-    policy = configuration.policy
+  init(_ configuration: Shard.Configuration, _ sequences: SequenceRanges) {
+    policies = [(ShardFixture.start.milliseconds, configuration.policy)]
+    self.sequences = sequences
     inFlightLimit = configuration.inFlightPerDevice
     pendingLimit = configuration.pendingPersists
     ackTimeout = configuration.ackTimeout
@@ -168,13 +175,19 @@ struct Checker {
       if let device = live[connection] {
         conditions[device, default: DeviceCondition()].take(report)
       }
-    case .policyChanged(let policy):
-      self.policy = policy
-      deviceBudgets = [:]
-      for index in registrations.indices { registrations[index].budget = [] }
+    case .policyChanged(let policy, _): change(to: policy)
     case .acked, .heard, .keptAlive, .queueChecked, .shutDown, .tick:
       break
     }
+  }
+
+  mutating func change(to policy: SilentPolicy) {
+    policies.append((now.milliseconds, policy))
+  }
+
+  /// How many records have sequences up to this one.
+  func count(through sequence: UInt64) -> UInt64 {
+    sequence < sequences.first ? 0 : sequences.ordinal(of: sequence) + 1
   }
 
   private mutating func expectAnswer(to request: RequestID, _ asked: DeviceRequest) {
@@ -183,8 +196,10 @@ struct Checker {
   }
 
   private mutating func settle(through sequence: UInt64, isPersisted: Bool) {
-    while settledSequence < min(sequence, lastSequence) {
-      settledSequence += 1
+    while true {
+      let next = sequences.sequence(count(through: settledSequence))
+      guard next <= min(sequence, lastSequence) else { return }
+      settledSequence = next
       let content = askedContents.removeValue(forKey: settledSequence)
       guard isPersisted else { continue }
       if let id = journal[settledSequence] { lives[id]!.isPersisted = true }

@@ -27,6 +27,8 @@ struct Disk {
     var spentSequence: UInt64 = 0
   }
 
+  /// The policy in force and its clocks, which are on disk before any shard hears of a change.
+  var budgets: SilentBudgets
   private(set) var notifications: [UInt64: StoredNotification] = [:]
   private(set) var devices: [StoredDevice] = []
   private(set) var apps: [StoredApp] = []
@@ -43,6 +45,8 @@ struct Disk {
   /// them all the same, so the next batch begins with them.
   private var owed: [JournalRecord] = []
   private var forgets: [UInt64] = []
+
+  init(budgets: SilentBudgets) { self.budgets = budgets }
 
   // MARK: The work of a journal
 
@@ -85,11 +89,15 @@ struct Disk {
     queue.removeFirst(count)
   }
 
-  /// Each forget reaches the disk now with this chance; those of unwritten records wait for them.
+  /// Forgets reach the disk in their order, each one next with this chance; those of unwritten
+  /// records wait for them.
   mutating func forget(percent: Int, using generator: inout SeededGenerator) {
     let first = queue.first?.sequence ?? .max
+    var goesOn = true
     forgets.removeAll { sequence in
-      guard sequence < first, generator.chance(percent) else { return false }
+      guard sequence < first, goesOn else { return false }
+      goesOn = generator.chance(percent)
+      guard goesOn else { return false }
       notifications[sequence] = nil
       return true
     }
@@ -166,9 +174,6 @@ struct Disk {
         devices[index].budget = deviceBudget
         devices[index].spentSequence = record.sequence
       }
-    case .budgetsCleared:
-      for index in apps.indices { apps[index].budget = RateLimit.State() }
-      for index in devices.indices { devices[index].budget = RateLimit.State() }
     }
     written.insert(record.sequence)
   }

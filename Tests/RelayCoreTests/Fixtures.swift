@@ -56,10 +56,12 @@ struct ShardFixture {
 
   init(
     _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration(),
-    firstSequence: UInt64 = 1
+    firstSequence: UInt64 = 1, rangeBits: Int = SequenceRanges.defaultBits
   ) {
     self.journal = journal
-    shard = Shard(configuration: configuration, at: Self.start, firstSequence: firstSequence)
+    shard = Shard(
+      configuration: configuration, at: Self.start,
+      sequences: SequenceRanges(first: firstSequence, bits: rangeBits))
   }
 
   // MARK: Events
@@ -217,8 +219,9 @@ struct ShardFixture {
     _ app: PhoneApp, _ sequence: UInt64, count: Int64 = 1, policy: SilentPolicy = .documented
   ) -> Effect {
     var (used, deviceUsed) = (RateLimit.State(), RateLimit.State())
+    let budgets = SilentBudgets(policy, at: Self.start)
     for _ in 0..<count {
-      policy.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
+      budgets.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
     }
     return .persist(
       JournalRecord(

@@ -153,7 +153,8 @@ extension World {
   }
 
   private mutating func changePolicy() {
-    handle(.policyChanged(SilentPolicy.named.randomElement(using: &generator)!))
+    let policy = SilentPolicy.named.randomElement(using: &generator)!
+    handle(.policyChanged(policy, at: fixture.now))
   }
 
   private mutating func rare() {

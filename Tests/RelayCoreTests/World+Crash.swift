@@ -4,12 +4,14 @@ extension World {
   /// A new shard and what the journal hands it.
   struct Restart {
     var configuration: Shard.Configuration
-    var firstSequence: UInt64
+    var sequences: SequenceRanges
+    var budgets: SilentBudgets
     var records: [RestoredRecord]
     var at: Instant
 
     func shard(into effects: inout [Effect]) -> Shard {
-      var shard = Shard(configuration: configuration, at: at, firstSequence: firstSequence)
+      var shard = Shard(
+        configuration: configuration, at: at, sequences: sequences, budgets: budgets)
       var told = effects.count
       var isConfirmed = false
       for record in records {
@@ -108,12 +110,18 @@ extension World {
     default: fixture.now = fixture.now + .milliseconds(.random(in: 0...10, using: &generator))
     }
     let lastSequence = checker.lastSequence + .random(in: 0...2, using: &generator)
-    checker.crash(disk, at: fixture.now, lastSequence: lastSequence)
+    let sequences = SequenceRanges(first: lastSequence + 1, bits: plan.rangeBits)
+    checker.crash(disk, at: fixture.now, sequences)
+    if generator.chance(30) {
+      // Somebody configured another policy meanwhile.
+      checker.change(to: SilentPolicy.named.randomElement(using: &generator)!)
+      disk.budgets.change(to: checker.policy, at: fixture.now)
+    }
     phones.removeAll { checker.enrolments[$0.credential.device] == nil }
     var configuration = plan.configuration
     configuration.policy = checker.policy
     let restart = Restart(
-      configuration: configuration, firstSequence: lastSequence + 1,
+      configuration: configuration, sequences: sequences, budgets: disk.budgets,
       records: disk.records(using: &generator), at: fixture.now)
     history.append(.restart(restart))
     var effects: [Effect] = []

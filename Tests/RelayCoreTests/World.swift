@@ -17,6 +17,8 @@ struct World {
     var forgetting: Int
     /// Crashes in a thousand steps.
     var crashes: Int
+    /// A range of sequences has two to this many.
+    var rangeBits: Int
   }
 
   /// What happened to the shard.
@@ -28,7 +30,7 @@ struct World {
   var generator: SeededGenerator
   var fixture: ShardFixture
   var checker: Checker
-  var disk = Disk()
+  var disk: Disk
   /// Everything that happened, to be played again.
   var history: [Happening] = []
   var effectsSeen: [Effect] = []
@@ -55,8 +57,10 @@ struct World {
     var generator = SeededGenerator(seed: seed)
     plan = Self.plan(&generator)
     self.generator = generator
-    fixture = ShardFixture(.manual, configuration: plan.configuration)
-    checker = Checker(plan.configuration)
+    fixture = ShardFixture(
+      .manual, configuration: plan.configuration, rangeBits: plan.rangeBits)
+    checker = Checker(plan.configuration, fixture.shard.sequences)
+    disk = Disk(budgets: fixture.shard.budgets)
     for _ in 0..<plan.phones { enroll() }
     handle(.persisted(through: checker.lastSequence))
     for phone in phones {
@@ -92,7 +96,8 @@ struct World {
       failures: generator.chance(50) ? 0 : 20, chatter: isQuiet ? 8 : 100,
       diskSpeed: generator.chance(50) ? 100 : 30,
       forgetting: [0, 30, 100].randomElement(using: &generator)!,
-      crashes: [0, 5, 20].randomElement(using: &generator)!)
+      crashes: [0, 5, 20].randomElement(using: &generator)!,
+      rangeBits: [1, 5, SequenceRanges.defaultBits].randomElement(using: &generator)!)
   }
 
   // MARK: Events
@@ -104,6 +109,7 @@ struct World {
     case .persisted(let sequence):
       disk.write(through: sequence, at: fixture.now, using: &generator)
     case .persistFailed(let sequence): disk.fail(through: sequence)
+    case .policyChanged(let policy, let moment): disk.budgets.change(to: policy, at: moment)
     default: break
     }
     var effects: [Effect] = []

@@ -14,6 +14,16 @@ package enum TestRelay {
     _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Relay.Addresses, ServiceGroup) async throws -> Void
   ) async throws {
+    try await runRelay(threads: threads, change) { _, addresses, group in
+      try await body(addresses, group)
+    }
+  }
+
+  /// The same, for tests that have something to say to the relay itself.
+  package static func runRelay(
+    threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    _ body: (Relay, Relay.Addresses, ServiceGroup) async throws -> Void
+  ) async throws {
     var configuration = RelayConfiguration()
     configuration.plaintext = true
     configuration.auth = .none
@@ -35,7 +45,7 @@ package enum TestRelay {
     var iterator = ready.makeAsyncIterator()
     guard let addresses = await iterator.next() else { return try await running.value }
     do {
-      try await body(addresses, group)
+      try await body(relay, addresses, group)
     } catch {
       await group.triggerGracefulShutdown()
       try await running.value
