@@ -1,4 +1,3 @@
-import Crypto
 import Dispatch
 import FoundationEssentials
 import Logging
@@ -48,7 +47,7 @@ extension Relay {
         return StoredProviderKey(
           keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics ?? [],
           environment: entry.environment?.rawValue, relatedKeyID: entry.relatedKeyID,
-          publicKey: keys.keys[index].publicKey.pemRepresentation)
+          publicKey: keys.keys[index].publicKey.pem)
       }
       try await journal.replaceProviderKeys(stored)
     } catch {

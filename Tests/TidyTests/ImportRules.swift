@@ -56,7 +56,7 @@ let importRules: [ImportRule] = [
     target: "RelayServer",
     own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["Crypto", "X509", "SwiftASN1", "Configuration"])),
+      .union(["Configuration"])),
   // Is handed closures, not the server.
   ImportRule(
     target: "Dashboard", own: ["RelayCore"],
@@ -71,7 +71,7 @@ let importRules: [ImportRule] = [
       "Transport",
     ],
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "Crypto", "CryptoExtras", "SystemPackage"])),
+      .union(["AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "SystemPackage"])),
   // Layer 3: everything.
   ImportRule(
     target: "pushrelay",
@@ -80,7 +80,7 @@ let importRules: [ImportRule] = [
       "Dashboard", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["ArgumentParser", "Configuration", "Crypto", "Histogram", "SystemPackage"])),
+      .union(["ArgumentParser", "Configuration", "Histogram", "SystemPackage"])),
 ]
 
 /// The modules that a source file imports, with the line of each, in whatever way it is written:

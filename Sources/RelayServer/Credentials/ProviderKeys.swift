@@ -1,4 +1,4 @@
-package import Crypto
+package import TLS
 
 /// The registered provider keys: an immutable snapshot that every event loop may hold.
 ///
@@ -18,7 +18,7 @@ package struct ProviderKeys: Sendable {
     /// The topic-specific key that may be used on the same connection as this one (facts 5.2).
     package let relatedKeyID: String?
     /// Verifies the signatures.
-    package let publicKey: P256.Signing.PublicKey
+    package let publicKey: P256.PublicKey
 
     /// A key as registered. A bundle ID in `topics` covers its suffixed topics too.
     package init(
@@ -27,7 +27,7 @@ package struct ProviderKeys: Sendable {
       topics: [String]? = nil,
       environment: ProviderEnvironment? = nil,
       relatedKeyID: String? = nil,
-      publicKey: P256.Signing.PublicKey
+      publicKey: P256.PublicKey
     ) {
       self.keyID = keyID
       self.teamID = teamID
@@ -69,7 +69,7 @@ package struct ProviderKeys: Sendable {
     keys.map { key in
       "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
         + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
-        + key.publicKey.pemRepresentation
+        + key.publicKey.pem
     }
   }
 }

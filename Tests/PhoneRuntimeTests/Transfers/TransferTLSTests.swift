@@ -1,9 +1,7 @@
-import Crypto
 import Foundation
 import NIOSSL
-import SwiftASN1
+import TLS
 import Testing
-import X509
 
 @testable import PhoneRuntime
 
@@ -14,25 +12,20 @@ import X509
     let certificate: [UInt8]
     let tls: TLSConfiguration
 
-    init(_ name: SubjectAlternativeNames) throws {
-      let key = P256.Signing.PrivateKey()
-      let subject = try DistinguishedName { CommonName("transfer test") }
-      let now = Date()
-      let certificate = try Certificate(
-        version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
-        notValidBefore: now - 60, notValidAfter: now + 3600, issuer: subject, subject: subject,
-        signatureAlgorithm: .ecdsaWithSHA256,
-        extensions: try Certificate.Extensions {
-          Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
-          name
-        }, issuerPrivateKey: .init(key))
-      let pem = try certificate.serializeAsPEM().pemString
-      self.certificate = Array(pem.utf8)
+    init(_ host: String) throws {
+      let key = P256.PrivateKey()
+      let now = Int64(Date().timeIntervalSince1970) * 1000
+      let template = CertificateTemplate(
+        subject: [.commonName("transfer test")], publicKey: key.publicKey,
+        notBeforeMilliseconds: now - 60_000, notAfterMilliseconds: now + 3_600_000,
+        extensions: CertificateTemplate.Extension.authority
+          + [.alternativeNames(hosts: [host], addresses: [])])
+      certificate = Array(try template.signedByItself(key).pem.utf8)
       tls = TLSConfiguration.makeServerConfiguration(
         certificateChain: try NIOSSLCertificate.fromPEMBytes(self.certificate)
           .map { .certificate($0) },
         privateKey: .privateKey(
-          try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem)))
+          try NIOSSLPrivateKey(bytes: Array(key.pem.utf8), format: .pem)))
     }
   }
 
@@ -43,7 +36,7 @@ import X509
   ])
   func trust(isTrusted: Bool, name: String, reason: String) async throws {
     let served = ServedFile(content: sample(300_000))
-    let identity = try Identity(SubjectAlternativeNames([.dnsName(name)]))
+    let identity = try Identity(name)
     let server = TestServer { request, _ in served.answer(to: request) }
     // Its files and its plain server are not used but for the folder.
     try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in

@@ -1,4 +1,3 @@
-import Crypto
 import RelayServer
 import Testing
 
