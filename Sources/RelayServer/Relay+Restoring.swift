@@ -5,6 +5,7 @@ import NIOCore
 import NIOPosix
 import RelayCore
 import RelayStore
+import TLS
 
 extension Relay {
   /// Opens the journal, or makes do with memory.

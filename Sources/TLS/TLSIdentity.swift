@@ -19,6 +19,8 @@ package enum TLSTrust: Sendable {
   case authorities(pem: [UInt8])
   /// The authorities that the operating system came with.
   case system
+  /// Those, and these certificates, in PEM.
+  case systemAnd(pem: [UInt8])
   /// Anybody: nothing is verified. For closed set-ups and tests.
   case insecure
 }

@@ -62,8 +62,8 @@ let importRules: [ImportRule] = [
     target: "Dashboard", own: ["RelayCore"],
     others: toolchain.union(observability).union(lifecycle)
       .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
-  // Phones in real time, NIOSSL for the trust roots of transfers. Never RelayServer: it is the
-  // other end of the wire.
+  // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of the
+  // wire.
   ImportRule(
     target: "PhoneRuntime",
     own: [
@@ -71,7 +71,7 @@ let importRules: [ImportRule] = [
       "Transport",
     ],
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "SystemPackage"])),
+      .union(["NIOHTTP1", "SystemPackage"])),
   // Layer 3: everything.
   ImportRule(
     target: "pushrelay",

@@ -1,5 +1,4 @@
 import Foundation
-import NIOSSL
 import TLS
 import Testing
 
@@ -10,7 +9,7 @@ import Testing
   /// A certificate that signs itself, good for an hour.
   private struct Identity {
     let certificate: [UInt8]
-    let tls: TLSConfiguration
+    let tls: TLSContext
 
     init(_ host: String) throws {
       let key = P256.PrivateKey()
@@ -18,14 +17,13 @@ import Testing
       let template = CertificateTemplate(
         subject: [.commonName("transfer test")], publicKey: key.publicKey,
         notBeforeMilliseconds: now - 60_000, notAfterMilliseconds: now + 3_600_000,
-        extensions: CertificateTemplate.Extension.authority
+        extensions: CertificateTemplate.Extension.leaf(for: .server)
           + [.alternativeNames(hosts: [host], addresses: [])])
       certificate = Array(try template.signedByItself(key).pem.utf8)
-      tls = TLSConfiguration.makeServerConfiguration(
-        certificateChain: try NIOSSLCertificate.fromPEMBytes(self.certificate)
-          .map { .certificate($0) },
-        privateKey: .privateKey(
-          try NIOSSLPrivateKey(bytes: Array(key.pem.utf8), format: .pem)))
+      let identity = try TLSIdentity(
+        certificateChainPEM: certificate, privateKeyPEM: Array(key.pem.utf8))
+      tls = try TLSContext.server(
+        identity: identity, clientCertificates: .none, applicationProtocols: ["http/1.1"])
     }
   }
 

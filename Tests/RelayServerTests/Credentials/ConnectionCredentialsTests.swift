@@ -1,4 +1,5 @@
 import RelayServer
+import TLS
 import Testing
 
 @Suite struct ConnectionCredentialsTests {
