@@ -1,7 +1,7 @@
-import Crypto
 import FoundationEssentials
 import HTTP2
 import RelayCore
+import TLS
 import Transport
 
 /// A request of the device API (docs/PROTOCOL.md, "Device API"), as its head says.
@@ -93,7 +93,7 @@ struct DeviceRequest {
   /// SHA-256 of a secret, as four words.
   static func hash(_ secret: some Sequence<UInt8>) -> SecretHash {
     var words: [UInt64] = [0, 0, 0, 0]
-    for (index, byte) in SHA256.hash(data: Array(secret)).enumerated() {
+    for (index, byte) in SHA256.hash(Array(secret)).enumerated() {
       words[index / 8] = words[index / 8] << 8 | UInt64(byte)
     }
     return SecretHash(words: (words[0], words[1], words[2], words[3]))

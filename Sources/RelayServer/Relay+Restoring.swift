@@ -1,4 +1,3 @@
-import Crypto
 import Dispatch
 import FoundationEssentials
 import Logging
@@ -6,6 +5,7 @@ import NIOCore
 import NIOPosix
 import RelayCore
 import RelayStore
+import TLS
 
 extension Relay {
   /// Opens the journal, or makes do with memory.
@@ -56,7 +56,7 @@ extension Relay {
         StoredProviderKey(
           keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
           environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
-          publicKey: key.publicKey.pemRepresentation)
+          publicKey: key.publicKey.pem)
       }
       try await journal.replaceProviderKeys(stored)
     } catch {

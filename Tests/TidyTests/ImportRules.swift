@@ -58,14 +58,14 @@ let importRules: [ImportRule] = [
     target: "RelayServer",
     own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["Crypto", "X509", "SwiftASN1", "Configuration", "SystemPackage"])),
+      .union(["Configuration", "SystemPackage"])),
   // Is handed closures, not the server.
   ImportRule(
     target: "Dashboard", own: ["RelayCore"],
     others: toolchain.union(observability).union(lifecycle)
       .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
-  // Phones in real time, NIOSSL for the trust roots of transfers. Never RelayServer: it is the
-  // other end of the wire.
+  // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of the
+  // wire.
   ImportRule(
     target: "PhoneRuntime",
     own: [
@@ -73,7 +73,7 @@ let importRules: [ImportRule] = [
       "Transport",
     ],
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["AsyncHTTPClient", "NIOHTTP1", "NIOSSL", "Crypto", "CryptoExtras", "SystemPackage"])),
+      .union(["NIOHTTP1", "SystemPackage"])),
   // Layer 3: everything.
   ImportRule(
     target: "pushrelay",
@@ -82,7 +82,7 @@ let importRules: [ImportRule] = [
       "Dashboard", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["ArgumentParser", "Configuration", "Crypto", "Histogram", "SystemPackage"])),
+      .union(["ArgumentParser", "Configuration", "Histogram", "SystemPackage"])),
 ]
 
 /// The modules that a source file imports, with the line of each, in whatever way it is written:

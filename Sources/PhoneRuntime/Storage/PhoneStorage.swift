@@ -1,6 +1,6 @@
-import Crypto
 package import DeviceModel
 import FoundationEssentials
+import TLS
 
 /// The files of one phone, in a directory of its own:
 ///

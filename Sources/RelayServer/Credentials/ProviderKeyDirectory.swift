@@ -1,6 +1,6 @@
-import Crypto
 import FoundationEssentials
 import SystemPackage
+import TLS
 
 /// The directory `keys/`: one file per key and `keys.json`, which says whose they are.
 ///
@@ -147,7 +147,7 @@ package struct ProviderKeyDirectory: Sendable {
   /// Makes a key pair, writes its `.p8` file and registers it; the file's path.
   @discardableResult
   package func create(_ entry: Entry) throws(CredentialFileError) -> String {
-    try add(entry, pem: P256.Signing.PrivateKey().pemRepresentation + "\n", isPrivate: true)
+    try add(entry, pem: P256.PrivateKey().pem, isPrivate: true)
   }
 
   /// Copies a key file, private or public half, into the directory and registers it; the path
@@ -157,10 +157,10 @@ package struct ProviderKeyDirectory: Sendable {
     guard let text = try CredentialFiles.readText(source) else {
       throw .file(path: source, problem: "does not exist", advice: "name a .p8 or .pem file")
     }
-    if (try? P256.Signing.PrivateKey(pemRepresentation: text)) != nil {
+    if (try? P256.PrivateKey(pem: text)) != nil {
       return try add(entry, pem: text, isPrivate: true)
     }
-    if (try? P256.Signing.PublicKey(pemRepresentation: text)) != nil {
+    if (try? P256.PublicKey(pem: text)) != nil {
       return try add(entry, pem: text, isPrivate: false)
     }
     throw .file(
@@ -170,7 +170,7 @@ package struct ProviderKeyDirectory: Sendable {
 
   /// Registers a key of which only the public half is known.
   package func add(_ entry: Entry, publicKeyPEM: String) throws(CredentialFileError) {
-    guard (try? P256.Signing.PublicKey(pemRepresentation: publicKeyPEM)) != nil else {
+    guard (try? P256.PublicKey(pem: publicKeyPEM)) != nil else {
       throw .value(
         name: "public key of", value: entry.keyID, advice: "wanted is a P-256 key in PEM")
     }
@@ -326,14 +326,14 @@ package struct ProviderKeyDirectory: Sendable {
 
   private func publicKey(
     ofKeyID keyID: String
-  ) throws(CredentialFileError) -> (key: P256.Signing.PublicKey, file: String) {
+  ) throws(CredentialFileError) -> (key: P256.PublicKey, file: String) {
     for suffix in Self.suffixes {
       let path = file(keyID, suffix)
       guard let text = try CredentialFiles.readText(path) else { continue }
-      if suffix == ".p8", let key = try? P256.Signing.PrivateKey(pemRepresentation: text) {
+      if suffix == ".p8", let key = try? P256.PrivateKey(pem: text) {
         return (key.publicKey, path)
       }
-      if suffix != ".p8", let key = try? P256.Signing.PublicKey(pemRepresentation: text) {
+      if suffix != ".p8", let key = try? P256.PublicKey(pem: text) {
         return (key, path)
       }
       throw .file(

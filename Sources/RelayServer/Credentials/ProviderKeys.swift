@@ -1,4 +1,4 @@
-package import Crypto
+package import TLS
 
 /// The registered provider keys: an immutable snapshot that every event loop may hold.
 ///
@@ -20,7 +20,7 @@ package struct ProviderKeys: Sendable {
     /// "Establishing a token-based connection to APNs").
     package let relatedKeyID: String?
     /// Verifies the signatures.
-    package let publicKey: P256.Signing.PublicKey
+    package let publicKey: P256.PublicKey
 
     /// A key as registered. A bundle ID in `topics` covers its suffixed topics too.
     package init(
@@ -29,7 +29,7 @@ package struct ProviderKeys: Sendable {
       topics: [String]? = nil,
       environment: ProviderEnvironment? = nil,
       relatedKeyID: String? = nil,
-      publicKey: P256.Signing.PublicKey
+      publicKey: P256.PublicKey
     ) {
       self.keyID = keyID
       self.teamID = teamID
@@ -99,7 +99,7 @@ package struct ProviderKeys: Sendable {
       + keys.map { key in
         "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
           + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
-          + key.publicKey.pemRepresentation
+          + key.publicKey.pem
       }
   }
 }

@@ -1,6 +1,6 @@
-package import Crypto
 import FoundationEssentials
 import RelayCore
+package import TLS
 
 /// A provider token (JWT, RFC 7519) whose form has been checked and whose signature has not.
 ///
@@ -22,7 +22,7 @@ package struct ProviderToken: Sendable {
   package let issuedAtSeconds: Int64
 
   private let signedBytes: [UInt8]
-  private let signature: P256.Signing.ECDSASignature
+  private let signature: P256.Signature
 
   /// Takes the token apart. `bytes` is the bare JWT, without the `bearer` before it.
   package init(parsing bytes: Span<UInt8>) throws(CredentialProblem) {
@@ -51,7 +51,7 @@ package struct ProviderToken: Sendable {
   }
 
   /// Whether `key`'s private half made the signature. Takes about 150 microseconds.
-  package func isSigned(by key: P256.Signing.PublicKey) -> Bool {
+  package func isSigned(by key: P256.PublicKey) -> Bool {
     key.isValidSignature(signature, for: signedBytes)
   }
 
@@ -125,15 +125,12 @@ package struct ProviderToken: Sendable {
 
   private static func signature(
     from bytes: [UInt8]
-  ) throws(CredentialProblem) -> P256.Signing.ECDSASignature {
-    do {
-      // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
-      return bytes.count == 64
-        ? try P256.Signing.ECDSASignature(rawRepresentation: bytes)
-        : try P256.Signing.ECDSASignature(derRepresentation: bytes)
-    } catch {
-      throw .badSignatureForm
-    }
+  ) throws(CredentialProblem) -> P256.Signature {
+    // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
+    let signature =
+      bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
+    guard let signature else { throw .badSignatureForm }
+    return signature
   }
 }
 

@@ -214,4 +214,22 @@ import Testing
     #expect(problem(keybag).contains("is no state archive"))
     #expect(problem(scratch.phone).hasPrefix(scratch.phone + ": "))
   }
+
+  @Test func filesOfEarlierVersionsOpen() throws {
+    let scratch = try StorageScratch()
+    _ = try PhoneStorage(directory: scratch.phone)
+    let archive = try #require(Data(base64Encoded: EarlierPhone.archive))
+    try scratch.write(Array(EarlierPhone.keybag.utf8), to: "keybag.json")
+    try scratch.write(Array(archive), to: "archives/com.example.app.archive")
+    var storage = try PhoneStorage(directory: scratch.phone)
+    #expect(throws: PhoneStorageError.wrongPasscode(keybag: scratch.phone + "/keybag.json")) {
+      try storage.unlock(passcode: "0001")
+    }
+    try storage.unlock()
+    let found = try #require(try storage.archive(of: "com.example.app"))
+    #expect(found.appVersion == "1.0" && found.systemVersion == "7.0")
+    // What is sealed now is under the same keys.
+    try storage.save(sampleArchive(), of: "com.example.mail")
+    #expect(try storage.archive(of: "com.example.mail") == sampleArchive())
+  }
 }

@@ -1,5 +1,5 @@
-import Crypto
 import RelayServer
+import TLS
 import Testing
 
 @Suite struct ConnectionCredentialsTests {

@@ -1,5 +1,5 @@
-import Crypto
 import Foundation
+import TLS
 import Testing
 
 @testable import RelayServer
@@ -49,16 +49,16 @@ import Testing
   }
 
   @Test func addsPrivateAndPublicHalves() throws {
-    let key = P256.Signing.PrivateKey()
-    let publicFile = try temporary.write(key.publicKey.pemRepresentation, to: "x.pem")
-    let privateFile = try temporary.write(key.pemRepresentation, to: "x.p8")
+    let key = P256.PrivateKey()
+    let publicFile = try temporary.write(key.publicKey.pem, to: "x.pem")
+    let privateFile = try temporary.write(key.pem, to: "x.p8")
     #expect(try directory.add(entry, copying: publicFile).hasSuffix("AuthKey_ABC123DEFG.pem"))
     #expect(try temporary.mode(of: "keys/AuthKey_ABC123DEFG.pem") == 0o644)
     let second = ProviderKeyDirectory.Entry(keyID: "SECONDKEY1", teamID: TestProvider.team)
     #expect(try directory.add(second, copying: privateFile).hasSuffix("AuthKey_SECONDKEY1.p8"))
     let keys = try directory.load()
     for loaded in keys.keys {
-      #expect(loaded.publicKey.rawRepresentation == key.publicKey.rawRepresentation)
+      #expect(loaded.publicKey == key.publicKey)
     }
     #expect(
       fileProblem { () throws(CredentialFileError) in
@@ -68,7 +68,7 @@ import Testing
 
   @Test func addingRefuses() throws {
     try directory.create(entry)
-    let file = try temporary.write(P256.Signing.PrivateKey().pemRepresentation, to: "x.p8")
+    let file = try temporary.write(P256.PrivateKey().pem, to: "x.p8")
     let text = try temporary.write("hello", to: "hello.txt")
     func refusal(_ entry: ProviderKeyDirectory.Entry, _ path: String? = nil) -> String {
       fileProblem { () throws(CredentialFileError) in
@@ -100,7 +100,7 @@ import Testing
     try FileManager.default.createDirectory(
       atPath: directory.path, withIntermediateDirectories: true)
     let name = "keys/AuthKey_ABC123DEFG.p8"
-    let path = try temporary.write(P256.Signing.PrivateKey().pemRepresentation, to: name)
+    let path = try temporary.write(P256.PrivateKey().pem, to: name)
     let stray = try directory.load()
     #expect(stray.keys.isEmpty)
     #expect(stray.notices.count == 1 && stray.notices[0].contains("no entry in keys.json"))
