@@ -50,6 +50,8 @@ struct Alias: Sendable {
   var since: Instant
   /// The journal's number of the grant. Pushes find the alias when the journal has it.
   var grant: UInt64
+  /// When the token went from an earlier owner: says 410 again if nobody gets it this time.
+  var goneBefore: Instant?
   /// False while the shard is being restored and no registration has confirmed it.
   var isConfirmed = true
 

@@ -63,9 +63,10 @@ extension Shard {
     // Later than all that was accepted for an earlier owner, whatever the clocks say: its shard
     // took the token away at a moment that came along.
     var since = now
-    if let gone = goneTokens[own.token] { since = max(since, gone + .milliseconds(1)) }
+    let gone = goneTokens[own.token]
+    if let gone { since = max(since, gone + .milliseconds(1)) }
     let sequence = nextSequence
-    insert(Alias(own: own, since: since, grant: sequence))
+    insert(Alias(own: own, since: since, grant: sequence, goneBefore: gone))
     pending.append(.alias)
     aliasSteps.append(.grant(own))
     effects.append(
@@ -83,10 +84,10 @@ extension Shard {
 
   private mutating func left(_ own: OwnToken, since: Instant?, into effects: inout [Effect]) {
     if let alias = aliasNumber(own.token), aliases[alias].own == own {
+      if let moment = since ?? aliases[alias].goneBefore { retire(own.token, since: moment) }
       remove(alias)
       // When this is lost, the next start finds that no registration confirms the alias.
       note(.released(own), into: &effects)
-      if let since { retire(own.token, since: since) }
     }
     tell(own.device, .released(own), into: &effects)
   }
@@ -231,6 +232,8 @@ extension Shard {
     switch aliasSteps.removeFirst() {
     case .grant(let own):
       guard let alias = aliasNumber(own.token) else { return }
+      // The alias says more now, and takes no other token's place there.
+      goneTokens.remove(own.token)
       tell(own.device, .decided(own, .granted(since: aliases[alias].since)), into: &effects)
     case .registration(let own, let request, let replaced):
       let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))

@@ -144,6 +144,7 @@ package struct Shard: Sendable {
   /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
+      + aliases.count + aliasSteps.count + tokenChanges.count
   }
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.

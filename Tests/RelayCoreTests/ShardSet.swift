@@ -23,7 +23,7 @@ struct ShardSet {
   private var forgets: Set<UInt64> = []
   /// A record of this run could not be written.
   private var hasFailed = false
-  private(set) var disk = Disk()
+  private(set) var disk: Disk
   private(set) var answers: [RequestID: DeviceAnswer] = [:]
   private(set) var responses: [RequestID: ProviderAnswer] = [:]
   private(set) var sent: [ConnectionID: [Notification]] = [:]
@@ -40,15 +40,17 @@ struct ShardSet {
   ) {
     generator = SeededGenerator(seed: seed)
     self.configuration = configuration
+    disk = Disk(budgets: SilentBudgets(configuration.policy, at: now))
     start(count)
   }
 
   private mutating func start(_ count: Int) {
     run += 1
-    let (run, now) = (run, now)
     shards = (0..<count).map { shard in
-      Shard(
-        configuration: configuration, at: now, firstSequence: (run * 64 + UInt64(shard)) << 40)
+      let first = run << 32 + UInt64(shard) << UInt64(SequenceRanges.defaultBits) + 1
+      return Shard(
+        configuration: configuration, at: now, sequences: SequenceRanges(first: first),
+        budgets: disk.budgets)
     }
     mail = Array(repeating: Array(repeating: [], count: count), count: count)
     lines = Array(repeating: [], count: count)
