@@ -23,18 +23,11 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
-    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    // Phones in real time transfer files from and to any server: HTTP/1.1, HTTP/2 and TLS as the
-    // world speaks them are better kept by those who do nothing else.
-    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
@@ -89,13 +82,11 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
-        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "SwiftASN1", package: "swift-asn1"),
-        .product(name: "X509", package: "swift-certificates"),
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
 
@@ -111,14 +102,10 @@ let package = Package(
     .target(
       name: "PhoneRuntime",
       dependencies: [
-        "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
-        .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
+        "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
@@ -142,8 +129,9 @@ let package = Package(
 
     // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
     .executableTarget(
-      name: "core-benchmarks", dependencies: ["RelayCore"], path: "Sources/CoreBenchmarks",
-      swiftSettings: safe),
+      name: "core-benchmarks",
+      dependencies: ["HTTP2", "RelayCore", .product(name: "NIOCore", package: "swift-nio")],
+      path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(
@@ -153,14 +141,10 @@ let package = Package(
       name: "PhoneRuntimeTests",
       dependencies: [
         "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
-        "RelayTestKit",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "RelayTestKit", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
-        .product(name: "SwiftASN1", package: "swift-asn1"),
-        .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),
     .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
@@ -172,6 +156,14 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
+    // RelayServer makes its certificates.
+    .testTarget(
+      name: "TransportTests",
+      dependencies: [
+        "Transport", "HTTP2", "TLS", "RelayServer",
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: safe),
     .testTarget(
       name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
     .testTarget(
@@ -188,14 +180,11 @@ let package = Package(
         "RelayServer", "RelayClient", "RelayCore", "RelayStore", "RelayTestKit", "DeviceLink",
         "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
-        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "SwiftASN1", package: "swift-asn1"),
-        .product(name: "X509", package: "swift-certificates"),
       ],
       swiftSettings: safe),
     // A relay in the process of a test.
@@ -229,3 +218,33 @@ let package = Package(
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )
+
+// What is read from outside is fuzzed (docs/FUZZING.md). The functions that do it are a test target
+// that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
+// they call is instrumented.
+let fuzzTargets: [Target.Dependency] = [
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "RelayCore", "RelayStore",
+  .product(name: "NIOCore", package: "swift-nio"),
+]
+if Context.environment["PUSHRELAY_FUZZ"] == nil {
+  package.targets.append(
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzTargets, exclude: ["Corpora", "Dictionaries"],
+      swiftSettings: strict))
+} else {
+  let sanitizers = "-sanitize=fuzzer,address"
+  package.targets += [
+    .target(
+      name: "FuzzTests", dependencies: fuzzTargets, path: "Tests/FuzzTests",
+      sources: ["Targets"], swiftSettings: strict),
+    .executableTarget(
+      name: "fuzz", dependencies: ["FuzzTests"], path: "Tests/Fuzz",
+      linkerSettings: [.unsafeFlags([sanitizers])]),
+  ]
+  let instrumented = [
+    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "RelayCore", "RelayStore",
+  ]
+  for target in package.targets where instrumented.contains(target.name) {
+    target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))
+  }
+}

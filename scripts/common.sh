@@ -8,6 +8,11 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 script=$(basename -- "$0")
 
+# How the relay is built to be used: stripped, since symbols and debug information are three quarters
+# of the executable. A crash then shows addresses without names; `swift build -c release` keeps both.
+# shellcheck disable=SC2034
+shipped=(--configuration release -Xlinker -s)
+
 # One line of progress. On standard error, so that a script's output stays the output of its work.
 say() { printf '%s: %s\n' "$script" "$*" >&2; }
 

@@ -4,8 +4,11 @@
 #define PUSHRELAY_COPENSSL_SHIM_H
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -61,5 +64,14 @@ static inline int pushrelay_SSL_set_tlsext_host_name(SSL *session, const char *n
 static inline void pushrelay_BIO_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
 static inline void pushrelay_BIO_clear_retry_flags(BIO *bio) { BIO_clear_retry_flags(bio); }
+
+/// A new key on the curve P-256 (`EVP_EC_gen`).
+static inline EVP_PKEY *pushrelay_EVP_EC_gen_P256(void) { return EVP_EC_gen("P-256"); }
+
+static inline long pushrelay_BIO_get_mem_data(BIO *bio, char **bytes) {
+  return BIO_get_mem_data(bio, bytes);
+}
+
+static inline void pushrelay_OPENSSL_free(void *memory) { OPENSSL_free(memory); }
 
 #endif

@@ -32,8 +32,11 @@ extension World {
       let push = pushNumber(event.uniqueID)
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
-    case .answer, .hello, .persist, .forget, .route:
-      // Devices are made in memory, the journal answers at once, one shard has every token.
+    case .tell(_, let event):
+      // There is one shard.
+      tellRelay(event)
+    case .answer, .hello, .persist, .forget:
+      // Devices are made in memory, the journal answers at once.
       break
     }
   }
@@ -84,7 +87,8 @@ extension World {
   }
 
   private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
-    // Of push type background nothing is shown, whatever it carries (facts/apns.md, section 3.4).
+    // Of push type background nothing is shown, whatever it carries (Apple, "Pushing background
+    // updates to your App").
     let shown = entry.notificationClass == .visible ? entry.payload : .silent
     return RemotePush(
       id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,

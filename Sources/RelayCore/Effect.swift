@@ -27,8 +27,9 @@ package enum Effect: Hashable, Sendable {
   /// written.
   case forget(UInt64)
 
-  /// A token that a device brought along now leads to this shard, or no longer does.
-  indirect case route(DeviceToken, isHere: Bool)
+  /// Hand an event to the shard that this key names, which may be the one that asks. What one
+  /// shard tells another arrives in order.
+  indirect case tell(routingKey: UInt64, Event)
   /// Note a step of a notification's life.
   case log(LifeEvent)
 }
@@ -59,6 +60,7 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   case tokenTaken
   case tooManyApps
   case tooManyDevices
+  case tooManyTokens
   case unavailable
 
   /// The HTTP status and the text.
@@ -72,6 +74,8 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
     case .tooManyApps:
       (409, "TooManyApps", "a device holds at most \(Limits.appsPerDevice) apps")
     case .tooManyDevices: (503, "TooManyDevices", "the relay holds no more devices")
+    case .tooManyTokens:
+      (503, "TooManyTokens", "the relay holds no more tokens that devices bring along")
     case .unavailable: (503, "ServiceUnavailable", "the relay cannot store it now; try later")
     }
   }

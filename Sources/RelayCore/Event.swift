@@ -18,6 +18,9 @@ package enum Event: Hashable, Sendable {
   /// Somebody with the device's secret asked how it stands.
   indirect case inspected(DeviceCredential, from: RequestID)
 
+  /// Another shard, or this one, has something to say about a token that a device brought along.
+  indirect case alias(AliasEvent)
+
   /// A device opened its stream.
   indirect case connected(DeviceCredential, ConnectionID)
   /// A device acknowledged a notification: by its unique id, or by the provider's id.

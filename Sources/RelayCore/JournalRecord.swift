@@ -9,6 +9,12 @@ package struct JournalRecord: Hashable, Sendable {
     /// The shard has removed the app even when this cannot be written: a journal that failed writes
     /// it before anything later, or else the app's token, registered anew, would have two owners.
     indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
+    /// A token's shard has granted it to a device that brought it along; later than all that was
+    /// accepted for an earlier owner.
+    indirect case granted(OwnToken, since: Instant)
+    /// The token is free again. When this cannot be written, the next start finds a grant that no
+    /// registration confirms.
+    indirect case released(OwnToken)
     /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
     /// the latest counts. A restart must not hand out a fresh one.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
@@ -28,10 +34,14 @@ package struct JournalRecord: Hashable, Sendable {
 }
 
 /// What the journal remembers of an earlier run, handed to a new shard before its first event:
-/// devices before their apps, apps before their notifications, those in order of acceptance.
+/// devices before their apps, apps and aliases before notifications, those in order of acceptance.
+/// An app goes to its device's shard, everything that has a token to the token's. Before the first
+/// notification every shard is told `allConfirmed`.
 package enum RestoredRecord: Hashable, Sendable {
   case device(DeviceID, SecretHash, budget: RateLimit.State)
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
+  /// A grant. In any order with the apps.
+  case alias(OwnToken, since: Instant)
   /// A token that is no longer registered, and since when; oldest first.
   case gone(DeviceToken, since: Instant)
   case notification(Notification, sequence: UInt64, acceptedAt: Instant)

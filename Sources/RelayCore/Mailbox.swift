@@ -82,6 +82,8 @@ package struct App: Sendable {
   package var registration: UInt64
   /// False once the app was removed; it stays until its last entry has reached its end.
   package var isRegistered = true
+  /// Its device brought the token along: the token's shard has an alias for it.
+  package var isOwn = false
   /// Entries that refer to this app, in whatever phase.
   package var entryCount: Int32 = 0
   /// The slots: an entry, or -1. At most one per class is the promise of the whole product.

@@ -136,7 +136,8 @@ package struct Notification: Hashable, Sendable {
   }
 }
 
-/// How long a notification is worth delivering (`apns-expiration`, facts/apns.md section 2.1).
+/// How long a notification is worth delivering (`apns-expiration`, Apple, "Sending notification
+/// requests to APNs").
 package enum Expiration: Hashable, Sendable {
   /// Tried once, never stored: `apns-expiration: 0`, or a moment that has passed (D12).
   case once

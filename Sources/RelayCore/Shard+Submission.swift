@@ -6,14 +6,35 @@ extension Shard {
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
     guard let app = appNumber(notification.token) else {
-      if let moment = goneTokens[notification.token] {
-        snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
-        effects.append(.respond(request, .gone(since: moment)))
-      } else {
-        refuse(.badDeviceToken, request, into: &effects)
-      }
-      return
+      return submitWithoutApp(notification, from: request, into: &effects)
     }
+    accept(notification, app, from: request, into: &effects)
+  }
+
+  /// The token is an alias for an app elsewhere, or none's.
+  private mutating func submitWithoutApp(
+    _ notification: Notification, from request: RequestID, into effects: inout [Effect]
+  ) {
+    let token = notification.token
+    if let alias = grantedAlias(token) {
+      let device = aliases[alias].own.device
+      effects.append(
+        .tell(
+          routingKey: device.routingKey,
+          .alias(.forwarded(notification, to: device, from: request))))
+    } else if let moment = goneTokens[token] {
+      refuse(gone: moment, request, into: &effects)
+    } else {
+      refuse(.badDeviceToken, request, into: &effects)
+    }
+  }
+
+  /// The app is here: into the journal, and perhaps at once to the device.
+  @inline(__always)
+  mutating func accept(
+    _ notification: Notification, _ app: Int32, from request: RequestID,
+    into effects: inout [Effect]
+  ) {
     guard apps[app].topic == notification.topic else {
       return refuse(.deviceTokenNotForTopic, request, into: &effects)
     }
@@ -88,6 +109,8 @@ extension Shard {
       case .device:
         let (request, answer) = pendingAnswers.removeFirst()
         effects.append(.answer(request, answer))
+      case .alias:
+        aliasPersisted(into: &effects)
       case .nothing:
         break
       }
@@ -106,6 +129,8 @@ extension Shard {
         let (request, answer) = pendingAnswers.removeFirst()
         takeBack(answer, failed, into: &effects)
         effects.append(.answer(request, .refused(.unavailable)))
+      case .alias:
+        aliasFailed(failed, into: &effects)
       case .nothing:
         break
       }
@@ -171,6 +196,11 @@ extension Shard {
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
   func isPending(_ sequence: UInt64) -> Bool { sequence >= firstPendingSequence }
+
+  mutating func refuse(gone moment: Instant, _ request: RequestID, into effects: inout [Effect]) {
+    snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
+    effects.append(.respond(request, .gone(since: moment)))
+  }
 
   mutating func refuse(
     _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]

@@ -16,7 +16,8 @@ import DequeModule
 ///    is stored: were the write to fail, the older one must still be there.
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
-///    acknowledged it, whichever comes first (design, "commit or ack").
+///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
+///    caveats first").
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
 /// 7. Silents that the budget has not paid for never exceed, per app, the rides opened (`RideCause`).
@@ -78,6 +79,8 @@ package struct Shard: Sendable {
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
     /// Give the next of `pendingAnswers`, which would make copies of all others dear.
     case device
+    /// Go on with the next of `aliasSteps`.
+    case alias
     /// Nobody waits.
     case nothing
   }
@@ -93,6 +96,11 @@ package struct Shard: Sendable {
   var deviceIndex = NumberIndex()
   var appIndex = NumberIndex()
   var connectionIndex = NumberIndex()
+  /// Tokens that devices brought along and that this shard decides about (`Shard+Aliases.swift`).
+  var aliases = Slab(vacant: Alias.vacant)
+  var aliasIndex = NumberIndex()
+  /// What devices of this shard have under way with such tokens.
+  var tokenChanges = TokenChanges()
   var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
   /// Outcomes that phones have yet to tell.
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
@@ -100,6 +108,8 @@ package struct Shard: Sendable {
   var pending = Deque<Pending>()
   /// For each `.device` in `pending`, in the same order: what to answer whom.
   var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
+  /// For each `.alias` in `pending`, in the same order.
+  var aliasSteps = Deque<AliasStep>()
   /// The numbers of this shard's records.
   let sequences: SequenceRanges
   /// Which record `pending.first` is, and its sequence.
@@ -154,6 +164,8 @@ package struct Shard: Sendable {
       unregister(credential, topic, from: request, into: &effects)
     case .inspected(let credential, let request):
       inspect(credential, from: request, into: &effects)
+    case .alias(let event):
+      handle(event, into: &effects)
     case .connected(let credential, let connection):
       connect(credential, connection, into: &effects)
     case .acked(let connection, let id, let outcome):
@@ -176,9 +188,6 @@ package struct Shard: Sendable {
       tick(into: &effects)
     }
   }
-
-  /// Whether this shard has an app with this token.
-  package func holds(_ token: DeviceToken) -> Bool { appNumber(token) != nil }
 
   /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {

@@ -68,6 +68,7 @@ extension DeviceConnection {
       return
     }
     streams[stream] = .listening(listener)
+    raiseStreams(handler)
     send(
       .hello(
         device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,

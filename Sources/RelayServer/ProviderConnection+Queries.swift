@@ -72,9 +72,7 @@ extension ProviderConnection {
     }
   }
 
-  private mutating func covers(_ topic: String) -> Bool {
-    // It is not the topic of a push: what was noted of the last one must not change.
-    var credentials = credentials
+  private func covers(_ topic: String) -> Bool {
     let bytes = Array(topic.utf8)
     do throws(CredentialProblem) {
       try credentials.authorize(topic: bytes.span, isLocationPush: false)

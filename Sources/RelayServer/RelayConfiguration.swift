@@ -1,5 +1,6 @@
 package import Configuration
 import FoundationEssentials
+package import Logging
 package import RelayCore
 
 /// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
@@ -27,6 +28,13 @@ package struct RelayConfiguration: Equatable, Sendable {
 
     package var description: String {
       host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Whether only this machine can connect. Of names only `localhost` is known to mean that.
+    package var isLoopback: Bool {
+      let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
+      let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
+      return host == "localhost" || host == "::1" || isIPv4 && bytes[0] == "127"
     }
   }
 
@@ -77,6 +85,34 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var logLevel = "info"
 
   package init() {}
+
+  /// Who may make devices.
+  package var enrolment: ServerSettings.Enrolment {
+    if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
+    return profile == .dev ? .open : .closed
+  }
+
+  /// What an operator should know at the start: each is as it was set, and may not be meant.
+  package var notices: [(level: Logger.Level, text: String)] {
+    var notices: [(level: Logger.Level, text: String)] = []
+    if store == .memory {
+      notices.append(
+        (.notice, "store is memory: what is accepted is lost when the process ends"))
+    }
+    if auth == .none {
+      notices.append((.warning, "auth is none: everybody who reaches the provider port may push"))
+    }
+    if enrolment == .open, !device.isLoopback {
+      notices.append(
+        (
+          .warning,
+          "enrolment is open: everybody who reaches \(device) may make devices; set enrolmentKey, "
+            + "or the profile production"
+        ))
+    }
+    if plaintext { notices.append((.notice, "plaintext: connections are not encrypted")) }
+    return notices
+  }
 
   /// A setting that cannot be used; the text says which and what would do.
   package struct Problem: Error, Equatable, CustomStringConvertible {

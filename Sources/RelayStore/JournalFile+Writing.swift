@@ -134,6 +134,17 @@ extension JournalFile {
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
         [device.stored, topic.stored, token.stored], database)
       try retire(token, topic, at, &plan, database)
+    case .granted(let own, let since):
+      try execute(
+        "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, ?)",
+        [
+          own.token.stored, own.device.stored, own.topic.stored,
+          since.milliseconds.databaseValue,
+        ], database)
+    case .released(let own):
+      try execute(
+        "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
+        [own.token.stored, own.device.stored, own.topic.stored], database)
     case .spent(let device, let topic, let app, let all):
       try execute(
         "UPDATE apps SET budget = ? WHERE device = ? AND topic = ?",

@@ -255,7 +255,8 @@ struct Writer: Sendable {
     for item in batch.others {
       switch item.content {
       case .spent, .unregistered: plan.owed.append(item.content)
-      case .accepted, .enrolled, .registered: break
+      // A grant was refused then; one that was not taken out is at the next start.
+      case .accepted, .enrolled, .registered, .granted, .released: break
       }
     }
     var surplus = plan.owed.count - configuration.maximumBatch

@@ -129,17 +129,28 @@ package final class TLSContext: @unchecked Sendable {
     case .insecure:
       break
     case .system:
-      guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
-        throw .library(ErrorQueue.takeText())
-      }
+      try believeSystem()
+    case .systemAnd(let pem):
+      try believeSystem()
+      try believe(authorities: pem)
     case .authorities(let pem):
-      let authorities = try CertificateList(pem: pem)
-      let store = SSL_CTX_get_cert_store(pointer)
-      for authority in authorities.certificates where X509_STORE_add_cert(store, authority) != 1 {
-        throw .invalidCertificate(ErrorQueue.takeText())
-      }
-      X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+      try believe(authorities: pem)
     }
+  }
+
+  private func believeSystem() throws(TLSError) {
+    guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
+      throw .library(ErrorQueue.takeText())
+    }
+  }
+
+  private func believe(authorities pem: [UInt8]) throws(TLSError) {
+    let authorities = try CertificateList(pem: pem)
+    let store = SSL_CTX_get_cert_store(pointer)
+    for authority in authorities.certificates where X509_STORE_add_cert(store, authority) != 1 {
+      throw .invalidCertificate(ErrorQueue.takeText())
+    }
+    X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
   }
 
   private func askForCertificates(_ trust: TLSTrust) throws(TLSError) {

@@ -8,6 +8,8 @@ package enum TLSError: Error, Equatable, Sendable {
   case invalidCertificate(String)
   /// The PEM bytes hold no private key, one that cannot be read, or an encrypted one.
   case invalidPrivateKey(String)
+  /// The PEM text holds no public key, or one that cannot be used.
+  case invalidPublicKey(String)
   /// The private key does not belong to the first certificate of the chain.
   case privateKeyMismatch
   /// An ALPN name is 1 to 255 bytes long (RFC 7301, section 3.1); this one is not.
@@ -35,6 +37,7 @@ extension TLSError: CustomStringConvertible {
     switch self {
     case .invalidCertificate(let text): "the certificate cannot be used: \(text)"
     case .invalidPrivateKey(let text): "the private key cannot be used: \(text)"
+    case .invalidPublicKey(let text): "the public key cannot be used: \(text)"
     case .privateKeyMismatch: "the private key does not belong to the certificate"
     case .invalidApplicationProtocol(let name): "not a protocol name for ALPN: '\(name)'"
     case .invalidServerName(let name): "not a server name: '\(name)'"

@@ -9,7 +9,7 @@ package struct TLSIdentity: Sendable {
   package init(certificateChainPEM: [UInt8], privateKeyPEM: [UInt8]) throws(TLSError) {
     OpenSSLLibrary.prepare()
     let chain = try CertificateList(pem: certificateChainPEM)
-    material = try IdentityMaterial(chain: chain, key: PrivateKey(pem: privateKeyPEM))
+    material = try IdentityMaterial(chain: chain, key: OpenSSLKey(privatePEM: privateKeyPEM))
   }
 }
 
@@ -19,6 +19,8 @@ package enum TLSTrust: Sendable {
   case authorities(pem: [UInt8])
   /// The authorities that the operating system came with.
   case system
+  /// Those, and these certificates, in PEM.
+  case systemAnd(pem: [UInt8])
   /// Anybody: nothing is verified. For closed set-ups and tests.
   case insecure
 }
@@ -29,8 +31,7 @@ final class CertificateList {
 
   /// Throws `invalidCertificate` when there is none, or when one cannot be read.
   init(pem: [UInt8]) throws(TLSError) {
-    ErrorQueue.clear()
-    let reader = try PEMReader(pem)
+    let reader = try PEM.Reader(pem)
     while let certificate = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) {
       certificates.append(certificate)
     }
@@ -46,30 +47,13 @@ final class CertificateList {
   }
 }
 
-/// A private key in OpenSSL's memory, freed with this object.
-final class PrivateKey {
-  let pointer: OpaquePointer
-
-  init(pem: [UInt8]) throws(TLSError) {
-    ErrorQueue.clear()
-    let reader = try PEMReader(pem)
-    guard let key = PEM_read_bio_PrivateKey(reader.bio, nil, noPassword, nil) else {
-      throw .invalidPrivateKey(ErrorQueue.takeText())
-    }
-    pointer = key
-    ErrorQueue.clear()
-  }
-
-  deinit { EVP_PKEY_free(pointer) }
-}
-
 /// A chain and its key. `@unchecked Sendable`: both are complete when `init` returns and never
 /// changed afterwards; OpenSSL counts references to them atomically (man 7 openssl-threads).
 final class IdentityMaterial: @unchecked Sendable {
   let chain: CertificateList
-  let key: PrivateKey
+  let key: OpenSSLKey
 
-  init(chain: CertificateList, key: PrivateKey) throws(TLSError) {
+  init(chain: CertificateList, key: OpenSSLKey) throws(TLSError) {
     guard X509_check_private_key(chain.certificates[0], key.pointer) == 1 else {
       ErrorQueue.clear()
       throw .privateKeyMismatch
@@ -78,35 +62,6 @@ final class IdentityMaterial: @unchecked Sendable {
     self.key = key
   }
 }
-
-/// PEM bytes as OpenSSL wants to read them.
-private final class PEMReader {
-  let bio: OpaquePointer
-  private let bytes: UnsafeMutableBufferPointer<UInt8>
-
-  init(_ pem: [UInt8]) throws(TLSError) {
-    bytes = .allocate(capacity: pem.count)
-    _ = bytes.initialize(from: pem)
-    guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
-      bytes.deallocate()
-      throw .library(ErrorQueue.takeText())
-    }
-    self.bio = bio
-  }
-
-  deinit {
-    BIO_free(bio)
-    // These may be the bytes of a private key.
-    OPENSSL_cleanse(bytes.baseAddress, bytes.count)
-    bytes.deallocate()
-  }
-}
-
-/// Without it OpenSSL would ask for the password of an encrypted key on the terminal.
-private func noPassword(
-  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int32, _ writing: Int32,
-  _ argument: UnsafeMutableRawPointer?
-) -> Int32 { -1 }
 
 /// The library as a whole.
 enum OpenSSLLibrary {

@@ -49,13 +49,6 @@ extension Checker {
         life.end == nil || life.isForgotten || !life.isPersisted,
         "ended, but never forgotten: \(id)")
       life.cameBack = life.cameBack || life.end != nil
-      // Its token may have been given to the app anew.
-      if let now = registrationOf[life.notification.token], now != life.registration,
-        registrations[now].app.topic == life.notification.topic
-      {
-        life.registration = now
-        life.cameBack = true
-      }
       life.end = nil
       life.isReceived = false
       life.isForgotten = false

@@ -5,10 +5,10 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted: break
+    case .accepted, .granted, .released: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
-      guard case .registered(let credential, topic, token, _, let request) = eventAtHand,
+      guard let (credential, request) = registrationAtHand(of: topic, token),
         credential.device == device
       else { return expect(false, "a registration of nobody's") }
       let older = registrations.lastIndex {
@@ -16,7 +16,6 @@ extension Checker {
       }
       if let older { remove(older, by: sequence) }
       expect(registrationOf[token] == nil, "a token of two apps")
-      goneTokens[token] = nil
       registrationOf[token] = registrations.count
       let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
       deviceRequests[request] = .register(app, made: registrations.count)
@@ -37,6 +36,27 @@ extension Checker {
       spentSequence = sequence
       let isKnown = apps.contains { $0.phone.credential.device == device && $0.topic == topic }
       expect(isKnown, "a budget of no app")
+    }
+  }
+
+  /// Whose request is granted now: one for a minted token at once, for another when its shard has
+  /// decided.
+  private func registrationAtHand(
+    of topic: Topic, _ token: DeviceToken
+  ) -> (DeviceCredential, RequestID)? {
+    switch eventAtHand {
+    case .registered(let credential, topic, token, isOwn: false, let request):
+      return (credential, request)
+    case .alias(.decided(let own, .granted)) where own.token == token && own.topic == topic:
+      for (request, asked) in deviceRequests {
+        guard case .register(let app, made: nil) = asked, app.token == token, app.topic == topic,
+          app.phone.credential.device == own.device
+        else { continue }
+        return (app.phone.credential, request)
+      }
+      return nil
+    default:
+      return nil
     }
   }
 

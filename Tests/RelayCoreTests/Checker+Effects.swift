@@ -30,7 +30,7 @@ extension Checker {
     case .send(let connection, let delivery): send(connection, delivery)
     case .persist(let record): persist(record)
     case .forget(let sequence): forget(sequence)
-    case .route: break
+    case .tell: break
     case .log(let event): log(event)
     }
   }
@@ -114,11 +114,11 @@ extension Checker {
         life.isPersisted || isAcknowledged || life.sequence == nil,
         "200 before the journal or the device has it")
       lives[id]!.isAccepted = true
-      if case .submitted(let notification, request) = eventAtHand {
+      if let (notification, posted) = submissionAtHand, posted == request {
         expect(registrationOf[notification.token] != nil, "200 for a token of no app")
       }
     case .rejected(let reason):
-      guard case .submitted(let notification, request) = eventAtHand else { return }
+      guard let (notification, posted) = submissionAtHand, posted == request else { return }
       // Refused at once: it was never accepted.
       lives[notification.uniqueID] = nil
       let isKnown = registrationOf[notification.token] != nil
@@ -127,7 +127,7 @@ extension Checker {
       expect(!isKnown, "BadDeviceToken for the token of an app")
       expect(goneTokens[notification.token] == nil, "BadDeviceToken for a token that is gone")
     case .gone(let since):
-      guard case .submitted(let notification, request) = eventAtHand else {
+      guard let (notification, posted) = submissionAtHand, posted == request else {
         return expect(false, "410, but late")
       }
       expect(registrationOf[notification.token] == nil, "410 for the token of an app")

@@ -38,7 +38,7 @@ extension Checker {
     case .heard(let connection), .acked(let connection, _, _):
       rides.questioned.remove(connection)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
-      .queueChecked, .disconnected, .policyChanged, .shutDown, .tick:
+      .alias, .queueChecked, .disconnected, .policyChanged, .shutDown, .tick:
       break
     }
   }

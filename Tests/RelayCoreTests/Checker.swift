@@ -1,7 +1,8 @@
 @testable import RelayCore
 
-/// Watches everything a shard is told and asks for, and says what breaks a promise of design
-/// sections 2 and 5. It knows nothing of the shard's inner workings.
+/// Watches everything a shard is told and asks for, and says what breaks a promise of
+/// docs/ARCHITECTURE.md, "What it promises, and the caveats first". It knows nothing of the shard's
+/// inner workings.
 struct Checker {
   /// What has become of one accepted notification.
   struct Life {
@@ -132,6 +133,15 @@ struct Checker {
   /// The apps that are there now.
   var apps: [PhoneApp] { registrations.filter(\.isAlive).map(\.app) }
 
+  /// What a provider posted that the shard decides about now: at once, or after a hop.
+  var submissionAtHand: (notification: Notification, request: RequestID)? {
+    switch eventAtHand {
+    case .submitted(let notification, let request): (notification, request)
+    case .alias(.forwarded(let notification, _, let request)): (notification, request)
+    default: nil
+    }
+  }
+
   // MARK: What the shard is told
 
   /// Notes an event before the shard handles it.
@@ -156,6 +166,8 @@ struct Checker {
       expectAnswer(to: request, .register(app, made: nil))
     case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
     case .inspected(_, let request): expectAnswer(to: request, .other)
+    case .alias(.decided(_, .granted(let since))): now = max(now, since)
+    case .alias: break
     case .connected(let credential, let connection):
       live[connection] = credential.device
     case .disconnected(let connection): lose(connection)

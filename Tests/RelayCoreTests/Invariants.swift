@@ -53,6 +53,10 @@ extension Shard {
     check(drainScratch.isEmpty, "scratch space is not empty")
     let answers = pending.count { if case .device = $0 { true } else { false } }
     check(pendingAnswers.count == answers, "an answer to a device waits for no record")
+    let steps = pending.count { if case .alias = $0 { true } else { false } }
+    check(aliasSteps.count == steps, "a step of a token waits for no record")
+    check(snapshot.aliases == aliases.count, "aliases")
+    check(aliasIndex.count == aliases.count, "the index of aliases")
 
     var releaseTimers = 0
     for number in apps.indices {

@@ -2,8 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// Commit or ack: when the provider is answered, and what a failing journal may cost (design
-/// sections 2 and 4).
+/// Commit or ack: when the provider is answered, and what a failing journal may cost
+/// (docs/ARCHITECTURE.md, "What it promises, and the caveats first").
 @Suite struct ShardJournalTests {
   private func manual(
     _ configuration: Shard.Configuration = .init()

@@ -2,7 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// The rest of the table of design section 5: connections lost, time run out, apps removed.
+/// The rest of the transitions at the top of Sources/RelayCore/Shard.swift: connections lost, time
+/// run out, apps removed.
 @Suite struct ShardLossTests {
   // MARK: Connection lost before the ack
 

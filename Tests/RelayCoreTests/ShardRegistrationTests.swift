@@ -46,15 +46,20 @@ import Testing
     _ = fixture.persistAll()
     let own = DeviceToken(hexadecimal: "abcd")!
     let device = app.phone.credential.device
-    let effects = fixture.handle(
-      .registered(app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+    let claim = fixture.register(app.phone, app.topic, own: own)
+    let granted = OwnToken(token: own, device: device, topic: app.topic)
+    #expect(
+      claim.contains(
+        .persist(
+          JournalRecord(sequence: 3, content: .granted(granted, since: fixture.now)))))
+    let effects = fixture.persistAll()
     let records = effects.compactMap { if case .persist(let record) = $0 { record } else { nil } }
     #expect(
       records.map(\.content) == [
         .unregistered(device, app.topic, app.token, at: fixture.now),
         .registered(device, app.topic, own, isOwn: true),
       ])
-    #expect(records.map(\.sequence) == [3, 4])
+    #expect(records.map(\.sequence) == [4, 5])
     #expect(fixture.persistAll().answers == [.registered(own)])
     expectSound(fixture)
   }
@@ -65,9 +70,7 @@ import Testing
     let stored = fixture.push(.visible, app)
     _ = fixture.submit(stored)
     let own = DeviceToken(hexadecimal: "abcd")!
-    let effects = fixture.handle(
-      .registered(app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
-    #expect(effects.contains(.route(own, isHere: true)))
+    let effects = fixture.register(app.phone, app.topic, own: own)
     #expect(effects.discards == [.unregistered])
     #expect(effects.answers == [.registered(own)])
     expectSound(fixture)
@@ -175,8 +178,7 @@ import Testing
     expectEffects(
       fixture, fixture.handle(.persistFailed(through: 2)),
       [
-        .answer(enrolment, .refused(.unavailable)), .route(app.token, isHere: false),
-        .answer(request, .refused(.unavailable)),
+        .answer(enrolment, .refused(.unavailable)), .answer(request, .refused(.unavailable)),
       ])
     #expect(fixture.shard.snapshot.apps == 0)
     expectEffects(
@@ -191,7 +193,7 @@ import Testing
     let app = PhoneApp(phone: phone, topic: Topic("com.example.app")!, token: own)
     let registration = { (fixture: inout ShardFixture) in
       fixture.handle(
-        .registered(phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+        .registered(phone.credential, app.topic, own, isOwn: false, from: fixture.newRequest()))
     }
     _ = registration(&fixture)
     _ = fixture.unregister(app)

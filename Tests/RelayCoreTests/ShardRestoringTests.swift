@@ -144,7 +144,7 @@ import Testing
       fixture, fixture.submit(push), [.respond(fixture.lastRequest, .gone(since: since))])
   }
 
-  @Test func anOwnTokenIsRoutedAgain() {
+  @Test func anOwnTokenIsConfirmedAgain() {
     var fixture = ShardFixture(firstSequence: 1000)
     let credential = Self.phone.credential
     let effects = restored(
@@ -154,7 +154,11 @@ import Testing
           credential.device, Self.app.topic, Self.app.token, isOwn: true,
           budget: RateLimit.State()),
       ], fixture: &fixture)
-    expectEffects(fixture, effects, [.route(Self.app.token, isHere: true)])
+    let own = OwnToken(
+      token: Self.app.token, device: credential.device, topic: Self.app.topic)
+    expectEffects(
+      fixture, effects,
+      [.tell(routingKey: Self.app.token.routingKey, .alias(.confirmed(own)))])
   }
 
   @Test func newRecordsBeginAtTheGivenSequence() {

@@ -2,8 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// The table of design section 5, row by row: what happens to a device that is away, and to one
-/// that is connected.
+/// The transitions at the top of Sources/RelayCore/Shard.swift, row by row: what happens to a
+/// device that is away, and to one that is connected.
 @Suite struct ShardTableTests {
   // MARK: Visible accepted
 

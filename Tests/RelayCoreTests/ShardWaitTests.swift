@@ -2,7 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// What waits, and for how long: low priority, keep-alives, the window (design section 5).
+/// What waits, and for how long: low priority, keep-alives, the window (docs/PROTOCOL.md, "What the
+/// relay makes of a notification").
 @Suite struct ShardWaitTests {
   private static let asleep = DeviceCondition(power: .low, network: .wifi, screen: .off)
 

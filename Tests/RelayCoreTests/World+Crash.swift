@@ -12,8 +12,31 @@ extension World {
     func shard(into effects: inout [Effect]) -> Shard {
       var shard = Shard(
         configuration: configuration, at: at, sequences: sequences, budgets: budgets)
-      for record in records { shard.restore(record, at: at, into: &effects) }
+      var told = effects.count
+      var isConfirmed = false
+      for record in records {
+        if case .notification = record, !isConfirmed {
+          confirm(&shard, &told, &effects)
+          isConfirmed = true
+        }
+        shard.restore(record, at: at, into: &effects)
+      }
+      if !isConfirmed { confirm(&shard, &told, &effects) }
+      hear(&shard, &told, &effects)
       return shard
+    }
+
+    private func confirm(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
+      hear(&shard, &told, &effects)
+      shard.handle(.alias(.allConfirmed), at: at, into: &effects)
+    }
+
+    /// What the shard tells itself.
+    private func hear(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
+      while told < effects.count {
+        if case .tell(_, let event) = effects[told] { shard.handle(event, at: at, into: &effects) }
+        told += 1
+      }
     }
   }
 
@@ -56,11 +79,18 @@ extension World {
       handle(
         .registered(
           phone.credential, app.topic, token, isOwn: true, from: fixture.newRequest()))
+      // The grant, and mostly the registration.
+      handle(.persisted(through: checker.lastSequence))
+      if generator.chance(80) { handle(.persisted(through: checker.lastSequence)) }
       handle(.submitted(fixture.push(.visible, app), from: fixture.newRequest()))
       if topic == topics[0] {
         if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
         handle(.unregistered(phone.credential, app.topic, from: fixture.newRequest()))
-        if generator.chance(plan.failures) { handle(.persistFailed(through: checker.lastSequence)) }
+        let fails = generator.chance(plan.failures)
+        handle(
+          fails
+            ? .persistFailed(through: checker.lastSequence)
+            : .persisted(through: checker.lastSequence))
       }
     }
     if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
@@ -96,6 +126,7 @@ extension World {
     history.append(.restart(restart))
     var effects: [Effect] = []
     fixture.shard = restart.shard(into: &effects)
+    fixture.now = max(fixture.now, fixture.shard.now)
     disk.note(effects)
     checker.checkRestoring(effects)
     effectsSeen += effects

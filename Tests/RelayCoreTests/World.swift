@@ -49,6 +49,9 @@ struct World {
   var crashCount = 0
   let plan: Plan
   private var stepNumber = 0
+  /// What the shard has told itself, oldest first: it hears it before anything else.
+  private var mail: [Event] = []
+  private var isDelivering = false
 
   init(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
@@ -115,7 +118,16 @@ struct World {
     follow(effects)
     checker.check(effects)
     effectsSeen += effects
+    // A token's shard may be ahead: what it grants begins later than what it took away.
+    fixture.now = max(fixture.now, fixture.shard.now)
     finishStep("\(event)")
+    for effect in effects {
+      if case .tell(_, let event) = effect { mail.append(event) }
+    }
+    guard !isDelivering else { return }
+    isDelivering = true
+    while !mail.isEmpty { handle(mail.removeFirst()) }
+    isDelivering = false
   }
 
   /// Looks at the shard from inside, and takes down what is wrong.

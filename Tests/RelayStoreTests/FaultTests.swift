@@ -100,7 +100,7 @@ private final class Run {
       case .notification(_, let sequence, _): found.insert(sequence)
       case .device: hasDevice = true
       case .app(_, _, _, _, budget: let state): budget = state
-      case .gone: break
+      case .alias, .gone: break
       }
     }
     let first = Journal.firstOfAll

@@ -1,10 +1,9 @@
-import Crypto
-import CryptoExtras
 import FoundationEssentials
+import TLS
 
 /// The keys of one phone, as they lie in `keybag.json`: the key of the protection class `none`,
 /// which is there whenever the file is, and the key of the class `complete`, wrapped under the
-/// passcode (facts/multitasking.md, section 8).
+/// passcode (Apple, "Encrypting Your App's Files").
 ///
 /// This simulates data protection: it shows what can be read when, and finds damage. It does not
 /// resist somebody who has the files: a passcode of four digits is guessed in minutes, and a real
@@ -13,7 +12,7 @@ struct Keybag: Equatable, Sendable {
   static let fileName = "keybag.json"
   static let format = 1
 
-  /// Rounds of PBKDF2 for a new key: the least that swift-crypto allows (OWASP's advice for
+  /// Rounds of PBKDF2 for a new key, and the least that a file may ask for (OWASP's advice for
   /// PBKDF2 with SHA-512, 2023). An unlock takes some 50 ms of a processor that way; more would not
   /// help a passcode of four digits.
   static let rounds = 210_000
@@ -21,7 +20,7 @@ struct Keybag: Equatable, Sendable {
   static let allowedRounds = rounds...10_000_000
 
   /// The key of the class `none`, as it lies in the file.
-  private let deviceKeyBytes: [UInt8]
+  let deviceKey: SymmetricKey
   /// Nothing before the first unlock ever, which chooses the passcode.
   private var wrapped: WrappedKey?
 
@@ -31,23 +30,21 @@ struct Keybag: Equatable, Sendable {
     + "directory to begin anew"
 
   /// A new phone's.
-  init() { deviceKeyBytes = randomBytes(32) }
-
-  /// The key of the class `none`.
-  var deviceKey: SymmetricKey { SymmetricKey(data: deviceKeyBytes) }
+  init() { deviceKey = SymmetricKey() }
 
   /// Whether somebody has chosen a passcode.
   var hasPasscode: Bool { wrapped != nil }
 
   /// Makes the class key, under a passcode that is chosen by that.
   mutating func choose(passcode: String) throws(PhoneStorageError) -> SymmetricKey {
-    let classKey = SymmetricKey(size: .bits256)
-    let salt = randomBytes(16)
-    let passcodeKey = try Self.derive(passcode, salt, Self.rounds)
+    let classKey = SymmetricKey()
+    var random = SystemRandomNumberGenerator()
+    let salt: [UInt8] = (0..<16).map { _ in random.next() }
     do {
+      let passcodeKey = try Self.derive(passcode, salt, Self.rounds)
       wrapped = WrappedKey(
         salt: Data(salt), rounds: Self.rounds,
-        key: try AES.KeyWrap.wrap(classKey, using: passcodeKey))
+        key: Data(try AES.wrap(classKey, under: passcodeKey)))
     } catch {
       throw .keys(problem: "\(error)")
     }
@@ -57,25 +54,21 @@ struct Keybag: Equatable, Sendable {
   /// The class key; throws `wrongPasscode`.
   func classKey(passcode: String, path: String) throws(PhoneStorageError) -> SymmetricKey {
     guard let wrapped else { throw .wrongPasscode(keybag: path) }
-    let passcodeKey = try Self.derive(passcode, Array(wrapped.salt), wrapped.rounds)
+    let classKey: SymmetricKey?
     do {
-      // RFC 3394: unwrapping checks itself.
-      return try AES.KeyWrap.unwrap(wrapped.key, using: passcodeKey)
+      let passcodeKey = try Self.derive(passcode, Array(wrapped.salt), wrapped.rounds)
+      classKey = try AES.unwrap(Array(wrapped.key), under: passcodeKey)
     } catch {
-      throw .wrongPasscode(keybag: path)
+      throw .keys(problem: "\(error)")
     }
+    guard let classKey else { throw .wrongPasscode(keybag: path) }
+    return classKey
   }
 
   private static func derive(
     _ passcode: String, _ salt: [UInt8], _ rounds: Int
-  ) throws(PhoneStorageError) -> SymmetricKey {
-    do {
-      return try KDF.Insecure.PBKDF2.deriveKey(
-        from: Array(passcode.utf8), salt: salt, using: .sha256, outputByteCount: 32,
-        rounds: rounds)
-    } catch {
-      throw .keys(problem: "\(error)")
-    }
+  ) throws(TLSError) -> SymmetricKey {
+    try SymmetricKey(passphrase: Array(passcode.utf8), salt: salt, rounds: rounds)
   }
 }
 
@@ -96,10 +89,8 @@ extension Keybag {
     var complete: WrappedKey?
     var check: Data
 
-    var isWhole: Bool {
-      HMAC<SHA256>.isValidAuthenticationCode(
-        Array(check), authenticating: Content.checked(complete),
-        using: SymmetricKey(data: deviceKey))
+    func isWhole(under key: SymmetricKey) -> Bool {
+      HMACSHA256.isValid(Array(check), for: Content.checked(complete), under: key)
     }
 
     static func checked(_ complete: WrappedKey?) -> [UInt8] {
@@ -110,13 +101,12 @@ extension Keybag {
   }
 
   func encoded() throws(PhoneStorageError) -> [UInt8] {
-    let check = HMAC<SHA256>.authenticationCode(
-      for: Content.checked(wrapped), using: deviceKey)
+    let check = HMACSHA256.code(for: Content.checked(wrapped), under: deviceKey)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     do {
       let content = Content(
-        deviceKey: Data(deviceKeyBytes), complete: wrapped, check: Data(check))
+        deviceKey: Data(deviceKey.bytes), complete: wrapped, check: Data(check))
       return Array(try encoder.encode(content)) + [UInt8(ascii: "\n")]
     } catch {
       throw .keys(problem: "\(error)")
@@ -139,15 +129,10 @@ extension Keybag {
       throw damaged("is not a whole key bag")
     }
     let rounds = content.complete?.rounds ?? Self.rounds
-    guard content.deviceKey.count == 32, content.isWhole, Self.allowedRounds.contains(rounds)
+    guard let key = SymmetricKey(bytes: Array(content.deviceKey)), content.isWhole(under: key),
+      Self.allowedRounds.contains(rounds)
     else { throw damaged("was changed") }
-    deviceKeyBytes = Array(content.deviceKey)
+    deviceKey = key
     wrapped = content.complete
   }
-}
-
-/// From the system's source of randomness, which is fit for keys.
-private func randomBytes(_ count: Int) -> [UInt8] {
-  var random = SystemRandomNumberGenerator()
-  return (0..<count).map { _ in random.next() }
 }

@@ -1,5 +1,4 @@
-import Crypto
-import FoundationEssentials
+import TLS
 
 /// A file that is sealed with AES-GCM (256 bits, NIST SP 800-38D):
 ///
@@ -29,9 +28,7 @@ enum SealedFile {
   ) throws(PhoneStorageError) -> [UInt8] {
     let header = try header(kind, name)
     do {
-      let box = try AES.GCM.seal(content, using: key, authenticating: header)
-      if let combined = box.combined { return header + Array(combined) }
-      throw PhoneStorageError.keys(problem: "a sealed box without its nonce")
+      return header + (try AES.seal(content, authenticating: header, under: key))
     } catch {
       throw .keys(problem: "\(error)")
     }
@@ -54,12 +51,14 @@ enum SealedFile {
     let end = start + 2 + Int(bytes[start + 1])
     guard bytes.count >= end, let name = String(validating: bytes[start + 2..<end], as: UTF8.self)
     else { throw damaged("ends too early, or has no name in it") }
+    let content: [UInt8]?
     do {
-      let box = try AES.GCM.SealedBox(combined: bytes[end...])
-      return (name, Array(try AES.GCM.open(box, using: key, authenticating: bytes[..<end])))
+      content = try AES.open(bytes[end...], authenticating: Array(bytes[..<end]), under: key)
     } catch {
-      throw damaged("was changed, cut off, or sealed under another key")
+      throw .keys(problem: "\(error)")
     }
+    guard let content else { throw damaged("was changed, cut off, or sealed under another key") }
+    return (name, content)
   }
 
   private static func header(

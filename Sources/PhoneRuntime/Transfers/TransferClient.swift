@@ -1,11 +1,10 @@
-import AsyncHTTPClient
 import DeviceModel
-import NIOCore
-import NIOPosix
-import NIOSSL
+import FoundationEssentials
+import Synchronization
+import TLS
 
 /// Performs HTTP transfers for the phones of a process, whatever their apps are doing
-/// (facts/multitasking.md, section 5). The HTTP is the client library's; here is what makes a
+/// (WWDC 2013 session 204). The HTTP is `HTTPExchange`'s; here is what makes a
 /// transfer of it: files, resuming, trying again, reports.
 ///
 /// * A download goes to `<file>.part` and, once all of it is there, to `<file>`. It resumes by
@@ -16,11 +15,12 @@ import NIOSSL
 ///   bounded number of times and after longer and longer waits.
 ///
 /// Memory is bounded per transfer: a block or two, whatever the size of the file.
-/// What the client library had not handed over when a connection broke off is fetched again.
 package final class TransferClient: Sendable {
-  let http: HTTPClient
   let options: TransferOptions
+  private let tls: TLSContext
   private let turnstile: Turnstile
+  /// Those under way; nil after the shutdown.
+  private let exchanges = Mutex<[ObjectIdentifier: HTTPExchange]?>([:])
 
   /// Connections are made when they are needed. `shutdown` must be called at the end.
   package init(
@@ -28,32 +28,43 @@ package final class TransferClient: Sendable {
   ) throws(TransferClientProblem) {
     self.options = options
     turnstile = Turnstile(options.transfersAtOnce)
-    var configuration = HTTPClient.Configuration()
-    configuration.redirectConfiguration = .disallow
-    configuration.timeout.connect = TimeAmount(options.connectTimeout)
-    configuration.timeout.read = TimeAmount(options.idleTimeout)
-    configuration.timeout.write = TimeAmount(options.idleTimeout)
-    // The turnstile is the limit: a request that waited here for a connection would time out.
-    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
-      max(1, options.transfersAtOnce)
-    // There are retries above it, with their own waits.
-    configuration.connectionPool.retryConnectionEstablishment = false
+    var trust = TLSTrust.system
     if let path = options.trustRoots {
-      var tls = TLSConfiguration.makeClientConfiguration()
-      do {
-        tls.additionalTrustRoots = [.certificates(try NIOSSLCertificate.fromPEMFile(path))]
-      } catch {
-        throw .trustRoots(path, "\(error)")
+      guard let pem = FileManager.default.contents(atPath: path) else {
+        throw .trustRoots(path, "it cannot be read")
       }
-      configuration.tlsConfiguration = tls
+      trust = .systemAnd(pem: Array(pem))
     }
-    http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    do {
+      tls = try TLSContext.client(
+        trust: trust, identity: nil, applicationProtocols: ["http/1.1"])
+    } catch {
+      throw .trustRoots(options.trustRoots ?? "the system's list", "\(error)")
+    }
   }
 
   /// Closes all connections. Transfers under way end without a report.
   package func shutdown() async {
-    // It fails only if it was called before.
-    try? await http.shutdown()
+    let open = exchanges.withLock { exchanges in
+      defer { exchanges = nil }
+      return exchanges ?? [:]
+    }
+    for exchange in open.values { exchange.close() }
+  }
+
+  /// One request and its answer, unless everything was shut down.
+  func exchange<Outcome: Sendable>(
+    _ request: HTTPRequest, _ body: UploadBody?,
+    receive: (inout HTTPAnswer) async throws(TransferProblem) -> Outcome
+  ) async throws(TransferProblem) -> Outcome {
+    let exchange = HTTPExchange(options, tls)
+    let isOpen = exchanges.withLock { exchanges in
+      exchanges?[ObjectIdentifier(exchange)] = exchange
+      return exchanges != nil
+    }
+    guard isOpen else { throw .failed("the transfers were shut down") }
+    defer { exchanges.withLock { _ = $0?.removeValue(forKey: ObjectIdentifier(exchange)) } }
+    return try await exchange.perform(request, body: body, receive: receive)
   }
 
   /// Performs a transfer and reports, one report after the other. Returns after the last one, or
@@ -105,12 +116,7 @@ package final class TransferClient: Sendable {
   private func attempt(
     _ order: TransferOrder, _ progress: ProgressReporter
   ) async throws(TransferProblem) -> Int64 {
-    do {
-      _ = try WebAddress(order.url)
-    } catch {
-      throw .failed("\(error)")
-    }
-    return switch order.direction {
+    switch order.direction {
     case .download: try await download(order, progress)
     case .upload: try await upload(order, progress)
     }

@@ -1,7 +1,7 @@
-import AsyncHTTPClient
+import NIOCore
 import NIOHTTP1
-import NIOSSL
 import SystemPackage
+import TLS
 
 /// Why a transfer, or one attempt at it, did not finish.
 enum TransferProblem: Error, Hashable {
@@ -13,54 +13,48 @@ enum TransferProblem: Error, Hashable {
   /// It will not.
   case failed(String)
 
-  /// What the client library or a file has thrown.
+  /// The connection ended where something was to come.
+  static let ended = Self.interrupted("the connection broke off")
+
+  /// What a connection or a file has thrown.
   init(_ error: any Error) {
     switch error {
     case let problem as TransferProblem: self = problem
     case is CancellationError: self = .cancelled
     case let errno as Errno: self = TransferProblem(errno)
-    case let error as HTTPClientError: self = TransferProblem(error)
     // The end of the connection amid an answer.
-    case HTTPParserError.invalidEOFState: self = .interrupted("the connection broke off")
+    case HTTPParserError.invalidEOFState, ChannelError.inputClosed, ChannelError.eof,
+      ChannelError.ioOnClosedChannel:
+      self = .ended
+    case ChannelError.connectTimeout: self = .interrupted("no connection in time")
     case let error as HTTPParserError: self = .failed("the answer is no HTTP: \(error)")
-    case let error as NIOSSLError: self = TransferProblem(error)
-    case is NIOSSLExtraError:
-      self = .failed("the server's certificate is for another host: check the address")
+    case let error as TLSError: self = TransferProblem(error)
     default: self = .interrupted("the connection failed: \(error)")
     }
   }
 
-  private init(_ error: HTTPClientError) {
+  private init(_ error: TLSError) {
     switch error {
-    case .cancelled: self = .cancelled
-    case .remoteConnectionClosed, .uncleanShutdown: self = .interrupted("the connection broke off")
-    case .readTimeout, .writeTimeout: self = .interrupted("the server was silent for too long")
-    case .connectTimeout, .getConnectionFromPoolTimeout, .tlsHandshakeTimeout:
-      self = .interrupted("no connection in time")
-    case .invalidURL, .emptyHost, .emptyScheme:
-      self = .failed("the address cannot be read: it is written as https://host/path")
-    case .bodyLengthMismatch:
-      self = .failed("the file changed its size while it was sent")
-    case .alreadyShutdown: self = .failed("the transfers were shut down")
-    default: self = .failed("the request was not possible: \(error.shortDescription)")
+    case .certificateRejected(let reason) where reason.contains("mismatch"):
+      self = .failed("the server's certificate is for another host: check the address")
+    case .certificateRejected(let reason):
+      self = .failed(
+        "no TLS connection: the server's certificate is not trusted; give its authority as one "
+          + "that is (\(reason))")
+    case .handshakeFailed(let reason) where reason == "wrong version number":
+      self = .failed(Self.noTLS)
+    case .handshakeFailed, .alertReceived, .invalidServerName:
+      self = .failed("no TLS connection: \(error)")
+    case .truncated: self = .ended
+    case .connectionFailed, .invalidApplicationProtocol, .invalidCertificate, .invalidPrivateKey,
+      .invalidPublicKey, .library, .notEstablished, .privateKeyMismatch:
+      self = .interrupted("the TLS connection failed: \(error)")
     }
   }
 
-  private init(_ error: NIOSSLError) {
-    switch error {
-    case .handshakeFailed:
-      // The libraries' words for what people meet.
-      let words = "\(error)"
-      let why =
-        words.contains("CERTIFICATE_VERIFY_FAILED")
-        ? "the server's certificate is not trusted; give its authority as one that is"
-        : words.contains("WRONG_VERSION_NUMBER") || words.contains("EOF during handshake")
-          ? "the server does not seem to speak TLS; is the address one of http://?" : words
-      self = .failed("no TLS connection: \(why)")
-    case .uncleanShutdown: self = .interrupted("the connection broke off")
-    default: self = .interrupted("the TLS connection failed: \(error)")
-    }
-  }
+  /// For a server that answers, or ends the connection, instead of a handshake.
+  static let noTLS =
+    "no TLS connection: the server does not seem to speak TLS; is the address one of http://?"
 
   private init(_ errno: Errno) {
     switch errno {

@@ -46,7 +46,7 @@ struct UploadBody: AsyncSequence, Sendable {
       guard count > 0 else { return nil }
       let block =
         body.path == nil ? Self.pattern.getSlice(at: 0, length: count) : try await read(count)
-      // The end of a file that was cut meanwhile: the client library sees that bytes are missing.
+      // The end of a file that was cut meanwhile: whoever sends it sees that bytes are missing.
       guard let block, block.readableBytes > 0 else { return nil }
       sent += Int64(block.readableBytes)
       body.progress.moved(to: sent)

@@ -1,7 +1,5 @@
-import Crypto
 import FoundationEssentials
-import SwiftASN1
-import X509
+import TLS
 
 /// The certificate files of a state directory: `ca.pem`, `ca.key`, `server.pem`, `server.key`.
 ///
@@ -102,15 +100,14 @@ package struct CertificateFiles: Sendable, Equatable {
     var certificate: Certificate
 
     func hasEnded(at now: Int64) -> Bool {
-      certificate.notValidAfter.unixMilliseconds <= now
+      certificate.notAfterMilliseconds <= now
     }
 
     /// Whether it ends soon or lacks one of `names`.
     func needsRenewal(names: [String], now: Int64, days: Int64) -> Bool {
-      let end = certificate.notValidAfter.unixMilliseconds
+      let end = certificate.notAfterMilliseconds
       if end - now < days * CertificateFiles.dayMilliseconds { return true }
-      guard let found = try? certificate.extensions.subjectAlternativeNames else { return true }
-      return !names.allSatisfy { found.contains(DevelopmentAuthority.generalName($0)) }
+      return !names.allSatisfy { certificate.isFor(hostName: $0) }
     }
   }
 
@@ -122,17 +119,17 @@ package struct CertificateFiles: Sendable, Equatable {
         path: serverCertificate, problem: "is there, but its key \(serverKey) is not",
         advice: "put the key there, or remove the certificate to have new ones made")
     }
-    guard let certificate = try? Certificate(pemEncoded: text) else {
+    guard let certificate = try? Certificate(pem: text) else {
       throw .file(
         path: serverCertificate, problem: "does not begin with a certificate in PEM",
         advice: "replace it, or remove it and server.key to have new ones made")
     }
-    guard let key = try? Certificate.PrivateKey(pemEncoded: keyText) else {
+    guard let key = try? CertificateKey(pem: keyText) else {
       throw .file(
         path: serverKey, problem: "holds no private key in PEM without a pass phrase",
         advice: "replace it, or remove it and server.pem to have new ones made")
     }
-    guard key.publicKey == certificate.publicKey else {
+    guard certificate.belongs(to: key) else {
       throw .file(
         path: serverKey, problem: "does not belong to the certificate server.pem",
         advice: "replace one of them, or remove both to have new ones made")
@@ -143,13 +140,12 @@ package struct CertificateFiles: Sendable, Equatable {
   /// Whether the authority in `ca.pem` issued the certificate.
   private func isOurs(_ server: PresentServer) throws(CredentialFileError) -> Bool {
     guard let text = try CredentialFiles.readText(authorityCertificate) else { return false }
-    guard let authority = try? Certificate(pemEncoded: text) else {
+    guard let authority = try? Certificate(pem: text) else {
       throw .file(
         path: authorityCertificate, problem: "does not begin with a certificate in PEM",
         advice: "put it back, or remove ca.* and server.* to have new ones made")
     }
-    return server.certificate.issuer == authority.subject
-      && authority.publicKey.isValidSignature(server.certificate.signature, for: server.certificate)
+    return server.certificate.isIssued(by: authority)
   }
 
   private func ensureAuthority(
@@ -163,7 +159,7 @@ package struct CertificateFiles: Sendable, Equatable {
       }
       let authority = try DevelopmentAuthority(
         pem: PEMIdentity(certificate: certificate, privateKey: key), path: authorityCertificate)
-      guard authority.certificate.notValidAfter.unixMilliseconds > now else {
+      guard authority.certificate.notAfterMilliseconds > now else {
         throw .file(
           path: authorityCertificate, problem: "has expired",
           advice: "remove ca.* and server.* to have new ones made, which clients must trust")
@@ -171,7 +167,7 @@ package struct CertificateFiles: Sendable, Equatable {
       return (authority, [])
     }
     let authority = try DevelopmentAuthority(making: try keepKey(authorityKey), now: now)
-    try write(authority.pem(), certificate: authorityCertificate, key: authorityKey)
+    try write(authority.pem, certificate: authorityCertificate, key: authorityKey)
     return (authority, [.madeAuthority])
   }
 
@@ -184,9 +180,9 @@ package struct CertificateFiles: Sendable, Equatable {
 
   /// The key in the file, or a new one if there is no file. A key is kept for the renewed
   /// certificate, so that renewing replaces one file only and cannot be interrupted half-way.
-  private func keepKey(_ path: String) throws(CredentialFileError) -> P256.Signing.PrivateKey {
-    guard let text = try CredentialFiles.readText(path) else { return P256.Signing.PrivateKey() }
-    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: text) else {
+  private func keepKey(_ path: String) throws(CredentialFileError) -> P256.PrivateKey {
+    guard let text = try CredentialFiles.readText(path) else { return P256.PrivateKey() }
+    guard let key = try? P256.PrivateKey(pem: text) else {
       throw .file(
         path: path, problem: "holds no private P-256 key in PEM",
         advice: "move it away to have a new one made")

@@ -1,8 +1,7 @@
-import FoundationEssentials
-import SwiftASN1
-import X509
+import TLS
 
-/// What a provider's client certificate entitles it to (facts 5.3).
+/// What a provider's client certificate entitles it to (Apple, "Establishing a certificate-based
+/// connection to APNs").
 ///
 /// Whether the certificate comes from a trusted authority is the TLS layer's question; here its
 /// contents are read.
@@ -35,10 +34,10 @@ package struct ProviderCertificate: Sendable, Equatable {
   /// The topics that it covers, but for those of location pushes.
   let covered: TopicList
 
-  static let userIDAttribute: ASN1ObjectIdentifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
-  static let developmentExtension: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 1]
-  static let productionExtension: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 2]
-  static let topicsExtension: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 3, 6]
+  static let userIDAttribute: ASN1Identifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
+  static let developmentExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 1]
+  static let productionExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 2]
+  static let topicsExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 6]
 
   /// Reads the certificate.
   ///
@@ -47,23 +46,23 @@ package struct ProviderCertificate: Sendable, Equatable {
   package init(derEncoded bytes: [UInt8]) throws(CredentialProblem) {
     let certificate: Certificate
     do {
-      certificate = try Certificate(derEncoded: bytes)
-      topics = try Self.topics(of: certificate)
+      certificate = try Certificate(der: bytes)
     } catch {
       throw .certificateMalformed
     }
-    userID = Self.userID(of: certificate.subject)
+    topics = try Self.topics(of: certificate)
+    userID = certificate.subjectTexts(Self.userIDAttribute).first { !$0.isEmpty }
     guard userID != nil || !topics.isEmpty else { throw .certificateMalformed }
     var environments: Set<ProviderEnvironment> = []
-    if certificate.extensions[oid: Self.developmentExtension] != nil {
+    if certificate.extensionValue(Self.developmentExtension) != nil {
       environments.insert(.sandbox)
     }
-    if certificate.extensions[oid: Self.productionExtension] != nil {
+    if certificate.extensionValue(Self.productionExtension) != nil {
       environments.insert(.production)
     }
     self.environments = environments
-    notBeforeMilliseconds = certificate.notValidBefore.unixMilliseconds
-    notAfterMilliseconds = certificate.notValidAfter.unixMilliseconds
+    notBeforeMilliseconds = certificate.notBeforeMilliseconds
+    notAfterMilliseconds = certificate.notAfterMilliseconds
     // With a list extension its entries are all there is; it repeats the bundle ID itself.
     let names = topics.isEmpty ? [userID].compactMap(\.self) : topics.map(\.name)
     covered = TopicList(names, coversSuffixes: false)
@@ -95,59 +94,45 @@ package struct ProviderCertificate: Sendable, Equatable {
 
   // MARK: Details
 
-  private static func userID(of subject: DistinguishedName) -> String? {
-    for relativeName in subject {
-      for attribute in relativeName where attribute.type == userIDAttribute {
-        if let text = String(attribute.value), !text.isEmpty { return text }
-      }
-    }
-    return nil
-  }
-
   /// SEQUENCE of pairs: UTF8String topic, SEQUENCE { UTF8String kind, … }.
-  private static func topics(of certificate: Certificate) throws -> [Topic] {
-    guard let found = certificate.extensions[oid: topicsExtension] else { return [] }
-    let root = try DER.parse(found.value)
-    return try DER.sequence(root, identifier: .sequence) { nodes in
-      var topics: [Topic] = []
-      while let node = nodes.next() {
-        let name = String(try ASN1UTF8String(derEncoded: node))
-        guard let list = nodes.next() else { throw CredentialProblem.certificateMalformed }
-        let kinds = try DER.sequence(list, identifier: .sequence) { inner in
-          var kinds: [String] = []
-          while let kind = inner.next() {
-            kinds.append(String(try ASN1UTF8String(derEncoded: kind)))
-          }
-          return kinds
-        }
-        topics.append(Topic(name: name, kind: kinds.first ?? ""))
-      }
-      return topics
-    }
+  private static func topics(
+    of certificate: Certificate
+  ) throws(CredentialProblem) -> [Topic] {
+    guard let value = certificate.extensionValue(topicsExtension) else { return [] }
+    guard let topics = topics(inExtension: value) else { throw .certificateMalformed }
+    return topics
   }
 
-  /// The value of a topic list extension; the inverse of ``topics(of:)``.
-  static func topicsExtensionValue(_ topics: [Topic]) throws -> [UInt8] {
-    var serializer = DER.Serializer()
-    try serializer.appendConstructedNode(identifier: .sequence) { coder in
-      for topic in topics {
-        try coder.serialize(ASN1UTF8String(topic.name))
-        try coder.appendConstructedNode(identifier: .sequence) { inner in
-          try inner.serialize(ASN1UTF8String(topic.kind))
-        }
+  private static func topics(inExtension value: [UInt8]) -> [Topic]? {
+    var outer = DERReader(value[...])
+    guard let content = outer.next(.sequence), outer.isAtEnd else { return nil }
+    var pairs = DERReader(content)
+    var topics: [Topic] = []
+    while !pairs.isAtEnd {
+      guard let name = text(pairs.next(.utf8String)), let list = pairs.next(.sequence) else {
+        return nil
       }
+      var rest = DERReader(list)
+      var kinds: [String] = []
+      while !rest.isAtEnd {
+        guard let kind = text(rest.next(.utf8String)) else { return nil }
+        kinds.append(kind)
+      }
+      topics.append(Topic(name: name, kind: kinds.first ?? ""))
     }
-    return serializer.serializedBytes
+    return topics
   }
-}
 
-extension Date {
-  /// UNIX milliseconds, rounded down. Certificates cannot name a time that would overflow: their
-  /// years have four digits.
-  var unixMilliseconds: Int64 { Int64((timeIntervalSince1970 * 1000).rounded(.down)) }
+  private static func text(_ bytes: ArraySlice<UInt8>?) -> String? {
+    bytes.flatMap { String(validating: $0, as: UTF8.self) }
+  }
 
-  /// The moment so many milliseconds after 1970 began.
-  init(unixMilliseconds: Int64) {
-    self.init(timeIntervalSince1970: Double(unixMilliseconds) / 1000)
+  /// The value of a topic list extension; the inverse of ``topics(inExtension:)``.
+  static func topicsExtensionValue(_ topics: [Topic]) -> [UInt8] {
+    let pairs = topics.flatMap { topic in
+      DER.element(.utf8String, Array(topic.name.utf8))
+        + DER.sequence(DER.element(.utf8String, Array(topic.kind.utf8)))
+    }
+    return DER.element(.sequence, pairs)
   }
 }

@@ -1,14 +1,15 @@
-package import Crypto
 import FoundationEssentials
 import RelayCore
+package import TLS
 
 /// A provider token (JWT, RFC 7519) whose form has been checked and whose signature has not.
 ///
-/// What is accepted beyond Apple's text is what clients in the field send (facts 11): `iat` with
-/// a fraction or as a string of digits, ASN.1 signatures, additional claims such as `exp`.
-/// What is not accepted although Apple's printed sample shows it (facts 5.1): a header without
-/// `alg` (RFC 7515 section 4.1.1 requires it, no client is known to leave it out) and `iat` in
-/// milliseconds (taken at its word it would lie 50,000 years ahead, so it never authorises).
+/// What is accepted beyond Apple's text is what clients in the field send (docs/PROTOCOL.md, "What
+/// clients in the field send"): `iat` with a fraction or as a string of digits, ASN.1 signatures,
+/// additional claims such as `exp`. What is not accepted although Apple's printed sample shows it
+/// (Apple, "Establishing a token-based connection to APNs"): a header without `alg` (RFC 7515
+/// section 4.1.1 requires it, no client is known to leave it out) and `iat` in milliseconds (taken
+/// at its word it would lie 50,000 years ahead, so it never authorises).
 package struct ProviderToken: Sendable {
   /// Longest token that is looked at; real ones have about 250 bytes.
   package static let maximumBytes = Limits.providerTokenBytes
@@ -21,7 +22,7 @@ package struct ProviderToken: Sendable {
   package let issuedAtSeconds: Int64
 
   private let signedBytes: [UInt8]
-  private let signature: P256.Signing.ECDSASignature
+  private let signature: P256.Signature
 
   /// Takes the token apart. `bytes` is the bare JWT, without the `bearer` before it.
   package init(parsing bytes: Span<UInt8>) throws(CredentialProblem) {
@@ -50,7 +51,7 @@ package struct ProviderToken: Sendable {
   }
 
   /// Whether `key`'s private half made the signature. Takes about 150 microseconds.
-  package func isSigned(by key: P256.Signing.PublicKey) -> Bool {
+  package func isSigned(by key: P256.PublicKey) -> Bool {
     key.isValidSignature(signature, for: signedBytes)
   }
 
@@ -124,15 +125,12 @@ package struct ProviderToken: Sendable {
 
   private static func signature(
     from bytes: [UInt8]
-  ) throws(CredentialProblem) -> P256.Signing.ECDSASignature {
-    do {
-      // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
-      return bytes.count == 64
-        ? try P256.Signing.ECDSASignature(rawRepresentation: bytes)
-        : try P256.Signing.ECDSASignature(derRepresentation: bytes)
-    } catch {
-      throw .badSignatureForm
-    }
+  ) throws(CredentialProblem) -> P256.Signature {
+    // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
+    let signature =
+      bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
+    guard let signature else { throw .badSignatureForm }
+    return signature
   }
 }
 

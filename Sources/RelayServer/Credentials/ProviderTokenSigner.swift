@@ -1,4 +1,4 @@
-package import Crypto
+package import TLS
 
 /// Makes provider tokens, for `pushrelay jwt`, the clients of this project and the tests.
 package struct ProviderTokenSigner: Sendable {
@@ -7,11 +7,11 @@ package struct ProviderTokenSigner: Sendable {
   /// The `iss` of the tokens.
   package let teamID: String
 
-  private let privateKey: P256.Signing.PrivateKey
+  private let privateKey: P256.PrivateKey
 
   /// A signer with a key in memory.
   package init(
-    keyID: String, teamID: String, privateKey: P256.Signing.PrivateKey
+    keyID: String, teamID: String, privateKey: P256.PrivateKey
   ) throws(CredentialFileError) {
     guard ProviderToken.isIdentifier(keyID) else { throw .badKeyID(keyID) }
     guard ProviderToken.isIdentifier(teamID) else { throw .badTeamID(teamID) }
@@ -29,7 +29,7 @@ package struct ProviderTokenSigner: Sendable {
         path: path, problem: "does not exist",
         advice: "make a key with `pushrelay key new` or name its .p8 file")
     }
-    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: text) else {
+    guard let key = try? P256.PrivateKey(pem: text) else {
       throw .file(
         path: path, problem: "holds no private P-256 key in PEM",
         advice: "a .p8 file as Apple issues it is wanted")
@@ -47,7 +47,7 @@ package struct ProviderTokenSigner: Sendable {
     let signed = Base64URL.encode(header.utf8) + "." + Base64URL.encode(claims.utf8)
     do {
       let signature = try privateKey.signature(for: Array(signed.utf8))
-      return signed + "." + Base64URL.encode(signature.rawRepresentation)
+      return signed + "." + Base64URL.encode(signature.raw)
     } catch {
       throw .value(
         name: "key", value: keyID, advice: "it does not sign; make a new one")

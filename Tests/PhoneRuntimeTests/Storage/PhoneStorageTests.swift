@@ -4,7 +4,8 @@ import Testing
 @testable import DeviceModel
 @testable import PhoneRuntime
 
-/// facts/multitasking.md, sections 8 and 9: what can be had while the phone is locked.
+/// Apple, "Encrypting Your App's Files" and WWDC 2013 session 222: what can be had while the phone
+/// is locked.
 @Suite struct PhoneStorageTests {
   private let mail = "com.example.mail"
 
@@ -212,5 +213,23 @@ import Testing
     #expect(problem(scratch.path + "/nothing").contains("nothing is not there; give"))
     #expect(problem(keybag).contains("is no state archive"))
     #expect(problem(scratch.phone).hasPrefix(scratch.phone + ": "))
+  }
+
+  @Test func filesOfEarlierVersionsOpen() throws {
+    let scratch = try StorageScratch()
+    _ = try PhoneStorage(directory: scratch.phone)
+    let archive = try #require(Data(base64Encoded: EarlierPhone.archive))
+    try scratch.write(Array(EarlierPhone.keybag.utf8), to: "keybag.json")
+    try scratch.write(Array(archive), to: "archives/com.example.app.archive")
+    var storage = try PhoneStorage(directory: scratch.phone)
+    #expect(throws: PhoneStorageError.wrongPasscode(keybag: scratch.phone + "/keybag.json")) {
+      try storage.unlock(passcode: "0001")
+    }
+    try storage.unlock()
+    let found = try #require(try storage.archive(of: "com.example.app"))
+    #expect(found.appVersion == "1.0" && found.systemVersion == "7.0")
+    // What is sealed now is under the same keys.
+    try storage.save(sampleArchive(), of: "com.example.mail")
+    #expect(try storage.archive(of: "com.example.mail") == sampleArchive())
   }
 }

@@ -1,10 +1,10 @@
-import Crypto
+import TLS
 import Testing
 
 @testable import PhoneRuntime
 
 @Suite struct SealedFileTests {
-  private let key = SymmetricKey(data: [UInt8](repeating: 7, count: 32))
+  private let key = SymmetricKey()
 
   private func open(
     _ bytes: [UInt8], _ kind: SealedFile.Kind

@@ -1,8 +1,10 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import NIOSSL
 import Synchronization
+import TLS
+
+@testable import PhoneRuntime
 
 /// A server on loopback that answers as a test tells it to, also wrongly.
 final class TestServer: Sendable {
@@ -79,14 +81,17 @@ final class TestServer: Sendable {
     self.script = script
   }
 
-  func start(_ tls: TLSConfiguration? = nil) async throws {
-    let context = try tls.map { try NIOSSLContext(configuration: $0) }
+  func start(_ tls: TLSContext? = nil) async throws {
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           self.channels.withLock { $0.append(channel) }
           let pipeline = channel.pipeline.syncOperations
-          if let context { try pipeline.addHandler(NIOSSLServerHandler(context: context)) }
+          if let tls {
+            let session = try TLSSession(server: tls)
+            let ready = channel.eventLoop.makePromise(of: Void.self)
+            try pipeline.addHandler(TLSHandler(session, ready: ready, within: .seconds(20)))
+          }
           try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
           try pipeline.addHandler(Handler(self))
         }

@@ -1,9 +1,6 @@
-import Crypto
 import Foundation
-import NIOSSL
-import SwiftASN1
+import TLS
 import Testing
-import X509
 
 @testable import PhoneRuntime
 
@@ -12,27 +9,21 @@ import X509
   /// A certificate that signs itself, good for an hour.
   private struct Identity {
     let certificate: [UInt8]
-    let tls: TLSConfiguration
+    let tls: TLSContext
 
-    init(_ name: SubjectAlternativeNames) throws {
-      let key = P256.Signing.PrivateKey()
-      let subject = try DistinguishedName { CommonName("transfer test") }
-      let now = Date()
-      let certificate = try Certificate(
-        version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
-        notValidBefore: now - 60, notValidAfter: now + 3600, issuer: subject, subject: subject,
-        signatureAlgorithm: .ecdsaWithSHA256,
-        extensions: try Certificate.Extensions {
-          Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
-          name
-        }, issuerPrivateKey: .init(key))
-      let pem = try certificate.serializeAsPEM().pemString
-      self.certificate = Array(pem.utf8)
-      tls = TLSConfiguration.makeServerConfiguration(
-        certificateChain: try NIOSSLCertificate.fromPEMBytes(self.certificate)
-          .map { .certificate($0) },
-        privateKey: .privateKey(
-          try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem)))
+    init(_ host: String) throws {
+      let key = P256.PrivateKey()
+      let now = Int64(Date().timeIntervalSince1970) * 1000
+      let template = CertificateTemplate(
+        subject: [.commonName("transfer test")], publicKey: key.publicKey,
+        notBeforeMilliseconds: now - 60_000, notAfterMilliseconds: now + 3_600_000,
+        extensions: CertificateTemplate.Extension.leaf(for: .server)
+          + [.alternativeNames(hosts: [host], addresses: [])])
+      certificate = Array(try template.signedByItself(key).pem.utf8)
+      let identity = try TLSIdentity(
+        certificateChainPEM: certificate, privateKeyPEM: Array(key.pem.utf8))
+      tls = try TLSContext.server(
+        identity: identity, clientCertificates: .none, applicationProtocols: ["http/1.1"])
     }
   }
 
@@ -43,7 +34,7 @@ import X509
   ])
   func trust(isTrusted: Bool, name: String, reason: String) async throws {
     let served = ServedFile(content: sample(300_000))
-    let identity = try Identity(SubjectAlternativeNames([.dnsName(name)]))
+    let identity = try Identity(name)
     let server = TestServer { request, _ in served.answer(to: request) }
     // Its files and its plain server are not used but for the folder.
     try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in

@@ -1,8 +1,7 @@
 import Foundation
 import RelayServer
-import SwiftASN1
+import TLS
 import Testing
-import X509
 
 @Suite struct CertificateFilesTests {
   let temporary: TemporaryDirectory
@@ -132,7 +131,7 @@ import X509
   @Test func theAuthorityIsTheOneOnDisk() throws {
     let made = try files.authority(now: now)
     #expect(try files.authority(now: now).certificate == made.certificate)
-    #expect(try Certificate(pemEncoded: temporary.read("state/ca.pem")) == made.certificate)
+    #expect(try Certificate(pem: temporary.read("state/ca.pem")) == made.certificate)
     let local = CertificateFiles.localNames(and: ["relay.example.com", "localhost"])
     #expect(local.starts(with: ["localhost", "127.0.0.1", "::1"]))
     #expect(local.contains("relay.example.com") && Set(local).count == local.count)

@@ -1,5 +1,5 @@
-import Crypto
 import RelayServer
+import TLS
 import Testing
 
 /// What the tests of one connection share: keys, things that may happen, and the connection.
@@ -48,17 +48,17 @@ enum CredentialScene {
   struct World {
     var verifier: ProviderTokenVerifier
     var connection: ConnectionCredentials
-    let privateKeys: [Signer: P256.Signing.PrivateKey]
+    let privateKeys: [Signer: P256.PrivateKey]
 
     init(_ connection: ConnectionCredentials = ConnectionCredentials()) {
       let privateKeys = Dictionary(
-        uniqueKeysWithValues: Signer.allCases.map { ($0, P256.Signing.PrivateKey()) })
+        uniqueKeysWithValues: Signer.allCases.map { ($0, P256.PrivateKey()) })
       self.privateKeys = privateKeys
       self.connection = connection
       verifier = ProviderTokenVerifier(keys: Self.keys(privateKeys))
     }
 
-    static func keys(_ privateKeys: [Signer: P256.Signing.PrivateKey]) -> ProviderKeys {
+    static func keys(_ privateKeys: [Signer: P256.PrivateKey]) -> ProviderKeys {
       ProviderKeys(
         keys: Signer.allCases.compactMap { signer in
           guard let key = privateKeys[signer] else { return nil }

@@ -1,5 +1,5 @@
-import Crypto
 import Foundation
+import TLS
 import Testing
 
 @testable import RelayServer
@@ -17,12 +17,12 @@ enum TestProvider {
   static func token(
     header: String = #"{"alg":"ES256","kid":"ABC123DEFG"}"#,
     claims: String = #"{"iss":"TEAM123456","iat":1700000000}"#,
-    key: P256.Signing.PrivateKey, asn1: Bool = false
+    key: P256.PrivateKey, asn1: Bool = false
   ) throws -> String {
     let signed = base64URL(Array(header.utf8)) + "." + base64URL(Array(claims.utf8))
     let signature = try key.signature(for: Array(signed.utf8))
     return signed + "."
-      + base64URL(Array(asn1 ? signature.derRepresentation : signature.rawRepresentation))
+      + base64URL(Array(asn1 ? signature.der : signature.raw))
   }
 
   /// Foundation's encoder, so that ours is checked against it.

@@ -1,11 +1,12 @@
 import Foundation
-import SwiftASN1
+import TLS
 import Testing
-import X509
 
 @testable import RelayServer
 
 @Suite struct DevelopmentCertificatesTests {
+  static let day: Int64 = 86_400_000
+
   /// The present, since `openssl verify` asks the system's clock.
   let now = Int64(Date().timeIntervalSince1970) * 1000
 
@@ -13,30 +14,27 @@ import X509
     let authority = try DevelopmentAuthority(now: TestProvider.now)
     let names = ["localhost", "127.0.0.1", "::1", "relay.example.com"]
     let identity = try authority.issueServer(names: names, now: TestProvider.now)
-    let server = try Certificate(pemEncoded: identity.certificate)
-    #expect(try server.extensions.subjectAlternativeNames?.count == 4)
-    let found = try #require(try server.extensions.subjectAlternativeNames)
-    #expect(found.contains(.dnsName("localhost")) && found.contains(.dnsName(names[3])))
-    #expect(found.contains(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))))
-    #expect(server.issuer == authority.certificate.subject)
-    #expect(authority.certificate.publicKey.isValidSignature(server.signature, for: server))
-    let lifetime = server.notValidAfter.timeIntervalSince(server.notValidBefore)
-    #expect(lifetime == 397 * 86400)
-    #expect(server.notValidBefore < Date(timeIntervalSince1970: Double(TestProvider.issuedAt)))
-    #expect(
-      try Certificate.PrivateKey(pemEncoded: identity.privateKey).publicKey == server.publicKey)
+    let server = try Certificate(pem: identity.certificate)
+    for name in names { #expect(server.isFor(hostName: name), "\(name)") }
+    for name in ["example.com", "127.0.0.2", "::2", "a.relay.example.com", ""] {
+      #expect(!server.isFor(hostName: name), "\(name)")
+    }
     let own = authority.certificate
-    #expect(own.notValidAfter.timeIntervalSince(own.notValidBefore) == 3650 * 86400)
+    #expect(server.isIssued(by: own) && own.isIssued(by: own) && !own.isIssued(by: server))
+    #expect(server.notBeforeMilliseconds == TestProvider.now - 3_600_000)
+    #expect(server.notAfterMilliseconds == server.notBeforeMilliseconds + 397 * Self.day)
+    #expect(try server.belongs(to: CertificateKey(pem: identity.privateKey)))
+    #expect(own.notAfterMilliseconds == own.notBeforeMilliseconds + 3650 * Self.day)
   }
 
   @Test func authorityComesBackFromItsFiles() throws {
     let authority = try DevelopmentAuthority(now: TestProvider.now)
-    let again = try DevelopmentAuthority(pem: authority.pem(), path: "ca.pem")
+    let again = try DevelopmentAuthority(pem: authority.pem, path: "ca.pem")
     #expect(again.certificate == authority.certificate)
-    #expect(try again.pem() == authority.pem())
-    let other = try DevelopmentAuthority(now: TestProvider.now).pem()
+    #expect(again.pem == authority.pem)
+    let other = try DevelopmentAuthority(now: TestProvider.now).pem
     let mixed = PEMIdentity(
-      certificate: try authority.pem().certificate, privateKey: other.privateKey)
+      certificate: authority.pem.certificate, privateKey: other.privateKey)
     for (pem, expected) in [
       (mixed, "belongs to another"), (PEMIdentity(certificate: "", privateKey: ""), "not readable"),
     ] {
@@ -63,8 +61,31 @@ import X509
     #expect(read.notBeforeMilliseconds == TestProvider.now - 3_600_000)
   }
 
+  /// An authority made by a version that used other libraries, and one of another kind of key.
+  @Test(arguments: AuthorityFixtures.all)
+  func authoritiesOfOthersIssue(authority pem: PEMIdentity) throws {
+    let authority = try DevelopmentAuthority(pem: pem, path: "ca.pem")
+    #expect(authority.pem == pem)
+    let identity = try authority.issueServer(names: ["localhost"], now: now)
+    let server = try Certificate(pem: identity.certificate)
+    #expect(server.isIssued(by: authority.certificate))
+    guard OpenSSL.isInstalled else { return }
+    let directory = try TemporaryDirectory()
+    let root = try directory.write(pem.certificate, to: "ca.pem")
+    let file = try directory.write(identity.certificate, to: "server.pem")
+    // What was made on another day must not depend on this one's date.
+    let result = try verify([
+      "-x509_strict", "-no_check_time", "-purpose", "sslserver", "-CAfile", root, file,
+    ])
+    #expect(result.status == 0, "\(result.output)")
+  }
+
   @Test func nothingToCertifyIsRefused() throws {
     let authority = try DevelopmentAuthority(now: TestProvider.now)
+    #expect(
+      fileProblem { () throws(CredentialFileError) in
+        _ = try authority.issueServer(names: ["localhost", "rélais"], now: TestProvider.now)
+      }?.contains("xn--") == true)
     #expect(
       fileProblem { () throws(CredentialFileError) in
         _ = try authority.issueServer(names: [], now: TestProvider.now)
@@ -86,11 +107,11 @@ import X509
       names: ["localhost", "127.0.0.1", "::1", "fe80::1:2"], now: now)
     let client = try authority.issueProvider(
       topics: [.init(name: "com.example.app", kind: "app")], now: now)
-    let root = try directory.write(authority.pem().certificate, to: "ca.pem")
+    let root = try directory.write(authority.pem.certificate, to: "ca.pem")
     let serverFile = try directory.write(server.certificate, to: "server.pem")
     let clientFile = try directory.write(client.certificate, to: "client.pem")
     let stranger = try directory.write(
-      DevelopmentAuthority(now: now).pem().certificate, to: "stranger.pem")
+      DevelopmentAuthority(now: now).pem.certificate, to: "stranger.pem")
 
     for arguments in [
       ["-purpose", "sslserver", "-verify_hostname", "localhost"],

@@ -1,8 +1,6 @@
-import Crypto
 import Foundation
-import SwiftASN1
+import TLS
 import Testing
-import X509
 
 @testable import RelayServer
 
@@ -12,26 +10,18 @@ import X509
 
   /// A self-signed certificate with just this subject and these extensions.
   func certificate(
-    userID: String?, extensions: [Certificate.Extension]
+    userID: String?, extensions: [CertificateTemplate.Extension]
   ) throws -> [UInt8] {
-    let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
-    let name = try DistinguishedName(
-      [userID].compactMap(\.self).map {
-        RelativeDistinguishedName.Attribute(type: Self.userID, utf8String: $0)
-      })
-    let start = Date(timeIntervalSince1970: Double(TestProvider.issuedAt))
-    let certificate = try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey,
-      notValidBefore: start, notValidAfter: start.addingTimeInterval(86400), issuer: name,
-      subject: name, extensions: Certificate.Extensions(extensions), issuerPrivateKey: key)
-    var serializer = DER.Serializer()
-    try serializer.serialize(certificate)
-    return serializer.serializedBytes
+    let key = P256.PrivateKey()
+    let template = CertificateTemplate(
+      subject: userID.map { [.init(Self.userID, $0)] } ?? [], publicKey: key.publicKey,
+      notBeforeMilliseconds: TestProvider.now, notAfterMilliseconds: TestProvider.now + Self.day,
+      extensions: extensions)
+    return try template.signedByItself(key).der
   }
 
-  func list(_ value: [UInt8]) -> Certificate.Extension {
-    Certificate.Extension(
-      oid: ProviderCertificate.topicsExtension, critical: false, value: value[...])
+  func list(_ value: [UInt8]) -> CertificateTemplate.Extension {
+    CertificateTemplate.Extension(ProviderCertificate.topicsExtension, value)
   }
 
   func covers(_ certificate: ProviderCertificate, _ topic: String) -> Bool {
@@ -54,7 +44,7 @@ import X509
       .init(name: "com.example.app.voip", kind: "voip"),
       .init(name: "com.example.app.location-query", kind: "location"),
     ]
-    let value = try ProviderCertificate.topicsExtensionValue(topics)
+    let value = ProviderCertificate.topicsExtensionValue(topics)
     let read = try ProviderCertificate(
       derEncoded: certificate(userID: "com.example.app", extensions: [list(value)]))
     #expect(read.topics == topics)
@@ -69,10 +59,10 @@ import X509
 
   @Test(arguments: [nil, ProviderEnvironment.sandbox, .production], [false, true])
   func environments(relay: ProviderEnvironment?, both: Bool) throws {
-    let marker = Certificate.Extension(
-      oid: ProviderCertificate.developmentExtension, critical: false, value: [5, 0])
-    let second = Certificate.Extension(
-      oid: ProviderCertificate.productionExtension, critical: false, value: [5, 0])
+    let marker = CertificateTemplate.Extension(
+      ProviderCertificate.developmentExtension, [5, 0])
+    let second = CertificateTemplate.Extension(
+      ProviderCertificate.productionExtension, [5, 0])
     let read = try ProviderCertificate(
       derEncoded: certificate(userID: "a", extensions: both ? [marker, second] : [marker]))
     #expect(read.environments == (both ? [.sandbox, .production] : [.sandbox]))
@@ -122,7 +112,7 @@ import X509
   }
 
   @Test func mutationsNeverTrap() throws {
-    let value = try ProviderCertificate.topicsExtensionValue([.init(name: "a.b", kind: "app")])
+    let value = ProviderCertificate.topicsExtensionValue([.init(name: "a.b", kind: "app")])
     let original = try certificate(userID: "a.b", extensions: [list(value)])
     var survivors = 0
     for seed in UInt64(1)...2000 {

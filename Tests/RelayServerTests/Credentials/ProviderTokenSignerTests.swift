@@ -1,11 +1,11 @@
-import Crypto
 import Foundation
 import RelayServer
+import TLS
 import Testing
 
 @Suite struct ProviderTokenSignerTests {
   @Test func tokensVerify() throws {
-    let key = P256.Signing.PrivateKey()
+    let key = P256.PrivateKey()
     let signer = try ProviderTokenSigner(
       keyID: TestProvider.keyID, teamID: TestProvider.team, privateKey: key)
     let text = try signer.token(issuedAtSeconds: TestProvider.issuedAt)
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test func unusableValuesAreNamed() throws {
-    let key = P256.Signing.PrivateKey()
+    let key = P256.PrivateKey()
     let directory = try TemporaryDirectory()
     let broken = try directory.write("-----BEGIN PRIVATE KEY-----", to: "broken.p8")
     #expect(
@@ -62,11 +62,11 @@ import Testing
       keyID: TestProvider.keyID, teamID: TestProvider.team, keyFile: keyFile)
     let text = try signer.token(issuedAtSeconds: TestProvider.issuedAt)
     let parts = text.split(separator: ".")
-    let signature = try P256.Signing.ECDSASignature(
-      rawRepresentation: TestProvider.decodeBase64URL(String(parts[2])))
+    let raw = Array(try TestProvider.decodeBase64URL(String(parts[2])))
+    let signature = try #require(P256.Signature(raw: raw))
     let signed = try directory.write("\(parts[0]).\(parts[1])", to: "signed")
     let signatureFile = directory.path + "/signature"
-    try signature.derRepresentation.write(to: URL(fileURLWithPath: signatureFile))
+    try Data(signature.der).write(to: URL(fileURLWithPath: signatureFile))
     let verified = try OpenSSL.run(
       "dgst", "-sha256", "-verify", publicFile, "-signature", signatureFile, signed)
     #expect(verified.output.contains("Verified OK"), "\(verified.output)")

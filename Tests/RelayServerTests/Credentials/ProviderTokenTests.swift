@@ -1,6 +1,6 @@
-import Crypto
 import Foundation
 import RelayCore
+import TLS
 import Testing
 
 @testable import RelayServer
@@ -23,18 +23,18 @@ import Testing
     signedPart
     + ".MEUCIQCfrcCwqv1TwZiTNyrvduada_xrmEZJQTmlm-EyZlPS9A"
     + "IgZUTT8zoderol7cupwg9sLI_uix-x25fmpK6KttV-LqA"
-  /// The shape of Apple's printed sample (facts 5.1): no `alg`, `iat` as a string in
-  /// milliseconds, 72 bytes of ASN.1 signature.
+  /// The shape of Apple's printed sample (Apple, "Establishing a token-based connection to APNs"):
+  /// no `alg`, `iat` as a string in milliseconds, 72 bytes of ASN.1 signature.
   static let appleShapedSample =
     "eyJraWQiOiJBQkMxMjNERUZHIn0"
     + ".eyJpc3MiOiJURUFNMTIzNDU2IiwiaWF0IjoiMTQ1OTE0MzU4MDY1MCJ9"
     + ".MEYCIQDBYkItkaQ8nyBdVkJ9f9dd2AePI10ojuwnBC3CE_tQKw"
     + "IhAJtoIZmAwtXf4mJ06984khpCBzvVnhIU5X3z50KFBY5p"
 
-  let key = P256.Signing.PrivateKey()
+  let key = P256.PrivateKey()
 
   @Test(arguments: [rawVector, asn1Vector]) func vectorsVerify(text: String) throws {
-    let publicKey = try P256.Signing.PublicKey(pemRepresentation: Self.vectorKey)
+    let publicKey = try P256.PublicKey(pem: Self.vectorKey)
     let bytes = Array(text.utf8)
     let token = try ProviderToken(parsing: bytes.span)
     #expect(token.keyID == "ABC123DEFG")
@@ -48,7 +48,8 @@ import Testing
     #expect(parse(Self.appleShapedSample) == .algorithmMissing)
   }
 
-  /// What clients in the field send (facts 11), and the edges of it.
+  /// What clients in the field send (docs/PROTOCOL.md, "What clients in the field send"), and the
+  /// edges of it.
   @Test(
     arguments: [
       (#"{"iss":"TEAM123456","iat":1700000000}"#, 1_700_000_000),
@@ -134,7 +135,7 @@ import Testing
 
   /// No mutation of a good token traps, and none that changes what is signed verifies.
   @Test func mutationsNeverTrapAndNeverVerify() throws {
-    let publicKey = try P256.Signing.PublicKey(pemRepresentation: Self.vectorKey)
+    let publicKey = try P256.PublicKey(pem: Self.vectorKey)
     for seed in UInt64(1)...3000 {
       var generator = SeededGenerator(seed: seed)
       let original = Array((seed % 2 == 0 ? Self.rawVector : Self.asn1Vector).utf8)
@@ -150,7 +151,7 @@ import Testing
   @Test func mutationsInsideThePartsNeverTrap() throws {
     let header = Array(#"{"alg":"ES256","kid":"ABC123DEFG"}"#.utf8)
     let claims = Array(#"{"iss":"TEAM123456","iat":1700000000}"#.utf8)
-    let signature = Array(try key.signature(for: header).derRepresentation)
+    let signature = Array(try key.signature(for: header).der)
     for seed in UInt64(1)...3000 {
       var generator = SeededGenerator(seed: seed)
       let parts = [header, claims, signature].map { part in

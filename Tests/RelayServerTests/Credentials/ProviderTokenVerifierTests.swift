@@ -1,10 +1,10 @@
-import Crypto
 import RelayServer
+import TLS
 import Testing
 
 @Suite struct ProviderTokenVerifierTests {
-  let key = P256.Signing.PrivateKey()
-  let stranger = P256.Signing.PrivateKey()
+  let key = P256.PrivateKey()
+  let stranger = P256.PrivateKey()
 
   func keys(environment: ProviderEnvironment? = nil) -> ProviderKeys {
     ProviderKeys(keys: [

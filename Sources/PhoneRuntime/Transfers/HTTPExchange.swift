@@ -1,0 +1,165 @@
+import DeviceModel
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+import TLS
+
+/// One request and its answer over HTTP/1.1, on a connection of its own. Every server speaks that,
+/// and a transfer is long beside a handshake; NIO parses and writes the messages, OpenSSL is the
+/// TLS, as everywhere in this program.
+final class HTTPExchange: Sendable {
+  typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+
+  private struct State {
+    var isClosed = false
+    /// More than one while several addresses of a host are tried.
+    var channels: [any Channel] = []
+  }
+
+  private let options: TransferOptions
+  private let tls: TLSContext
+  private let state = Mutex(State())
+
+  init(_ options: TransferOptions, _ tls: TLSContext) {
+    self.options = options
+    self.tls = tls
+  }
+
+  /// Ends it, wherever it is.
+  func close() {
+    let channels = state.withLock { state in
+      state.isClosed = true
+      return state.channels
+    }
+    for channel in channels { channel.close(promise: nil) }
+  }
+
+  /// Sends the request and hands over what comes back. When the task is cancelled the connection
+  /// is closed at once.
+  func perform<Outcome: Sendable>(
+    _ request: HTTPRequest, body: UploadBody?,
+    receive: (inout HTTPAnswer) async throws(TransferProblem) -> Outcome
+  ) async throws(TransferProblem) -> Outcome {
+    do {
+      return try await withTaskCancellationHandler {
+        let (connection, ready) = try await connect(to: request)
+        return try await connection.executeThenClose { inbound, outbound in
+          try await ready.get()
+          let head = request.head(contentLength: body?.bytes)
+          try await outbound.write(.head(head))
+          guard let body else {
+            try await outbound.write(.end(nil))
+            var answer = try await HTTPAnswer(inbound)
+            return try await receive(&answer)
+          }
+          return try await withThrowingTaskGroup(of: TransferProblem?.self) { group in
+            group.addTask { await Self.send(body, to: outbound, of: connection.channel) }
+            var answer: HTTPAnswer
+            do {
+              answer = try await HTTPAnswer(inbound)
+            } catch {
+              // What was wrong with the body counts more than the end that it brought about.
+              if let problem = try await group.next() ?? nil { throw problem }
+              throw error
+            }
+            // Whoever refuses need not read all of it.
+            if answer.head.status.code < 300, let problem = try await group.next() ?? nil {
+              throw problem
+            }
+            group.cancelAll()
+            return try await receive(&answer)
+          }
+        }
+      } onCancel: {
+        close()
+      }
+    } catch {
+      if Task.isCancelled || state.withLock({ $0.isClosed }) { throw .cancelled }
+      throw TransferProblem(error)
+    }
+  }
+
+  /// Sends the body at the pace of the other side. Nil, or why it could not be sent; the connection
+  /// is closed then, so that nobody waits for an answer.
+  private static func send(
+    _ body: UploadBody, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>,
+    of channel: any Channel
+  ) async -> TransferProblem? {
+    do {
+      var sent: Int64 = 0
+      for try await block in body {
+        sent += Int64(block.readableBytes)
+        try await outbound.write(.body(.byteBuffer(block)))
+      }
+      guard sent == body.bytes else {
+        throw TransferProblem.failed("the file changed its size while it was sent")
+      }
+      try await outbound.write(.end(nil))
+      return nil
+    } catch {
+      // Cancelled: the answer has come.
+      if !(error is CancellationError) { channel.close(promise: nil) }
+      return TransferProblem(error)
+    }
+  }
+
+  // MARK: The connection
+
+  private func connect(
+    to request: HTTPRequest
+  ) async throws -> (Connection, ready: EventLoopFuture<Void>) {
+    let address = request.address
+    // NIO and TLS want an IPv6 address without the brackets.
+    let host = String(address.host.drop { $0 == "[" }.prefix { $0 != "]" })
+    return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connectTimeout(TimeAmount(options.connectTimeout))
+      .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .connect(host: host, port: Int(address.port)) { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try self.configure(channel, serverName: address.isSecure ? host : nil)
+        }
+      }
+  }
+
+  private func configure(
+    _ channel: any Channel, serverName: String?
+  ) throws -> (Connection, ready: EventLoopFuture<Void>) {
+    let isWanted = state.withLock { state in
+      if !state.isClosed { state.channels.append(channel) }
+      return !state.isClosed
+    }
+    guard isWanted else { throw CancellationError() }
+    let pipeline = channel.pipeline.syncOperations
+    try pipeline.addHandler(IdleStateHandler(allTimeout: TimeAmount(options.idleTimeout)))
+    var ready = channel.eventLoop.makeSucceededVoidFuture()
+    if let serverName {
+      let promise = channel.eventLoop.makePromise(of: Void.self)
+      ready = promise.futureResult
+      do {
+        let session = try TLSSession(client: tls, serverName: serverName)
+        try pipeline.addHandler(
+          TLSHandler(session, ready: promise, within: TimeAmount(options.connectTimeout)))
+      } catch {
+        promise.fail(error)
+        throw error
+      }
+    }
+    try pipeline.addHandler(SilenceHandler())
+    try pipeline.addHTTPClientHandlers()
+    return (try Connection(wrappingChannelSynchronously: channel), ready)
+  }
+}
+
+/// Ends a connection on which nothing has moved for too long.
+private final class SilenceHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is IdleStateHandler.IdleStateEvent else {
+      return context.fireUserInboundEventTriggered(event)
+    }
+    context.fireErrorCaught(TransferProblem.interrupted("the server was silent for too long"))
+    context.close(promise: nil)
+  }
+}
