@@ -86,6 +86,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
 
@@ -128,8 +129,9 @@ let package = Package(
 
     // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
     .executableTarget(
-      name: "core-benchmarks", dependencies: ["RelayCore"], path: "Sources/CoreBenchmarks",
-      swiftSettings: safe),
+      name: "core-benchmarks",
+      dependencies: ["HTTP2", "RelayCore", .product(name: "NIOCore", package: "swift-nio")],
+      path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
     .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
     .testTarget(
@@ -154,6 +156,14 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["HTTP2", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
+    // RelayServer makes its certificates.
+    .testTarget(
+      name: "TransportTests",
+      dependencies: [
+        "Transport", "HTTP2", "TLS", "RelayServer",
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: safe),
     .testTarget(
       name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
     .testTarget(
@@ -208,3 +218,33 @@ let package = Package(
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )
+
+// What is read from outside is fuzzed (docs/FUZZING.md). The functions that do it are a test target
+// that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
+// they call is instrumented.
+let fuzzTargets: [Target.Dependency] = [
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "RelayCore", "RelayStore",
+  .product(name: "NIOCore", package: "swift-nio"),
+]
+if Context.environment["PUSHRELAY_FUZZ"] == nil {
+  package.targets.append(
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzTargets, exclude: ["Corpora", "Dictionaries"],
+      swiftSettings: strict))
+} else {
+  let sanitizers = "-sanitize=fuzzer,address"
+  package.targets += [
+    .target(
+      name: "FuzzTests", dependencies: fuzzTargets, path: "Tests/FuzzTests",
+      sources: ["Targets"], swiftSettings: strict),
+    .executableTarget(
+      name: "fuzz", dependencies: ["FuzzTests"], path: "Tests/Fuzz",
+      linkerSettings: [.unsafeFlags([sanitizers])]),
+  ]
+  let instrumented = [
+    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "RelayCore", "RelayStore",
+  ]
+  for target in package.targets where instrumented.contains(target.name) {
+    target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))
+  }
+}

@@ -13,6 +13,8 @@ enum BenchmarkCase: String, CaseIterable {
   case submitOnly = "submit-only"
   case deliver
   case silent
+  case http2
+  case http2Plain = "http2-plain"
 
   /// What one operation is.
   private var text: String {
@@ -30,6 +32,8 @@ enum BenchmarkCase: String, CaseIterable {
     case .submitOnly: "the same, without the notification being made and effects performed"
     case .deliver: "a push to a connected device: submitted, persisted, sent, acknowledged"
     case .silent: "a silent push to a connected device that the budget lets through or holds"
+    case .http2: "a request of h2load's through a server's session, and its answer"
+    case .http2Plain: "the same, without telling repeated fields"
     }
   }
 
@@ -55,6 +59,8 @@ enum BenchmarkCase: String, CaseIterable {
     case .submitOnly: try measureSubmitOnly(alert, count)
     case .deliver: try measureDeliver(alert, count)
     case .silent: try measureSilent(options.payload("silent.json"), count)
+    case .http2: try measureHTTP2(tellsRepeatedFields: true, count)
+    case .http2Plain: try measureHTTP2(tellsRepeatedFields: false, count)
     }
   }
 }

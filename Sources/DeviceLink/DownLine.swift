@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the relay says to a device: one JSON object a line (design, section 7).
+/// What the relay says to a device: one JSON object a line (docs/PROTOCOL.md, "Device API").
 ///
 /// ```
 /// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000}

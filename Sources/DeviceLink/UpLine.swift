@@ -1,6 +1,7 @@
 package import RelayCore
 
-/// What a device says: one JSON object a line (design, section 7). Unknown keys are ignored.
+/// What a device says: one JSON object a line (docs/PROTOCOL.md, "Device API"). Unknown keys are
+/// ignored.
 ///
 /// ```
 /// {"type":"ack","id":"<the notification's id or uniqueId>","outcome":"newData"}

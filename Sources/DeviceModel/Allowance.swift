@@ -18,7 +18,7 @@ struct Allowance: Hashable, Codable, Sendable {
 
 /// The radio of the phone: using it costs by time, and it stays on for a while after the last byte.
 /// Uses that overlap share that time, which is why coalesced fetches and parallel transfers are
-/// cheaper (facts/multitasking.md, section 7).
+/// cheaper (WWDC 2013 session 204).
 struct Radio: Hashable, Codable, Sendable {
   private var onUntil = Moment(milliseconds: .min)
 

@@ -6,7 +6,7 @@ package enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case background
   /// In memory, without running.
   case suspended
-  /// Swiped away: nothing but its user launches it (facts/multitasking.md, section 2).
+  /// Swiped away: nothing but its user launches it (WWDC 2013 session 204).
   case forceQuit
 
   /// Whether there is a process.
@@ -171,7 +171,7 @@ package enum ScreenContent: Hashable, Codable, Sendable {
 }
 
 /// The picture in the app switcher, taken when the app left the foreground and after each
-/// completion in the background (facts/multitasking.md, sections 1 and 9).
+/// completion in the background (WWDC 2013 session 204 and WWDC 2013 session 222).
 package struct AppSnapshot: Hashable, Codable, Sendable {
   package let takenAt: Moment
   package let shows: ScreenContent

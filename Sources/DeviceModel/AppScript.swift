@@ -5,7 +5,7 @@ package struct AppDefinition: Hashable, Codable, Sendable {
   package var name: String
   package var version: String
   package var modes: BackgroundModes
-  /// What it asks for at its first start (facts/multitasking.md, section 4).
+  /// What it asks for at its first start (WWDC 2013 session 204).
   package var fetchInterval: FetchInterval
   package var script: AppScript
 
@@ -21,7 +21,8 @@ package struct AppDefinition: Hashable, Codable, Sendable {
   }
 }
 
-/// What an app declares to do in the background; transfers need no declaration (section 1).
+/// What an app declares to do in the background; transfers need no declaration (WWDC 2013 session
+/// 204).
 package struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
   package let rawValue: UInt8
 
@@ -31,7 +32,7 @@ package struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
   package static let remoteNotification = BackgroundModes(rawValue: 2)
 }
 
-/// How often an app wants background fetches at most (section 4).
+/// How often an app wants background fetches at most (WWDC 2013 session 204).
 package enum FetchInterval: Hashable, Codable, Sendable {
   case never
   /// As the system sees fit.
@@ -53,7 +54,7 @@ package struct AppScript: Hashable, Codable, Sendable {
   /// Its state at a first start: the base objects.
   package var interface = StateGraph()
   package var restoration = RestorationScript()
-  /// It hides what is sensitive before a snapshot is taken (section 7).
+  /// It hides what is sensitive before a snapshot is taken (WWDC 2013 session 204).
   package var hidesContent = false
 
   package init() {}
@@ -64,7 +65,7 @@ package enum HandlerKeeping: Hashable, Codable, Sendable {
   /// Each callback is paired with its own, as it should be.
   case eachItsOwn
   /// The mistake: one property holds the latest. Of two overlapping callbacks the first to finish
-  /// calls the second one's handler, and the first one's is lost (section 1).
+  /// calls the second one's handler, and the first one's is lost (WWDC 2013 session 204).
   case oneProperty
 }
 
@@ -79,7 +80,8 @@ package struct CallbackScript: Hashable, Codable, Sendable {
   package var energy: Int64 = 500
   package var outcome = OutcomeRule.always(.newData)
   package var handler = HandlerCall.afterWork
-  /// The protection of the credential it needs, and of the file it writes to (section 8).
+  /// The protection of the credential it needs, and of the file it writes to (Apple, "Encrypting
+  /// Your App's Files").
   package var reads = DataProtection.untilFirstUnlock
   package var writes = DataProtection.unlessOpen
   /// What it does when there was something new.
@@ -103,7 +105,7 @@ package enum OutcomeRule: Hashable, Codable, Sendable {
   case newDataPercent(Int64)
 }
 
-/// What a handler is called with (section 1).
+/// What a handler is called with (WWDC 2013 session 204).
 package enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable {
   case newData
   case noData
@@ -118,7 +120,7 @@ package enum HandlerCall: Hashable, Codable, Sendable {
   case never
 }
 
-/// An answer to a server that asks a transfer for credentials (section 5).
+/// An answer to a server that asks a transfer for credentials (WWDC 2013 session 204).
 package enum AuthenticationScript: Hashable, Codable, Sendable {
   case provides(after: Lapse)
   case cancels(after: Lapse)
@@ -151,7 +153,7 @@ package struct LeaveScript: Hashable, Codable, Sendable {
 
 /// How an app takes part in restoration.
 package struct RestorationScript: Hashable, Codable, Sendable {
-  /// An older archive is declined; nil takes any (section 9).
+  /// An older archive is declined; nil takes any (WWDC 2013 session 222).
   package var oldest: Lapse?
   /// Restoration classes that answer nothing.
   package var answersNothing: Set<String> = []
@@ -176,7 +178,7 @@ package struct LocalNotification: Hashable, Codable, Sendable {
   }
 }
 
-/// A piece of work for the transfer service (section 5).
+/// A piece of work for the transfer service (WWDC 2013 session 204).
 package struct TransferRequest: Hashable, Codable, Sendable {
   package enum Direction: Hashable, Codable, Sendable {
     case download
@@ -221,7 +223,7 @@ package struct TransferRequest: Hashable, Codable, Sendable {
   }
 }
 
-/// The protection classes of files and keys (section 8).
+/// The protection classes of files and keys (Apple, "Encrypting Your App's Files").
 package enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
   case complete
   case unlessOpen

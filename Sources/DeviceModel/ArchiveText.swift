@@ -1,5 +1,5 @@
 /// An archive as text, for `pushrelay archive print`: the restoration classes, the three keys on
-/// top, then each object with its class and its keys (facts/multitasking.md, section 9).
+/// top, then each object with its class and its keys (WWDC 2013 session 222).
 extension StateArchive: CustomStringConvertible {
   package var description: String {
     var lines = ["restoration classes:"]

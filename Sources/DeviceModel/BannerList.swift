@@ -55,7 +55,8 @@ package struct BannerList: Sendable {
 }
 
 /// Which pushes came lately, and what was reported: the relay delivers at least once, the phone
-/// drops doubles (design, section 2). The oldest are forgotten first.
+/// drops doubles (docs/ARCHITECTURE.md, "What it promises, and the caveats first"). The oldest are
+/// forgotten first.
 struct RecentPushes: Sendable {
   enum Entry: Hashable, Codable, Sendable {
     case open

@@ -1,4 +1,4 @@
-/// One unit to its user, kept the same on several devices (facts/multitasking.md, section 10).
+/// One unit to its user, kept the same on several devices (Apple, "File System Programming Guide").
 package struct Document: Hashable, Codable, Sendable {
   /// What of it is on this phone.
   package enum Content: Hashable, Codable, Sendable {

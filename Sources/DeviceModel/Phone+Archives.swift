@@ -1,4 +1,4 @@
-/// Snapshots and state restoration (facts/multitasking.md, sections 1 and 9).
+/// Snapshots and state restoration (WWDC 2013 session 204 and WWDC 2013 session 222).
 extension Phone {
   /// The picture for the app switcher; whatever is sensitive is hidden before, by apps that care.
   mutating func takeSnapshot(

@@ -1,6 +1,6 @@
-/// The pattern that every background opportunity follows (facts/multitasking.md, section 1): the
-/// app is run, called with a handler and limited time, does its work, calls the handler; then come
-/// snapshot, archive, suspension. Or it is killed.
+/// The pattern that every background opportunity follows (WWDC 2013 session 204): the app is run,
+/// called with a handler and limited time, does its work, calls the handler; then come snapshot,
+/// archive, suspension. Or it is killed.
 extension Phone {
   /// Calls an app that may be called. False if it crashed on the way.
   @discardableResult
@@ -60,7 +60,8 @@ extension Phone {
     finishWork(place, outcome, script.handler, &effects)
   }
 
-  /// What comes of the work, given which keys and files can be had now (section 8).
+  /// What comes of the work, given which keys and files can be had now (Apple, "Encrypting Your
+  /// App's Files").
   private mutating func result(
     of script: CallbackScript, _ index: Int, _ effects: inout [PhoneEffect]
   ) -> CallbackOutcome {

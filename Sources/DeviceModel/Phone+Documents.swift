@@ -1,4 +1,4 @@
-/// Documents that sync (facts/multitasking.md, section 10).
+/// Documents that sync (Apple, "File System Programming Guide").
 extension Phone {
   mutating func perform(_ event: DocumentEvent, _ effects: inout [PhoneEffect]) {
     switch event {

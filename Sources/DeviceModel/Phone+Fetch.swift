@@ -1,4 +1,4 @@
-/// Background fetch (facts/multitasking.md, section 4): when which app may look for news.
+/// Background fetch (WWDC 2013 session 204): when which app may look for news.
 extension Phone {
   /// The schedule: what is planned for each app, and why.
   package var fetchSchedule: [FetchPlan] { apps.map(\.plan) }

@@ -49,8 +49,8 @@ extension Phone {
     }
   }
 
-  /// A new process, in the background at first. Unlocked it restores; locked it must not
-  /// (facts/multitasking.md, section 9).
+  /// A new process, in the background at first. Unlocked it restores; locked it must not (WWDC 2013
+  /// session 222).
   private mutating func launch(
     _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
   ) {
@@ -150,8 +150,8 @@ extension Phone {
     emit(.app(AppID(index), .suspended), &effects)
   }
 
-  /// Out of the app switcher: it stops, and nothing but its user starts it again
-  /// (facts/multitasking.md, section 2).
+  /// Out of the app switcher: it stops, and nothing but its user starts it again (WWDC 2013 session
+  /// 204).
   mutating func swipedAway(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard lock == .unlocked else { return ignore(.locked, &effects) }
     guard switcher.apps.contains(AppID(index)) else { return ignore(.alreadySo, &effects) }

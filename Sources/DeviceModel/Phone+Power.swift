@@ -22,7 +22,7 @@ extension Phone {
   }
 
   /// A user who looks, a callback, or the moment after: otherwise the phone sleeps. A background
-  /// task is no reason since iOS 7 (facts/multitasking.md, section 2).
+  /// task is no reason since iOS 7 (WWDC 2013 session 204).
   mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty else { return }
     let until = max(least, litUntil)

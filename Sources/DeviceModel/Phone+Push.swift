@@ -1,5 +1,4 @@
-/// Remote notifications (facts/multitasking.md, section 3): what is shown, who is woken, who is not
-/// and why.
+/// Remote notifications (WWDC 2013 session 204): what is shown, who is woken, who is not and why.
 extension Phone {
   mutating func received(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
     wake(&effects)

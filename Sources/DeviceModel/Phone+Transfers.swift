@@ -1,5 +1,5 @@
-/// Background transfers (facts/multitasking.md, section 5): queued by apps, carried out by the
-/// system, whether the app is there or not.
+/// Background transfers (WWDC 2013 session 204): queued by apps, carried out by the system, whether
+/// the app is there or not.
 extension Phone {
   /// Takes a transfer on. Queued from the background it is always discretionary.
   mutating func queue(

@@ -1,6 +1,6 @@
 /// One phone with its apps: one value is the whole truth, one entry changes it; no I/O, no clock.
 /// It shows what iOS 7 does with a push, a background fetch, a transfer, an archive, a document
-/// (facts/multitasking.md).
+/// (WWDC 2013 session 204 on multitasking and 222 on state restoration).
 ///
 /// ```
 ///   relay ── pushReceived ──▶ ┌──────────┐ ── report, condition ──▶ relay

@@ -110,7 +110,7 @@ package enum RunCause: Hashable, Sendable {
   case authentication
 }
 
-/// What is shown while an app starts (facts/multitasking.md, section 9).
+/// What is shown while an app starts (WWDC 2013 session 222).
 package enum LaunchImage: Hashable, Sendable {
   case snapshot(ScreenContent)
   case plain

@@ -74,7 +74,7 @@ package struct RemotePush: Hashable, Codable, Sendable {
     self.collapseID = collapseID
   }
 
-  /// Whether the user would never know of it (facts/multitasking.md, section 3).
+  /// Whether the user would never know of it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
 }
 

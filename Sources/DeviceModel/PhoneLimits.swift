@@ -1,14 +1,14 @@
-/// Every number of the phone in one place. Where the facts (facts/multitasking.md) name one it is
-/// theirs, and the section is given; all others are **ours**, chosen to be plausible, and are
-/// configuration for that reason.
+/// Every number of the phone in one place. Apple's sessions (WWDC 2013, 204 and 222) name next to
+/// none: where they give a hint it is repeated, and the number is **ours**, chosen to be plausible,
+/// and is configuration for that reason.
 package struct PhoneLimits: Hashable, Sendable {
   // MARK: Running in the background
 
-  /// From a callback to the call of its handler ("well under a minute", section 1; 30 s is ours).
+  /// From a callback to the call of its handler ("well under a minute"; 30 s is ours).
   package var callbackTime = Lapse.seconds(30)
-  /// All of a background task begun on leaving the foreground, slices added up (section 2; ours).
+  /// All of a background task begun on leaving the foreground, slices added up (ours).
   package var backgroundTaskTime = Lapse.seconds(180)
-  /// All of a background task begun from a callback: "seconds, not minutes" (section 1; ours).
+  /// All of a background task begun from a callback: "seconds, not minutes" (ours).
   package var callbackTaskTime = Lapse.seconds(10)
   /// Between leaving the foreground and being suspended (ours).
   package var leaveGrace = Lapse.seconds(5)
@@ -42,7 +42,7 @@ package struct PhoneLimits: Hashable, Sendable {
 
   // MARK: Pushes
 
-  /// The phone's own silent limit, on top of the relay's ("a couple an hour", section 3): one push
+  /// The phone's own silent limit, on top of the relay's ("a couple an hour"): one push
   /// per interval and app, stretched or shortened by how the app behaves, with a burst.
   package var silentInterval = Lapse.minutes(20)
   /// How many at once.

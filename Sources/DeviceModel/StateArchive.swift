@@ -1,6 +1,5 @@
-/// An app's state as it is kept: every object that takes part, with references as references
-/// (facts/multitasking.md, section 9). A value; `encoded` makes bytes of it, which whoever keeps
-/// them seals.
+/// An app's state as it is kept: every object that takes part, with references as references (WWDC
+/// 2013 session 222). A value; `encoded` makes bytes of it, which whoever keeps them seals.
 package struct StateArchive: Hashable, Sendable {
   /// One of the objects. In an archive a `StateObjectID` is a place in `objects`.
   package struct Object: Hashable, Sendable {

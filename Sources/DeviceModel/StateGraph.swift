@@ -1,5 +1,5 @@
 /// The objects that make up what an app shows, as far as state restoration is concerned: who is
-/// whose parent, what each remembers, who refers to whom (facts/multitasking.md, section 9).
+/// whose parent, what each remembers, who refers to whom (WWDC 2013 session 222).
 package struct StateGraph: Hashable, Codable, Sendable {
   /// Parents stand before their children.
   package private(set) var objects: [StateObject] = []

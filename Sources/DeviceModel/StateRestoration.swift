@@ -1,5 +1,4 @@
-/// One step of restoring, as the log tool of developer mode tells it (facts/multitasking.md,
-/// section 9).
+/// One step of restoring, as the log tool of developer mode tells it (WWDC 2013 session 222).
 package enum RestorationStep: Hashable, Sendable {
   /// A base object that was there already.
   case found(StatePath)

@@ -1,6 +1,6 @@
 /// The part of the system that carries out transfers: it outlives the apps that queued them, and
-/// the start of the phone (facts/multitasking.md, section 5). Which of them may go on is decided by
-/// the phone; here is what they are and how far they have come.
+/// the start of the phone (WWDC 2013 session 204). Which of them may go on is decided by the phone;
+/// here is what they are and how far they have come.
 package struct TransferService: Codable, Equatable, Sendable {
   /// In the order in which they were queued.
   package internal(set) var transfers: [Transfer] = []

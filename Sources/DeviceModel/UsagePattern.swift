@@ -1,5 +1,5 @@
-/// When in the day something is used, learned from the phone's own history (facts/multitasking.md,
-/// section 4). The weights of 96 quarter hours; every day that ends makes older ones count less.
+/// When in the day something is used, learned from the phone's own history (WWDC 2013 session 204).
+/// The weights of 96 quarter hours; every day that ends makes older ones count less.
 ///
 /// Integers throughout, so that the same history gives the same pattern everywhere.
 package struct UsagePattern: Hashable, Codable, Sendable {

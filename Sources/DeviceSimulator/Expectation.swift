@@ -28,10 +28,16 @@ struct Expectation: Sendable {
     var kind: TraceKind?
     var phone: String?
     var app: String?
-    /// By name or by number.
-    var push: String?
+    var push: PushReference?
     /// With `*` for anything at its ends.
     var why: String?
+  }
+
+  /// A push of the scenario.
+  enum PushReference: Sendable, Equatable {
+    case name(String)
+    /// In the order of posting, from 1.
+    case number(Int)
   }
 
   /// As it is told to people.
@@ -40,8 +46,11 @@ struct Expectation: Sendable {
 }
 
 extension Expectation {
-  init(_ reader: Reader, _ names: PlaceNames) throws(ScenarioProblem) {
+  init(
+    _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
+  ) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.expectation)
+    let length = names.length
     let kinds = ["expect", "never", "order", "fetchedBeforeUse"].filter { reader[$0] != nil }
     guard kinds.count == 1 else {
       throw reader.problem("one of expect, never, order, fetchedBeforeUse is wanted")
@@ -54,15 +63,16 @@ extension Expectation {
     }
     rule =
       switch kinds[0] {
-      case "order": try Self.order(try reader.required("order"), names)
+      case "order": try Self.order(try reader.required("order"), names, pushes)
       case "fetchedBeforeUse":
-        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
+        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"), length)
       case "never":
         .expect(
-          try Match(try reader.required("never"), names), try Window(reader), count: 0...0)
+          try Match(try reader.required("never"), names, pushes), try Window(reader, length),
+          count: 0...0)
       default:
         .expect(
-          try Match(try reader.required("expect"), names), try Window(reader),
+          try Match(try reader.required("expect"), names, pushes), try Window(reader, length),
           count: try Self.count(reader["count"]))
       }
     says = try reader["says"]?.text() ?? rule.words
@@ -82,27 +92,35 @@ extension Expectation {
   }
 
   private static func order(
-    _ reader: Reader, _ names: PlaceNames
+    _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
   ) throws(ScenarioProblem) -> Rule {
     var matches: [Match] = []
-    for item in try reader.list() { matches.append(try Match(item, names)) }
+    for item in try reader.list() { matches.append(try Match(item, names, pushes)) }
     guard matches.count >= 2 else { throw reader.problem("two or more are wanted") }
     return .order(matches)
   }
 
-  private static func fetchedBeforeUse(_ reader: Reader) throws(ScenarioProblem) -> Rule {
+  private static func fetchedBeforeUse(
+    _ reader: Reader, _ length: Int64
+  ) throws(ScenarioProblem) -> Rule {
     try reader.check(ScenarioKeys.fetchedBeforeUse)
     return .fetchedBeforeUse(
       within: try reader["within"]?.duration() ?? 3_600_000,
       percentOfDays: try reader.required("percentOfDays").number(0...100),
-      try Window(reader, hasWithin: false))
+      try Window(reader, length, hasWithin: false))
   }
 }
 
 extension Expectation.Window {
-  fileprivate init(_ reader: Reader, hasWithin: Bool = true) throws(ScenarioProblem) {
-    after = try reader["after"]?.time()
-    before = try reader["before"]?.time()
+  /// A time in which nothing can happen would make a `never` hold that means nothing.
+  fileprivate init(
+    _ reader: Reader, _ length: Int64, hasWithin: Bool = true
+  ) throws(ScenarioProblem) {
+    after = try reader["after"]?.time(upTo: length)
+    before = try reader["before"]?.time(upTo: length)
+    if let after, let before, before <= after {
+      throw try reader.required("before").problem("it is not later than after")
+    }
     if hasWithin { within = try reader["within"]?.duration() }
   }
 
@@ -116,7 +134,9 @@ extension Expectation.Window {
 }
 
 extension Expectation.Match {
-  fileprivate init(_ reader: Reader, _ names: PlaceNames) throws(ScenarioProblem) {
+  fileprivate init(
+    _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
+  ) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.match)
     kind = try reader["what"]?.choice(TraceKind.self)
     if let phone = reader["phone"] {
@@ -124,16 +144,14 @@ extension Expectation.Match {
     }
     app = try reader["app"]?.text()
     if let app = reader["app"] {
-      let known = names.phones.contains { $0.apps.contains { $0.name == self.app } }
-      guard known else { throw app.problem("no phone has an app \"\(self.app ?? "")\"") }
-    }
-    if let push = reader["push"] {
-      if case .number = push.tree.value {
-        self.push = String(try push.number(1...1_000_000_000))
-      } else {
-        self.push = try push.text()
+      let places = names.phones.filter { phone == nil || $0.name == phone }
+      let known = places.contains { $0.apps.contains { $0.name == self.app } }
+      guard known else {
+        let who = phone.map { "\($0) has no" } ?? "no phone has an"
+        throw app.problem("\(who) app \"\(self.app ?? "")\"")
       }
     }
+    if let push = reader["push"] { self.push = try pushes.push(push) }
     why = try reader["why"]?.text()
     guard kind != nil || why != nil || push != nil || app != nil || phone != nil else {
       throw reader.problem("what is missing")
@@ -142,7 +160,11 @@ extension Expectation.Match {
 
   fileprivate var words: String {
     var words: [String] = []
-    if let push { words.append("push \(push)") }
+    switch push {
+    case .name(let name): words.append("push \(name)")
+    case .number(let number): words.append("push \(number)")
+    case nil: break
+    }
     let place = [phone, app].compactMap(\.self).joined(separator: "/")
     if !place.isEmpty { words.append(place) }
     if let kind { words.append(kind.rawValue) }
@@ -169,5 +191,39 @@ extension Expectation.Rule {
       "fetched within \(TimeText.text(duration: within)) before use on \(percent) % of days"
         + window.words
     }
+  }
+}
+
+/// Which pushes there are to be named: an expectation about another one would look at nothing.
+struct PushNames {
+  /// Each once, in the order of the file.
+  private var names: [String] = []
+  /// The most that can be posted.
+  private var count: Int64 = 0
+
+  init(_ events: [Scenario.EventPlan], length: Int64) {
+    for event in events {
+      guard case .push(_, _, let options) = event.action else { continue }
+      count += event.times.count(within: length)
+      if let name = options.name, !names.contains(name) { names.append(name) }
+    }
+  }
+
+  /// A text is a name, a number counts the pushes.
+  func push(_ reader: Reader) throws(ScenarioProblem) -> Expectation.PushReference {
+    if case .number = reader.tree.value {
+      let number = try reader.number(1...1_000_000_000)
+      guard number <= count else {
+        throw reader.problem("there is no push \(number); at most \(count) are posted")
+      }
+      return .number(Int(number))
+    }
+    let name = try reader.text()
+    guard names.contains(name) else {
+      let known = names.isEmpty ? "none has one" : "there are \(names.joined(separator: ", "))"
+      let hint = Int(name) == nil ? "" : "; a number is written without quotation marks"
+      throw reader.problem("no push has the name \"\(name)\"; \(known)\(hint)")
+    }
+    return .name(name)
   }
 }

@@ -20,8 +20,8 @@ struct LiveCommand {
     // The longest verb counts: "open banner" before "open".
     let verbs = Self.verbs.filter { words.starts(with: $0.split(separator: " ").map(String.init)) }
     guard let verb = verbs.max(by: { $0.count < $1.count }) else {
-      let known = Self.verbs.joined(separator: ", ")
-      throw LiveCommandProblem(text: "what is to be done? One of: \(known)")
+      let what = words.first.map { "there is no \"\($0)\"" } ?? "what is to be done?"
+      throw LiveCommandProblem(text: "\(what); 'help' lists what there is")
     }
     var members = ["\"do\":\(quoted(verb))", "\"phone\":\(quoted(phone))"]
     var arguments = Array(words.dropFirst(verb.split(separator: " ").count))
@@ -31,7 +31,8 @@ struct LiveCommand {
       let isNamed = plan?.apps.contains { $0.name == arguments.first } ?? false
       if isNamed || plan?.apps.count != 1 {
         guard !arguments.isEmpty else {
-          throw LiveCommandProblem(text: "\(verb) needs the name of an app")
+          throw LiveCommandProblem(
+            text: "\(verb) needs the name of an app: \(Self.usage(of: verb))")
         }
         members.append("\"app\":\(quoted(arguments.removeFirst()))")
       } else if let app = plan?.apps.first {
@@ -41,6 +42,9 @@ struct LiveCommand {
         }
         members.append("\"app\":\(quoted(app.name))")
       }
+    }
+    if verb != "use", arguments.count < Self.arguments(of: verb).count {
+      throw LiveCommandProblem(text: "\(verb) needs more: \(Self.usage(of: verb))")
     }
     for key in Self.arguments(of: verb) where !arguments.isEmpty {
       let argument = arguments.removeFirst()
@@ -72,6 +76,23 @@ struct LiveCommand {
     "refresh",
   ]
 
+  /// How a verb is said.
+  static func usage(of verb: String) -> String {
+    let rest: String =
+      switch verb {
+      case "open", "open banner", "swipe away", "crash": " [APP]"
+      case "use": " [APP] [TIME]"
+      case "set fetch": " [APP] never|minimum|TIME"
+      case "remember": " [APP] PATH KEY VALUE"
+      case "show": " [APP] PATH"
+      case "network": " " + NetworkKind.allCases.map(\.rawValue).joined(separator: "|")
+      case "charger", "low power": " on|off"
+      case "refresh": " [APP] on|off"
+      default: ""
+      }
+    return verb + rest
+  }
+
   /// Under which keys the words after the verb, and its app, stand in a scenario.
   private static func arguments(of verb: String) -> [String] {
     switch verb {
@@ -91,6 +112,18 @@ struct LiveCommand {
     case "refresh": phone?.apps.contains { $0.name == arguments.first } ?? false
     default: false
     }
+  }
+}
+
+/// What can be typed.
+package enum LiveCommandHelp {
+  /// One verb a line, with what it needs; what is in brackets may be left out.
+  package static var lines: [String] {
+    LiveCommand.verbs.map { LiveCommand.usage(of: $0) } + [
+      "help", "quit",
+      "APP may be left out when there is only one; TIME is such as 30s or 1h30m; of several phones "
+        + "one is named first, as in \"anna: lock\"",
+    ]
   }
 }
 

@@ -37,6 +37,17 @@ struct Reader: Sendable {
     }
   }
 
+  /// Makes sure that it has none of these keys but some.
+  ///
+  /// - Parameter what: what has no such key.
+  func refuse(
+    _ keys: [String], but allowed: [String], of what: String
+  ) throws(ScenarioProblem) {
+    for name in keys where !allowed.contains(name) {
+      if let extra = self[name] { throw extra.problem("\(what) does not have it") }
+    }
+  }
+
   /// Whatever keys an object has, in their order, each once.
   func members() throws(ScenarioProblem) -> [(key: String, value: Reader)] {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
@@ -126,6 +137,18 @@ struct Reader: Sendable {
       throw problem("\"\(text)\" is no time such as 20m after the start, or day 3 08:15")
     }
     return time
+  }
+
+  /// The same, not after the end of a scenario of this length: nothing would come of it.
+  func time(upTo length: Int64) throws(ScenarioProblem) -> Int64 {
+    let time = try time()
+    guard time <= length else { throw isOver(after: length) }
+    return time
+  }
+
+  /// That this would only be after the end.
+  func isOver(after length: Int64) -> ScenarioProblem {
+    problem("the scenario is over after \(TimeText.text(duration: length))")
   }
 
   /// Milliseconds since midnight.

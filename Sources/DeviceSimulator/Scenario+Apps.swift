@@ -1,6 +1,6 @@
 /// Reading what phones and apps are.
 extension Scenario.PhonePlan {
-  init(_ reader: Reader) throws(ScenarioProblem) {
+  init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.phone)
     name = try reader.required("name").text()
     network = try reader["network"]?.choice(NetworkKind.self) ?? .wifi
@@ -18,21 +18,25 @@ extension Scenario.PhonePlan {
     self.apps = apps
     var usage: [Scenario.Usage] = []
     for item in try reader.list("usage") {
-      usage.append(try Scenario.Usage(item, apps: apps.map(\.name)))
+      usage.append(try Scenario.Usage(item, apps: apps.map(\.name), length: length))
     }
     self.usage = usage
     habits = try reader["habits"].map { habits throws(ScenarioProblem) in
-      try Scenario.Habits(habits)
+      try Scenario.Habits(habits, length: length)
     }
   }
 }
 
 extension Scenario.Usage {
-  fileprivate init(_ reader: Reader, apps: [String]) throws(ScenarioProblem) {
+  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.usage)
     app = try reader.required("app").choice(apps.enumerated().map { ($1, $0) })
     var clocks: [Int64] = []
-    for clock in try reader.required("at").list() { clocks.append(try clock.clock()) }
+    for item in try reader.required("at").list() {
+      let clock = try item.clock()
+      guard clock <= length else { throw item.isOver(after: length) }
+      clocks.append(clock)
+    }
     self.clocks = clocks
     jitter = try reader["jitter"]?.duration() ?? 0
     duration = try reader["for"]?.duration() ?? 60_000
@@ -40,13 +44,16 @@ extension Scenario.Usage {
 }
 
 extension Scenario.Habits {
-  fileprivate init(_ reader: Reader) throws(ScenarioProblem) {
+  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.habits)
     perDay = try reader.required("perDay").range { one throws(ScenarioProblem) in
       try one.number(1...24)
     }
     between = try reader.required("between").range { one throws(ScenarioProblem) in
       try one.clock()
+    }
+    guard between.lowerBound <= length else {
+      throw try reader.required("between").isOver(after: length)
     }
     apart = try reader.required("apart").range { one throws(ScenarioProblem) in
       try one.duration()

@@ -27,7 +27,7 @@ extension Scenario {
     link = try LinkModel.read(reader["link"])
     var phones: [PhonePlan] = []
     for phone in try reader.required("phones").list() {
-      let plan = try PhonePlan(phone)
+      let plan = try PhonePlan(phone, length: length)
       guard !phones.contains(where: { $0.name == plan.name }) else {
         throw phone.problem("there are two phones with the name \"\(plan.name)\"")
       }
@@ -38,8 +38,11 @@ extension Scenario {
     var events: [EventPlan] = []
     for event in try reader.list("events") { events.append(try names.event(event)) }
     self.events = events
+    let pushes = PushNames(events, length: length)
     var expectations: [Expectation] = []
-    for item in try reader.list("expect") { expectations.append(try Expectation(item, names)) }
+    for item in try reader.list("expect") {
+      expectations.append(try Expectation(item, names, pushes))
+    }
     self.expectations = expectations
     try checkSize(reader)
   }
@@ -61,14 +64,7 @@ extension Scenario {
   private func checkSize(_ reader: Reader) throws(ScenarioProblem) {
     let days = length / TimeText.day + 1
     var steps: Int64 = 0
-    for event in events {
-      switch event.times {
-      case .once: steps += 1
-      case .every(let interval, let from, let until, let count):
-        steps += min(count, max(0, until - from) / interval + 1)
-      case .perDay(let count, _, _): steps += count * days
-      }
-    }
+    for event in events { steps += event.times.count(within: length) }
     for phone in phones {
       for usage in phone.usage { steps += Int64(usage.clocks.count) * days * 2 }
       if let habits = phone.habits {
@@ -157,6 +153,7 @@ struct PlaceNames {
     let action: Scenario.Action
     if let push = reader["push"] {
       if let verb = reader["do"] { throw verb.problem("push and do do not go together") }
+      try reader.refuse(ScenarioKeys.event, but: ScenarioKeys.times + ["push"], of: "push")
       action = try self.push(push)
     } else {
       action = try self.action(reader)
@@ -165,12 +162,17 @@ struct PlaceNames {
   }
 
   private func times(_ reader: Reader) throws(ScenarioProblem) -> Scenario.EventPlan.Times {
-    let until = try reader["until"]?.time() ?? length
+    let until = try reader["until"]?.time(upTo: length) ?? length
     if let perDay = reader["perDay"] {
-      return .perDay(
-        try perDay.number(1...100_000), from: try reader["at"]?.time() ?? 0, until: until)
+      if let every = reader["every"] { throw every.problem("every and perDay do not go together") }
+      if let count = reader["count"] { throw count.problem("only an event with every has it") }
+      let from = try reader["at"]?.time(upTo: length) ?? 0
+      guard from < until else {
+        throw (reader["until"] ?? reader).problem("it is not later than at")
+      }
+      return .perDay(try perDay.number(1...100_000), from: from, until: until)
     }
-    let at = try reader.required("at").time()
+    let at = try reader.required("at").time(upTo: length)
     guard let every = reader["every"] else {
       for name in ["count", "until"] {
         if let extra = reader[name] { throw extra.problem("only an event with every has it") }
@@ -179,8 +181,17 @@ struct PlaceNames {
     }
     let interval = try every.duration()
     guard interval > 0 else { throw every.problem("there must be some time between") }
-    let count = try reader["count"]?.number(1...1_000_000) ?? .max
-    return .every(interval, from: at, until: until, count: count)
+    guard at <= until else {
+      throw try reader.required("until").problem("it is before the first time")
+    }
+    let count = try reader["count"]?.number(1...1_000_000)
+    let fitting = (until - at) / interval + 1
+    // With an `until` of its own it is plain that whichever comes first ends it.
+    if let count, count > fitting, reader["until"] == nil {
+      throw try reader.required("count").problem(
+        "only \(fitting) of them fit before the end of the scenario")
+    }
+    return .every(interval, from: at, until: until, count: count ?? .max)
   }
 
   private func push(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {

@@ -13,6 +13,8 @@ extension PlaceNames {
 
   func action(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
     let verb = try reader.required("do").choice(Self.verbs.map { ($0, $0) })
+    try reader.refuse(
+      ScenarioKeys.event, but: ScenarioKeys.times + ["do"] + Self.keys(of: verb), of: verb)
     if verb == "policy" {
       let to = try reader.required("to")
       guard let policy = RelayPolicy.named(try to.text()) else {
@@ -26,6 +28,24 @@ extension PlaceNames {
       return .app(place, try appVerb(verb, reader))
     }
     return .phone(phone, try phoneVerb(verb, reader))
+  }
+
+  /// What a verb may have beside the times.
+  static func keys(of verb: String) -> [String] {
+    let own: [String] =
+      switch verb {
+      case "use": ["for"]
+      case "set fetch", "network", "charger", "low power", "policy": ["to"]
+      case "queue transfer": ["transfer"]
+      case "create document": ["name", "bytes"]
+      case "change document": ["document", "bytes"]
+      case "remember": ["path", "key", "value"]
+      case "show": ["path"]
+      case "refresh": ["app", "to"]
+      default: []
+      }
+    if verb == "policy" { return own }
+    return (appVerbs.contains(verb) ? ["phone", "app"] : ["phone"]) + own
   }
 
   private func appVerb(

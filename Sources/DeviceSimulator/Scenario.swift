@@ -53,6 +53,17 @@ public struct Scenario: Sendable {
       case every(Int64, from: Int64, until: Int64, count: Int64)
       /// At random moments.
       case perDay(Int64, from: Int64, until: Int64)
+
+      /// How often that is, at most, in a scenario of this length.
+      func count(within length: Int64) -> Int64 {
+        switch self {
+        case .once: 1
+        case .every(let interval, let from, let until, let count):
+          min(count, max(0, min(until, length) - from) / interval + 1)
+        case .perDay(let count, let from, let until):
+          count * (max(0, until - from) / TimeText.day + 1)
+        }
+      }
     }
 
     let times: Times
@@ -142,10 +153,12 @@ enum ScenarioKeys {
   ]
   static let usage = ["app", "at", "jitter", "for"]
   static let habits = ["perDay", "between", "apart", "jitter", "for"]
-  static let event = [
-    "at", "every", "count", "until", "perDay", "push", "do", "phone", "app", "to", "for",
-    "transfer", "name", "bytes", "document", "path", "key", "value",
-  ]
+  static let times = ["at", "every", "count", "until", "perDay"]
+  static let event =
+    times + [
+      "push", "do", "phone", "app", "to", "for", "transfer", "name", "bytes", "document", "path",
+      "key", "value",
+    ]
   static let push = [
     "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",
   ]

@@ -62,39 +62,72 @@ extension World {
     _ match: Expectation.Match, _ window: Expectation.Window, _ count: ClosedRange<Int64>
   ) -> (Bool, String) {
     let window = window.shifted(by: origin)
-    let start = window.after ?? posted(match.push) ?? origin
+    let start = window.after ?? match.push.flatMap { posted($0) } ?? origin
     var end = window.before ?? .max
     if let within = window.within { end = min(end, start + within) }
     let from = window.after ?? (window.within == nil ? 0 : start)
-    var inside: [Int] = []
-    var outside: Int?
-    for index in entries.indices where matches(match, index) {
-      if (from...max(from, end)).contains(entries[index].at) {
-        inside.append(index)
-      } else {
-        outside = outside ?? index
-      }
+    let times = from...max(from, end)
+    let all = entries.indices.filter { matches(match, $0) }
+    let inside = all.filter { times.contains(entries[$0].at) }
+    let isPassed = count.contains(Int64(inside.count))
+    // `time` is when the scenario ended.
+    let isCut = window.within != nil && end > time && (count.lowerBound == 0 || !isPassed)
+    let cut = "; the scenario ended \(TimeText.text(duration: end - time)) before that time did"
+    return (isPassed, found(inside, all, match, count) + (isCut ? cut : ""))
+  }
+
+  /// What there was of what was looked for.
+  private func found(
+    _ inside: [Int], _ all: [Int], _ match: Expectation.Match, _ count: ClosedRange<Int64>
+  ) -> String {
+    let (isPassed, times) = (count.contains(Int64(inside.count)), Self.times(inside.count))
+    if let first = inside.first {
+      guard isPassed else { return "\(times): \(list(inside))" }
+      return describe(first) + (inside.count > 1 ? ", \(times)" : "")
     }
-    let times = Int64(inside.count)
-    guard let first = inside.first else {
-      let nothing = count.contains(0) ? "not then" : "it did not happen then"
-      return (
-        count.contains(0), outside.map { "\(nothing), but \(describe($0))" } ?? "it did not happen"
-      )
+    if let first = all.first {
+      return (isPassed ? "not then" : "it did not happen then") + ", but \(describe(first))"
     }
-    let more = times > 1 ? ", \(times) times" : ""
-    return (count.contains(times), describe(first) + more)
+    return "it did not happen" + others(than: match, isPassed: isPassed)
+  }
+
+  private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
+
+  /// What else happened that may have been meant: of this kind, and nearest to what was wanted.
+  private func others(than match: Expectation.Match, isPassed: Bool) -> String {
+    var near = match
+    near.why = nil
+    var found = match.why == nil ? [] : entries.indices.filter { matches(near, $0) }
+    if found.isEmpty, let kind = match.kind {
+      found = entries.indices.filter { entries[$0].kind == kind }
+    }
+    guard !found.isEmpty else { return "" }
+    guard isPassed else { return "; what did: \(list(found))" }
+    return found.count == 1 ? ", another did" : ", \(found.count) others did"
+  }
+
+  /// The first of them.
+  private func list(_ indices: [Int]) -> String {
+    let shown = 5
+    let rest = indices.count > shown ? "; and \(indices.count - shown) more" : ""
+    return indices.prefix(shown).map(describe).joined(separator: "; ") + rest
   }
 
   private func check(order matches: [Expectation.Match]) -> (Bool, String) {
     var index = 0
+    var last: Int?
     var times: [String] = []
     for (place, match) in matches.enumerated() {
       while index < entries.count, !self.matches(match, index) { index += 1 }
       guard index < entries.count else {
-        return (false, "number \(place + 1) did not happen after the others")
+        var found = "number \(place + 1) did not happen"
+        let earlier = entries.indices.first { self.matches(match, $0) }
+        if let last { found += " after \(describe(last))" }
+        if let earlier { return (false, found + ", but \(describe(earlier))") }
+        return (false, found + others(than: match, isPassed: false))
       }
       times.append(TimeText.text(time: entries[index].at))
+      last = index
       index += 1
     }
     return (true, times.joined(separator: ", "))
@@ -105,20 +138,22 @@ extension World {
   }
 
   /// When the first push of that name, or the one with that number, was posted.
-  private func posted(_ name: String?) -> Int64? {
-    guard let name else { return nil }
-    return pushes.indices.first { isPush($0, name) }.map { pushes[$0].postedAt }
+  private func posted(_ push: Expectation.PushReference) -> Int64? {
+    pushes.indices.first { isPush($0, push) }.map { pushes[$0].postedAt }
   }
 
-  private func isPush(_ index: Int, _ name: String) -> Bool {
-    pushes[index].name == name || pushes[index].name == nil && String(index + 1) == name
+  private func isPush(_ index: Int, _ push: Expectation.PushReference) -> Bool {
+    switch push {
+    case .name(let name): pushes[index].name == name
+    case .number(let number): index + 1 == number
+    }
   }
 
   private func matches(_ match: Expectation.Match, _ index: Int) -> Bool {
     let entry = entries[index]
     if let kind = match.kind, entry.kind != kind { return false }
-    if let name = match.push {
-      guard entry.push >= 0, isPush(Int(entry.push), name) else { return false }
+    if let push = match.push {
+      guard entry.push >= 0, isPush(Int(entry.push), push) else { return false }
     }
     if let phone = match.phone {
       guard entry.phone >= 0, phones[Int(entry.phone)].name == phone else { return false }
@@ -174,9 +209,14 @@ extension World {
     }
     let hits = wasHit.values.count { $0 }
     guard !wasHit.isEmpty else { return (false, "no app was used in that time") }
-    return (
-      hits * 100 >= Int(percent) * wasHit.count,
-      "\(hits) of \(wasHit.count) days of an app, \(hits * 100 / wasHit.count) %"
-    )
+    let isPassed = hits * 100 >= Int(percent) * wasHit.count
+    var found = "\(hits) of \(wasHit.count) days of an app, \(hits * 100 / wasHit.count) %"
+    if !isPassed {
+      let missed = wasHit.filter { !$0.value }.keys.min { ($0.day, $0.app) < ($1.day, $1.app) }
+      if let missed {
+        found += "; the first without: \(apps[Int(missed.app)].name), day \(missed.day + 1)"
+      }
+    }
+    return (isPassed, found)
   }
 }

@@ -96,7 +96,8 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     switch self {
     case .received: "the relay accepted a push; why: `visible` or `silent`"
     case .refused: "the relay refused a push; why: status and reason"
-    case .sent: "the relay sent it; why: `direct`, `piggyback`, `connect`, `refill`, `hold`"
+    case .sent:
+      "the relay sent it; why: `direct`, `piggyback`, `connect`, `refill`, `hold`, `resend`"
     case .stored: "the relay keeps it; why: `device offline`, or until when by which limit"
     case .discarded: "it will never be delivered; why: `expired`, `replaced by push N`, …"
     case .delivered: "the phone acknowledged it"

@@ -24,13 +24,19 @@ extension World {
       send(.push(pushNumber(delivery.notification.uniqueID)), over: connection.connection)
     case .sendEmpty(let connection): send(.empty, over: connection.connection)
     case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
+    case .checkQueue(let connection):
+      // A modelled link takes everything at once.
+      tellRelay(.queueChecked(connection, isEmpty: true))
     case .close(let connection, let reason): closed(connection.connection, reason)
     case .log(let event):
       let push = pushNumber(event.uniqueID)
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
-    case .answer, .hello, .persist, .forget, .route:
-      // Devices are made in memory, the journal answers at once, one shard has every token.
+    case .tell(_, let event):
+      // There is one shard.
+      tellRelay(event)
+    case .answer, .hello, .persist, .forget:
+      // Devices are made in memory, the journal answers at once.
       break
     }
   }
@@ -81,7 +87,8 @@ extension World {
   }
 
   private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
-    // Of push type background nothing is shown, whatever it carries (facts/apns.md, section 3.4).
+    // Of push type background nothing is shown, whatever it carries (Apple, "Pushing background
+    // updates to your App").
     let shown = entry.notificationClass == .visible ? entry.payload : .silent
     return RemotePush(
       id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
@@ -101,17 +108,38 @@ extension World {
       tellRelay(.reported(id, ConditionReport(condition)))
     case .ack(let push, let outcome):
       tellRelay(.acked(id, uniqueID(push), outcome))
-    case .keepAlive: tellRelay(.heard(id))
+    case .keepAlive: tellRelay(.keptAlive(id))
     }
   }
 
-  /// A phone speaks, if it has a connection.
+  /// A phone speaks, if it has a connection. What an app made of a push is told when it has one
+  /// again; everything else is said anew then or of no interest any more.
   mutating func sendUp(_ item: ItemUp, from phone: Int32) {
+    guard case .live(let connection) = phones[Int(phone)].link else {
+      if case .ack(let push, .some(let outcome)) = item, outcome != .later {
+        keep(outcome, of: push, on: phone)
+      }
+      return
+    }
     guard shard != nil else { return orderLine(item, from: phone) }
-    guard case .live(let connection) = phones[Int(phone)].link else { return }
     let at = max(time + delay(), phones[Int(phone)].lastArrivalThere)
     phones[Int(phone)].lastArrivalThere = at
     schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
+  }
+
+  private mutating func keep(_ outcome: DeliveryOutcome, of push: Int32, on phone: Int32) {
+    if phones[Int(phone)].untoldOutcomes.count == PhoneEntry.untoldOutcomes {
+      phones[Int(phone)].untoldOutcomes.removeFirst()
+    }
+    phones[Int(phone)].untoldOutcomes.append((push, outcome))
+  }
+
+  /// What a phone says first over a new connection.
+  mutating func introduce(_ phone: Int32) {
+    sendUp(.condition(phones[Int(phone)].model.condition), from: phone)
+    let outcomes = phones[Int(phone)].untoldOutcomes
+    phones[Int(phone)].untoldOutcomes = []
+    for (push, outcome) in outcomes { sendUp(.ack(push, outcome), from: phone) }
   }
 
   private mutating func delay() -> Int64 {
@@ -160,7 +188,7 @@ extension World {
     guard phones[Int(phone)].link == .connecting(connection) else { return }
     phones[Int(phone)].link = .live(connection)
     sendUp(.hello, from: phone)
-    sendUp(.condition(phones[Int(phone)].model.condition), from: phone)
+    introduce(phone)
   }
 
   // MARK: Names

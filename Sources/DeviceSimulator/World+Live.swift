@@ -60,7 +60,7 @@ extension World {
     guard case .connecting(let connection) = phones[Int(phone)].link else { return }
     phones[Int(phone)].link = .live(connection)
     record(.connected, phone: phone)
-    sendUp(.condition(phones[Int(phone)].model.condition), from: phone)
+    introduce(phone)
   }
 
   /// A phone has lost its stream, and the driver tries to get it a new one.
@@ -133,7 +133,6 @@ extension World {
   // MARK: What is to be done
 
   mutating func orderLine(_ item: ItemUp, from phone: Int32) {
-    guard case .live = phones[Int(phone)].link else { return }
     switch item {
     case .hello: break
     case .condition(let condition):

@@ -128,7 +128,9 @@ extension World {
   }
 
   /// The relay is given another policy.
-  public mutating func setPolicy(_ policy: RelayPolicy) { tellRelay(.policyChanged(policy.policy)) }
+  public mutating func setPolicy(_ policy: RelayPolicy) {
+    tellRelay(.policyChanged(policy.policy, at: instant))
+  }
 
   /// Uses an app for a while: unlocks, opens, and when the time is over leaves and locks.
   public mutating func use(_ app: AppHandle, for duration: Duration) {

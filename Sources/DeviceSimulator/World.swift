@@ -217,6 +217,8 @@ struct PhoneEntry: Sendable {
   var link = Link.down
   /// The connection that the relay takes for its own.
   var connectionAtRelay: UInt32?
+  /// What apps made of pushes while nobody could be told, oldest first.
+  var untoldOutcomes: [(push: Int32, outcome: DeliveryOutcome)] = []
   /// What the link was last matched to.
   var network: Network
   /// When it is woken next.
@@ -226,6 +228,9 @@ struct PhoneEntry: Sendable {
   var lastArrivalThere: Int64 = 0
   /// By the place in the order of installation: the world's number of the app.
   var apps: [Int32] = []
+
+  /// Were it more, the oldest are forgotten, as the relay forgets who owes it one.
+  static let untoldOutcomes = 1000
 
   enum Link: Hashable, Sendable {
     case down

@@ -30,21 +30,34 @@ struct BlockMemory {
     var coded: [UInt8] = []
 
     mutating func forget() {
-      if !coded.isEmpty { coded.removeAll(keepingCapacity: true) }
+      if plain.capacity > 0 { plain = [] }
+      if coded.capacity > 0 { coded = [] }
     }
 
     mutating func set(
       _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ newCoded: CodedString?
     ) {
-      plain.removeAll(keepingCapacity: true)
+      Self.clear(&plain, for: name.count + value.count)
       plain.append(contentsOf: name)
       plain.append(contentsOf: value)
       nameCount = name.count
-      coded.removeAll(keepingCapacity: true)
+      Self.clear(&coded, for: newCoded.map { $0.bytes.count + 1 } ?? 0)
       guard let newCoded else { return }
       coded.append(newCoded.isHuffman ? 1 : 0)
       coded.append(contentsOf: newCoded.bytes)
     }
+
+    /// A place must not keep what its longest field ever took: a peer could have each place in turn
+    /// grow to the size of a whole block.
+    private static func clear(_ bytes: inout [UInt8], for count: Int) {
+      if bytes.capacity > 2 * count + 64 {
+        bytes = []
+      } else {
+        bytes.removeAll(keepingCapacity: true)
+      }
+    }
+
+    var heldBytes: Int { plain.capacity + coded.capacity }
   }
 
   private var known: [Known] = []
@@ -54,6 +67,12 @@ struct BlockMemory {
   /// Whether all names so far are those of the block before, which was reported whole.
   private(set) var keepsShape = false
   private var isWhole = false
+
+  /// Memory that is held.
+  var heldBytes: Int {
+    let places = known.capacity * MemoryLayout<Known>.stride
+    return places + texts.reduce(texts.capacity * MemoryLayout<Text>.stride) { $0 + $1.heldBytes }
+  }
 
   /// A new block begins.
   mutating func begin() {

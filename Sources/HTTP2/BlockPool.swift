@@ -21,6 +21,9 @@ struct BlockPool {
   private var firstFree: Int32 = -1
   private var used = 0
 
+  /// What the queues take together, as whole blocks.
+  var usedBytes: Int { used &* Self.blockBytes }
+
   /// Appends to the end of the queue.
   mutating func append(_ source: UnsafeBufferPointer<UInt8>, to queue: inout ByteQueue) {
     var rest = UnsafeRawBufferPointer(source)

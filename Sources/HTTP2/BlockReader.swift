@@ -16,8 +16,8 @@ struct BlockReader {
   @inline(__always)
   var first: UInt8? { offset < block.count ? block[offset] : nil }
 
-  /// An integer whose first byte has so many bits of it (section 5.1); nil, too, when it is larger
-  /// than anything that fits a frame.
+  /// An integer whose first byte has so many bits of it (section 5.1); nil, too, when it has more
+  /// than 32 bits or five bytes that follow: libnghttp2's limits, so that both read the same.
   @inline(__always)
   mutating func integer(prefixBits: Int) -> Int? {
     guard offset < block.count else { return nil }
@@ -30,10 +30,11 @@ struct BlockReader {
   private mutating func longInteger(_ prefix: Int) -> Int? {
     var value = prefix
     var shift = 0
-    while offset < block.count, shift < 28 {
+    while offset < block.count, shift < 35 {
       let byte = Int(block[offset])
       offset += 1
       value += (byte & 0x7F) << shift
+      guard value <= Int(UInt32.max) else { return nil }
       shift += 7
       if byte & 0x80 == 0 { return value }
     }

@@ -1,7 +1,9 @@
 import CNghttp2
 
 /// Follows the frames of a client by their lengths and takes the header blocks out of the stream,
-/// whole (RFC 9113 sections 4.1, 4.3 and 6.2). Everything else goes on as it came.
+/// whole (RFC 9113 sections 4.1, 4.3 and 6.2). Everything else goes on as it came, once it is clear
+/// of what libnghttp2 lets pass: DATA on a stream that the client has ended, and PRIORITY that is
+/// wrong (it ignores all of those).
 struct FrameReader {
   /// What is next.
   enum Step {
@@ -17,9 +19,11 @@ struct FrameReader {
     case broken(Failure)
   }
 
-  /// What is wrong with frames; RFC 9113 sections 4.2, 6.1, 6.2 and 6.10.
+  /// What is wrong with frames; RFC 9113 sections 4.2, 5.1, 6.1, 6.2, 6.3 and 6.10. All of it ends
+  /// the connection, also where an error of the stream would do (section 5.4.1).
   enum Failure: Error {
     case frameTooLarge, frameTooSmall, streamZero, continuationExpected, badPadding, flooded
+    case streamClosed, dependsOnItself
 
     var error: HTTP2Error {
       switch self {
@@ -28,11 +32,15 @@ struct FrameReader {
       case .frameTooSmall:
         .connection(code: HTTP2ErrorCode.frameSizeError, reason: "frame too small")
       case .streamZero:
-        .connection(code: HTTP2ErrorCode.protocolError, reason: "HEADERS on stream 0")
+        .connection(code: HTTP2ErrorCode.protocolError, reason: "frame needs a stream")
       case .continuationExpected:
         .connection(code: HTTP2ErrorCode.protocolError, reason: "CONTINUATION expected")
       case .badPadding:
         .connection(code: HTTP2ErrorCode.protocolError, reason: "padding longer than its frame")
+      case .streamClosed:
+        .connection(code: HTTP2ErrorCode.streamClosed, reason: "DATA on a closed stream")
+      case .dependsOnItself:
+        .connection(code: HTTP2ErrorCode.protocolError, reason: "stream depends on itself")
       case .flooded: .flooded
       }
     }
@@ -42,6 +50,8 @@ struct FrameReader {
   struct BlockHead {
     let stream: StreamID
     let endStream: Bool
+    /// Its priority names its own stream (RFC 7540 section 5.3.1).
+    let dependsOnItself: Bool
   }
 
   private enum Piece {
@@ -54,11 +64,15 @@ struct FrameReader {
   }
 
   private static let headBytes = 9
+  /// Of a PRIORITY frame, or of what its flag puts into HEADERS.
+  private static let priorityBytes = 5
   /// SETTINGS_MAX_FRAME_SIZE, which is never announced and so has its first value.
   private static let largestFrameBytes = 16_384
 
   /// Bytes of a frame that are still to come and go on.
   private var left: Int
+  /// The frame that goes on is RST_STREAM: what follows is judged when its stream is closed.
+  private var isReset = false
   /// The beginning of a frame, or of frames with one header block, that is not all there.
   private var held: [UInt8] = []
 
@@ -66,21 +80,28 @@ struct FrameReader {
   init(prefaceBytes: Int) { left = prefaceBytes }
 
   /// Takes the next step's bytes off the input; nil when all is used up.
-  mutating func next(_ input: inout UnsafeRawBufferPointer) -> Step? {
-    if !held.isEmpty { return fill(&input) }
+  ///
+  /// - Parameter streams: the session's, in which the end of a client's body is noted.
+  mutating func next(
+    _ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable
+  ) -> Step? {
+    if !held.isEmpty { return fill(&input, &streams) }
     var offset = 0
     while offset < input.count {
       if left > 0 {
         let step = min(left, input.count - offset)
         offset += step
         left -= step
-        continue
+        guard left == 0, isReset else { continue }
+        isReset = false
+        break
       }
       let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
-      let piece = Self.look(rest)
+      let piece = Self.look(rest, &streams)
       if case .other(let length) = piece {
         offset += Self.headBytes
         left = length
+        isReset = Self.type(rest) == NGHTTP2_RST_STREAM.rawValue
         continue
       }
       // First what stands before it.
@@ -119,9 +140,11 @@ struct FrameReader {
   }
 
   /// Goes on with what is held, byte for byte as much as it takes.
-  private mutating func fill(_ input: inout UnsafeRawBufferPointer) -> Step? {
+  private mutating func fill(
+    _ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable
+  ) -> Step? {
     while true {
-      let piece = held.withUnsafeBytes { Self.look($0) }
+      let piece = held.withUnsafeBytes { Self.look($0, &streams) }
       switch piece {
       case .incomplete(let needed):
         guard !input.isEmpty else { return nil }
@@ -129,7 +152,8 @@ struct FrameReader {
         held.append(contentsOf: input[..<step])
         input = UnsafeRawBufferPointer(rebasing: input[step...])
       case .other(let length):
-        left = length
+        left = Self.headBytes + length - held.count
+        isReset = held[3] == UInt8(NGHTTP2_RST_STREAM.rawValue)
         return .passHeld
       case .headers:
         return .headersHeld
@@ -167,13 +191,35 @@ struct FrameReader {
 
   /// What stands at the beginning of these bytes.
   @inline(__always)
-  private static func look(_ bytes: UnsafeRawBufferPointer) -> Piece {
+  private static func look(
+    _ bytes: UnsafeRawBufferPointer, _ streams: inout StreamTable
+  ) -> Piece {
     guard bytes.count >= headBytes else { return .incomplete(needed: headBytes) }
-    guard type(bytes) == NGHTTP2_HEADERS.rawValue else { return .other(length: length(bytes)) }
+    let type = type(bytes)
+    if type == NGHTTP2_DATA.rawValue {
+      let endStream = flags(bytes) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+      return streams.mayHaveData(stream(bytes), endStream: endStream)
+        ? .other(length: length(bytes)) : .broken(.streamClosed)
+    }
+    guard type == NGHTTP2_HEADERS.rawValue else {
+      return type == NGHTTP2_PRIORITY.rawValue
+        ? lookAtPriority(bytes) : .other(length: length(bytes))
+    }
     if let failure = failure(bytes) { return .broken(failure) }
     let end = headBytes + length(bytes)
     guard bytes.count >= end else { return .incomplete(needed: end) }
     return isWhole(bytes) ? .headers : lookOn(bytes, from: end)
+  }
+
+  private static func lookAtPriority(_ bytes: UnsafeRawBufferPointer) -> Piece {
+    if stream(bytes) == 0 { return .broken(.streamZero) }
+    // Another length is for libnghttp2 to refuse.
+    let length = length(bytes)
+    guard length == priorityBytes else { return .other(length: length) }
+    let end = headBytes + length
+    guard bytes.count >= end else { return .incomplete(needed: end) }
+    return dependency(bytes, at: headBytes) == stream(bytes)
+      ? .broken(.dependsOnItself) : .other(length: length)
   }
 
   /// The same for a header block that goes on in CONTINUATION frames from there (section 6.10).
@@ -219,7 +265,7 @@ struct FrameReader {
         end -= Int(frame[start])
         start += 1
       }
-      if flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0 { start += 5 }
+      if flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0 { start += priorityBytes }
     }
     return start <= end ? UnsafeRawBufferPointer(rebasing: frame[start..<end]) : nil
   }
@@ -228,13 +274,30 @@ struct FrameReader {
   private static func misfit(_ frame: UnsafeRawBufferPointer) -> Failure {
     let isPadded = flags(frame) & NGHTTP2_FLAG_PADDED.rawValue != 0
     let hasPriority = flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0
-    let least = headBytes + (isPadded ? 1 : 0) + (hasPriority ? 5 : 0)
+    let least = headBytes + (isPadded ? 1 : 0) + (hasPriority ? priorityBytes : 0)
     return frame.count < least ? .frameTooSmall : .badPadding
   }
 
+  /// What a HEADERS frame says that has its fragment.
+  @inline(__always)
   private static func head(_ frame: UnsafeRawBufferPointer) -> BlockHead {
-    BlockHead(
-      stream: stream(frame), endStream: flags(frame) & NGHTTP2_FLAG_END_STREAM.rawValue != 0)
+    let (stream, flags) = (stream(frame), flags(frame))
+    var dependsOnItself = false
+    if flags & NGHTTP2_FLAG_PRIORITY.rawValue != 0 {
+      let isPadded = flags & NGHTTP2_FLAG_PADDED.rawValue != 0
+      dependsOnItself = dependency(frame, at: headBytes + (isPadded ? 1 : 0)) == stream
+    }
+    return BlockHead(
+      stream: stream, endStream: flags & NGHTTP2_FLAG_END_STREAM.rawValue != 0,
+      dependsOnItself: dependsOnItself)
+  }
+
+  /// The stream that a priority at this offset names.
+  private static func dependency(
+    _ frame: UnsafeRawBufferPointer, at offset: Int
+  ) -> StreamID {
+    let bits = frame.loadUnaligned(fromByteOffset: offset, as: UInt32.self).bigEndian
+    return StreamID(bitPattern: bits & 0x7FFF_FFFF)
   }
 
   private static func length(_ frame: UnsafeRawBufferPointer) -> Int {

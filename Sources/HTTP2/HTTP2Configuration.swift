@@ -10,7 +10,8 @@ package struct HTTP2Configuration: Sendable {
   package var initialWindowSize: UInt32 = 65_535
   /// Bytes a peer may send on the whole connection before we let it go on (at least 65,535).
   package var connectionWindowSize: UInt32 = 1 << 20
-  /// SETTINGS_MAX_HEADER_LIST_SIZE, counted as RFC 9113 section 6.5.2 does (facts 1.3: 8,000).
+  /// SETTINGS_MAX_HEADER_LIST_SIZE, counted as RFC 9113 section 6.5.2 does (8,000 was seen at
+  /// Apple's, jchambers/pushy issue 878).
   package var maximumHeaderListBytes = 8_000
   /// HPACK dynamic table, both directions: SETTINGS_HEADER_TABLE_SIZE for what we receive, and the
   /// most we use for what we send. Costs up to this much memory twice per connection.
@@ -22,9 +23,13 @@ package struct HTTP2Configuration: Sendable {
   package var maximumDiscardedBytes = 1 << 20
   /// Bytes that may wait on one stream for the peer's window; `write` fails above it.
   package var maximumQueuedBytes = 1 << 20
-  /// Header and body bytes of one `receive`. HPACK turns one byte into thousands, so this is not
-  /// bounded by the bytes received.
-  package var maximumArenaBytes = 16 << 20
+  /// Bytes that may wait on all streams together, as much memory as they take; `write` and
+  /// `respond` with a body fail above it.
+  package var maximumQueuedConnectionBytes = 64 << 20
+  /// Header and body bytes of one batch, and the memory of its fields. HPACK turns one byte into
+  /// thousands, so this is not bounded by the bytes received; it is 32 times a read of 64 KiB, of
+  /// which requests as short as they can be make 26 times as much.
+  package var maximumArenaBytes = 2 << 20
   /// Control frames that may wait for a peer that does not read (server only; responses count).
   package var maximumQueuedFrames = 20_000
   /// Streams a client may abandon unanswered, beyond one for each one it let finish.

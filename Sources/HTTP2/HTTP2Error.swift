@@ -26,7 +26,8 @@ package enum HTTP2Error: Error, Equatable, Sendable {
   case headersTooLarge(StreamID)
   /// Body bytes were written before headers, or after the end of the stream was asked for.
   case notWritable(StreamID)
-  /// More than `HTTP2Configuration.maximumQueuedBytes` would wait on this stream.
+  /// More than `HTTP2Configuration.maximumQueuedBytes` would wait on this stream, or more than
+  /// `maximumQueuedConnectionBytes` on all.
   case queueFull(StreamID)
   /// `request` on a server session, `respond` on a client session.
   case wrongRole

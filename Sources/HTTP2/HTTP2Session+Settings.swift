@@ -61,5 +61,6 @@ extension HTTP2Session {
     else { return }
     let value = state.pointee.advertisedStreams.removeFirst()
     output.setInteger(value, at: start + 11)
+    state.pointee.streamLimit.announced(value)
   }
 }

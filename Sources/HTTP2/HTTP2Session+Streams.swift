@@ -28,7 +28,10 @@ extension HTTP2Session {
   package func respond(
     to id: StreamID, _ head: borrowing HeaderBlock, body: [UInt8]
   ) throws(HTTP2Error) {
-    guard body.count <= state.pointee.limits.maximumQueuedBytes else { throw .queueFull(id) }
+    // Nothing is said when not all of it can be.
+    guard body.isEmpty || state.pointee.canQueue(body.count, besides: 0) else {
+      throw .queueFull(id)
+    }
     try respond(to: id, head, endStream: body.isEmpty)
     if !body.isEmpty {
       try write(body.span, to: id)
@@ -68,7 +71,7 @@ extension HTTP2Session {
 
   /// Both: queues body bytes, any time after headers were sent without `endStream`. They leave as
   /// the peer's windows allow; `drained` tells when all are out. Throws `streamClosed`,
-  /// `notWritable`, `queueFull` (nothing is queued then).
+  /// `notWritable`, `queueFull` (the stream's or the connection's; nothing is queued then).
   package func write(_ bytes: Span<UInt8>, to id: StreamID) throws(HTTP2Error) {
     let slot = try writableSlot(id, adding: bytes.count)
     guard !bytes.isEmpty else { return }
@@ -93,9 +96,7 @@ extension HTTP2Session {
     guard stream.flags.contains(.headersSubmitted), !stream.flags.contains(.finishing) else {
       throw .notWritable(id)
     }
-    guard stream.bodyBytes + count <= state.pointee.limits.maximumQueuedBytes else {
-      throw .queueFull(id)
-    }
+    guard state.pointee.canQueue(count, besides: stream.bodyBytes) else { throw .queueFull(id) }
     return slot
   }
 
@@ -107,6 +108,14 @@ extension HTTP2Session {
     guard flags.contains(.headersSubmitted), !flags.contains(.finishing) else { return }
     state.pointee.streams.slots[slot].flags.insert(.finishing)
     state.pointee.submitData(slot: slot)
+  }
+
+  /// Server: whether a request was answered, be it only with a head; true when its stream is gone.
+  package func hasAnswer(_ id: StreamID) -> Bool {
+    guard let slot = state.pointee.slot(of: id) else { return true }
+    return !state.pointee.streams.slots[slot].flags.isDisjoint(with: [
+      .headersSubmitted, .resetByUs,
+    ])
   }
 
   /// Bytes of a stream that wait to be handed out, for the caller's back-pressure.

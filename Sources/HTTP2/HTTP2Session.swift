@@ -61,7 +61,7 @@ package final class HTTP2Session {
       bytes.moveReaderIndex(to: bytes.writerIndex)
       throw failure
     }
-    state.pointee.beginBatch()
+    state.pointee.beginBatch(bytes.readableBytes)
     var result = 0
     bytes.readWithUnsafeReadableBytes { bytes in
       result = handOver(bytes)
@@ -83,7 +83,7 @@ package final class HTTP2Session {
   private func handOver(_ bytes: UnsafeRawBufferPointer) -> Int {
     guard state.pointee.role == .server else { return take(bytes) }
     var rest = bytes
-    while let step = state.pointee.frames.next(&rest) {
+    while let step = state.pointee.nextStep(&rest) {
       var result = 0
       switch step {
       case .pass(let bytes):
@@ -109,6 +109,7 @@ package final class HTTP2Session {
   /// stream and has no fields.
   private func take(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
     state.pointee.decodeBlock(block, of: head.stream)
+    state.pointee.judgeHead(head)
     guard state.pointee.failure == nil else { return 0 }
     var flags = UInt64(NGHTTP2_FLAG_END_HEADERS.rawValue)
     if head.endStream { flags |= UInt64(NGHTTP2_FLAG_END_STREAM.rawValue) }
@@ -123,6 +124,7 @@ package final class HTTP2Session {
       take(UnsafeRawBufferPointer(rebasing: frame[..<10]))
     }
     state.pointee.dropUntaken()
+    state.pointee.streams.history.used(head.stream, isServed: false)
     return result
   }
 
@@ -161,17 +163,19 @@ package final class HTTP2Session {
   package var events: [HTTP2Event] { state.pointee.events }
 
   /// Bytes that events and fields point into; valid below the highest range only, until the next
-  /// `receive`. Reading it is cheap; holding on to it across `receive` costs that call a copy.
+  /// `receive` or `takeEvents`. Reading it is cheap; holding on to it across `receive` costs that call a copy.
   package var arena: [UInt8] { state.pointee.arena }
 
   /// Header fields that `headers` events point into; as `arena`.
   package var fields: [HeaderField] { state.pointee.fields }
 
   /// Hands over the events and takes the array's memory in exchange: nothing is copied, nothing
-  /// can be lost, and two arrays serve for the life of a connection.
+  /// can be lost, and two arrays serve for the life of a connection. What the batch before pointed
+  /// into is done with: a server gives back what a large one has taken.
   package func takeEvents(into batch: inout [HTTP2Event]) {
     batch.removeAll(keepingCapacity: true)
     swap(&batch, &state.pointee.events)
+    state.pointee.handOver()
   }
 
   // MARK: sending

@@ -47,8 +47,12 @@ struct HeaderTable {
   private(set) var maximumBytes = initialBytes
   /// What our SETTINGS allow.
   private(set) var limitBytes = initialBytes
-  /// The peer has acknowledged a smaller limit and must say that it keeps to it.
+  /// The peer has acknowledged a limit below what it has in the table, and must say that it keeps
+  /// to it.
   private(set) var needsResize = false
+
+  /// Memory that is held.
+  var heldBytes: Int { textCapacity + entries.capacity * MemoryLayout<Entry>.stride }
 
   /// The identity of the field with this index; nil when there is none.
   @inline(__always)
@@ -111,10 +115,14 @@ struct HeaderTable {
     return true
   }
 
-  /// The peer has acknowledged our SETTINGS (RFC 9113 section 4.3.1).
+  /// The peer has acknowledged our SETTINGS. Only if that takes something from the table must its
+  /// next block begin with a size (RFC 9113 section 4.3.1). Otherwise the two ends agree anyway:
+  /// several clients never send a size, and as long as they name nothing that is gone, which is an
+  /// index out of range, all they name is what they mean, for indices count from the newest.
   mutating func limit(_ bytes: Int) {
     limitBytes = bytes
-    needsResize = maximumBytes > bytes
+    needsResize = sizeBytes > bytes
+    if !needsResize { maximumBytes = min(maximumBytes, bytes) }
   }
 
   private mutating func evict(downTo bytes: Int) {

@@ -72,7 +72,7 @@ enum SessionCallbacks {
         state.pointee.settingsArrived(
           UnsafeBufferPointer(start: frame.pointee.settings.iv, count: frame.pointee.settings.niv))
       } else {
-        state.pointee.table.limit(state.pointee.limits.headerTableBytes)
+        state.pointee.settingsAcknowledged()
       }
     case NGHTTP2_PING.rawValue:
       if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 {
@@ -85,8 +85,11 @@ enum SessionCallbacks {
       state.pointee.goAwayArrived(
         lastStream: goAway.last_stream_id, errorCode: goAway.error_code,
         goAway.opaque_data, goAway.opaque_data_len)
+    case NGHTTP2_RST_STREAM.rawValue:
+      // It shows as `closed`, which comes next.
+      state.pointee.peerEnded(header.stream_id)
     default:
-      break  // RST_STREAM shows as `closed`; the rest is libnghttp2's business.
+      break  // libnghttp2's business.
     }
   }
 

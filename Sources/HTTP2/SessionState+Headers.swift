@@ -2,6 +2,25 @@ import CNghttp2
 
 /// Header blocks: a response's, which libnghttp2 decodes, field by field; and the end of any.
 extension SessionState {
+  /// Server: whether the client may send a header block on this stream (RFC 9113 sections 5.1 and
+  /// 5.1.1), as far as libnghttp2, which ignores blocks on closed streams, does not look.
+  mutating func judgeHead(_ head: FrameReader.BlockHead) {
+    if head.dependsOnItself { blockTraits.formUnion(.malformed) }
+    let id = head.stream
+    guard id <= streams.history.last, id & 1 == 1, failure == nil, slot(of: id) == nil else {
+      return
+    }
+    switch streams.history.fate(of: id) {
+    case .unused, .endedByUs: break
+    case .skipped:
+      failure = .connection(
+        code: HTTP2ErrorCode.protocolError, reason: "stream identifier below the last")
+    case .endedByClient:
+      failure = .connection(
+        code: HTTP2ErrorCode.streamClosed, reason: "HEADERS on a closed stream")
+    }
+  }
+
   /// A block's first frame was accepted.
   mutating func headersBegan(_ id: StreamID, opensStream: Bool) {
     if opensStream { openSlot(id) }
@@ -79,6 +98,7 @@ extension SessionState {
     blockStream = 0
     guard failure == nil, let slot = slot(of: id) else { return dropBlock() }
     let flags = streams.slots[slot].flags
+    if endStream { streams.slots[slot].flags.insert(.remoteEnded) }
     if flags.contains(.headersReported) {
       // Trailers: nobody here wants them, only the end they bring.
       dropBlock()
@@ -88,6 +108,9 @@ extension SessionState {
       if endStream { streamEnded(id) }
     } else if blockIsInformational && !endStream {
       dropBlock()
+    } else if !streamLimit.allows(streams.count) {
+      dropBlock()
+      rejectStream(id, slot, HTTP2ErrorCode.refusedStream)
     } else if blockListBytes > limits.maximumHeaderListBytes {
       dropBlock()
       streams.slots[slot].flags.insert([.headersReported, .muted])

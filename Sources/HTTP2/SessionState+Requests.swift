@@ -9,6 +9,7 @@ extension SessionState {
   /// accepted its frame; `dropUntaken` forgets it otherwise.
   mutating func decodeBlock(_ block: UnsafeRawBufferPointer, of id: StreamID) {
     beginBlock(id)
+    guard hasRoomForBlock() else { return }
     memory.begin()
     var reader = BlockReader(block)
     var isFirst = true
@@ -68,6 +69,12 @@ extension SessionState {
 
   private mutating func takeFromTable(_ identity: Int) {
     let field = table.field(identity)
+    let listBytes = field.name.count + field.value.count + HeaderTable.overheadBytes
+    // Counted before it is copied: one byte may stand for thousands.
+    guard blockListBytes + listBytes <= limits.maximumHeaderListBytes else {
+      _ = count(listBytes: listBytes)
+      return
+    }
     guard let place = keep(field.name, field.value) else { return }
     var known = BlockMemory.Known()
     known.identity = identity

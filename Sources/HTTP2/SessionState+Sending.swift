@@ -26,6 +26,12 @@ extension SessionState {
     return QueuedRead(count: count, isLast: isLast, endsStream: endsStream)
   }
 
+  /// Whether so many more bytes fit a stream's queue, which has some already, and the connection's.
+  func canQueue(_ count: Int, besides queued: Int) -> Bool {
+    queued + count <= limits.maximumQueuedBytes
+      && outgoing.usedBytes + count <= limits.maximumQueuedConnectionBytes
+  }
+
   /// Puts bytes into a stream's queue; the caller checked that the stream takes them.
   mutating func enqueue(_ bytes: UnsafeBufferPointer<UInt8>, slot: Int) {
     outgoing.append(bytes, to: &streams.slots[slot].queue)

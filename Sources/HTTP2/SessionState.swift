@@ -41,7 +41,13 @@ struct SessionState {
   var requestedGoAwayCode: UInt32?
   /// Values of SETTINGS_MAX_CONCURRENT_STREAMS that queued SETTINGS frames will show, in order.
   var advertisedStreams: [UInt32] = []
+  var streamLimit = StreamLimit()
 
+  /// How far the newest batch is.
+  private enum Batch { case receiving, handedOver, done }
+  private var batch = Batch.done
+  /// What came in for it.
+  private var batchBytes = 0
   private var currentStream: StreamID = 0
   private var currentSlot = 0
   /// Streams that ended unanswered by the peer's doing, less those that were answered.
@@ -64,16 +70,47 @@ struct SessionState {
     frames = FrameReader(prefaceBytes: role == .server ? 24 : 0)
   }
 
-  /// Forgets what the last batch left, unless its events were not taken yet.
-  mutating func beginBatch() {
+  /// So many bytes arrived. Forgets what the last batch left, unless its events were not taken yet.
+  mutating func beginBatch(_ count: Int) {
+    if batch != .receiving { batchBytes = 0 }
+    batch = .receiving
+    batchBytes += count
     guard events.isEmpty else { return }
     if blockStream != 0 { return keepOpenBlock() }
     arenaUsed = 0
     fields.removeAll(keepingCapacity: true)
-    // One large batch must not keep its memory for the life of the connection.
-    if arena.count > 1 << 18 { arena = [] }
-    if fields.capacity > 1 << 13 { fields = [] }
   }
+
+  /// Events are handed over. What those handed over before point into is done with, and its peer
+  /// may be silent from now on: a server gives back what is more than twice what came, for HPACK
+  /// makes much of little. (A client looks at its arena at any time, and trusts its server.)
+  mutating func handOver() {
+    switch batch {
+    case .receiving:
+      batch = .handedOver
+    case .handedOver:
+      batch = .done
+      guard role == .server else { return }
+      arenaUsed = 0
+      fields.removeAll(keepingCapacity: true)
+      let spare = min(max(Self.leastSpareBytes, 2 * batchBytes), Self.mostSpareBytes)
+      if arena.count > spare { arena = [] }
+      if fields.capacity * MemoryLayout<HeaderField>.stride > spare { fields = [] }
+      if events.capacity * MemoryLayout<HTTP2Event>.stride > spare { events = [] }
+    case .done:
+      break
+    }
+  }
+
+  /// Memory that is held for what the peer has sent, open streams apart.
+  var heldBytes: Int {
+    arena.capacity + fields.capacity * MemoryLayout<HeaderField>.stride
+      + events.capacity * MemoryLayout<HTTP2Event>.stride + memory.heldBytes + table.heldBytes
+  }
+
+  /// What is kept of a batch's memory at least, and at most.
+  private static let leastSpareBytes = 4 << 10
+  private static let mostSpareBytes = 128 << 10
 
   /// Client: moves a header block that is not complete yet to the front, and forgets the rest. A
   /// server's blocks come whole.
@@ -117,6 +154,15 @@ struct SessionState {
     return true
   }
 
+  /// Whether the batch is within its limit, its fields included; a field of one byte costs more
+  /// than its text may.
+  mutating func hasRoomForBlock() -> Bool {
+    let fieldBytes = fields.count &* MemoryLayout<HeaderField>.stride
+    if arenaUsed &+ fieldBytes <= limits.maximumArenaBytes { return true }
+    failure = failure ?? .arenaFull
+    return false
+  }
+
   /// The slot of a stream, by the shortcut or the table.
   mutating func slot(of id: StreamID) -> Int? {
     if id == currentStream && id != 0 { return currentSlot }
@@ -126,7 +172,13 @@ struct SessionState {
     return slot
   }
 
+  /// What a server's frames say next.
+  mutating func nextStep(_ input: inout UnsafeRawBufferPointer) -> FrameReader.Step? {
+    frames.next(&input, &streams)
+  }
+
   mutating func openSlot(_ id: StreamID) {
+    if role == .server { streams.history.used(id, isServed: true) }
     currentSlot = streams.open(id)
     currentStream = id
   }
@@ -204,13 +256,20 @@ struct SessionState {
 
   /// What came on this stream is malformed: it ends, and nothing more is told of it (RFC 9113
   /// section 8.1.1). It counts as the peer's doing.
-  mutating func rejectStream(_ id: StreamID, _ slot: Int) {
+  mutating func rejectStream(
+    _ id: StreamID, _ slot: Int, _ code: UInt32 = HTTP2ErrorCode.protocolError
+  ) {
     guard !streams.slots[slot].flags.contains(.muted) else { return }
     streams.slots[slot].flags.insert([.headersReported, .muted])
-    nghttp2_submit_rst_stream(library, 0, id, HTTP2ErrorCode.protocolError)
+    nghttp2_submit_rst_stream(library, 0, id, code)
   }
 
   // MARK: ends
+
+  /// The peer has reset the stream.
+  mutating func peerEnded(_ id: StreamID) {
+    if let slot = slot(of: id) { streams.slots[slot].flags.insert(.remoteEnded) }
+  }
 
   mutating func streamClosed(_ id: StreamID, errorCode: UInt32) {
     guard let slot = slot(of: id) else { return }
@@ -221,6 +280,7 @@ struct SessionState {
     if id == blockStream { blockStream = 0 }
     events.append(.closed(id, errorCode: errorCode))
     guard role == .server else { return }
+    if !flags.contains(.remoteEnded) { streams.history.abandoned(id) }
     if flags.contains(.headersSubmitted) {
       unansweredResets = max(0, unansweredResets - 1)
     } else if !flags.contains(.resetByUs) && requestedGoAwayCode == nil {
@@ -237,6 +297,11 @@ struct SessionState {
       encoder.limitTable(Int(entry.value))
     }
     events.append(.settingsReceived)
+  }
+
+  mutating func settingsAcknowledged() {
+    table.limit(limits.headerTableBytes)
+    streamLimit.acknowledged()
   }
 
   mutating func goAwayArrived(

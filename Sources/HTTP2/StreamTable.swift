@@ -23,6 +23,8 @@ struct StreamSlot {
     static let resetByUs = Flags(rawValue: 1 << 8)
     /// END_STREAM was handed out.
     static let localEnded = Flags(rawValue: 1 << 9)
+    /// Server: the peer sends nothing more, by END_STREAM or RST_STREAM.
+    static let remoteEnded = Flags(rawValue: 1 << 10)
   }
 
   var id: StreamID = 0
@@ -47,14 +49,17 @@ struct StreamSlot {
 /// All open streams of a session: a flat array of slots with a free list, and an open-addressing
 /// index from stream id to slot. Nothing is allocated per stream.
 ///
-/// Ids are spread by multiplication although they come in order: neighbours would form one long
-/// run, and removal by shifting back walks to the end of a run.
+/// Ids are spread by a keyed hash: neighbours would form one long run, which a removal by shifting
+/// back walks to its end, and a peer could choose ids that all meet in one place.
 struct StreamTable {
   /// Slot 0 and up; free ones have id 0.
   var slots: [StreamSlot] = []
   /// Streams now open.
   private(set) var count = 0
+  /// Server: what became of those that are not.
+  var history = StreamHistory()
   private var firstFree: Int32 = -1
+  private let hash = StreamHash()
   private var keys: [StreamID] = []
   private var positions: [Int32] = []
 
@@ -62,7 +67,7 @@ struct StreamTable {
   func find(_ id: StreamID) -> Int? {
     guard count > 0 else { return nil }
     let mask = keys.count - 1
-    var at = home(id) & mask
+    var at = hash.home(id) & mask
     while keys[at] != 0 {
       if keys[at] == id { return Int(positions[at]) }
       at = (at + 1) & mask
@@ -88,6 +93,21 @@ struct StreamTable {
     return slot
   }
 
+  /// Server: a DATA frame begins. Whether the client may send it (RFC 9113 sections 5.1 and 6.1):
+  /// not after END_STREAM or RST_STREAM. What libnghttp2 finds by itself is let through.
+  mutating func mayHaveData(_ id: StreamID, endStream: Bool) -> Bool {
+    guard let slot = find(id) else {
+      guard id & 1 == 1 else { return true }
+      switch history.fate(of: id) {
+      case .unused, .endedByUs: return true
+      case .skipped, .endedByClient: return false
+      }
+    }
+    if slots[slot].flags.contains(.remoteEnded) { return false }
+    if endStream { slots[slot].flags.insert(.remoteEnded) }
+    return true
+  }
+
   /// Gives the slot back. Its queue must have been released.
   mutating func close(_ slot: Int) {
     remove(slots[slot].id)
@@ -96,18 +116,22 @@ struct StreamTable {
     firstFree = Int32(truncatingIfNeeded: slot)
     count -= 1
     // A burst of streams must not leave its memory behind on a connection that lives for days.
-    if count == 0 && slots.count > 256 { self = StreamTable() }
+    guard count == 0 && slots.count > 256 else { return }
+    let history = history
+    self = StreamTable()
+    self.history = history
   }
 
-  /// Where an id would like to be, before masking: Fibonacci hashing, high bits folded down.
-  private func home(_ id: StreamID) -> Int {
-    let product = UInt64(UInt32(bitPattern: id)) &* 0x9e37_79b9_7f4a_7c15
-    return Int(truncatingIfNeeded: product >> 32)
+  /// The farthest that any entry lies from where it would like to be.
+  var longestProbe: Int {
+    keys.indices.reduce(0) { longest, at in
+      keys[at] == 0 ? longest : max(longest, (at - hash.home(keys[at])) & (keys.count - 1))
+    }
   }
 
   private mutating func insert(_ id: StreamID, _ slot: Int) {
     let mask = keys.count - 1
-    var at = home(id) & mask
+    var at = hash.home(id) & mask
     while keys[at] != 0 { at = (at + 1) & mask }
     keys[at] = id
     positions[at] = Int32(truncatingIfNeeded: slot)
@@ -116,7 +140,7 @@ struct StreamTable {
   /// Deletion by shifting back, so that no tombstones gather.
   private mutating func remove(_ id: StreamID) {
     let mask = keys.count - 1
-    var hole = home(id) & mask
+    var hole = hash.home(id) & mask
     while keys[hole] != id { hole = (hole + 1) & mask }
     var at = hole
     while true {
@@ -124,7 +148,7 @@ struct StreamTable {
       let key = keys[at]
       if key == 0 { break }
       // An entry may move into the hole only if that does not put it before its home.
-      if ((at - home(key)) & mask) >= ((at - hole) & mask) {
+      if ((at - hash.home(key)) & mask) >= ((at - hole) & mask) {
         keys[hole] = key
         positions[hole] = positions[at]
         hole = at

@@ -104,8 +104,8 @@ extension ClientHandler {
     fail(.closed)
   }
 
-  /// The head as a header block. What HPACK remembers of each field is as Apple advises
-  /// (facts/apns.md, section 1.4).
+  /// The head as a header block. What HPACK remembers of each field is as Apple advises (Apple,
+  /// "Sending notification requests to APNs").
   private func fill(_ request: RequestHead) {
     head.removeAll()
     if request.method == "POST" {

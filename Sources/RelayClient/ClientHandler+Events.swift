@@ -113,8 +113,8 @@ extension ClientHandler {
     transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
   }
 
-  /// The `reason` of a GOAWAY's JSON debug data (facts/apns.md, section 1.5), else the data itself;
-  /// nil when there is none.
+  /// The `reason` of a GOAWAY's JSON debug data (Apple, "Handling notification responses from
+  /// APNs"), else the data itself; nil when there is none.
   static func reason(_ debugData: ArraySlice<UInt8>) -> String? {
     guard !debugData.isEmpty else { return nil }
     let bytes = Array(debugData)

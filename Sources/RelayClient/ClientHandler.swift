@@ -206,6 +206,8 @@ final class ClientHandler: ChannelInboundHandler {
       fail(.noHTTP2(address: address, problem: ConnectProblem.text(error)))
     case (.http2(let error), _):
       fail(goAway ?? .connectionLost(problem: ConnectProblem.text(error)))
+    case (.answersNotTaken, _):
+      fail(goAway ?? .connectionLost(problem: "the relay takes no more bytes"))
     }
   }
 

@@ -45,7 +45,8 @@ package enum DeviceAPIError: Error, Equatable, Sendable, CustomStringConvertible
   }
 }
 
-/// The device API (design, section 7) over one connection, which any number of devices may share.
+/// The device API (docs/PROTOCOL.md, "Device API") over one connection, which any number of devices
+/// may share.
 package struct DeviceAPI: Sendable {
   package let client: RelayClient
 

@@ -1,4 +1,5 @@
-/// What `GET /v1/devices/{device}` answers (design, section 7). Times are UNIX milliseconds.
+/// What `GET /v1/devices/{device}` answers (docs/PROTOCOL.md, "Device API"). Times are UNIX
+/// milliseconds.
 package struct DeviceStatus: Codable, Equatable, Sendable {
   /// A notification that waits.
   package struct Slot: Codable, Equatable, Sendable {

@@ -1,5 +1,5 @@
-/// A push as a provider sends it: the header fields of the provider API and the payload
-/// (facts/apns.md, section 2). What is nil or empty is left out.
+/// A push as a provider sends it: the header fields of the provider API and the payload (Apple,
+/// "Sending notification requests to APNs"). What is nil or empty is left out.
 package struct PushRequest: Equatable, Sendable {
   /// The device token in hexadecimal digits.
   package var token: String
@@ -32,7 +32,7 @@ package struct PushRequest: Equatable, Sendable {
   }
 }
 
-/// The relay's answer to a push (facts/apns.md, section 4).
+/// The relay's answer to a push (Apple, "Handling notification responses from APNs").
 package struct PushAnswer: Equatable, Sendable {
   /// 200 when the relay now owns the notification.
   package var status: Int

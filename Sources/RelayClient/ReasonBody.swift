@@ -1,7 +1,8 @@
 import RelayCore
 
 /// The body of a refusal: `{"reason":"…"}`, from the provider API with a `timestamp` where a device
-/// token has ended (facts/apns.md, section 4.1), from the device API with a `message` for people.
+/// token has ended (Apple, "Handling notification responses from APNs"), from the device API with a
+/// `message` for people.
 package struct ReasonBody: Equatable, Sendable {
   package var reason: String
   package var message: String?

@@ -7,8 +7,9 @@ import Transport
 /// One HTTP/2 connection to a relay: any number of requests and streams at once, from any task.
 ///
 /// Requests beyond what the server allows at a time wait inside the connection, so a provider whose
-/// first token is still being verified (one stream, facts/apns.md section 1.3) needs no care. When
-/// the connection ends, everything that waits fails with the reason; connect again for more.
+/// first token is still being verified (one stream, Apple, "Sending notification requests to APNs")
+/// needs no care. When the connection ends, everything that waits fails with the reason; connect
+/// again for more.
 package final class RelayClient: Sendable {
   /// How the connection is protected.
   package enum Security: Sendable {
@@ -113,6 +114,8 @@ package final class RelayClient: Sendable {
     // The limits of answers are ours to watch: a device's stream goes on for months.
     configuration.maximumBodyBytes = .max
     configuration.maximumDiscardedBytes = .max
+    // So is what our own tasks queue.
+    configuration.maximumQueuedConnectionBytes = .max
     configuration.maximumHeaderListBytes = 65_536
     switch security {
     case .plaintext:

@@ -4,7 +4,7 @@
 package struct StreamAddress: Hashable, Sendable {
   /// The event loop that owns the connection.
   package var loop: UInt16
-  /// The connection's number on that loop; never used twice while the relay runs.
+  /// The connection's number on that loop; used again only after four billion others.
   package var connection: UInt32
   /// The HTTP/2 stream.
   package var stream: Int32

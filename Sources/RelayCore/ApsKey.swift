@@ -1,5 +1,5 @@
-/// The documented keys of the `aps` dictionary (facts 3.3: Apple, "Generating a remote
-/// notification", ActivityKit, WidgetKit and accessory pages; `url-args` from older clients).
+/// The documented keys of the `aps` dictionary (Apple, "Generating a remote notification",
+/// ActivityKit, WidgetKit and accessory pages; `url-args` from older clients).
 package enum ApsKey: UInt8, CaseIterable, Sendable {
   case alert, badge, sound
   case contentAvailable, mutableContent
@@ -42,7 +42,8 @@ package enum ApsKey: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Whether a value of this kind is documented for the key (facts 3.3).
+  /// Whether a value of this kind is documented for the key (Apple, "Generating a remote
+  /// notification").
   package func accepts(_ kind: JSONKind) -> Bool {
     switch self {
     case .alert, .sound: kind == .string || kind == .object

@@ -1,4 +1,5 @@
-/// Which slot of the mailbox and which budget a notification belongs to (design section 5).
+/// Which slot of the mailbox and which budget a notification belongs to (docs/PROTOCOL.md, "What
+/// the relay makes of a notification").
 package enum NotificationClass: UInt8, CaseIterable, Sendable {
   /// Goes out when it comes.
   case visible
@@ -19,10 +20,10 @@ package enum NotificationClass: UInt8, CaseIterable, Sendable {
 /// | `alert` | else | none | visible | no | mismatch |
 /// | the others | any | any | visible | no | by their own table |
 ///
-/// A `background` push is silent even when it does not ask for a wake-up: it shows nothing (facts
-/// 3.4), so it must neither displace a visible one from its slot nor escape the budget. For
-/// `alert` with only `content-available` the facts hold one tester's word that nothing was woken;
-/// the payload decides here, as in the design.
+/// A `background` push is silent even when it does not ask for a wake-up: it shows nothing (Apple,
+/// "Pushing background updates to your App"), so it must neither displace a visible one from its
+/// slot nor escape the budget. For `alert` with only `content-available` there is one tester's word
+/// that nothing was woken; the payload decides here.
 package struct Classification: Equatable, Sendable {
   /// Its slot and budget.
   package private(set) var kind: NotificationClass
@@ -42,7 +43,7 @@ package struct Classification: Equatable, Sendable {
   ///
   /// - Parameters:
   ///   - header: the value of `apns-push-type`; nil when it is missing, then the type is inferred
-  ///     (facts D3).
+  ///     (docs/PROTOCOL.md, "Where Apple's text is silent").
   ///   - topic: the topic, only read to infer the type.
   ///   - priority: `apns-priority`, `.immediate` when it is missing.
   package init(
@@ -72,7 +73,8 @@ package struct Classification: Equatable, Sendable {
     }
   }
 
-  /// Notes where the push type does not describe the payload truthfully (facts 2, 3.2, 3.3).
+  /// Notes where the push type does not describe the payload truthfully (Apple, "Sending
+  /// notification requests to APNs" and Apple, "Generating a remote notification").
   private mutating func noteDescription(_ scan: PayloadScan) {
     switch pushType {
     case .background:
@@ -101,8 +103,8 @@ package struct Classification: Equatable, Sendable {
 
 extension PayloadScan {
   /// Whether the keys are there that the event of a Live Activity needs: `timestamp` and `event`
-  /// always, `content-state` but for an end, and for a start what it shows and is made of
-  /// (facts 3.3: ActivityKit push article).
+  /// always, `content-state` but for an end, and for a start what it shows and is made of (Apple,
+  /// "Starting and updating Live Activities with ActivityKit push notifications").
   fileprivate var isCompleteLiveActivity: Bool {
     guard keys.contains(.timestamp) else { return false }
     return switch event {

@@ -1,7 +1,8 @@
 /// What an app hands to its provider: an opaque string of bytes that names one app on one device.
 ///
-/// Its length must not be assumed (facts/apns.md, section 6.5): 2 to 100 bytes are read here, the
-/// ones this relay mints have 32. Those live in the value itself; longer ones cost one allocation.
+/// Its length must not be assumed (Apple, "Registering your app with APNs"): 2 to 100 bytes are
+/// read here, the ones this relay mints have 32. Those live in the value itself; longer ones cost
+/// one allocation.
 package struct DeviceToken: Hashable, Sendable {
   private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
@@ -83,9 +84,17 @@ package struct DeviceToken: Hashable, Sendable {
     length = 32
   }
 
-  /// The routing key that a minted token repeats. For a token that a device brought along itself
-  /// the value says nothing; such tokens are listed in a directory.
-  package var routingKey: UInt64 { words.3 }
+  /// What names the token's shard: its last eight bytes, a shorter one with zeros in front. A
+  /// minted token repeats its device's routing key, so that app and token are in one place.
+  package var routingKey: UInt64 {
+    @inline(__always) get { length == 32 ? words.3 : lastEightBytes }
+  }
+
+  private var lastEightBytes: UInt64 {
+    var key: UInt64 = 0
+    for index in max(0, count - 8)..<count { key = key << 8 | UInt64(byte(at: index)) }
+    return key
+  }
 
   /// The bytes as they travel.
   package var bytes: [UInt8] {

@@ -15,6 +15,9 @@ package enum Effect: Hashable, Sendable {
   case sendEmpty(ConnectionID)
   /// Ask the device for a sign of life.
   case sendKeepAlive(ConnectionID)
+  /// Say with `queueChecked` whether frames for the device still wait here to be written: what has
+  /// not left cannot be acknowledged.
+  case checkQueue(ConnectionID)
   /// Say good-bye and end the stream.
   case close(ConnectionID, CloseReason)
 
@@ -24,8 +27,9 @@ package enum Effect: Hashable, Sendable {
   /// written.
   case forget(UInt64)
 
-  /// A token that a device brought along now leads to this shard, or no longer does.
-  indirect case route(DeviceToken, isHere: Bool)
+  /// Hand an event to the shard that this key names, which may be the one that asks. What one
+  /// shard tells another arrives in order.
+  indirect case tell(routingKey: UInt64, Event)
   /// Note a step of a notification's life.
   case log(LifeEvent)
 }
@@ -56,6 +60,7 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   case tokenTaken
   case tooManyApps
   case tooManyDevices
+  case tooManyTokens
   case unavailable
 
   /// The HTTP status and the text.
@@ -69,6 +74,8 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
     case .tooManyApps:
       (409, "TooManyApps", "a device holds at most \(Limits.appsPerDevice) apps")
     case .tooManyDevices: (503, "TooManyDevices", "the relay holds no more devices")
+    case .tooManyTokens:
+      (503, "TooManyTokens", "the relay holds no more tokens that devices bring along")
     case .unavailable: (503, "ServiceUnavailable", "the relay cannot store it now; try later")
     }
   }
@@ -91,10 +98,12 @@ package struct Delivery: Hashable, Sendable {
 
 /// Why the relay ends a device's stream.
 package enum CloseReason: UInt8, CaseIterable, Sendable {
-  /// The device connected anew.
+  /// The device connected again.
   case superseded
   /// No answer to a keep-alive.
   case keepAliveTimeout
+  /// A notification was sent several times and never acknowledged.
+  case ackTimeout
   /// The relay is going down.
   case shutdown
   /// Too many unusable lines.
@@ -105,6 +114,7 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     switch self {
     case .superseded: "superseded"
     case .keepAliveTimeout: "keep-alive-timeout"
+    case .ackTimeout: "ack-timeout"
     case .shutdown: "shutdown"
     case .unusableLines: "unusable-lines"
     }

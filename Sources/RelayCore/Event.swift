@@ -18,19 +18,28 @@ package enum Event: Hashable, Sendable {
   /// Somebody with the device's secret asked how it stands.
   indirect case inspected(DeviceCredential, from: RequestID)
 
+  /// Another shard, or this one, has something to say about a token that a device brought along.
+  indirect case alias(AliasEvent)
+
   /// A device opened its stream.
   indirect case connected(DeviceCredential, ConnectionID)
   /// A device acknowledged a notification: by its unique id, or by the provider's id.
   case acked(ConnectionID, UniqueID, DeliveryOutcome?)
   /// A device said how it is.
   case reported(ConnectionID, ConditionReport)
-  /// A device said anything else, such as the answer to a keep-alive.
+  /// A device said `keepalive`, asked or not.
+  case keptAlive(ConnectionID)
+  /// A device gave a sign of life that answers what was sent to it: its transport took the lines of
+  /// a stream that acknowledges itself.
   case heard(ConnectionID)
+  /// Whether everything that was sent to the device has left the relay; answers `checkQueue`.
+  case queueChecked(ConnectionID, isEmpty: Bool)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 
-  /// Somebody configured another policy.
-  indirect case policyChanged(SilentPolicy)
+  /// Somebody configured another policy at that moment, which is the same for all shards: their
+  /// budgets are kept by the same clocks.
+  indirect case policyChanged(SilentPolicy, at: Instant)
   /// The relay is going down: say good-bye to every device.
   case shutDown
   /// Time has passed.

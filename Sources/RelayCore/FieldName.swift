@@ -1,5 +1,5 @@
-/// The header fields that the provider API knows (facts/apns.md, section 2). Everything else is
-/// ignored.
+/// The header fields that the provider API knows (Apple, "Sending notification requests to APNs").
+/// Everything else is ignored.
 package enum FieldName: UInt8, CaseIterable, Sendable {
   case method, path, authorization, apnsID, apnsExpiration, apnsPriority, apnsTopic
   case apnsCollapseID, apnsPushType, contentType, contentLength, host

@@ -1,4 +1,5 @@
-/// A moment on the relay's clock: milliseconds since the UNIX epoch.
+/// A moment on the relay's clock: milliseconds since the UNIX epoch. Arithmetic saturates: moments
+/// come from providers and from disk.
 ///
 /// The core never reads a clock. Whoever calls it says what time it is, so that a test, a
 /// simulation in virtual time and the server run the very same code. The caller promises not to go
@@ -31,11 +32,17 @@ package struct Instant: Hashable, Comparable, Sendable {
   }
 
   package static func - (instant: Instant, interval: Interval) -> Instant {
-    instant + Interval(milliseconds: -interval.milliseconds)
+    let (difference, overflow) =
+      instant.milliseconds.subtractingReportingOverflow(interval.milliseconds)
+    guard overflow else { return Instant(milliseconds: difference) }
+    return Instant(milliseconds: interval.milliseconds < 0 ? .max : .min)
   }
 
   package static func - (left: Instant, right: Instant) -> Interval {
-    Interval(milliseconds: left.milliseconds - right.milliseconds)
+    let (difference, overflow) =
+      left.milliseconds.subtractingReportingOverflow(right.milliseconds)
+    guard overflow else { return Interval(milliseconds: difference) }
+    return Interval(milliseconds: right.milliseconds < 0 ? .max : .min)
   }
 }
 
@@ -52,19 +59,19 @@ package struct Interval: Hashable, Comparable, Sendable {
   }
 
   package static func seconds(_ count: Int64) -> Interval {
-    Interval(milliseconds: count * 1000)
+    Interval(milliseconds: 1000) * count
   }
 
   package static func minutes(_ count: Int64) -> Interval {
-    .seconds(count * 60)
+    .seconds(60) * count
   }
 
   package static func hours(_ count: Int64) -> Interval {
-    .minutes(count * 60)
+    .minutes(60) * count
   }
 
   package static func days(_ count: Int64) -> Interval {
-    .hours(count * 24)
+    .hours(24) * count
   }
 
   package static func < (left: Interval, right: Interval) -> Bool {
@@ -72,6 +79,8 @@ package struct Interval: Hashable, Comparable, Sendable {
   }
 
   package static func * (interval: Interval, factor: Int64) -> Interval {
-    Interval(milliseconds: interval.milliseconds * factor)
+    let (product, overflow) = interval.milliseconds.multipliedReportingOverflow(by: factor)
+    guard overflow else { return Interval(milliseconds: product) }
+    return Interval(milliseconds: (interval.milliseconds < 0) == (factor < 0) ? .max : .min)
   }
 }

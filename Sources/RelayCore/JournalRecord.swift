@@ -1,5 +1,5 @@
-/// What the journal writes. Sequences rise by one from record to record of a shard, and shards of
-/// one run or of different runs never share one.
+/// What the journal writes. Sequences rise from record to record of a shard, by one but where a range
+/// ends (`SequenceRanges`), and shards of one run or of different runs never share one.
 package struct JournalRecord: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// A notification that the relay is about to own. Kept until it is forgotten.
@@ -9,11 +9,15 @@ package struct JournalRecord: Hashable, Sendable {
     /// The shard has removed the app even when this cannot be written: a journal that failed writes
     /// it before anything later, or else the app's token, registered anew, would have two owners.
     indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
-    /// What an app and its device have used of the silent budget; the latest counts. A restart
-    /// must not hand out a fresh one.
+    /// A token's shard has granted it to a device that brought it along; later than all that was
+    /// accepted for an earlier owner.
+    indirect case granted(OwnToken, since: Instant)
+    /// The token is free again. When this cannot be written, the next start finds a grant that no
+    /// registration confirms.
+    indirect case released(OwnToken)
+    /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
+    /// the latest counts. A restart must not hand out a fresh one.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
-    /// Another policy was set: what was used under the old one says nothing any more.
-    case budgetsCleared
   }
 
   package var sequence: UInt64
@@ -30,10 +34,14 @@ package struct JournalRecord: Hashable, Sendable {
 }
 
 /// What the journal remembers of an earlier run, handed to a new shard before its first event:
-/// devices before their apps, apps before their notifications, those in order of acceptance.
+/// devices before their apps, apps and aliases before notifications, those in order of acceptance.
+/// An app goes to its device's shard, everything that has a token to the token's. Before the first
+/// notification every shard is told `allConfirmed`.
 package enum RestoredRecord: Hashable, Sendable {
   case device(DeviceID, SecretHash, budget: RateLimit.State)
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
+  /// A grant. In any order with the apps.
+  case alias(OwnToken, since: Instant)
   /// A token that is no longer registered, and since when; oldest first.
   case gone(DeviceToken, since: Instant)
   case notification(Notification, sequence: UInt64, acceptedAt: Instant)

@@ -1,5 +1,5 @@
 /// One step in the life of a notification, in the words of Apple's delivery log where it has some
-/// (facts/apns.md, section 6.4).
+/// (Apple, "Viewing the status of push notifications using Metrics and APNs").
 package struct LifeEvent: Hashable, Sendable {
   package var at: Instant
   package var uniqueID: UniqueID

@@ -1,13 +1,17 @@
 /// The latest steps of notifications' lives, in a ring of bounded size: what `pushrelay log` and
 /// `GET /v1/notifications/{id}` show.
 ///
-/// Looking one up reads the whole ring; people ask seldom, and pushes come all the time, so adding
-/// a step is one store and nothing is indexed.
+/// Pushes come all the time and questions seldom, so that adding a step is a few stores, and looking
+/// a notification up walks over those few steps whose ids share a bucket.
 package struct LifeLog: Sendable {
   private var events: [LifeEvent] = []
   /// The oldest event, once the ring is full.
   private var oldest = 0
   private let capacity: Int
+  /// All steps by their unique ids; first steps by what their providers call them, if that is
+  /// another.
+  private var byUniqueID: Chains
+  private var byName: Chains
 
   /// Steps that a life takes on the average, to turn notifications into steps: received, stored or
   /// sent, and its end, with one to spare.
@@ -15,13 +19,21 @@ package struct LifeLog: Sendable {
 
   /// - Parameter notifications: about how many of the last notifications are remembered.
   package init(notifications: Int) {
-    capacity = max(1, notifications) * Self.stepsPerNotification
+    let count = min(max(1, notifications), Int(Int32.max) / 16)
+    capacity = count * Self.stepsPerNotification
+    byUniqueID = Chains(bucketCount: count)
+    byName = Chains(bucketCount: count)
   }
 
   /// How many steps are held.
   package var count: Int { events.count }
 
   package mutating func append(_ event: consuming LifeEvent) {
+    let place = events.count < capacity ? events.count : oldest
+    byUniqueID.append(place, Self.hash(event.uniqueID))
+    if case .received(_, let name, _) = event.step, name != event.uniqueID {
+      byName.append(place, name.hashValue)
+    }
     if events.count < capacity {
       events.append(event)
     } else {
@@ -34,16 +46,73 @@ package struct LifeLog: Sendable {
   /// The steps of the notification with this unique id, oldest first; or else of the latest one
   /// that its provider called so (`apns-id`).
   package func steps(of id: UniqueID) -> [LifeEvent] {
-    var unique: [LifeEvent] = []
+    let found = steps(ofUnique: id)
+    guard found.isEmpty else { return found }
     var named: UniqueID?
-    for event in inOrder {
-      if event.uniqueID == id { unique.append(event) }
-      if case .received(_, let apnsID, _) = event.step, apnsID == id { named = event.uniqueID }
+    byName.walk(from: id.hashValue, age: age) { place in
+      if case .received(_, id, _) = events[place].step { named = events[place].uniqueID }
+      return named == nil
     }
-    guard unique.isEmpty, let named else { return unique }
-    return inOrder.filter { $0.uniqueID == named }
+    return named.map { steps(ofUnique: $0) } ?? []
   }
 
-  /// Oldest first.
-  private var inOrder: [LifeEvent] { Array(events[oldest...]) + events[..<oldest] }
+  private func steps(ofUnique id: UniqueID) -> [LifeEvent] {
+    var found: [LifeEvent] = []
+    byUniqueID.walk(from: Self.hash(id), age: age) { place in
+      if events[place].uniqueID == id { found.append(events[place]) }
+      return true
+    }
+    found.reverse()
+    return found
+  }
+
+  /// How many steps have come since the one at this place.
+  private func age(_ place: Int) -> Int {
+    let distance = oldest - 1 - place + (place < oldest ? 0 : capacity)
+    return events.count < capacity ? events.count - 1 - place : distance
+  }
+
+  /// The relay numbers unique ids in a row, so that neighbours have neighbouring buckets, which are
+  /// in the cache together. Nobody else chooses them.
+  private static func hash(_ id: UniqueID) -> Int {
+    Int(truncatingIfNeeded: id.low &+ id.high >> 16)
+  }
+}
+
+/// Chains of places in a ring, by hash: a place leads to the one before it in its bucket. A place
+/// that was taken anew is younger than the one that leads to it; there a chain ends. So nothing is
+/// ever removed.
+private struct Chains: Sendable {
+  private static let end: Int32 = -1
+
+  private let mask: Int
+  /// The youngest place of each bucket, or `end`; made with the first one.
+  private var heads: [Int32] = []
+  private var previous: [Int32] = []
+
+  init(bucketCount: Int) {
+    mask = 1 << (Int.bitWidth - (max(1, bucketCount) - 1).leadingZeroBitCount) - 1
+  }
+
+  mutating func append(_ place: Int, _ hash: Int) {
+    if heads.isEmpty { heads = [Int32](repeating: Self.end, count: mask + 1) }
+    while previous.count <= place { previous.append(Self.end) }
+    let bucket = hash & mask
+    previous[place] = heads[bucket]
+    heads[bucket] = Int32(place)
+  }
+
+  /// Visits the places of a bucket, youngest first, while the visitor wants to go on; among them may
+  /// be places of others.
+  func walk(from hash: Int, age: (Int) -> Int, visit: (Int) -> Bool) {
+    guard !heads.isEmpty else { return }
+    var place = heads[hash & mask]
+    var last = -1
+    while place >= 0 {
+      let now = age(Int(place))
+      guard now > last, visit(Int(place)) else { return }
+      last = now
+      place = previous[Int(place)]
+    }
+  }
 }

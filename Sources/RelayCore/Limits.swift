@@ -1,7 +1,7 @@
 /// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used;
 /// these numbers do. Reaching one is an answer to the peer, never a crash.
 package enum Limits {
-  /// Bytes of a device token (facts/apns.md, section 6.5: no fixed length; up to 100 announced).
+  /// Bytes of a device token (Apple: its length is not fixed, "Registering your app with APNs").
   package static let deviceTokenBytes = 2...100
   /// Bytes of a topic. Apple's bundle identifiers end at 155 characters; suffixes come on top.
   package static let topicBytes = 1...255
@@ -12,30 +12,51 @@ package enum Limits {
   package static let voipPayloadBytes = 5120
   /// Nesting of a payload's arrays and objects.
   package static let payloadDepth = 64
-  /// How long anything may be stored (facts/apns.md, section 2.1).
+  /// How long anything may be stored (Apple, "Sending notification requests to APNs").
   package static let storage = Interval.days(30)
 
   /// Apps on one device. Their slots bound what is stored for it: two per app.
   package static let appsPerDevice = 256
   /// Frames of one device that wait for an acknowledgement.
   package static let inFlightPerDevice = 32
+  /// Frames of one notification on one connection, the first one included, before the connection
+  /// ends because the device acknowledges none of them.
+  package static let framesPerConnection: UInt8 = 4
   /// Outcomes that the devices of one shard promised for later; the oldest are forgotten first.
   package static let awaitedOutcomes = 65_536
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
+  /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
+  package static let reviewedApps = 1024
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000
+  /// Tokens that devices brought along, in the shard that their last eight bytes name; one more is
+  /// answered with an error. A device has one an app at most (`appsPerDevice`).
+  package static let aliasesPerShard = 1_000_000
+  /// Claims and returns of such tokens under way, of one device and of all devices of a shard; one
+  /// more is answered `ServiceUnavailable`.
+  package static let tokenChangesPerDevice = 16
+  package static let tokenChangesPerShard = 65_536
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
 
-  /// Bytes of request headers, as HTTP/2 counts them (facts/apns.md, section 1.3).
+  /// Bytes of request headers, as HTTP/2 counts them (Apple, "Sending notification requests to
+  /// APNs").
   package static let headerListBytes = 8000
-  /// Concurrent streams: before and after the first valid provider token (section 1.3).
+  /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
+  /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
-  /// Device streams on one shared connection.
+  /// Questions (`ProviderQuery`) of one connection that are being looked into; one more is answered
+  /// `ServiceUnavailable`.
+  package static let questionsPerConnection = 16
+  /// Requests under way on one provider connection that has shown no valid credentials, of clients
+  /// that have not read our SETTINGS; those that fail their checks above it are refused unanswered.
+  package static let refusedRequests = 100
+  /// Streams of one connection of devices: before a device's secret was accepted on it, and after.
+  package static let unauthenticatedDeviceStreams: UInt32 = 16
   package static let deviceStreams: UInt32 = 100_000
   /// Bytes of one line of the device link in either direction, payload included.
   package static let lineBytes = 16_384
@@ -53,6 +74,13 @@ package enum Limits {
   package static let connectionsPerLoop = 100_000
   /// Bytes handed to a socket and not yet taken before a connection stops producing more.
   package static let unsentBytes = 262_144
+  /// How long a peer may take none of its unsent bytes before its connection is closed.
+  package static let stalled = Interval.minutes(5)
+  /// Bytes that TLS itself wants to say (handshake, tickets, alerts) and cannot.
+  package static let pendingTLSBytes = 65_536
+  /// Bytes of answers and lines that wait on all streams of one connection for the peer to read.
+  package static let providerQueuedBytes = 4_194_304
+  package static let deviceQueuedBytes = 67_108_864
 
   /// Relations between the numbers above, asserted by a test: a change that breaks one is noticed.
   package static var relationsHold: Bool {
@@ -63,6 +91,12 @@ package enum Limits {
       && unsentBytes >= lineBytes
       && discardedBytes > voipPayloadBytes
       && unauthenticatedStreams <= providerStreams
+      && tokenChangesPerDevice <= tokenChangesPerShard
+      && refusedRequests <= Int(providerStreams)
+      && unauthenticatedDeviceStreams <= deviceStreams
+      // A device's whole window of frames fits, and so does a page of feedback.
+      && deviceQueuedBytes >= inFlightPerDevice * lineBytes
+      && providerQueuedBytes >= 1_048_576
       && deviceTokenBytes.upperBound <= Int(UInt8.max)
       && inFlightPerDevice >= 1
   }

@@ -18,6 +18,16 @@ package struct Entry: Sendable {
   package var acceptedAt: Instant
   package var app: Int32
   package var phase: Phase
+  /// When its last frame was sent; says something only in flight.
+  package var sentAt = Instant(milliseconds: 0)
+  /// Frames on this connection, the first one included.
+  package var frameCount: UInt8 = 0
+  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
+  /// that takes it again and again would open as many.
+  package var wasSent = false
+  /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
+  /// again after a lost connection, without being paid for twice.
+  package var isPaid = false
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
   /// What lies in a free place of a slab.
@@ -72,6 +82,8 @@ package struct App: Sendable {
   package var registration: UInt64
   /// False once the app was removed; it stays until its last entry has reached its end.
   package var isRegistered = true
+  /// Its device brought the token along: the token's shard has an alias for it.
+  package var isOwn = false
   /// Entries that refer to this app, in whatever phase.
   package var entryCount: Int32 = 0
   /// The slots: an entry, or -1. At most one per class is the promise of the whole product.
@@ -111,6 +123,10 @@ package struct Device: Sendable {
   /// The entries in flight, newest first, as a list through `Entry.Phase.inFlight`.
   package var firstInFlight: Int32 = -1
   package var inFlightCount: Int32 = 0
+  /// Rides that the device has opened by itself.
+  package var rides = RateLimit.State()
+  /// Set while anything is in flight, and for the moment when something may be overdue.
+  package var ackTimer: TimerWheel.TimerID = TimerWheel.none
   package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none
 
   package init(id: DeviceID, secret: SecretHash) {

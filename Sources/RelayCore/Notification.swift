@@ -136,7 +136,8 @@ package struct Notification: Hashable, Sendable {
   }
 }
 
-/// How long a notification is worth delivering (`apns-expiration`, facts/apns.md section 2.1).
+/// How long a notification is worth delivering (`apns-expiration`, Apple, "Sending notification
+/// requests to APNs").
 package enum Expiration: Hashable, Sendable {
   /// Tried once, never stored: `apns-expiration: 0`, or a moment that has passed (D12).
   case once
@@ -167,6 +168,8 @@ package enum Via: UInt8, CaseIterable, Sendable {
   case refill
   /// From its slot, when a low-priority push had waited long enough.
   case hold
+  /// Again on the same connection: the device had not acknowledged it in time.
+  case resend
 
   package var name: String {
     switch self {
@@ -175,6 +178,7 @@ package enum Via: UInt8, CaseIterable, Sendable {
     case .connect: "connect"
     case .refill: "refill"
     case .hold: "hold"
+    case .resend: "resend"
     }
   }
 }

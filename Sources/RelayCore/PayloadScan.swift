@@ -1,8 +1,8 @@
 /// What one pass over a payload found: all that the relay ever needs to know about its content.
 ///
 /// A key whose value is `null` counts as not there: clients in the field send `null` for keys they
-/// did not set (facts section 11). When a key occurs twice the last one counts, as it does for the
-/// JSON readers on the phone.
+/// did not set (docs/PROTOCOL.md, "What clients in the field send"). When a key occurs twice the
+/// last one counts, as it does for the JSON readers on the phone.
 package struct PayloadScan: Equatable, Sendable {
   /// What stands under `aps`.
   package enum Aps: UInt8, CaseIterable, Sendable {
@@ -21,7 +21,8 @@ package struct PayloadScan: Equatable, Sendable {
     /// A number equal to 0.
     case zero
     /// Anything else (`true`, `"1"`, `2`). It is not documented whether these wake an app, so they
-    /// do not count as 1 and are noted as `Lint.contentAvailableUnusual` (facts 3.4).
+    /// do not count as 1 and are noted as `Lint.contentAvailableUnusual` (Apple, "Pushing
+    /// background updates to your App").
     case unusual
   }
 

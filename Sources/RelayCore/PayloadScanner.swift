@@ -8,7 +8,8 @@
 /// Only the keys that the relay reads (`aps`, `mdm` and the documented keys of `aps`) are checked
 /// for duplicates: to know all would need memory by the size of the payload.
 ///
-/// - Parameter bytes: the whole body; the caller has checked its length (facts 3.1).
+/// - Parameter bytes: the whole body; the caller has checked its length (Apple, "Generating a
+///   remote notification").
 /// - Returns: what the payload holds.
 /// - Throws: `PayloadError` for anything that is not one JSON object.
 package func scanPayload(_ bytes: Span<UInt8>) throws(PayloadError) -> PayloadScan {

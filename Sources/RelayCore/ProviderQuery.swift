@@ -1,5 +1,6 @@
 /// What a provider may ask besides pushing. Ours, not Apple's: Apple shows the same in a console
-/// (facts/apns.md, section 6.4) and used to have a feedback service.
+/// (Apple, "Viewing the status of push notifications using Metrics and APNs") and used to have a
+/// feedback service.
 package enum ProviderQuery: Hashable, Sendable {
   /// `GET /v1/notifications/{id}`: the life of the one with this unique id or `apns-id`.
   case notification(UniqueID)

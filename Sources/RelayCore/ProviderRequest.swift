@@ -1,5 +1,5 @@
 /// The head of a provider's request while it is read, field by field, and the checks on it in the
-/// order of facts/apns.md section 4.5.
+/// order of docs/PROTOCOL.md, "Order of checks".
 ///
 /// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not
 /// an error yet: the order of checks decides which of several mistakes the provider hears of.
@@ -38,7 +38,7 @@ package struct ProviderRequestHead: Sendable {
   private var pushType = Field<PushType>.absent
   private var topic = Field<Topic>.absent
   /// `apns-id` as it was spelled, when that is not the canonical spelling. Clients compare the echo
-  /// byte by byte (facts/apns.md, section 11).
+  /// byte by byte (docs/PROTOCOL.md, "What clients in the field send").
   package private(set) var apnsIDSpelling: [UInt8]?
 
   package init() {}
@@ -109,12 +109,12 @@ package struct ProviderRequestHead: Sendable {
 
   /// The checks that come before the provider's right to push is looked at.
   package mutating func checkRequestLine() throws(Rejection) {
-    guard method == (query == nil ? .post : .get) else { throw .methodNotAllowed }
     switch path {
     case .bad: throw .badPath
     case .withoutToken: throw .missingDeviceToken
     case .token, .query: break
     }
+    guard method == (query == nil ? .post : .get) else { throw .methodNotAllowed }
     guard !hasDuplicates else { throw .duplicateHeaders }
   }
 
@@ -145,7 +145,8 @@ package struct ProviderRequestHead: Sendable {
   /// - Parameters:
   ///   - body: all of it, at most `payloadLimitBytes`; the caller has refused longer ones.
   ///   - uniqueID: the relay's name for it.
-  ///   - isStrict: refuse a silent push of priority 10 (decision D1) and a missing push type (D3).
+  ///   - isStrict: refuse a silent push of priority 10 and a missing push type (docs/PROTOCOL.md,
+  ///     "Where Apple's text is silent").
   package mutating func notification(
     topic: Topic, body: consuming [UInt8], uniqueID: UniqueID, isStrict: Bool, at now: Instant,
     lints: inout CaseSet<Lint>

@@ -1,5 +1,5 @@
-/// The kinds of notification that `apns-push-type` names (facts 2.3: Apple, "Sending notification
-/// requests to APNs", and the WidgetKit, ActivityKit and accessory pages).
+/// The kinds of notification that `apns-push-type` names (Apple, "Sending notification requests to
+/// APNs", and the WidgetKit, ActivityKit and accessory pages).
 package enum PushType: UInt8, CaseIterable, Sendable {
   case alert, background, voip, complication, fileprovider, mdm, liveactivity, location
   case pushtotalk, widgets, controls, accessory
@@ -45,18 +45,20 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// The longest body in bytes, this length included (facts 3.1).
+  /// The longest body in bytes, this length included (Apple, "Generating a remote notification").
   package var payloadLimitBytes: Int { self == .voip ? 5120 : 4096 }
 
-  /// Whether the payload of such a push can make it silent; the other types go to their own
-  /// handler on the device and are never silent (design section 5).
+  /// Whether the payload of such a push can make it silent; the other types go to their own handler
+  /// on the device and are never silent (docs/PROTOCOL.md, "What the relay makes of a
+  /// notification").
   package var canBeSilent: Bool { self == .alert || self == .background }
 
-  /// Whether only a provider token may send it, a client certificate not (facts 2.3).
+  /// Whether only a provider token may send it, a client certificate not (Apple, "Sending
+  /// notification requests to APNs").
   package var requiresProviderToken: Bool { self == .location }
 
-  /// Whether the documentation names this priority for the type (facts 2.2). A push with another
-  /// one is accepted and noted.
+  /// Whether the documentation names this priority for the type (Apple, "Sending notification
+  /// requests to APNs"). A push with another one is accepted and noted.
   package func documents(_ priority: Priority) -> Bool {
     switch self {
     case .background: priority != .immediate
@@ -78,7 +80,8 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     return true
   }
 
-  /// The type of a push whose header is missing (facts D3), from payload and topic.
+  /// The type of a push whose header is missing (docs/PROTOCOL.md, "Where Apple's text is silent"),
+  /// from payload and topic.
   ///
   /// Content decides first: what only asks for a background update is `background`, whatever the
   /// bundle ID ends in. Then the topic's suffix names the type, as it did before the header
@@ -99,7 +102,7 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// How urgent a push is: `apns-priority` (facts 2.2: Apple, "Sending notification requests").
+/// How urgent a push is: `apns-priority` (Apple, "Sending notification requests").
 package enum Priority: UInt8, CaseIterable, Sendable {
   /// 1: power comes first, the device must not be woken for it.
   case powerFirst = 1

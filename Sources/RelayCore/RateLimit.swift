@@ -2,7 +2,8 @@
 ///
 /// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the moment
 /// at which the bucket will be full again (the "theoretical arrival time"); a key that was never
-/// used, or not for long, costs nothing but its eight bytes.
+/// used, or not for long, costs nothing but its eight bytes. Here it is a moment of the relay's
+/// clock; limits that may change while the relay runs are kept by a `RefillClock` instead.
 package struct RateLimit: Hashable, Sendable {
   /// The time one event uses up.
   package let interval: Interval
@@ -19,10 +20,17 @@ package struct RateLimit: Hashable, Sendable {
 
   /// What one key has used.
   package struct State: Hashable, Sendable {
-    /// When the bucket is full again, in milliseconds since the epoch.
+    /// When the bucket is full again: milliseconds since the epoch, or what a `RefillClock` reads
+    /// then.
     package var full: Int64 = 0
 
     package init() {}
+
+    /// What was written down of a `RefillClock`'s. Nothing is known of what such a clock never
+    /// reads.
+    package init(written full: Int64) {
+      self.full = (0...RefillClock.latest).contains(full) ? full : 0
+    }
   }
 
   /// When the next event is allowed: `now` or earlier means at once.

@@ -1,8 +1,8 @@
 /// Every refusal that a provider can see: one case, one row of the table.
 ///
-/// Statuses and strings are Apple's ("Handling notification responses from APNs", collected in
-/// facts/apns.md section 4.2). `badRequestPayload` is our addition for a body that is no JSON
-/// object; Apple documents that string for broadcasts only (decision D4 in the design).
+/// Statuses and strings are Apple's ("Handling notification responses from APNs").
+/// `badRequestPayload` is our addition for a body that is no JSON object; Apple documents that
+/// string for broadcasts only (docs/PROTOCOL.md, "Where Apple's text is silent").
 package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   case badCollapseID
   case badDeviceToken
@@ -102,7 +102,7 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     case .badTopic:
       Row(400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
     case .deviceTokenNotForTopic:
-      Row(400, "DeviceTokenNotForTopic", "the device token belongs to another topic", .dropToken)
+      Row(400, "DeviceTokenNotForTopic", "the device token belongs to another topic", .fix)
     case .duplicateHeaders:
       Row(400, "DuplicateHeaders", "a header field of the provider API came twice", .fix)
     case .idleTimeout:

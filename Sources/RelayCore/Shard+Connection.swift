@@ -15,8 +15,10 @@ extension Shard {
     snapshot.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
-    drain(device, .connect, into: &effects)
-    if devices[device].inFlightCount == 0 { effects.append(.sendEmpty(connection)) }
+    sendHeld(of: device, .connect, .device, into: &effects)
+    if devices[device].inFlightCount == 0, devices[device].storedCount == 0 {
+      effects.append(.sendEmpty(connection))
+    }
   }
 
   mutating func disconnected(_ connection: ConnectionID, into effects: inout [Effect]) {
@@ -27,16 +29,34 @@ extension Shard {
   mutating func heard(_ connection: ConnectionID, into effects: inout [Effect]) {
     guard let device = deviceNumber(of: connection) else { return }
     answered(device)
-    drain(device, .piggyback, into: &effects)
+    sendHeld(of: device, .piggyback, .none, into: &effects)
+  }
+
+  /// The answer to a keep-alive belongs to its question, which has opened the ride already.
+  mutating func keptAlive(_ connection: ConnectionID, into effects: inout [Effect]) {
+    guard let device = deviceNumber(of: connection) else { return }
+    switch devices[device].phase {
+    case .live:
+      sendHeld(of: device, .piggyback, .device, into: &effects)
+    case .questioned:
+      answered(device)
+      sendHeld(of: device, .piggyback, .none, into: &effects)
+    case .away:
+      preconditionFailure("a connection that is found has its device")
+    }
   }
 
   mutating func reported(
     _ connection: ConnectionID, _ report: ConditionReport, into effects: inout [Effect]
   ) {
     guard let device = deviceNumber(of: connection) else { return }
+    let before = devices[device].condition
     devices[device].condition.take(report)
     answered(device)
-    drain(device, .piggyback, into: &effects)
+    let isChange = devices[device].condition != before
+    // What is held is judged again by the new condition.
+    if isChange { cancelRefillTimers(of: device) }
+    sendHeld(of: device, .piggyback, isChange ? .device : .none, into: &effects)
   }
 
   mutating func acked(
@@ -50,7 +70,7 @@ extension Shard {
       log(.outcome(outcome), id, into: &effects)
     }
     answered(device)
-    drain(device, .piggyback, into: &effects)
+    sendHeld(of: device, .piggyback, .none, into: &effects)
   }
 
   mutating func shutDown(into effects: inout [Effect]) {
@@ -71,11 +91,70 @@ extension Shard {
       devices[device].phase = .questioned(connection)
       effects.append(.sendKeepAlive(connection))
       setKeepAliveTimer(device, configuration.keepAliveTimeout)
-      drain(device, .piggyback, into: &effects)
+      sendHeld(of: device, .piggyback, .relay, into: &effects)
     case .questioned(let connection):
       effects.append(.close(connection, .keepAliveTimeout))
       end(connection, device, into: &effects)
     }
+  }
+
+  // MARK: Acknowledgements that do not come
+
+  /// An acknowledgement may be overdue. Whether the frame has left at all only the connection knows.
+  mutating func ackTimerFired(_ device: Int32, into effects: inout [Effect]) {
+    devices[device].ackTimer = TimerWheel.none
+    guard let connection = devices[device].connection, let due = nextAckDue(device) else { return }
+    if due > now {
+      devices[device].ackTimer = timers.set(due, .acknowledgement(device: device))
+    } else {
+      effects.append(.checkQueue(connection))
+      devices[device].ackTimer = timers.set(
+        now + configuration.ackTimeout, .acknowledgement(device: device))
+    }
+  }
+
+  /// What is overdue is sent again, with the same id, in the same order. A device that has let
+  /// several frames of one notification pass is not served by more of them.
+  mutating func queueChecked(
+    _ connection: ConnectionID, isEmpty: Bool, into effects: inout [Effect]
+  ) {
+    guard let device = deviceNumber(of: connection), isEmpty else { return }
+    var overdue: [Int32] = []
+    var entry = devices[device].firstInFlight
+    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+      if entries[entry].sentAt + configuration.ackTimeout <= now { overdue.append(entry) }
+      entry = next
+    }
+    if overdue.contains(where: { entries[$0].frameCount >= Limits.framesPerConnection }) {
+      effects.append(.close(connection, .ackTimeout))
+      return end(connection, device, into: &effects)
+    }
+    for entry in overdue.reversed() { resend(entry, over: connection, into: &effects) }
+    timers.cancel(&devices[device].ackTimer)
+    if let due = nextAckDue(device) {
+      devices[device].ackTimer = timers.set(due, .acknowledgement(device: device))
+    }
+  }
+
+  private mutating func resend(
+    _ entry: Int32, over connection: ConnectionID, into effects: inout [Effect]
+  ) {
+    entries[entry].frameCount += 1
+    entries[entry].sentAt = now
+    snapshot.sent[Int(Via.resend.rawValue)] += 1
+    effects.append(.send(connection, delivery(of: entry, .resend)))
+    log(.sent(.resend), entries[entry].notification.uniqueID, into: &effects)
+  }
+
+  /// When the oldest frame in flight to the device is overdue; nil when none is in flight.
+  private func nextAckDue(_ device: Int32) -> Instant? {
+    var oldest: Instant?
+    var entry = devices[device].firstInFlight
+    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+      oldest = min(oldest ?? entries[entry].sentAt, entries[entry].sentAt)
+      entry = next
+    }
+    return oldest.map { $0 + configuration.ackTimeout }
   }
 
   // MARK: Details
@@ -113,7 +192,7 @@ extension Shard {
     let uniqueID = entries[entry].notification.uniqueID
     let sequence = entries[entry].sequence
     if sequence != 0, isPending(sequence) {
-      let index = Int(sequence - firstPendingSequence)
+      let index = pendingIndex(of: sequence)
       if case .submission(let request, _, _) = pending[index] {
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         pending[index] = .nothing
@@ -138,6 +217,7 @@ extension Shard {
     devices[device].phase = .away
     snapshot.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)
+    timers.cancel(&devices[device].ackTimer)
     // Newest first, as the list is: the newest of an app and class gets the slot.
     while devices[device].firstInFlight >= 0 {
       giveBack(devices[device].firstInFlight, into: &effects)
@@ -150,9 +230,6 @@ extension Shard {
     guard entries[entry].isStorable else { return discard(entry, .notStored, into: &effects) }
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
-    }
-    if case .at(let moment) = entries[entry].notification.expiration {
-      entries[entry].expirationTimer = timers.set(moment, .expiration(entry: entry))
     }
     if isPending(entries[entry].sequence) {
       leavePhase(entry)

@@ -1,5 +1,16 @@
 import DequeModule
 
+/// Why silents that are held may ride along without being paid from a budget.
+enum RideCause: Hashable, CaseIterable, Sendable {
+  /// Nothing: the device only answers what was sent to it.
+  case none
+  /// What no held silent has made: a visible push, another app's silent that was paid for, a
+  /// keep-alive that was due.
+  case relay
+  /// What a device can do at will; `Shard.Configuration.rides` limits it.
+  case device
+}
+
 /// What may go now, what is stored, what rides along.
 extension Shard {
   /// Whether a waiting entry may be sent on its own account now.
@@ -16,8 +27,14 @@ extension Shard {
     let notificationClass = entries[entry].notification.notificationClass
     guard isFirstInLine || apps[app].waiting[notificationClass] == 0 else { return false }
     guard decide(entry) == .allowed else { return false }
+    if apps[app].slots[notificationClass] < 0 || isDurable(entry) { return true }
     // An older one in the slot may only be replaced by what the journal has (invariant 2).
-    return apps[app].slots[notificationClass] < 0 || isDurable(entry) || windowHolds(2, device)
+    return switch notificationClass {
+    // It is sent first.
+    case .visible: windowHolds(2, device)
+    // It would ride with its successor. What is never stored leaves it where it is.
+    case .silent: !entries[entry].isStorable
+    }
   }
 
   /// Whether the journal has the entry.
@@ -39,8 +56,10 @@ extension Shard {
     let condition = devices[device].condition
     guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
+    case .silent where entries[entry].isPaid:
+      return .allowed
     case .silent:
-      return configuration.policy.decide(
+      return budgets.decide(
         app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
     case .visible:
       guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
@@ -54,27 +73,42 @@ extension Shard {
   mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
-    if notificationClass == .silent { takeBudget(app, into: &effects) }
     let older = apps[app].slots[notificationClass]
     if older >= 0 { makeWay(older, for: entry, into: &effects) }
-    transmit(entry, .direct, into: &effects)
-    drain(apps[app].device, .piggyback, into: &effects)
+    transmitOnItsOwn(entry, .direct, into: &effects)
   }
 
-  /// The older one in the slot goes first while the window takes both, else it is replaced. A
-  /// silent one is only sent when it must not be replaced, because the journal does not have the
-  /// newer yet.
+  /// Sends an entry for its own sake: a silent one is paid for. Others ride along, but never
+  /// another silent of the same app.
+  private mutating func transmitOnItsOwn(
+    _ entry: Int32, _ via: Via, into effects: inout [Effect]
+  ) {
+    let app = entries[entry].app
+    let isSilent = entries[entry].notification.notificationClass == .silent
+    let opensRide = isSilent ? !entries[entry].isPaid : !entries[entry].wasSent
+    if isSilent, opensRide {
+      takeBudget(app, into: &effects)
+      entries[entry].isPaid = true
+    }
+    transmit(entry, via, into: &effects)
+    sendHeld(
+      of: apps[app].device, .piggyback, opensRide ? .relay : .none, except: isSilent ? app : -1,
+      into: &effects)
+  }
+
+  /// An older visible one in the slot goes first while the window takes both, else it is replaced;
+  /// an older silent one is always replaced, unless the newer is never stored.
   private mutating func makeWay(
     _ older: Int32, for entry: Int32, into effects: inout [Effect]
   ) {
     let newer = entries[entry].notification
     if entries[older].isExpired(at: now) {
       discard(older, .expired, into: &effects)
-    } else if windowHolds(2, apps[entries[entry].app].device),
-      newer.notificationClass == .visible || !isDurable(entry)
+    } else if newer.notificationClass == .visible,
+      windowHolds(2, apps[entries[entry].app].device)
     {
       transmit(older, .piggyback, into: &effects)
-    } else {
+    } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
     }
   }
@@ -110,12 +144,53 @@ extension Shard {
     }
   }
 
-  /// Sends everything that is held for a device, visible before silent, oldest first, as far as the
-  /// window goes. The radio is awake, so it costs no budget.
-  mutating func drain(_ device: Int32, _ via: Via, into effects: inout [Effect]) {
+  /// Sends what is held for a device as far as the window goes, visible before silent, each class
+  /// oldest first: visible ones always, silent ones that a ride, an earlier one or the budget pays
+  /// for.
+  ///
+  /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
+  mutating func sendHeld(
+    of device: Int32, _ via: Via, _ cause: RideCause, except own: Int32 = -1,
+    into effects: inout [Effect]
+  ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch
     drainScratch = []
+    listHeld(of: device, into: &held)
+    var isRide = cause == .relay
+    var stayed = false
+    for entry in held {
+      if entries[entry].isExpired(at: now) {
+        discard(entry, .expired, into: &effects)
+        continue
+      }
+      guard entries[entry].notification.notificationClass == .silent else {
+        guard windowHolds(1, device) else { continue }
+        if !entries[entry].wasSent { isRide = true }
+        transmit(entry, via, into: &effects)
+        continue
+      }
+      let isOwn = entries[entry].app == own
+      if !entries[entry].isPaid, !isOwn {
+        if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }
+        if isRide { entries[entry].isPaid = true }
+      }
+      if entries[entry].isPaid {
+        if windowHolds(1, device) { transmit(entry, via, into: &effects) }
+      } else if releaseFromBudget(entry, into: &effects) {
+        isRide = true
+      } else if !isOwn {
+        stayed = true
+      }
+    }
+    held.removeAll(keepingCapacity: true)
+    drainScratch = held
+    // A later one was paid from its budget; those before it ride with that.
+    if stayed, isRide { sendHeld(of: device, .piggyback, .relay, except: own, into: &effects) }
+  }
+
+  /// What is held for a device, in the order in which it is sent.
+  private func listHeld(of device: Int32, into held: inout [Int32]) {
     var app = devices[device].firstApp
     while app >= 0 {
       if apps[app].slots.visible >= 0 { held.append(apps[app].slots.visible) }
@@ -129,15 +204,30 @@ extension Shard {
       }
       return first.order < second.order
     }
-    for entry in held {
-      if entries[entry].isExpired(at: now) {
-        discard(entry, .expired, into: &effects)
-      } else if Int(devices[device].inFlightCount) < configuration.inFlightPerDevice {
-        transmit(entry, via, into: &effects)
-      }
+  }
+
+  /// Whether the device may open one more ride by itself; if so it is taken.
+  private mutating func takeRide(_ device: Int32) -> Bool {
+    guard configuration.rides.allows(devices[device].rides, at: now) else { return false }
+    configuration.rides.take(&devices[device].rides, at: now)
+    return true
+  }
+
+  /// Sends a held silent that the budget allows, or sets the timer for the moment when it may. With
+  /// a timer set there is nothing to find out.
+  private mutating func releaseFromBudget(_ entry: Int32, into effects: inout [Effect]) -> Bool {
+    let app = entries[entry].app
+    guard apps[app].refillTimer < 0 else { return false }
+    switch decide(entry) {
+    case .allowed:
+      takeBudget(app, into: &effects)
+      entries[entry].isPaid = true
+      transmit(entry, .refill, into: &effects)
+      return true
+    case .held(let until, _):
+      if let until { setReleaseTimer(app, .silent, until) }
+      return false
     }
-    held.removeAll(keepingCapacity: true)
-    drainScratch = held
   }
 
   /// Sends one entry from whatever phase it is in.
@@ -147,17 +237,29 @@ extension Shard {
       preconditionFailure("only a connected device is sent anything")
     }
     leavePhase(entry)
-    timers.cancel(&entries[entry].expirationTimer)
     entries[entry].phase = .inFlight(next: devices[device].firstInFlight)
+    entries[entry].sentAt = now
+    entries[entry].frameCount = 1
+    entries[entry].wasSent = true
     devices[device].firstInFlight = entry
     devices[device].inFlightCount += 1
     snapshot.inFlight += 1
     snapshot.sent[Int(via.rawValue)] += 1
-    let delivery = Delivery(
-      notification: entries[entry].notification, via: via, acceptedAt: entries[entry].acceptedAt,
-      sentAt: now)
+    if devices[device].ackTimer < 0 {
+      devices[device].ackTimer = timers.set(
+        now + configuration.ackTimeout, .acknowledgement(device: device))
+    }
+    let delivery = delivery(of: entry, via)
     effects.append(.send(connection, delivery))
     log(.sent(via), delivery.notification.uniqueID, into: &effects)
+  }
+
+  /// A frame that is sent now.
+  @inline(__always)
+  func delivery(of entry: Int32, _ via: Via) -> Delivery {
+    Delivery(
+      notification: entries[entry].notification, via: via, acceptedAt: entries[entry].acceptedAt,
+      sentAt: now)
   }
 
   /// Ends a life without delivery.
@@ -212,7 +314,7 @@ extension Shard {
     let sequence = entries[entry].sequence
     if sequence != 0 {
       if isPending(sequence) {
-        let index = Int(sequence - firstPendingSequence)
+        let index = pendingIndex(of: sequence)
         if case .submission(let request, let uniqueID, _) = pending[index] {
           pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
         }
@@ -228,7 +330,7 @@ extension Shard {
   private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
-    configuration.policy.take(
+    budgets.take(
       app: &apps[app].budget, device: &devices[device].budget,
       condition: devices[device].condition, at: now)
     guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }
@@ -245,6 +347,15 @@ extension Shard {
     switch notificationClass {
     case .silent: apps[app].refillTimer = timers.set(moment, .refill(app: app))
     case .visible: apps[app].holdTimer = timers.set(moment, .hold(app: app))
+    }
+  }
+
+  /// For when the moments that the timers stand for say nothing any more.
+  mutating func cancelRefillTimers(of device: Int32) {
+    var app = devices[device].firstApp
+    while app >= 0 {
+      cancelReleaseTimer(app, .silent)
+      app = apps[app].next
     }
   }
 
@@ -269,9 +380,7 @@ extension Shard {
     }
     switch decide(entry) {
     case .allowed:
-      if notificationClass == .silent { takeBudget(app, into: &effects) }
-      transmit(entry, notificationClass == .silent ? .refill : .hold, into: &effects)
-      drain(apps[app].device, .piggyback, into: &effects)
+      transmitOnItsOwn(entry, notificationClass == .silent ? .refill : .hold, into: &effects)
     case .held(let until, _):
       if let until { setReleaseTimer(app, notificationClass, until) }
     }

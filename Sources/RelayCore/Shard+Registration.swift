@@ -27,33 +27,35 @@ extension Shard {
     let known = appNumber(of: device, topic)
     // Idempotent: the token it has, unless it brings another one of its own.
     if let known, !isOwn || apps[known].token == token {
-      // Nothing is promised twice before the journal has it once: its record may still fail.
-      let isSafe = !isPending(apps[known].registration)
+      // Nothing is promised twice before the journal has it once: its record may still fail. Nor
+      // while the app is about to get another token.
+      let isSafe =
+        !isPending(apps[known].registration) && !tokenChanges.contains(credential.device, topic)
       let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
       return effects.append(.answer(request, answer))
     }
-    guard appNumber(token) == nil else {
-      return effects.append(.answer(request, .refused(.tokenTaken)))
+    guard !tokenChanges.contains(credential.device, topic) else {
+      return effects.append(.answer(request, .refused(.unavailable)))
     }
     guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
       return effects.append(.answer(request, .refused(.tooManyApps)))
     }
+    guard !isOwn else {
+      let own = OwnToken(token: token, device: credential.device, topic: topic)
+      return claim(own, from: request, into: &effects)
+    }
+    guard appNumber(token) == nil, aliasNumber(token) == nil else {
+      return effects.append(.answer(request, .refused(.tokenTaken)))
+    }
     guard hasRoomForPersist else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    if let known {
-      // A record of its own, so that the moment is the same after a restart.
-      note(.unregistered(credential.device, topic, apps[known].token, at: now), into: &effects)
-      forgetToken(of: known, into: &effects)
-      removeApp(known, into: &effects)
-    }
     attach(
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
-    goneTokens[token] = nil
-    if isOwn { effects.append(.route(token, isHere: true)) }
+    goneTokens.remove(token)
     answerWhenPersisted(
       .registered(token), to: request,
-      record: .registered(credential.device, topic, token, isOwn: isOwn), into: &effects)
+      record: .registered(credential.device, topic, token, isOwn: false), into: &effects)
   }
 
   mutating func unregister(
@@ -61,18 +63,28 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     guard let device = authenticate(credential, request, into: &effects) else { return }
+    guard !tokenChanges.contains(credential.device, topic) else {
+      return effects.append(.answer(request, .refused(.unavailable)))
+    }
     guard let app = appNumber(of: device, topic) else {
       return effects.append(.answer(request, .refused(.unknownApp)))
     }
-    guard hasRoomForPersist else {
+    let own = ownToken(of: app)
+    let isOwn = apps[app].isOwn
+    guard hasRoomForPersist, !isOwn || tokenChanges.hasRoom(for: own.device) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    let token = apps[app].token
-    forgetToken(of: app, into: &effects)
+    takeToken(of: app)
     removeApp(app, into: &effects)
-    answerWhenPersisted(
-      .unregistered, to: request,
-      record: .unregistered(credential.device, topic, token, at: now), into: &effects)
+    let record = JournalRecord.Content.unregistered(own.device, topic, own.token, at: now)
+    if isOwn {
+      aliasSteps.append(.removal(own, request))
+      let sequence = nextSequence
+      pending.append(.alias)
+      effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
+    } else {
+      answerWhenPersisted(.unregistered, to: request, record: record, into: &effects)
+    }
   }
 
   mutating func inspect(
@@ -82,17 +94,12 @@ extension Shard {
     effects.append(.answer(request, .inspected(report(device))))
   }
 
-  mutating func change(to policy: SilentPolicy, into effects: inout [Effect]) {
-    configuration.policy = policy
-    // What a bucket has used under the old rule says nothing under the new one.
-    for app in apps.indices { apps[app].budget = RateLimit.State() }
-    for device in devices.indices { devices[device].budget = RateLimit.State() }
-    // Held silents are looked at again at once.
-    for app in apps.indices where apps[app].slots.silent >= 0 {
-      timers.cancel(&apps[app].refillTimer)
-      apps[app].refillTimer = timers.set(now, .refill(app: app))
-    }
-    note(.budgetsCleared, into: &effects)
+  /// Another policy: what was used carries over, and what is held is looked at again, a step with
+  /// each tick.
+  mutating func change(to policy: SilentPolicy, at moment: Instant) {
+    guard policy != budgets.policy else { return }
+    budgets.change(to: policy, at: moment)
+    nextToReview = 0
   }
 
   /// Undoes what the journal could not write, so that memory promises no more than the disk.
@@ -111,7 +118,6 @@ extension Shard {
       // The token may by now be another registration's.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
       appIndex.remove(app, NumberIndex.hash(token))
-      effects.append(.route(token, isHere: false))
       removeApp(app, into: &effects)
     case .unregistered, .inspected, .refused:
       // An app that is gone stays gone until the next start; the device is told to try again.
@@ -146,7 +152,7 @@ extension Shard {
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
 
-  private func appNumber(of device: Int32, _ topic: Topic) -> Int32? {
+  func appNumber(of device: Int32, _ topic: Topic) -> Int32? {
     var app = devices[device].firstApp
     while app >= 0 {
       if apps[app].topic == topic { return app }
@@ -167,21 +173,12 @@ extension Shard {
   }
 
   /// The token is dead from now on: 410 with this moment.
-  private mutating func forgetToken(of app: Int32, into effects: inout [Effect]) {
-    let token = apps[app].token
-    appIndex.remove(app, NumberIndex.hash(token))
-    // The token's route stays, so that the answer is 410 from this shard and not BadDeviceToken.
-    goneTokens[token] = now
-    goneOrder.append((token, now))
-    while goneOrder.count > Limits.unregisteredTokens, let oldest = goneOrder.popFirst() {
-      guard goneTokens[oldest.token] == oldest.since else { continue }
-      goneTokens[oldest.token] = nil
-      effects.append(.route(oldest.token, isHere: false))
-    }
+  mutating func retire(_ token: DeviceToken, since moment: Instant) {
+    _ = goneTokens.insert(token, since: moment)
   }
 
   /// Takes an app off its device; its entries that are in slots end here, others where they are.
-  private mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
+  mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let next = apps[app].next
     if devices[device].firstApp == app {
@@ -202,7 +199,6 @@ extension Shard {
   }
 
   private func report(_ device: Int32) -> DeviceReport {
-    let policy = configuration.policy
     var reports: [DeviceReport.AppReport] = []
     var number = devices[device].firstApp
     while number >= 0 {
@@ -211,16 +207,16 @@ extension Shard {
         DeviceReport.AppReport(
           topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
           silent: slotReport(app.slots.silent),
-          budget: policy.decide(
+          budget: budgets.decide(
             app: app.budget, device: devices[device].budget,
             condition: devices[device].condition, at: now),
-          remaining: policy.perApp?.remaining(app.budget, at: now)))
+          remaining: budgets.remaining(app: app.budget, at: now)))
       number = app.next
     }
     return DeviceReport(
       device: devices[device].id, isConnected: devices[device].connection != nil,
-      condition: devices[device].condition, policy: policy.name,
-      remaining: policy.perDevice?.remaining(devices[device].budget, at: now),
+      condition: devices[device].condition, policy: budgets.policy.name,
+      remaining: budgets.remaining(device: devices[device].budget, at: now),
       inFlight: Int(devices[device].inFlightCount), apps: reports.reversed())
   }
 

@@ -14,9 +14,10 @@ extension Shard {
       restoreDevice(id, secret, budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
       restoreApp(device, topic, token, isOwn: isOwn, budget, into: &effects)
+    case .alias(let own, let since):
+      restoreAlias(own, since: since)
     case .gone(let token, let moment):
-      goneTokens[token] = moment
-      goneOrder.append((token, moment))
+      _ = goneTokens.insert(token, since: moment)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     }
@@ -37,10 +38,13 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     guard let device = deviceNumber(id), appNumber(token) == nil else { return }
-    var app = App(token: token, topic: topic, device: device, registration: 0)
+    var app = App(token: token, topic: topic, device: device, registration: 0, isOwn: isOwn)
     app.budget = budget
     attach(app, to: device)
-    if isOwn { effects.append(.route(token, isHere: true)) }
+    if isOwn {
+      let own = OwnToken(token: token, device: id, topic: topic)
+      effects.append(.tell(routingKey: token.routingKey, .alias(.confirmed(own))))
+    }
   }
 
   private mutating func restoreNotification(
@@ -48,8 +52,28 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     precondition(!isPending(sequence), "a shard begins above all sequences of the journal")
-    guard let app = appNumber(notification.token), apps[app].topic == notification.topic,
-      case .at(let moment) = notification.expiration
+    if let alias = aliasNumber(notification.token) {
+      guard acceptedAt >= aliases[alias].since else {
+        // It was in flight to the device that had the token before.
+        return effects.append(.forget(sequence))
+      }
+      let device = aliases[alias].own.device
+      let event = AliasEvent.restored(
+        notification, to: device, sequence: sequence, acceptedAt: acceptedAt)
+      return effects.append(.tell(routingKey: device.routingKey, .alias(event)))
+    }
+    guard let app = appNumber(notification.token) else {
+      return effects.append(.forget(sequence))
+    }
+    restore(notification, to: app, sequence, acceptedAt, into: &effects)
+  }
+
+  /// The app is here.
+  mutating func restore(
+    _ notification: Notification, to app: Int32, _ sequence: UInt64, _ acceptedAt: Instant,
+    into effects: inout [Effect]
+  ) {
+    guard apps[app].topic == notification.topic, case .at(let moment) = notification.expiration
     else {
       // Its app was removed while it was in flight, and the relay ended before its own end. Its
       // token may be that of another app by now.

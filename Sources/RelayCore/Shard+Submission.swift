@@ -6,14 +6,35 @@ extension Shard {
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
     guard let app = appNumber(notification.token) else {
-      if let moment = goneTokens[notification.token] {
-        snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
-        effects.append(.respond(request, .gone(since: moment)))
-      } else {
-        refuse(.badDeviceToken, request, into: &effects)
-      }
-      return
+      return submitWithoutApp(notification, from: request, into: &effects)
     }
+    accept(notification, app, from: request, into: &effects)
+  }
+
+  /// The token is an alias for an app elsewhere, or none's.
+  private mutating func submitWithoutApp(
+    _ notification: Notification, from request: RequestID, into effects: inout [Effect]
+  ) {
+    let token = notification.token
+    if let alias = grantedAlias(token) {
+      let device = aliases[alias].own.device
+      effects.append(
+        .tell(
+          routingKey: device.routingKey,
+          .alias(.forwarded(notification, to: device, from: request))))
+    } else if let moment = goneTokens[token] {
+      refuse(gone: moment, request, into: &effects)
+    } else {
+      refuse(.badDeviceToken, request, into: &effects)
+    }
+  }
+
+  /// The app is here: into the journal, and perhaps at once to the device.
+  @inline(__always)
+  mutating func accept(
+    _ notification: Notification, _ app: Int32, from request: RequestID,
+    into effects: inout [Effect]
+  ) {
     guard apps[app].topic == notification.topic else {
       return refuse(.deviceTokenNotForTopic, request, into: &effects)
     }
@@ -80,8 +101,7 @@ extension Shard {
   }
 
   mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
-    while firstPendingSequence <= sequence, let first = pending.popFirst() {
-      firstPendingSequence += 1
+    while firstPendingSequence <= sequence, let first = popPending() {
       switch first {
       case .submission(let request, let uniqueID, let entry):
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
@@ -89,6 +109,8 @@ extension Shard {
       case .device:
         let (request, answer) = pendingAnswers.removeFirst()
         effects.append(.answer(request, answer))
+      case .alias:
+        aliasPersisted(into: &effects)
       case .nothing:
         break
       }
@@ -96,9 +118,9 @@ extension Shard {
   }
 
   mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
-    while firstPendingSequence <= sequence, let first = pending.popFirst() {
+    while firstPendingSequence <= sequence {
       let failed = firstPendingSequence
-      firstPendingSequence += 1
+      guard let first = popPending() else { return }
       switch first {
       case .submission(let request, _, let entry):
         refuse(.serviceUnavailable, request, into: &effects)
@@ -107,6 +129,8 @@ extension Shard {
         let (request, answer) = pendingAnswers.removeFirst()
         takeBack(answer, failed, into: &effects)
         effects.append(.answer(request, .refused(.unavailable)))
+      case .alias:
+        aliasFailed(failed, into: &effects)
       case .nothing:
         break
       }
@@ -128,13 +152,15 @@ extension Shard {
     }
   }
 
-  /// The journal could not write the entry. In flight it stays, but will not be stored again.
+  /// The journal could not write the entry, so that there is nothing to forget either. In flight it
+  /// stays, but will not be stored again.
   private mutating func lose(_ entry: Int32, into effects: inout [Effect]) {
     switch entries[entry].phase {
     case .waiting:
+      apps[entries[entry].app].waiting[entries[entry].notification.notificationClass] -= 1
+      entries[entry].sequence = 0
       discard(entry, .journalFailed, into: &effects)
     case .inFlight:
-      timers.cancel(&entries[entry].expirationTimer)
       entries[entry].sequence = 0
     case .stored:
       preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")
@@ -151,12 +177,30 @@ extension Shard {
   }
 
   /// The sequence of the next record.
-  var nextSequence: UInt64 { firstPendingSequence + UInt64(pending.count) }
+  var nextSequence: UInt64 { sequences.sequence(firstPendingOrdinal + UInt64(pending.count)) }
+
+  /// Where in `pending` the record with this sequence waits, which does wait.
+  @inline(__always)
+  func pendingIndex(of sequence: UInt64) -> Int {
+    Int(sequences.ordinal(of: sequence) - firstPendingOrdinal)
+  }
+
+  private mutating func popPending() -> Pending? {
+    guard let first = pending.popFirst() else { return nil }
+    firstPendingOrdinal += 1
+    firstPendingSequence = sequences.sequence(firstPendingOrdinal)
+    return first
+  }
 
   /// Whether one more record may wait for the journal.
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
   func isPending(_ sequence: UInt64) -> Bool { sequence >= firstPendingSequence }
+
+  mutating func refuse(gone moment: Instant, _ request: RequestID, into effects: inout [Effect]) {
+    snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
+    effects.append(.respond(request, .gone(since: moment)))
+  }
 
   mutating func refuse(
     _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]

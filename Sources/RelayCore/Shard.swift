@@ -16,15 +16,22 @@ import DequeModule
 ///    is stored: were the write to fail, the older one must still be there.
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
-///    acknowledged it, whichever comes first (design, "commit or ack").
+///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
+///    caveats first").
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
-/// 6. An entry's expiration timer is set while it is waiting or stored.
+/// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
+/// 7. Silents that the budget has not paid for never exceed, per app, the rides opened (`RideCause`).
+///    A ride pays for at most one silent of each app, the one in its slot, and a silent is paid for
+///    once: `isPaid` stays with it through lost connections. Whatever only answers what was sent (an
+///    acknowledgement, a keep-alive's answer, a drained stream) opens none, or each silent's
+///    acknowledgement would carry the next and the budget were void.
 ///
 /// Transitions of an entry and where they are made:
 /// ```
 ///   submit ──▶ waiting ──place──▶ stored ──transmit──▶ inFlight ──acked──▶ ended (delivered)
 ///      └────────transmit────────────────────────────────▲  │
-///   any ──discard──▶ ended (expired, replaced, …)          └──giveBack──▶ stored | waiting | ended
+///   any ──discard──▶ ended (expired, replaced, …)          ├──giveBack──▶ stored | waiting | ended
+///                                                          └──resend──▶ inFlight
 /// ```
 package struct Shard: Sendable {
   /// What a caller decides once, at start.
@@ -34,6 +41,11 @@ package struct Shard: Sendable {
     package var keepAlive: Interval
     /// How long a device has for its answer.
     package var keepAliveTimeout: Interval
+    /// How long a device has to acknowledge a frame before it is sent again.
+    package var ackTimeout: Interval
+    /// Rides that a device may open at will: by connecting, by a change of its condition, by
+    /// keep-alives that nobody asked for. Beyond it these are signs of life and no more.
+    package var rides: RateLimit
     /// How long a visible push of low priority waits for a sleeping phone in Low Power Mode.
     package var lowPriorityHold: Interval
     /// `TooManyRequests` per device token; nil is off.
@@ -43,13 +55,17 @@ package struct Shard: Sendable {
 
     package init(
       policy: SilentPolicy = .documented, keepAlive: Interval = .minutes(15),
-      keepAliveTimeout: Interval = .seconds(30), lowPriorityHold: Interval = .minutes(15),
+      keepAliveTimeout: Interval = .seconds(30), ackTimeout: Interval = .seconds(60),
+      rides: RateLimit = RateLimit(1, per: .minutes(1), burst: 3),
+      lowPriorityHold: Interval = .minutes(15),
       requestsPerToken: RateLimit? = nil, inFlightPerDevice: Int = Limits.inFlightPerDevice,
       pendingPersists: Int = Limits.pendingPersists
     ) {
       self.policy = policy
       self.keepAlive = keepAlive
       self.keepAliveTimeout = keepAliveTimeout
+      self.ackTimeout = ackTimeout
+      self.rides = rides
       self.lowPriorityHold = lowPriorityHold
       self.requestsPerToken = requestsPerToken
       self.inFlightPerDevice = inFlightPerDevice
@@ -63,6 +79,8 @@ package struct Shard: Sendable {
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
     /// Give the next of `pendingAnswers`, which would make copies of all others dear.
     case device
+    /// Go on with the next of `aliasSteps`.
+    case alias
     /// Nobody waits.
     case nothing
   }
@@ -78,31 +96,55 @@ package struct Shard: Sendable {
   var deviceIndex = NumberIndex()
   var appIndex = NumberIndex()
   var connectionIndex = NumberIndex()
-  var goneTokens: [DeviceToken: Instant] = [:]
-  /// The same, oldest first. A token that came back to life leaves its item behind.
-  var goneOrder = Deque<(token: DeviceToken, since: Instant)>()
+  /// Tokens that devices brought along and that this shard decides about (`Shard+Aliases.swift`).
+  var aliases = Slab(vacant: Alias.vacant)
+  var aliasIndex = NumberIndex()
+  /// What devices of this shard have under way with such tokens.
+  var tokenChanges = TokenChanges()
+  var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
   /// Outcomes that phones have yet to tell.
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
   /// For each `.device` in `pending`, in the same order: what to answer whom.
   var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
-  /// The sequence of `pending.first`.
+  /// For each `.alias` in `pending`, in the same order.
+  var aliasSteps = Deque<AliasStep>()
+  /// The numbers of this shard's records.
+  let sequences: SequenceRanges
+  /// Which record `pending.first` is, and its sequence.
+  var firstPendingOrdinal: UInt64 = 0
   var firstPendingSequence: UInt64
+  /// The silent policy in force. `configuration.policy` is the one that the shard began with.
+  var budgets: SilentBudgets
+  /// The app from which on held silents are to be looked at again, because the policy has changed;
+  /// nil when all were.
+  var nextToReview: Int32?
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
-  /// - Parameter firstSequence: of the first record; above every one that the journal holds.
-  package init(configuration: Configuration, at now: Instant, firstSequence: UInt64 = 1) {
-    precondition(firstSequence > 0, "sequence 0 stands for what is never stored")
+  /// - Parameters:
+  ///   - sequences: of its records; above every one that the journal holds.
+  ///   - budgets: those that the journal's states are kept by; nil when it has none.
+  package init(
+    configuration: Configuration, at now: Instant,
+    sequences: SequenceRanges = SequenceRanges(first: 1), budgets: SilentBudgets? = nil
+  ) {
     self.configuration = configuration
     self.now = now
     self.timers = TimerWheel(now: now)
-    self.firstPendingSequence = firstSequence
+    self.sequences = sequences
+    self.firstPendingSequence = sequences.first
+    self.budgets = budgets ?? SilentBudgets(configuration.policy, at: now)
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
-  package var nextWake: Instant? { timers.nextWake }
+  package var nextWake: Instant? { nextToReview == nil ? timers.nextWake : now }
+
+  /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
+  package var keptCount: Int {
+    entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
+  }
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
   package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
@@ -122,27 +164,30 @@ package struct Shard: Sendable {
       unregister(credential, topic, from: request, into: &effects)
     case .inspected(let credential, let request):
       inspect(credential, from: request, into: &effects)
+    case .alias(let event):
+      handle(event, into: &effects)
     case .connected(let credential, let connection):
       connect(credential, connection, into: &effects)
     case .acked(let connection, let id, let outcome):
       acked(connection, id, outcome, into: &effects)
     case .reported(let connection, let report):
       reported(connection, report, into: &effects)
+    case .keptAlive(let connection):
+      keptAlive(connection, into: &effects)
     case .heard(let connection):
       heard(connection, into: &effects)
+    case .queueChecked(let connection, let isEmpty):
+      queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
-    case .policyChanged(let policy):
-      change(to: policy, into: &effects)
+    case .policyChanged(let policy, let moment):
+      change(to: policy, at: moment)
     case .shutDown:
       shutDown(into: &effects)
     case .tick:
       tick(into: &effects)
     }
   }
-
-  /// Whether this shard has an app with this token.
-  package func holds(_ token: DeviceToken) -> Bool { appNumber(token) != nil }
 
   /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {

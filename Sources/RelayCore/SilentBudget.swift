@@ -69,9 +69,9 @@ extension DeviceCondition {
 
 /// How many silent pushes may wake a device.
 ///
-/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour"
-/// (facts/apns.md, section 6.2). Policies are named, so that a log line can say which one held a
-/// push back.
+/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour" (Apple,
+/// "Pushing background updates to your App"). Policies are named, so that a log line can say which
+/// one held a push back.
 package struct SilentPolicy: Hashable, Sendable {
   package let name: String
   /// Per app on a device; nil is no limit.
@@ -129,15 +129,50 @@ package enum BudgetDecision: Hashable, Sendable {
   case held(until: Instant?, by: BudgetLimit)
 }
 
-extension SilentPolicy {
+/// The silent policy in force, and the clocks that its budgets are kept by.
+package struct SilentBudgets: Hashable, Sendable {
+  package private(set) var policy: SilentPolicy
+  package private(set) var appClock: RefillClock
+  package private(set) var deviceClock: RefillClock
+
+  /// Budgets of which nothing was used before `now`. Where the policy has no limit, the clock goes
+  /// by the documented one, which nothing asks for until there is a limit.
+  package init(_ policy: SilentPolicy, at now: Instant) {
+    let (app, device) = Self.intervals(policy)
+    self.init(
+      policy, appClock: RefillClock(interval: app, since: now),
+      deviceClock: RefillClock(interval: device, since: now))
+  }
+
+  package init(_ policy: SilentPolicy, appClock: RefillClock, deviceClock: RefillClock) {
+    self.policy = policy
+    self.appClock = appClock
+    self.deviceClock = deviceClock
+  }
+
+  private static func intervals(_ policy: SilentPolicy) -> (app: Interval, device: Interval) {
+    let documented = SilentPolicy.documented
+    return (
+      (policy.perApp ?? documented.perApp)?.interval ?? .hours(1),
+      (policy.perDevice ?? documented.perDevice)?.interval ?? .hours(1)
+    )
+  }
+
+  /// Another policy from now on. What was used stays used, and comes back at the new rates.
+  package mutating func change(to policy: SilentPolicy, at now: Instant) {
+    self.policy = policy
+    appClock = appClock.changed(to: policy.perApp, at: now)
+    deviceClock = deviceClock.changed(to: policy.perDevice, at: now)
+  }
+
   /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.
   package func decide(
     app: RateLimit.State, device: RateLimit.State, condition: DeviceCondition, at now: Instant
   ) -> BudgetDecision {
     if condition.withholdsSilent { return .held(until: nil, by: .lowPowerMode) }
     if condition.liftsBudget { return .allowed }
-    let appTime = perApp?.nextAllowed(app) ?? now
-    let deviceTime = perDevice?.nextAllowed(device) ?? now
+    let appTime = appClock.nextAllowed(app, policy.perApp, at: now)
+    let deviceTime = deviceClock.nextAllowed(device, policy.perDevice, at: now)
     if appTime <= now && deviceTime <= now { return .allowed }
     return appTime >= deviceTime
       ? .held(until: appTime, by: .perApp) : .held(until: deviceTime, by: .perDevice)
@@ -149,7 +184,27 @@ extension SilentPolicy {
     at now: Instant
   ) {
     guard !condition.liftsBudget else { return }
-    perApp?.take(&app, at: now)
-    perDevice?.take(&device, at: now)
+    if policy.perApp != nil { appClock.take(&app, at: now) }
+    if policy.perDevice != nil { deviceClock.take(&device, at: now) }
+  }
+
+  /// Silent pushes that an app may still get at once; nil for no limit.
+  package func remaining(app: RateLimit.State, at now: Instant) -> Int64? {
+    policy.perApp.map { appClock.remaining(app, burst: $0.burst, at: now) }
+  }
+
+  /// Silent pushes that a device may still get at once; nil for no limit.
+  package func remaining(device: RateLimit.State, at now: Instant) -> Int64? {
+    policy.perDevice.map { deviceClock.remaining(device, burst: $0.burst, at: now) }
+  }
+}
+
+extension RefillClock {
+  /// When the next event is allowed, `now` for at once: most are, and that costs one reading.
+  fileprivate func nextAllowed(
+    _ state: RateLimit.State, _ limit: RateLimit?, at now: Instant
+  ) -> Instant {
+    guard let limit, !allows(state, burst: limit.burst, at: now) else { return now }
+    return nextAllowed(state, burst: limit.burst)
   }
 }

@@ -52,6 +52,12 @@ package struct Slab<Element: Sendable>: Sendable {
     _modify { yield &places[Int(index)] }
   }
 
+  /// How many places there are, taken or free.
+  package var placeCount: Int { places.count }
+
+  /// Whether there is a value at a place.
+  package func isTaken(_ index: Int32) -> Bool { links[Int(index)] == Self.taken }
+
   /// The numbers of all taken places, in order.
   package var indices: [Int32] {
     links.indices.compactMap { links[$0] == Self.taken ? Int32($0) : nil }

@@ -23,6 +23,7 @@ package struct Snapshot: Hashable, Sendable {
   package var inFlight = 0
   package var devices = 0
   package var apps = 0
+  package var aliases = 0
   package var connections = 0
 
   package init() {}
@@ -66,6 +67,7 @@ package struct Snapshot: Hashable, Sendable {
     sum.inFlight += right.inFlight
     sum.devices += right.devices
     sum.apps += right.apps
+    sum.aliases += right.aliases
     sum.connections += right.connections
     return sum
   }

@@ -22,6 +22,8 @@ package struct TimerWheel: Sendable {
     case refill(app: Int32)
     /// A keep-alive is due, or its answer is overdue.
     case keepAlive(device: Int32)
+    /// An acknowledgement may be overdue.
+    case acknowledgement(device: Int32)
   }
 
   /// Names a set timer. `TimerWheel.none` names none.

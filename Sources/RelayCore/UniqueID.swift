@@ -1,7 +1,8 @@
 /// A UUID as two words: the value behind `apns-id` and `apns-unique-id`.
 ///
 /// Written in the canonical form, 8-4-4-4-12 hexadecimal digits (RFC 9562 section 4). Apple asks
-/// for lower case; either case is read, lower case is written (facts/apns.md, section 2).
+/// for lower case; either case is read, lower case is written (Apple, "Sending notification
+/// requests to APNs").
 package struct UniqueID: Hashable, Sendable {
   package var high: UInt64
   package var low: UInt64

@@ -24,6 +24,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// The TLS handshake is under way since then.
     case opening(since: Instant)
     case open
+    /// The peer has said since then, over TLS, that it sends nothing more; it may still read.
+    case answering(since: Instant)
     /// Everything has been said since then; the socket closes when the peer has read it.
     case closing(since: Instant)
     case closed
@@ -38,6 +40,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var phase: Phase
   private var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
+  /// Since when the peer does not take what it is sent; nil while it does.
+  private var stalledSince: Instant?
 
   init(runner: ShardRunner, transport: Transport, isProvider: Bool) {
     self.runner = runner
@@ -70,6 +74,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       try transport.receive(&input, buffers: &runner.buffers)
       openIfEstablished()
       takeEvents()
+      noticePeersEnd()
     } catch {
       openIfEstablished()
       takeEvents()
@@ -83,7 +88,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable {
+    let isWritable = context.channel.isWritable
+    // Whoever does not take the answers is not asked for more requests.
+    try? context.channel.syncOptions?.setOption(.autoRead, value: isWritable)
+    stalledSince = isWritable ? nil : runner.now
+    if isWritable {
       runner.markDirty(self)
       runner.finishBatch()
     }
@@ -139,6 +148,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  func checkQueue(of stream: StreamID) {
+    guard case .device(let device) = role else { return }
+    device.checkQueue(of: stream, on: self)
+  }
+
   func close(_ stream: StreamID, _ reason: CloseReason) {
     guard case .device(let device) = role else { return }
     device.close(stream, reason, on: self)
@@ -148,8 +162,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
   func flush() {
     guard let context, isUsable else { return }
+    // Frames say nothing any more to a peer that has closed and waits for no answer.
+    if isAnswering, !hasStreams { return endSocket(context) }
+    var hasMore = true
     do throws(TransportError) {
-      var hasMore = true
       while hasMore, context.channel.isWritable {
         var output = context.channel.allocator.buffer(capacity: 16_384)
         hasMore = try transport.flush(
@@ -161,15 +177,20 @@ final class ConnectionHandler: ChannelInboundHandler {
       fail(error)
     }
     takeEvents()
-    if transport.isEstablished, transport.http2.isFinished { endSocket() }
+    let isFinished = transport.isEstablished && transport.http2.isFinished
+    // What the peer's windows hold back now stays back: it opens them no more.
+    if isFinished || isAnswering && !hasMore && !owesAnswers { endSocket(context) }
   }
 
-  /// Ends it gracefully: no new streams, those under way finish.
+  /// Ends it gracefully: no new streams, those under way finish. Without any it ends at once: a
+  /// client that keeps idle connections must not hold up the relay's end.
   func drain() {
+    guard let context, isUsable else { return }
+    guard transport.isEstablished else { return abort() }
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
-    runner.markDirty(self)
-    if !transport.isEstablished { abort() }
+    guard transport.http2.openStreamCount == 0 else { return runner.markDirty(self) }
+    endSocket(context, saying: lastFrames(context), waitsForPeer: false)
   }
 
   /// Ends it without further words.
@@ -181,9 +202,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   func sweep(at now: Instant) {
     switch phase {
     case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
+    case .answering(let since) where now - since > runner.settings.requestTimeout: return abort()
     case .closing(let since) where now - since > .seconds(2): return abort()
-    case .opening, .open, .closing, .closed: break
+    case .opening, .open, .answering, .closing, .closed: break
     }
+    if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     switch role {
     case .provider(let provider): provider.connection.sweep(at: now, on: self)
     case .device(let device): device.sweep(at: now, on: self)
@@ -224,8 +247,38 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private var isUsable: Bool {
     switch phase {
-    case .opening, .open: true
+    case .opening, .open, .answering: true
     case .closing, .closed: false
+    }
+  }
+
+  private var isAnswering: Bool {
+    if case .answering = phase { true } else { false }
+  }
+
+  /// The peer sends nothing more: what is incomplete stays so, what it asked is answered, and then
+  /// we say the same (RFC 8446 section 6.1).
+  private func noticePeersEnd() {
+    guard transport.peerHasClosed, case .open = phase else { return }
+    phase = .answering(since: runner.now)
+    switch role {
+    case .provider(let provider): provider.connection.peerClosed()
+    case .device(let device): device.peerClosed(on: self)
+    }
+  }
+
+  private var hasStreams: Bool {
+    switch role {
+    case .provider(let provider): provider.connection.hasStreams
+    case .device(let device): device.streams.count > 0
+    }
+  }
+
+  /// Whether a complete request has not been answered.
+  private var owesAnswers: Bool {
+    switch role {
+    case .provider(let provider): provider.connection.owesAnswers(on: self)
+    case .device(let device): device.owesAnswers
     }
   }
 
@@ -234,21 +287,30 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard let context, isUsable else { return }
     runner.logger.debug(
       "connection failed", metadata: ["peer": "\(remoteAddress)", "error": "\(error)"])
+    endSocket(context, saying: lastFrames(context))
+  }
+
+  private func lastFrames(_ context: ChannelHandlerContext) -> ByteBuffer {
     var output = context.channel.allocator.buffer(capacity: 1024)
     _ = try? transport.flush(into: &output, limitBytes: 16_384, buffers: &runner.buffers)
-    endSocket(saying: output)
+    return output
   }
 
   /// Says the last words and half-closes. The peer closes when it has read them; a full close with
-  /// bytes of the peer unread would reset the connection and take the words with it.
-  private func endSocket(saying lastWords: ByteBuffer = ByteBuffer()) {
-    guard let context, isUsable else { return }
+  /// bytes of the peer unread would reset the connection and take the words with it. A peer that
+  /// has said that it sends nothing more leaves nothing unread.
+  private func endSocket(
+    _ context: ChannelHandlerContext, saying lastWords: ByteBuffer = ByteBuffer(),
+    waitsForPeer: Bool = true
+  ) {
+    guard isUsable else { return }
+    let mode: CloseMode = waitsForPeer && !transport.peerHasClosed ? .output : .all
     phase = .closing(since: runner.now)
     var output = lastWords
     transport.close(into: &output)
     let written = context.eventLoop.makePromise(of: Void.self)
     let channel = context.channel
-    written.futureResult.whenComplete { _ in channel.close(mode: .output, promise: nil) }
+    written.futureResult.whenComplete { _ in channel.close(mode: mode, promise: nil) }
     context.writeAndFlush(wrapOutboundOut(output), promise: written)
   }
 }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import RelayCore
 
-/// The JSON of the device API's answers (design, section 7; docs/PROTOCOL.md shows each).
+/// The JSON of the device API's answers (docs/PROTOCOL.md, "Device API").
 enum DeviceAnswerBody {
   struct Enrolled: Encodable {
     var device: String

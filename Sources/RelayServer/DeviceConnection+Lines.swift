@@ -19,7 +19,7 @@ extension DeviceConnection {
       case .ack(let id, let outcome):
         handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
       case .keepAlive:
-        handler.runner.raise(.heard(address), for: device, at: now)
+        handler.runner.raise(.keptAlive(address), for: device, at: now)
       case .state(let power, let network, let screen):
         let report = ConditionReport(power: power, network: network, screen: screen)
         handler.runner.raise(.reported(address, report), for: device, at: now)
@@ -68,6 +68,7 @@ extension DeviceConnection {
       return
     }
     streams[stream] = .listening(listener)
+    raiseStreams(handler)
     send(
       .hello(
         device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
@@ -96,6 +97,14 @@ extension DeviceConnection {
         }
       }
     }
+  }
+
+  /// Tells the shard whether everything written to the stream is on its way.
+  func checkQueue(of stream: StreamID, on handler: ConnectionHandler) {
+    guard let device = listener(of: stream)?.device else { return }
+    let isEmpty = handler.transport.http2.queuedBytes(of: stream) == 0
+    handler.runner.raise(
+      .queueChecked(handler.address(stream), isEmpty: isEmpty), for: device, at: handler.runner.now)
   }
 
   /// Says `bye` and ends the stream.

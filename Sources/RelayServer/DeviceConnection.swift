@@ -30,6 +30,7 @@ final class DeviceConnection {
   }
 
   var streams = StreamMap(vacant: Stream.asked(secret: nil))
+  var hasFullStreams = false
   private var lastActivity = RelayClock.now()
   var head = HeaderBlock()
   var lineBytes: [UInt8] = []
@@ -71,6 +72,22 @@ final class DeviceConnection {
   func ended(on handler: ConnectionHandler) {
     let now = handler.runner.now
     for (stream, _) in streams.all { closed(stream, at: now, on: handler) }
+  }
+
+  /// The peer sends nothing more: whoever listens has hung up, what is incomplete stays so.
+  func peerClosed(on handler: ConnectionHandler) {
+    let now = handler.runner.now
+    for (stream, state) in streams.all {
+      switch state {
+      case .collecting, .connecting, .listening: closed(stream, at: now, on: handler)
+      case .asked, .ending: continue
+      }
+    }
+  }
+
+  /// Whether a complete request has not been answered.
+  var owesAnswers: Bool {
+    streams.all.contains { if case .asked = $0.state { true } else { false } }
   }
 
   func begin(
@@ -152,7 +169,7 @@ final class DeviceConnection {
       respond(
         stream, 200, DeviceAnswerBody.encode(DeviceAnswerBody.Health(status: "ok")), on: handler)
     case .enroll:
-      guard runner.settings.mayEnroll(bearer: request.bearer) else { throw .enrolmentClosed }
+      guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
       let device = DeviceID(
         UniqueID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)))
       let secret = Self.makeSecret()
@@ -170,11 +187,7 @@ final class DeviceConnection {
       let token = own ?? Self.makeToken(for: device)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)
-      if own != nil {
-        runner.claim(token, for: device, event: event, request: address)
-      } else {
-        runner.raise(event, for: device, at: now)
-      }
+      runner.raise(event, for: device, at: now)
     case .unregisterApp(let device, let topic):
       let credential = try request.credential(for: device)
       streams[stream] = .asked(secret: nil)

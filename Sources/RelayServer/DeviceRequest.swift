@@ -4,7 +4,7 @@ import RelayCore
 import TLS
 import Transport
 
-/// A request of the device API (design, section 7), as its head says.
+/// A request of the device API (docs/PROTOCOL.md, "Device API"), as its head says.
 struct DeviceRequest {
   enum Route: Equatable {
     case health
@@ -46,8 +46,9 @@ struct DeviceRequest {
   }
 
   var route: Route
-  /// What came after `bearer `; empty when nothing did.
-  var bearer: [UInt8]
+  /// The hash of what came after `bearer `, nil when nothing did. The text may be as long as a
+  /// header list, and a request may take its time: a stranger must not have it kept.
+  var secret: SecretHash?
   var body: [UInt8] = []
   var bodyIsTooLarge = false
 
@@ -55,23 +56,23 @@ struct DeviceRequest {
   init(fields: ArraySlice<HeaderField>, arena: [UInt8]) throws(Problem) {
     var method = ""
     var path = ""
-    var bearer: [UInt8] = []
+    var secret: SecretHash?
     for field in fields {
       switch FieldName(arena.span.extracting(field.name)) {
       case .method: method = String(decoding: arena[field.value], as: UTF8.self)
       case .path: path = String(decoding: arena[field.value], as: UTF8.self)
-      case .authorization: bearer = Self.bearer(arena[field.value])
+      case .authorization: secret = Self.secret(arena[field.value])
       default: break
       }
     }
     self.route = try Self.route(method, path)
-    self.bearer = bearer
+    self.secret = secret
   }
 
   /// The hash under which the shard knows the secret.
   func credential(for device: DeviceID) throws(Problem) -> DeviceCredential {
-    guard !bearer.isEmpty else { throw .missingSecret }
-    return DeviceCredential(device: device, secret: Self.hash(bearer))
+    guard let secret else { throw .missingSecret }
+    return DeviceCredential(device: device, secret: secret)
   }
 
   /// The token in the body of a registration, if the device brings one along.
@@ -90,20 +91,20 @@ struct DeviceRequest {
   }
 
   /// SHA-256 of a secret, as four words.
-  static func hash(_ secret: [UInt8]) -> SecretHash {
+  static func hash(_ secret: some Sequence<UInt8>) -> SecretHash {
     var words: [UInt64] = [0, 0, 0, 0]
-    for (index, byte) in SHA256.hash(secret).enumerated() {
+    for (index, byte) in SHA256.hash(Array(secret)).enumerated() {
       words[index / 8] = words[index / 8] << 8 | UInt64(byte)
     }
     return SecretHash(words: (words[0], words[1], words[2], words[3]))
   }
 
-  private static func bearer(_ value: ArraySlice<UInt8>) -> [UInt8] {
+  private static func secret(_ value: ArraySlice<UInt8>) -> SecretHash? {
     let scheme = Array("bearer ".utf8)
     guard value.count > scheme.count,
       zip(value, scheme).allSatisfy({ $0 == $1 || $0 | 0x20 == $1 })
-    else { return [] }
-    return Array(value.dropFirst(scheme.count))
+    else { return nil }
+    return hash(value.dropFirst(scheme.count))
   }
 
   private static func route(_ method: String, _ path: String) throws(Problem) -> Route {

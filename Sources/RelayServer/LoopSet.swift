@@ -5,6 +5,7 @@ import NIOPosix
 import RelayCore
 import RelayStore
 import Synchronization
+import SystemPackage
 import TLS
 import Transport
 
@@ -69,12 +70,25 @@ final class LoopSet: Sendable {
     } catch {
       throw RelayConfiguration.Problem(
         key: isProvider ? "provider" : "device",
-        description: "cannot listen on \(endpoint): \(error); choose another with "
+        description: "cannot listen on \(endpoint): \(Self.reason(error)); choose another with "
           + (isProvider ? "--provider" : "--device"))
     }
   }
 
-  private static func makeTransport(_ context: TLSContext?, isProvider: Bool) throws -> Transport {
+  /// Why nothing can listen there, in words for people.
+  private static func reason(_ error: any Error) -> String {
+    switch error {
+    case let error as IOError where error.errnoCode == Errno.addressInUse.rawValue:
+      "the port is in use"
+    case let error as IOError where error.errnoCode == Errno.addressNotAvailable.rawValue:
+      "this machine has no such address"
+    case let error as IOError: Errno(rawValue: error.errnoCode).description
+    case SocketAddressError.unknown: "there is no such host"
+    default: "\(error)"
+    }
+  }
+
+  static func makeTransport(_ context: TLSContext?, isProvider: Bool) throws -> Transport {
     var configuration = HTTP2Configuration()
     configuration.maximumHeaderListBytes = Limits.headerListBytes
     configuration.maximumDiscardedBytes = Limits.discardedBytes
@@ -83,9 +97,12 @@ final class LoopSet: Sendable {
       // Clients open streams before they have read our SETTINGS; refusing those helps nobody.
       configuration.toleratedConcurrentStreams = Limits.providerStreams
       configuration.maximumBodyBytes = Limits.voipPayloadBytes
+      configuration.maximumQueuedConnectionBytes = Limits.providerQueuedBytes
       configuration.tellsRepeatedFields = true
     } else {
-      configuration.maximumConcurrentStreams = Limits.deviceStreams
+      // More once a secret was accepted (`DeviceConnection.raiseStreams`).
+      configuration.maximumConcurrentStreams = Limits.unauthenticatedDeviceStreams
+      configuration.maximumQueuedConnectionBytes = Limits.deviceQueuedBytes
       // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's
       // life.
       configuration.maximumBodyBytes = .max
@@ -95,7 +112,8 @@ final class LoopSet: Sendable {
       return try Transport(plaintext: .server, configuration: configuration)
     }
     return try Transport(
-      TLSSession(server: context), role: .server, configuration: configuration)
+      TLSSession(server: context), role: .server, configuration: configuration,
+      maximumPendingBytes: Limits.pendingTLSBytes)
   }
 
   /// How many loops there are.
@@ -156,17 +174,20 @@ final class LoopSet: Sendable {
 
 /// Where administrative events wait until the loops are running.
 final class Inbox: Sendable {
-  private let loops = Mutex<LoopSet?>(nil)
+  private let running = Mutex<(loops: LoopSet, journal: Journal?)?>(nil)
 
-  func open(_ loops: LoopSet) {
-    self.loops.withLock { $0 = loops }
+  func open(_ loops: LoopSet, _ journal: Journal?) {
+    running.withLock { $0 = (loops, journal) }
   }
 
+  /// The journal that the loops use, if they do.
+  var journal: Journal? { running.withLock { $0 }?.journal }
+
   func send(_ event: Event) {
-    loops.withLock { $0 }?.administer(event)
+    running.withLock { $0 }?.loops.administer(event)
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
-    loops.withLock { $0 }?.deliver(outcomes)
+    running.withLock { $0 }?.loops.deliver(outcomes)
   }
 }

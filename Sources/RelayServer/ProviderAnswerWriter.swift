@@ -6,8 +6,8 @@ import Transport
 /// Writes answers to providers; its buffers are used again and again.
 ///
 /// A success is HEADERS with END_STREAM and nothing else; an error is HEADERS and exactly one DATA
-/// frame (facts/apns.md sections 4.1 and 11: there are clients that parse each frame as a whole
-/// text).
+/// frame (Apple, "Handling notification responses from APNs" and docs/PROTOCOL.md, "What clients in
+/// the field send": there are clients that parse each frame as a whole text).
 struct ProviderAnswerWriter {
   private var head = HeaderBlock()
   private var text: [UInt8] = []
@@ -72,7 +72,11 @@ struct ProviderAnswerWriter {
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: body)
     } catch {
-      // The peer has reset the stream meanwhile; nobody waits for this answer any more.
+      // The peer has reset the stream meanwhile and nobody waits for this answer any more; or it
+      // does not read those before, and must not wait for this one.
+      if case .queueFull = error {
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      }
       handler.runner.logger.debug("answer dropped", metadata: ["error": "\(error)"])
     }
   }

@@ -13,14 +13,19 @@ extension ProviderConnection {
   static let feedbackPageCount = 1000
 
   /// Sets out to find the answer; `answer` of the handler is called when it is there.
-  func ask(_ query: ProviderQuery, _ stream: StreamID, on handler: ConnectionHandler) {
+  mutating func ask(_ query: ProviderQuery, _ stream: StreamID, on handler: ConnectionHandler) {
+    guard let question = questions.begin(stream) else {
+      return respond(stream, .rejected(.serviceUnavailable), on: handler)
+    }
     let runner = handler.runner
     let loop = runner.eventLoop
     let bound = NIOLoopBound(handler, eventLoop: loop)
     switch query {
     case .notification(let id):
       let found = runner.peers.map { peer in
-        peer.eventLoop.submit { peer.runner.value.lifeLog.steps(of: id) }
+        peer.eventLoop.submit {
+          question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
+        }
       }
       EventLoopFuture.whenAllSucceed(found, on: loop).whenSuccess { lives in
         bound.value.answer(stream, .life(lives.first { !$0.isEmpty } ?? []))
@@ -29,7 +34,7 @@ extension ProviderConnection {
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
       loop.makeFutureWithTask {
-        try await storage.feedback(since: position, limit: limit + 1)
+        try await storage.feedback(since: position, limit: limit + 1) { !question.isCancelled }
       }.whenComplete { result in
         bound.value.answer(stream, .feedback(result, since: position))
       }
@@ -40,6 +45,7 @@ extension ProviderConnection {
   mutating func answer(
     _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
   ) {
+    questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
     case .life(let events):
@@ -66,9 +72,7 @@ extension ProviderConnection {
     }
   }
 
-  private mutating func covers(_ topic: String) -> Bool {
-    // It is not the topic of a push: what was noted of the last one must not change.
-    var credentials = credentials
+  private func covers(_ topic: String) -> Bool {
     let bytes = Array(topic.utf8)
     do throws(CredentialProblem) {
       try credentials.authorize(topic: bytes.span, isLocationPush: false)

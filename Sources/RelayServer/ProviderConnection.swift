@@ -6,27 +6,19 @@ import Transport
 
 /// What a provider's connection is about: requests in, answers out.
 ///
-/// A request goes through the checks in the order of facts/apns.md section 4.5. Whatever is wrong
-/// is remembered when it is found and said when the request is complete, so that a client that is
-/// still sending its body is not confused. What passes becomes an event for the shard.
+/// A request goes through the checks in the order of docs/PROTOCOL.md, "Order of checks". Whatever
+/// is wrong is remembered when it is found and said when the request is complete, so that a client
+/// that is still sending its body is not confused. What passes becomes an event for the shard.
 struct ProviderConnection {
   /// Requests of which more is to come.
   var open = StreamMap(vacant: ProviderRequest.vacant)
   /// The newest head, which the next one is compared with.
-  var lastHead = ProviderRequestHead()
-  /// Counts the changes of `lastHead` in anything but a request's own path and id: a place of
-  /// `open` that was left with the same number needs nothing else copied.
-  var headGeneration: UInt64 = 1
+  var lastHead = LastHead()
   /// Requests that are complete and wait for their answer, or for the end of their stream.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
+  var questions = Questions()
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
-  var recentTopic: Topic?
-  /// The newest request's `authorization`, and whether it was good.
-  var authorization: [UInt8] = []
-  var authorizationStands = false
-  /// Whether the newest request's topic was within what its credentials cover.
-  var topicIsCovered = false
   private var hasFullStreams = false
   private var lastActivity = RelayClock.now()
   var writer = ProviderAnswerWriter()
@@ -63,8 +55,21 @@ struct ProviderConnection {
   }
 
   mutating func ended() {
+    questions.cancelAll()
     open = StreamMap(vacant: .vacant)
     waiting = StreamMap(vacant: .vacant)
+  }
+
+  /// The peer sends nothing more: requests that are not complete never will be.
+  mutating func peerClosed() {
+    open = StreamMap(vacant: .vacant)
+  }
+
+  var hasStreams: Bool { open.count + waiting.count > 0 }
+
+  /// Whether a complete request has not been answered.
+  func owesAnswers(on handler: ConnectionHandler) -> Bool {
+    waiting.all.contains { !handler.transport.http2.hasAnswer($0.id) }
   }
 
   // MARK: Events
@@ -86,6 +91,8 @@ struct ProviderConnection {
         _ = open.modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
+        // Known until its stream ends: the next sweep sees to that.
+        waiting.insert(.unnamed, stream)
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
         forget(stream)
@@ -96,6 +103,7 @@ struct ProviderConnection {
   }
 
   private mutating func forget(_ stream: StreamID) {
+    questions.cancel(stream)
     waiting.remove(stream)
     open.remove(stream) { $0.dropBody() }
   }
@@ -149,7 +157,8 @@ struct ProviderConnection {
     _ = waiting.read(stream) { writer.respond(stream, answer, to: $0, on: handler) }
   }
 
-  /// One stream until the first valid token, then the full number (facts/apns.md, section 1.3).
+  /// One stream until the first valid token, then the full number (Apple, "Sending notification
+  /// requests to APNs").
   mutating func raiseStreamsIfAuthorized(_ handler: ConnectionHandler) {
     guard !hasFullStreams, credentials.isAuthorized else { return }
     hasFullStreams = true

@@ -37,8 +37,10 @@ struct ProviderRequest {
     bodyIsTooLarge = false
   }
 
+  /// Nobody will look at the body of a request whose head is refused.
   mutating func take(_ bytes: ArraySlice<UInt8>) {
-    if !bodyIsTooLarge, !bytes.isEmpty { body.append(contentsOf: bytes) }
+    guard case .success = outcome, !bodyIsTooLarge, !bytes.isEmpty else { return }
+    body.append(contentsOf: bytes)
   }
 
   mutating func dropBody() {
@@ -97,9 +99,12 @@ struct WaitingRequest {
   /// No request at all: what lies in a free place.
   static let vacant = WaitingRequest(uniqueID: UniqueID(high: 0, low: 0))
 
-  private init(uniqueID: UniqueID) {
+  /// A request of which nothing is known, not even a name; answered when its head came.
+  static let unnamed = WaitingRequest(uniqueID: UniqueID(high: 0, low: 0), isAnsweredEarly: true)
+
+  private init(uniqueID: UniqueID, isAnsweredEarly: Bool = false) {
     self.uniqueID = uniqueID
     providerID = uniqueID
-    isAnsweredEarly = false
+    self.isAnsweredEarly = isAnsweredEarly
   }
 }

@@ -10,7 +10,9 @@ import TLS
 extension Relay {
   /// Opens the journal, or makes do with memory.
   func openStorage() throws -> RelayStorage {
-    guard configuration.store == .sqlite else { return .memory(MemoryFeedback()) }
+    guard configuration.store == .sqlite else {
+      return .memory(MemoryFeedback(start: RelayClock.now()))
+    }
     var options = Journal.Configuration(directory: configuration.state)
     options.linger = .milliseconds(configuration.linger.milliseconds)
     options.now = RelayClock.now
@@ -19,6 +21,15 @@ extension Relay {
         try Journal.open(
           options, report: { [inbox] in inbox.deliver($0) },
           onProblem: { [logger] in Self.say($0, to: logger) }))
+    } catch {
+      throw RelayConfiguration.Problem(key: "store", description: error.description)
+    }
+  }
+
+  /// The budgets under the configured policy, which may be another than at the last start.
+  func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
+    do throws(StoreError) {
+      return try await storage.journal?.budgets(under: configuration.policy, at: RelayClock.now())
     } catch {
       throw RelayConfiguration.Problem(key: "store", description: error.description)
     }
@@ -38,17 +49,14 @@ extension Relay {
   }
 
   /// The journal holds the public halves of all provider keys, so that one file is a whole backup.
-  func copyKeys(to journal: Journal?) async {
+  func copy(_ keys: ProviderKeys, to journal: Journal?) async {
     guard let journal else { return }
     do {
-      let entries = try keyDirectory.list()
-      let keys = try keyDirectory.load()
-      let stored = entries.compactMap { entry -> StoredProviderKey? in
-        guard let index = keys.index(ofKeyID: entry.keyID) else { return nil }
-        return StoredProviderKey(
-          keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics ?? [],
-          environment: entry.environment?.rawValue, relatedKeyID: entry.relatedKeyID,
-          publicKey: keys.keys[index].publicKey.pem)
+      let stored = keys.keys.map { key in
+        StoredProviderKey(
+          keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
+          environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
+          publicKey: key.publicKey.pem)
       }
       try await journal.replaceProviderKeys(stored)
     } catch {
@@ -89,15 +97,23 @@ extension Relay {
 /// A relay's start with a journal: what it remembers goes to the shards that own it now.
 extension LoopSet {
   /// Replays the journal into the shards; returns how many notifications came back.
+  ///
+  /// Before the first notification, all shards have said whose the tokens are that devices brought
+  /// along, and have heard it.
   func restore(from journal: Journal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
       var router = RestoringRouter(shardCount: count)
       // One batch of a shard may be under way while the next is read, and no more.
       let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
       var restored = 0
+      var isConfirmed = false
       try journal.replay(
         { record in
-          if case .notification = record { restored += 1 }
+          if case .notification = record {
+            restored += 1
+            if !isConfirmed { confirmAliases(&router, permits) }
+            isConfirmed = true
+          }
           if let (shard, batch) = router.add(record) {
             hand(batch, to: shard, permits[shard])
           }
@@ -105,13 +121,24 @@ extension LoopSet {
         progress: { done, total in
           logger.info("restoring", metadata: ["done": "\(done)", "of": "\(total)"])
         })
-      for (shard, batch) in router.rest.enumerated() {
-        hand(batch, to: shard, permits[shard])
-        // All is there when this one is done.
-        permits[shard].wait()
-        permits[shard].signal()
-      }
+      if !isConfirmed { confirmAliases(&router, permits) }
+      handRest(&router, permits)
       return restored
+    }
+  }
+
+  private func confirmAliases(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
+    handRest(&router, permits)
+    for shard in 0..<count { onLoop(shard) { $0.administer(.alias(.allConfirmed)) } }
+  }
+
+  /// Hands out everything that is left, and waits. What the shards then have to say to each other
+  /// is on its way, before anything that comes later.
+  private func handRest(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
+    for (shard, batch) in router.takeRest().enumerated() { hand(batch, to: shard, permits[shard]) }
+    for permit in permits {
+      permit.wait()
+      permit.signal()
     }
   }
 
@@ -126,39 +153,34 @@ extension LoopSet {
   }
 }
 
-/// Which shard a record goes to: devices by their id, apps and notifications after their device.
+/// Which shard a record goes to: devices and their apps by the device's id, all else by the token.
 /// The number of shards may be another than when it was written.
 struct RestoringRouter {
   private static let batchCount = 4096
 
   private var batches: [[RestoredRecord]]
-  /// Tokens that devices brought along say nothing about their shard.
-  private var ownTokens: [DeviceToken: Int] = [:]
 
   init(shardCount: Int) {
     batches = Array(repeating: [], count: shardCount)
   }
 
-  /// What has not been handed out.
-  var rest: [[RestoredRecord]] { batches }
+  /// Takes what has not been handed out.
+  mutating func takeRest() -> [[RestoredRecord]] {
+    var rest: [[RestoredRecord]] = Array(repeating: [], count: batches.count)
+    swap(&rest, &batches)
+    return rest
+  }
 
   /// Adds a record; returns a full batch and its shard.
   mutating func add(_ record: RestoredRecord) -> (shard: Int, batch: [RestoredRecord])? {
-    let shard: Int
-    switch record {
-    case .device(let device, _, _):
-      shard = shardIndex(forRoutingKey: device.routingKey, count: batches.count)
-    case .app(let device, _, let token, let isOwn, _):
-      shard = shardIndex(forRoutingKey: device.routingKey, count: batches.count)
-      if isOwn { ownTokens[token] = shard }
-    case .gone(let token, _):
-      // Where a push looks for a token that no directory lists.
-      shard = shardIndex(forRoutingKey: token.routingKey, count: batches.count)
-    case .notification(let notification, _, _):
-      shard =
-        ownTokens[notification.token]
-        ?? shardIndex(forRoutingKey: notification.token.routingKey, count: batches.count)
-    }
+    let key =
+      switch record {
+      case .device(let device, _, _), .app(let device, _, _, _, _): device.routingKey
+      case .alias(let own, _): own.token.routingKey
+      case .gone(let token, _): token.routingKey
+      case .notification(let notification, _, _): notification.token.routingKey
+      }
+    let shard = shardIndex(forRoutingKey: key, count: batches.count)
     batches[shard].append(record)
     guard batches[shard].count >= Self.batchCount else { return nil }
     var full: [RestoredRecord] = []

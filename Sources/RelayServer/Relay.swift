@@ -62,15 +62,19 @@ package final class Relay: Service {
     try await group.shutdownGracefully()
   }
 
-  /// Another silent policy from now on.
-  package func change(to policy: SilentPolicy) {
-    inbox.send(.policyChanged(policy))
+  /// Another silent policy from now on. The journal has it before anything is decided by it, so that
+  /// every budget is read as it was written; when it cannot be written, nothing changes.
+  package func change(to policy: SilentPolicy) async throws {
+    let now = RelayClock.now()
+    if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
+    inbox.send(.policyChanged(policy, at: now))
   }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     var settings = settings
     settings.storage = try openStorage()
     do {
+      settings.budgets = try await storedBudgets(in: settings.storage)
       try await serve(on: group, settings)
     } catch {
       await settings.storage.journal?.stop()
@@ -94,8 +98,10 @@ package final class Relay: Service {
     on group: MultiThreadedEventLoopGroup, _ settings: ServerSettings
   ) async throws {
     let loops = try await LoopSet(group: group, settings: settings, logger: logger)
-    inbox.open(loops)
+    inbox.open(loops, settings.storage.journal)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
+    let keys = try firstKeys()
+    loops.replaceKeys(keys)
     let provider = try await loops.listen(
       configuration.provider, context: providerTLS, isProvider: true)
     let device: any Channel
@@ -107,7 +113,7 @@ package final class Relay: Service {
     }
     announce(provider, device)
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.followKeys(loops, settings.storage.journal) }
+      group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
       try? await gracefulShutdown()
       group.cancelAll()
     }
@@ -117,33 +123,61 @@ package final class Relay: Service {
     await loops.drain(within: configuration.shutdownTimeout)
   }
 
-  /// Takes over keys that are added, changed or removed while the relay runs: looked at once a
-  /// second, because a provider's key is made after the relay is started as often as before.
-  private func followKeys(_ loops: LoopSet, _ journal: Journal?) async {
+  /// The keys at the start, when a backup has brought back its own. In development there is one.
+  private func firstKeys() throws -> ProviderKeys {
+    guard configuration.auth == .token else { return ProviderKeys() }
+    if configuration.profile == .dev, let key = try keyDirectory.createFirst() {
+      logger.notice(
+        "made a provider key: there was none",
+        metadata: ["key": "\(key.keyID)", "directory": "\(keyDirectory.path)"])
+    }
+    return try keyDirectory.load()
+  }
+
+  /// Takes over keys that are changed or removed while the relay runs, and tells what is wrong with
+  /// them: looked at once a second. For one that was added nobody waits: see
+  /// `ShardRunner.readKeysAgain`.
+  private func followKeys(_ first: ProviderKeys, _ loops: LoopSet, _ journal: Journal?) async {
     guard configuration.auth == .token else { return }
-    var known = settings.keys.fingerprint
-    say(settings.keys.notices)
-    await copyKeys(to: journal)
+    var known: ProviderKeys?
+    var problem: CredentialFileError?
+    var keys = first
     while !Task.isCancelled {
+      if keys.fingerprint != known?.fingerprint || keys.notices != known?.notices {
+        tell(keys, since: known ?? ProviderKeys())
+        await copy(keys, to: journal)
+        known = keys
+      }
       try? await Task.sleep(for: .seconds(1))
-      do {
-        let keys = try keyDirectory.load()
-        guard keys.fingerprint != known else { continue }
-        known = keys.fingerprint
-        loops.replaceKeys(keys)
-        logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
-        say(keys.notices)
-        await copyKeys(to: journal)
+      do throws(CredentialFileError) {
+        keys = try keyDirectory.load()
+        if keys.fingerprint != known?.fingerprint {
+          loops.replaceKeys(keys)
+          logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
+        }
+        if problem != nil { logger.notice("provider keys can be read again") }
+        problem = nil
       } catch {
-        // Half-written, or broken by hand: the old keys stay in force.
-        logger.debug("provider keys not read", metadata: ["problem": "\(error)"])
+        // Half-written, or broken by hand: which keys are meant cannot be known.
+        if error != problem {
+          logger.error(
+            "provider keys cannot be read: those in force stay",
+            metadata: ["problem": "\(error)"])
+        }
+        problem = error
       }
     }
   }
 
-  /// What is not wrong enough to stop for.
-  private func say(_ notices: [String]) {
-    for notice in notices { logger.notice("\(notice)") }
+  /// What is wrong with keys, and what is not wrong enough for that; each once.
+  private func tell(_ keys: ProviderKeys, since known: ProviderKeys) {
+    for key in keys.broken where !known.broken.contains(key) {
+      logger.error(
+        "provider key not used", metadata: ["key": "\(key.keyID)", "problem": "\(key.problem)"])
+    }
+    for notice in keys.notices where !known.notices.contains(notice) {
+      logger.notice("\(notice)")
+    }
   }
 
   var keyDirectory: ProviderKeyDirectory {
@@ -163,13 +197,7 @@ package final class Relay: Service {
         "provider": "\(addresses.provider)", "device": "\(addresses.device)",
         "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
       ])
-    if configuration.store == .memory {
-      logger.notice("store is memory: what is accepted is lost when the process ends")
-    }
-    if configuration.auth == .none {
-      logger.warning("auth is none: everybody who reaches the provider port may push")
-    }
-    if configuration.plaintext { logger.notice("plaintext: connections are not encrypted") }
+    for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }
     onReady(addresses)
   }
 }
@@ -183,22 +211,21 @@ extension ServerSettings {
     shard = Shard.Configuration(
       policy: configuration.policy, keepAlive: configuration.keepAlive,
       keepAliveTimeout: configuration.keepAliveTimeout,
+      ackTimeout: configuration.ackTimeout, rides: configuration.rides,
       lowPriorityHold: configuration.lowPriorityHold,
       requestsPerToken: configuration.requestsPerToken)
     authenticatesProviders = configuration.auth == .token
     if authenticatesProviders {
-      keys = try ProviderKeyDirectory(path: configuration.state + "/keys").load()
+      let directory = ProviderKeyDirectory(path: configuration.state + "/keys")
+      keys = try directory.load()
+      keyDirectory = directory
     }
     logNotifications = max(1, configuration.logNotifications / configuration.threads)
     environment = configuration.environment
     isStrict = configuration.strict
     requestTimeout = configuration.requestTimeout
     idleTimeout = configuration.idleTimeout
-    if !configuration.enrolmentKey.isEmpty {
-      enrolment = .key(Array(configuration.enrolmentKey.utf8))
-    } else {
-      enrolment = configuration.profile == .dev ? .open : .closed
-    }
+    enrolment = configuration.enrolment
     self.onLife = onLife
   }
 }

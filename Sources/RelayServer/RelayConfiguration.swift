@@ -1,5 +1,6 @@
 package import Configuration
 import FoundationEssentials
+package import Logging
 package import RelayCore
 
 /// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
@@ -27,6 +28,13 @@ package struct RelayConfiguration: Equatable, Sendable {
 
     package var description: String {
       host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Whether only this machine can connect. Of names only `localhost` is known to mean that.
+    package var isLoopback: Bool {
+      let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
+      let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
+      return host == "localhost" || host == "::1" || isIPv4 && bytes[0] == "127"
     }
   }
 
@@ -64,6 +72,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var policy = SilentPolicy.documented
   package var keepAlive = Interval.minutes(15)
   package var keepAliveTimeout = Interval.seconds(30)
+  package var ackTimeout = Interval.seconds(60)
+  package var rides = RateLimit(1, per: .minutes(1), burst: 3)
   package var lowPriorityHold = Interval.minutes(15)
   package var requestsPerToken: RateLimit?
   package var enrolmentKey = ""
@@ -75,6 +85,34 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var logLevel = "info"
 
   package init() {}
+
+  /// Who may make devices.
+  package var enrolment: ServerSettings.Enrolment {
+    if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
+    return profile == .dev ? .open : .closed
+  }
+
+  /// What an operator should know at the start: each is as it was set, and may not be meant.
+  package var notices: [(level: Logger.Level, text: String)] {
+    var notices: [(level: Logger.Level, text: String)] = []
+    if store == .memory {
+      notices.append(
+        (.notice, "store is memory: what is accepted is lost when the process ends"))
+    }
+    if auth == .none {
+      notices.append((.warning, "auth is none: everybody who reaches the provider port may push"))
+    }
+    if enrolment == .open, !device.isLoopback {
+      notices.append(
+        (
+          .warning,
+          "enrolment is open: everybody who reaches \(device) may make devices; set enrolmentKey, "
+            + "or the profile production"
+        ))
+    }
+    if plaintext { notices.append((.notice, "plaintext: connections are not encrypted")) }
+    return notices
+  }
 
   /// A setting that cannot be used; the text says which and what would do.
   package struct Problem: Error, Equatable, CustomStringConvertible {
@@ -103,6 +141,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `deviceSilentsPerHour`, `deviceSilentBurst` | custom policy, per device | 12, 12 |
   /// | `keepAlive` | seconds between keep-alive lines | 900 |
   /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
+  /// | `ackTimeout` | seconds a device has to acknowledge a push before it is sent again | 60 |
+  /// | `ridesPerMinute`, `rideBurst` | how often a device may open a ride by itself | 1, 3 |
   /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
   /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
   /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
@@ -133,6 +173,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     policy = try reader.policy()
     keepAlive = try reader.seconds("keepAlive", keepAlive)
     keepAliveTimeout = try reader.seconds("keepAliveTimeout", keepAliveTimeout)
+    ackTimeout = try reader.seconds("ackTimeout", ackTimeout)
+    rides = RateLimit(
+      Int64(try reader.number("ridesPerMinute", 1, 1...60_000)), per: .minutes(1),
+      burst: Int64(try reader.number("rideBurst", 3, 1...1_000_000)))
     lowPriorityHold = try reader.seconds("lowPriorityHold", lowPriorityHold)
     let perMinute = try reader.number("tokenRequestsPerMinute", 0, 0...1_000_000)
     let burst = try reader.number("tokenRequestBurst", 400, 1...1_000_000)
@@ -153,6 +197,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "threads", "auth",
     "environment", "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
+    "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
   ]

@@ -13,20 +13,30 @@ package enum RelayStorage: Sendable {
   }
 
   /// Tokens that were unregistered, from a cursor on.
-  func feedback(since position: Int64, limit: Int) async throws(StoreError) -> [FeedbackItem] {
+  func feedback(
+    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
+  ) async throws(StoreError) -> [FeedbackItem] {
     switch self {
     case .memory(let feedback): await feedback.items(since: position, limit: limit)
-    case .journal(let journal): try await journal.feedback(since: position, limit: limit)
+    case .journal(let journal):
+      try await journal.feedback(since: position, limit: limit, isWanted: isWanted)
     }
   }
 }
 
 /// The feedback listing of a relay without a journal.
+///
+/// Nothing survives the process but the cursors that clients hold. Positions begin with the time of
+/// the start, in microseconds, so that they rise from run to run and no cursor of an earlier run
+/// hides what this one lists.
 package actor MemoryFeedback {
   private var items: [FeedbackItem] = []
-  private var lastPosition: Int64 = 0
+  private var lastPosition: Int64
 
-  package init() {}
+  /// - Parameter start: when the process began.
+  init(start: Instant) {
+    lastPosition = max(0, start.milliseconds) * 1000
+  }
 
   func append(_ token: DeviceToken, _ topic: Topic, at moment: Instant) {
     lastPosition += 1
@@ -38,6 +48,8 @@ package actor MemoryFeedback {
   }
 
   func items(since position: Int64, limit: Int) -> [FeedbackItem] {
-    Array(items.drop { $0.position <= position }.prefix(limit))
+    // A cursor that lies ahead was given by a run whose clock did: all of this one is news to it.
+    let known = position > lastPosition ? 0 : position
+    return Array(items.drop { $0.position <= known }.prefix(limit))
   }
 }

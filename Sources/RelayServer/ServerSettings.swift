@@ -13,18 +13,23 @@ package struct ServerSettings: Sendable {
   }
 
   package var shard = Shard.Configuration()
+  /// What the journal's budgets are kept by; nil without a journal.
+  package var budgets: SilentBudgets?
   package var keys = ProviderKeys()
+  /// Where ``keys`` come from; nil if they do not change.
+  package var keyDirectory: ProviderKeyDirectory?
   /// Which of Apple's two services the relay plays; nil takes both.
   package var environment: ProviderEnvironment?
   package var authenticatesProviders = true
-  /// Refuse what Apple calls an error but seems to accept (decisions D1, D3).
+  /// Refuse what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text is
+  /// silent").
   package var isStrict = false
   package var enrolment = Enrolment.open
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
-  package var storage = RelayStorage.memory(MemoryFeedback())
+  package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.now()))
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.
@@ -32,14 +37,13 @@ package struct ServerSettings: Sendable {
 
   package init() {}
 
-  /// Whether a request with this bearer value may make a device.
-  func mayEnroll(bearer: [UInt8]) -> Bool {
+  /// Whether a request with this bearer value may make a device; of hashes, so that the time of the
+  /// comparison says nothing about the key.
+  func mayEnroll(secret: SecretHash?) -> Bool {
     switch enrolment {
     case .open: true
     case .closed: false
-    case .key(let key):
-      // Hashes, so that the time of the comparison says nothing about the key.
-      DeviceRequest.hash(key) == DeviceRequest.hash(bearer)
+    case .key(let key): DeviceRequest.hash(key) == secret
     }
   }
 }

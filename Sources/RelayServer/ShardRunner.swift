@@ -20,6 +20,8 @@ final class ShardRunner {
   var buffers = TransportBuffers()
   /// Provider tokens verified on this loop.
   var verifier: ProviderTokenVerifier
+  /// How the directory of keys looked when it could not be read last.
+  var unreadableKeys: ProviderKeyDirectory.Stamp?
   var shard: Shard
   var effects: [Effect] = []
   private var performing: [Effect] = []
@@ -31,14 +33,13 @@ final class ShardRunner {
   /// The last steps of the last notifications of this loop's devices.
   var lifeLog: LifeLog
   var connections: [UInt32: ConnectionHandler] = [:]
-  private var nextConnection: UInt32 = 1
+  private var numbers = ConnectionNumbers()
   /// The connection that was asked for last: answers come in runs.
   private var recent: ConnectionHandler?
   private var dirty: [ConnectionHandler] = []
   private var spareDirty: [ConnectionHandler] = []
   var peers: [Peer] = []
   var outboxes: [LoopMessage] = []
-  var directory = TokenDirectory()
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
@@ -61,7 +62,9 @@ final class ShardRunner {
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
     self.shard = Shard(
       configuration: settings.shard, at: RelayClock.now(),
-      firstSequence: settings.storage.journal?.firstSequence(ofShard: Int(index)) ?? 1)
+      sequences: settings.storage.journal?.sequences(ofShard: Int(index))
+        ?? SequenceRanges(first: 1),
+      budgets: settings.budgets)
     self.lifeLog = LifeLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
   }
@@ -85,16 +88,17 @@ final class ShardRunner {
 
   /// Hands a submission to the shard that owns the token: at once, or with this batch's message.
   func submit(_ notification: Notification, from request: RequestID, at now: Instant) {
-    let owner = directory.shard(of: notification.token, count: peers.count)
-    raise(.submitted(notification, from: request), on: owner, at: now)
+    raise(
+      .submitted(notification, from: request), forKey: notification.token.routingKey, at: now)
   }
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
-    raise(event, on: shardIndex(forRoutingKey: device.routingKey, count: peers.count), at: now)
+    raise(event, forKey: device.routingKey, at: now)
   }
 
-  func raise(_ event: Event, on owner: Int, at now: Instant) {
+  private func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
+    let owner = shardIndex(forRoutingKey: routingKey, count: peers.count)
     if owner == Int(index) {
       shard.handle(event, at: now, into: &effects)
     } else {
@@ -107,8 +111,7 @@ final class ShardRunner {
   /// Takes a connection in and gives it its number; nil when there are too many or it is too late.
   func add(_ connection: ConnectionHandler) -> UInt32? {
     guard connections.count < Limits.connectionsPerLoop, !isDraining else { return nil }
-    let number = nextConnection
-    nextConnection += 1
+    let number = numbers.next { connections[$0] != nil }
     connections[number] = connection
     return number
   }
@@ -194,18 +197,14 @@ final class ShardRunner {
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.send(.keepAlive, to: address.stream)
+    case .checkQueue(let address):
+      guard isHere(address, effect) else { return }
+      connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
-    case .route(let token, let isHere):
-      for loop in peers.indices {
-        let change = TokenDirectory.Change(token: token, owner: Int(index), isHere: isHere)
-        if loop == Int(index) {
-          directory.apply(change)
-        } else {
-          outboxes[loop].changes.append(change)
-        }
-      }
+    case .tell(let routingKey, let event):
+      raise(event, forKey: routingKey, at: now)
     }
   }
 
@@ -237,8 +236,6 @@ final class ShardRunner {
 
   private func receive(_ message: LoopMessage) {
     let now = now
-    for change in message.changes { directory.apply(change) }
-    for claim in message.claims { handle(claim) }
     for event in message.events { shard.handle(event, at: now, into: &effects) }
     effects.append(contentsOf: message.effects)
     finishBatch()

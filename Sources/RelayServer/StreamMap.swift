@@ -3,6 +3,7 @@ import HTTP2
 /// Where the streams of a connection have their places: a small open-addressed table, by stream
 /// identifier.
 private struct StreamIndex {
+  private let hash = StreamHash()
   private var identifiers: [StreamID] = []
   private var places: [Int32] = []
   private(set) var count = 0
@@ -21,12 +22,7 @@ private struct StreamIndex {
   /// How much memory the table has taken, in entries.
   var capacity: Int { identifiers.count }
 
-  /// Fibonacci hashing: as they come, neighbours would form one long run, and a removal walks to
-  /// the end of its run.
-  private func home(_ id: StreamID) -> Int {
-    let product = UInt64(UInt32(bitPattern: id)) &* 0x9E37_79B9_7F4A_7C15
-    return Int(truncatingIfNeeded: product >> 32) & (identifiers.count &- 1)
-  }
+  private func home(_ id: StreamID) -> Int { hash.home(id) & (identifiers.count &- 1) }
 
   private func entry(of id: StreamID) -> Int? {
     guard count > 0 else { return nil }

@@ -6,25 +6,39 @@ struct Backlog {
   private struct Queued {
     /// nil once nobody needs the record any more.
     var content: JournalRecord.Content?
+    var sequence: UInt64
     var arrivedAt: UInt64
     var mayLinger: Bool
   }
 
-  /// A shard's records in the order of their sequences, without gaps.
+  /// A shard's records in the order of their sequences, without gaps but where a range ends.
   private struct Line {
     var queued: [Queued] = []
     /// Where the line begins in `queued`; what is before has left.
     var head = 0
-    /// The sequence of the record at `head`.
-    var first: UInt64 = 0
     /// Records that may not linger.
     var urgentCount = 0
 
     var count: Int { queued.count - head }
 
+    /// Where in `queued` this sequence waits; nil when it does not.
+    func index(of sequence: UInt64) -> Int? {
+      guard count > 0, sequence >= queued[head].sequence else { return nil }
+      // Without a gap in the line, which there hardly ever is, this is the place.
+      let distance = sequence - queued[head].sequence
+      if distance < UInt64(count), queued[head + Int(distance)].sequence == sequence {
+        return head + Int(distance)
+      }
+      var (low, high) = (head, queued.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if queued[middle].sequence < sequence { low = middle + 1 } else { high = middle }
+      }
+      return low < queued.count && queued[low].sequence == sequence ? low : nil
+    }
+
     mutating func removeFirst(_ count: Int) {
       head += count
-      first += UInt64(count)
       // Move the rest down only when it is the smaller part: every record moves once at most.
       guard head * 2 >= queued.count else { return }
       queued.removeFirst(head)
@@ -56,24 +70,23 @@ struct Backlog {
   ) {
     while lines.count <= shard { lines.append(Line()) }
     for record in records {
-      if lines[shard].count == 0 { lines[shard].first = record.sequence }
       precondition(
-        record.sequence == lines[shard].first + UInt64(lines[shard].count),
-        "sequences of a shard rise by one from record to record")
+        lines[shard].count == 0 || record.sequence > lines[shard].queued.last?.sequence ?? 0,
+        "sequences of a shard rise from record to record")
       lines[shard].queued.append(
-        Queued(content: record.content, arrivedAt: now, mayLinger: record.mayLinger))
+        Queued(
+          content: record.content, sequence: record.sequence, arrivedAt: now,
+          mayLinger: record.mayLinger))
       if !record.mayLinger { lines[shard].urgentCount += 1 }
     }
     for sequence in forgets { forget(sequence, shard, at: now) }
   }
 
   private mutating func forget(_ sequence: UInt64, _ shard: Int, at now: UInt64) {
-    let first = lines[shard].first
-    guard sequence >= first, sequence - first < UInt64(lines[shard].count) else {
+    guard let index = lines[shard].index(of: sequence) else {
       if forgets.isEmpty { forgetDeadline = now &+ forgetDelayNanoseconds }
       return forgets.append(sequence)
     }
-    let index = lines[shard].head + Int(sequence - first)
     // Only a notification can be forgotten; what else there is must be written.
     guard case .accepted = lines[shard].queued[index].content else { return }
     lines[shard].queued[index].content = nil
@@ -90,8 +103,9 @@ struct Backlog {
         lines[shard].queued[lines[shard].head + count].content == nil
       { count += 1 }
       guard count > 0 else { continue }
+      let last = lines[shard].queued[lines[shard].head + count - 1].sequence
       lines[shard].removeFirst(count)
-      outcomes.append(.persisted(shard: shard, through: lines[shard].first - 1))
+      outcomes.append(.persisted(shard: shard, through: last))
     }
     return outcomes
   }
@@ -108,38 +122,50 @@ struct Backlog {
   }
 
   /// Takes what is to be written now: of every line all up to the last record that is urgent or has
-  /// lingered long enough, and forgets; at most about `limit` of each. `everything` takes what may
-  /// linger, too.
+  /// lingered long enough, but not beyond the end of a range of sequences, and forgets; at most about
+  /// `limit` of each. `everything` takes what may linger, too.
   mutating func takeBatch(limit: Int, everything: Bool = false, at now: UInt64) -> Batch {
     var batch = Batch()
     let limitPerLine = max(1, limit / max(1, lines.count))
     for shard in lines.indices {
-      var due = 0
-      for offset in 0..<min(limitPerLine, lines[shard].count) {
-        let queued = lines[shard].queued[lines[shard].head + offset]
-        guard queued.content != nil else { continue }
-        if everything || !queued.mayLinger || queued.arrivedAt &+ lingerNanoseconds <= now {
-          due = offset + 1
-        } else if lines[shard].urgentCount == 0 {
-          // Those behind it have come later.
-          break
-        }
-      }
-      // What is urgent stands further back than a batch reaches: go towards it.
-      if due == 0, lines[shard].urgentCount > 0 { due = min(limitPerLine, lines[shard].count) }
+      let due = dueCount(of: lines[shard], limitPerLine, everything: everything, at: now)
       guard due > 0 else { continue }
+      let head = lines[shard].head
+      batch.ends.append(
+        (shard, lines[shard].queued[head].sequence, lines[shard].queued[head + due - 1].sequence))
       for offset in 0..<due { collect(shard, offset, into: &batch) }
       lines[shard].removeFirst(due)
-      batch.ends.append((shard, lines[shard].first - UInt64(due), lines[shard].first - 1))
     }
     batch.sortOthers()
-    takeForgets(limit, into: &batch)
+    // Oldest first: one that was replaced must not come back after its newer one is forgotten.
+    batch.forgets = Array(forgets.prefix(limit))
     return batch
   }
 
+  private func dueCount(of line: Line, _ limit: Int, everything: Bool, at now: UInt64) -> Int {
+    var due = 0
+    var end = min(limit, line.count)
+    for offset in 0..<end {
+      let queued = line.queued[line.head + offset]
+      if offset > 0, queued.sequence != line.queued[line.head + offset - 1].sequence + 1 {
+        end = offset
+        break
+      }
+      guard queued.content != nil else { continue }
+      if everything || !queued.mayLinger || queued.arrivedAt &+ lingerNanoseconds <= now {
+        due = offset + 1
+      } else if line.urgentCount == 0 {
+        // Those behind it have come later.
+        break
+      }
+    }
+    // What is urgent stands further back than a batch reaches: go towards it.
+    return due == 0 && line.urgentCount > 0 ? end : due
+  }
+
   private mutating func collect(_ shard: Int, _ offset: Int, into batch: inout Batch) {
-    let sequence = lines[shard].first + UInt64(offset)
     let index = lines[shard].head + offset
+    let sequence = lines[shard].queued[index].sequence
     guard let content = lines[shard].queued[index].content else { return }
     if !lines[shard].queued[index].mayLinger { lines[shard].urgentCount -= 1 }
     if case .accepted(let notification, let instant) = content {
@@ -151,24 +177,19 @@ struct Backlog {
     lines[shard].queued[index].content = nil
   }
 
-  private mutating func takeForgets(_ limit: Int, into batch: inout Batch) {
-    guard forgets.count > limit else {
-      batch.forgets = forgets
-      forgets = []
-      forgetDeadline = .max
-      return
-    }
-    // The rest keeps its deadline. Oldest first: one that was replaced must not come back after its
-    // newer one is forgotten.
-    batch.forgets = Array(forgets.prefix(limit))
-    forgets.removeFirst(limit)
+  /// The forgets of a batch are on disk; the rest keeps its deadline.
+  mutating func removeForgets(of batch: Batch) {
+    forgets.removeFirst(batch.forgets.count)
+    if forgets.isEmpty { forgetDeadline = .max }
   }
 
-  /// Takes back the forgets of a batch that failed, to be tried again at that moment.
-  mutating func putBack(forgets returned: [UInt64], until moment: UInt64) {
-    forgets.insert(contentsOf: returned, at: 0)
+  /// The forgets of a batch failed with it: they stay, to be tried again at that moment.
+  mutating func postponeForgets(until moment: UInt64) {
     if !forgets.isEmpty { forgetDeadline = moment }
   }
+
+  /// How many records and forgets are kept.
+  var keptCount: Int { lines.reduce(forgets.count) { $0 + $1.queued.count } }
 }
 
 /// One transaction's worth.

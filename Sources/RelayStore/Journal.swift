@@ -35,6 +35,8 @@ package final class Journal: Sendable {
     package var slackBytes = 16 << 20
     /// How long a failed disk is left alone before forgets are tried on it again.
     package var retryDelay: Duration = .seconds(1)
+    /// A range of sequences has two to this many; smaller ones are for tests.
+    var rangeBits = SequenceRanges.defaultBits
     /// The relay's clock, for tokens that another one replaced.
     package var now: @Sendable () -> Instant = {
       Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
@@ -43,6 +45,8 @@ package final class Journal: Sendable {
     package init(directory: String) {
       self.directory = directory
     }
+
+    var regionBits: Int { rangeBits + SequenceRanges.shardBits }
   }
 
   /// What became of a shard's records up to a sequence that were not reported before.
@@ -70,14 +74,11 @@ package final class Journal: Sendable {
     package var bytesOnDisk = 0
   }
 
-  /// A shard's share of a run: a run's shard begins at a multiple of two to this.
-  static let sequenceBitsPerRun: UInt64 = 40
-
   let configuration: Configuration
   let queue: DispatchQueue
   let writer: Mutex<Writer>
   private let interruption: Interruption
-  private let firstRange: UInt64
+  private let firstRegion: UInt64
   private let path: String
   private let counters = Mutex(Statistics())
   private let report: @Sendable ([Outcome]) -> Void
@@ -93,7 +94,7 @@ package final class Journal: Sendable {
     self.writer = Mutex(writer)
     self.interruption = interruption
     self.path = path
-    self.firstRange = highest >> Self.sequenceBitsPerRun + 1
+    self.firstRegion = highest >> configuration.regionBits + 1
     self.report = report
     self.onProblem = onProblem
     queue = DispatchQueue(label: "relay.journal", qos: .userInitiated)
@@ -124,6 +125,10 @@ package final class Journal: Sendable {
     } catch {
       throw StoreError(error, path: path)
     }
+    // What is left lasts longer than any relay, so that only damage can bring this about.
+    guard highest < UInt64(Int64.max) / 2 else {
+      throw .damaged(path: path, reason: "its sequences are used up")
+    }
     let interruption = Interruption()
     return Journal(
       configuration, Writer(configuration, file, lock, interruption), interruption, path: path,
@@ -143,9 +148,24 @@ package final class Journal: Sendable {
     try read { file in try file.replay(item, progress: progress) }
   }
 
-  /// Where shard i's sequences begin in this run: above all that was ever stored.
-  package func firstSequence(ofShard shard: Int) -> UInt64 {
-    (firstRange + UInt64(shard)) << Self.sequenceBitsPerRun
+  /// The sequences of shard i in this run: above all that was ever stored.
+  package func sequences(ofShard shard: Int) -> SequenceRanges {
+    precondition(shard < 1 << SequenceRanges.shardBits, "a region has a range for each shard")
+    let bits = configuration.rangeBits
+    return SequenceRanges(
+      first: firstRegion << UInt64(configuration.regionBits) + UInt64(shard) << UInt64(bits),
+      bits: bits)
+  }
+
+  /// The budgets under a policy that is in force from now on. What is stored of them was used under
+  /// the policy before and is kept by the same clocks, so nothing else is written. On disk when this
+  /// returns; to be called before shards hear of the policy.
+  package func budgets(
+    under policy: SilentPolicy, at now: Instant
+  ) async throws(StoreError) -> SilentBudgets {
+    try await onQueue { journal throws(StoreError) in
+      try journal.read { file in try file.budgets(under: policy, at: now) }
+    }
   }
 
   /// Takes in records to be written and sequences that are not needed any more, of one shard. One
@@ -159,12 +179,15 @@ package final class Journal: Sendable {
   }
 
   /// Unregistered tokens that are listed behind the cursor, oldest first, at most `limit`; of all
-  /// topics or of these. Only what is on disk: a cursor never skips what comes later.
+  /// topics or of these. Only what is on disk: a cursor never skips what comes later. Nothing when it
+  /// is not wanted any more by the time its turn comes.
   package func feedback(
-    since position: Int64, topics: [Topic]? = nil, limit: Int
+    since position: Int64, topics: [Topic]? = nil, limit: Int,
+    isWanted: @escaping @Sendable () -> Bool = { true }
   ) async throws(StoreError) -> [FeedbackItem] {
     try await onQueue { journal throws(StoreError) in
-      try journal.read { file in
+      guard isWanted() else { return [] }
+      return try journal.read { file in
         try file.feedback(since: position, topics: topics, limit: max(0, limit))
       }
     }

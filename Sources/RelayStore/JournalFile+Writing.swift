@@ -14,6 +14,8 @@ extension JournalFile {
     var doubtful: [ClosedRange<UInt64>] = []
     /// The sequences below this one are recorded as used.
     var reserved: UInt64 = 0
+    /// A region of sequences (`SequenceRanges`) has two to this many.
+    var regionBits: Int
     var feedbackLimit: Int
     /// Tokens that were unregistered since the oldest were last dropped.
     var unregisteredSinceTrim = 0
@@ -102,11 +104,11 @@ extension JournalFile {
     return ranges
   }
 
-  /// Before a shard's first record of this run: its whole range of sequences is used now, so that
-  /// no later run begins below.
+  /// Before the first record in a region of sequences: all of the region is used now, so that no
+  /// later run begins below.
   private func reserve(_ batch: Batch, _ plan: inout WritePlan, _ database: Database) throws {
     guard let last = batch.ends.map(\.last).max(), last >= plan.reserved else { return }
-    let end = last | (1 << Journal.sequenceBitsPerRun - 1)
+    let end = last | (1 << UInt64(plan.regionBits) - 1)
     try database.execute(
       sql: "INSERT OR REPLACE INTO meta VALUES ('highest', ?)",
       arguments: [Int64(bitPattern: end)])
@@ -132,6 +134,17 @@ extension JournalFile {
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
         [device.stored, topic.stored, token.stored], database)
       try retire(token, topic, at, &plan, database)
+    case .granted(let own, let since):
+      try execute(
+        "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, ?)",
+        [
+          own.token.stored, own.device.stored, own.topic.stored,
+          since.milliseconds.databaseValue,
+        ], database)
+    case .released(let own):
+      try execute(
+        "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
+        [own.token.stored, own.device.stored, own.topic.stored], database)
     case .spent(let device, let topic, let app, let all):
       try execute(
         "UPDATE apps SET budget = ? WHERE device = ? AND topic = ?",
@@ -139,9 +152,6 @@ extension JournalFile {
       try execute(
         "UPDATE devices SET budget = ? WHERE id = ?", [all.full.databaseValue, device.stored],
         database)
-    case .budgetsCleared:
-      try execute("UPDATE apps SET budget = 0", [], database)
-      try execute("UPDATE devices SET budget = 0", [], database)
     }
   }
 
@@ -234,10 +244,7 @@ extension SecretHash {
 }
 
 extension RateLimit.State {
-  init(stored full: Int64?) {
-    self.init()
-    self.full = full ?? 0
-  }
+  init(stored full: Int64?) { self.init(written: full ?? 0) }
 }
 
 extension DeviceToken {

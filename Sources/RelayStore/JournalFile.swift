@@ -94,6 +94,7 @@ final class JournalFile: Sendable {
       var topics = TopicCache()
       try replayDevices(database, item)
       try replayApps(database, &topics, item)
+      try replayAliases(database, &topics, item)
       let gone = try Row.fetchCursor(
         database, sql: "SELECT token, at FROM unregistered ORDER BY position")
       while let row = try gone.next() {
@@ -128,6 +129,21 @@ final class JournalFile: Sendable {
         .app(
           id, topic, token, isOwn: (row[3] as Int64?) != 0, budget: RateLimit.State(stored: row[4]))
       )
+    }
+  }
+
+  private func replayAliases(
+    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+  ) throws {
+    let aliases = try Row.fetchCursor(
+      database, sql: "SELECT token, device, topic, since FROM aliases")
+    while let row = try aliases.next() {
+      guard let token = token(row[0]), let id = DeviceID(stored: row[1]),
+        let topic = topic(row[2], &topics), let since = row[3] as Int64?
+      else { throw damage("a token that a device brought along") }
+      item(
+        .alias(
+          OwnToken(token: token, device: id, topic: topic), since: Instant(milliseconds: since)))
     }
   }
 

@@ -22,6 +22,8 @@ enum RecordCodec {
   private static let headerBytes = 59
   private static let checksumBytes = 4
   private static let once = Int64.min
+  private static let silent: UInt8 = 1
+  private static let wakesApp: UInt8 = 2
 
   /// Replaces `bytes` by the record.
   static func encode(
@@ -39,7 +41,8 @@ enum RecordCodec {
       headerBytes + token.count + topic.count + collapseID.count + payload.count + checksumBytes)
     bytes.append(format)
     bytes.append(
-      (notification.notificationClass == .silent ? 1 : 0) | (notification.wakesApp ? 2 : 0))
+      (notification.notificationClass == .silent ? silent : 0)
+        | (notification.wakesApp ? wakesApp : 0))
     bytes.append(notification.pushType.storedCode)
     bytes.append(notification.priority.rawValue)
     append(UInt64(bitPattern: acceptedAt.milliseconds), to: &bytes)
@@ -67,7 +70,9 @@ enum RecordCodec {
     _ data: Data, sequence: UInt64, topics: inout TopicCache
   ) -> (notification: Notification, acceptedAt: Instant)? {
     let bytes = data.span
-    guard bytes.count >= headerBytes + checksumBytes, bytes[0] == format else { return nil }
+    guard bytes.count >= headerBytes + checksumBytes, bytes[0] == format,
+      bytes[1] & ~(silent | wakesApp) == 0
+    else { return nil }
     let end = bytes.count - checksumBytes
     let payloadCount = Int(number(bytes, at: 52, byteCount: 4))
     let tokenEnd = headerBytes + Int(bytes[56])
@@ -84,8 +89,8 @@ enum RecordCodec {
     let notification = Notification(
       uniqueID: UniqueID(high: number(bytes, at: 20), low: number(bytes, at: 28)),
       apnsID: UniqueID(high: number(bytes, at: 36), low: number(bytes, at: 44)),
-      token: token, topic: topic, notificationClass: bytes[1] & 1 != 0 ? .silent : .visible,
-      pushType: pushType, priority: priority, wakesApp: bytes[1] & 2 != 0,
+      token: token, topic: topic, notificationClass: bytes[1] & silent != 0 ? .silent : .visible,
+      pushType: pushType, priority: priority, wakesApp: bytes[1] & wakesApp != 0,
       collapseID: topicEnd == collapseEnd ? [] : [UInt8](data[topicEnd..<collapseEnd]),
       expiration: expiresAt == once ? .once : .at(Instant(milliseconds: expiresAt)),
       payload: [UInt8](data[collapseEnd..<end]))

@@ -47,7 +47,30 @@ enum Schema {
       key TEXT NOT NULL PRIMARY KEY,
       value INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    """,
+    // Tokens that devices brought along, as their shards granted them. Before, only the apps said
+    // so: then nobody knows since when.
     """
+    CREATE TABLE aliases (
+      token BLOB NOT NULL PRIMARY KEY,
+      device BLOB NOT NULL,
+      topic TEXT NOT NULL,
+      since INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    INSERT OR IGNORE INTO aliases SELECT token, device, topic, 0 FROM apps WHERE own = 1;
+    """,
+    // The silent policy, and the clocks by which `devices.budget` and `apps.budget` are kept
+    // (`RefillClock`). Before there is a row, those are moments in milliseconds: the first start
+    // converts them (`JournalFile.budgets`), which knows the policy.
+    """
+    CREATE TABLE silent_policy (
+      scope TEXT NOT NULL PRIMARY KEY,
+      policy TEXT NOT NULL,
+      interval INTEGER NOT NULL,
+      since INTEGER NOT NULL,
+      reading INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """,
   ]
 
   /// Reads the header without SQLite, so that a foreign file is not touched at all. nil when there

@@ -10,6 +10,8 @@ package enum StoreInspection {
     package var bytesOnDisk = 0
     package var devices = 0
     package var apps = 0
+    /// Tokens that devices brought along; none in a journal of schema 1.
+    package var aliases = 0
     package var unregisteredTokens = 0
     package var providerKeys = 0
     package var notifications = 0
@@ -56,6 +58,7 @@ package enum StoreInspection {
     }
     report.devices = try count("devices")
     report.apps = try count("apps")
+    report.aliases = report.schemaVersion >= 2 ? try count("aliases") : 0
     report.unregisteredTokens = try count("unregistered")
     report.providerKeys = try count("provider_keys")
     let rows = try Row.fetchCursor(

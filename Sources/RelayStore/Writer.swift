@@ -29,8 +29,9 @@ struct Writer: Sendable {
   private var lock: StateLock?
   private var isStopped = false
   private var plan: JournalFile.WritePlan
-  /// The sequences of batches that failed since the last success, by shard.
-  private var doubtful: [Int: ClosedRange<UInt64>] = [:]
+  /// The sequences of batches that failed since the last success, by shard: one range for each range
+  /// of sequences.
+  private var doubtful: [Int: [ClosedRange<UInt64>]] = [:]
   private var results = Results()
   /// Batches that failed since the last success.
   private var failures = 0
@@ -55,7 +56,7 @@ struct Writer: Sendable {
       lingerNanoseconds: configuration.linger.nanoseconds,
       forgetDelayNanoseconds: configuration.forgetDelay.nanoseconds)
     plan = JournalFile.WritePlan(
-      feedbackLimit: configuration.feedbackLimit,
+      regionBits: configuration.regionBits, feedbackLimit: configuration.feedbackLimit,
       unregisteredSinceTrim: configuration.feedbackLimit,
       now: configuration.now())
     compaction = Compaction(slackBytes: configuration.slackBytes, interruption: interruption)
@@ -68,8 +69,19 @@ struct Writer: Sendable {
       }
       return
     }
+    // What failed is deleted with the next batch anyway. The shard did not know it yet.
+    let forgets = doubtful.isEmpty ? forgets : forgets.filter { !isDoubtful($0, shard) }
     backlog.append(shard: shard, records: records, forgets: forgets, at: now)
     results.outcomes.append(contentsOf: backlog.takeSettled())
+  }
+
+  private func isDoubtful(_ sequence: UInt64, _ shard: Int) -> Bool {
+    doubtful[shard]?.contains { $0.contains(sequence) } ?? false
+  }
+
+  /// How much is kept for later: records, forgets, what is owed and what is in doubt.
+  var keptCount: Int {
+    backlog.keptCount + plan.owed.count + doubtful.values.reduce(0) { $0 + $1.count }
   }
 
   /// What there is to tell since the last call.
@@ -162,7 +174,7 @@ struct Writer: Sendable {
 
   private mutating func write(_ batch: Batch, at now: UInt64) {
     plan.now = configuration.now()
-    plan.doubtful = Array(doubtful.values)
+    plan.doubtful = doubtful.values.flatMap { $0 }
     do {
       if now &- placeCheckedAt > 1_000_000_000 {
         placeCheckedAt = now
@@ -193,6 +205,7 @@ struct Writer: Sendable {
 
   private mutating func succeeded(_ batch: Batch) {
     doubtful = [:]
+    backlog.removeForgets(of: batch)
     results.statistics.commits += 1
     results.statistics.recordsWritten += batch.notifications.count + batch.others.count
     results.statistics.recordsForgotten += batch.forgets.count
@@ -212,11 +225,9 @@ struct Writer: Sendable {
     results.statistics.recordsFailed += batch.notifications.count + batch.others.count
     for end in batch.ends {
       results.outcomes.append(.failed(shard: end.shard, through: end.last))
-      let first = min(doubtful[end.shard]?.lowerBound ?? end.first, end.first)
-      doubtful[end.shard] = first...end.last
+      doubt(end.first...end.last, of: end.shard)
     }
-    backlog.putBack(
-      forgets: batch.forgets, until: now &+ configuration.retryDelay.nanoseconds)
+    backlog.postponeForgets(until: now &+ configuration.retryDelay.nanoseconds)
     owe(batch)
     if failures == 0 {
       let error = error as? StoreError ?? StoreError(error, path: path)
@@ -225,17 +236,27 @@ struct Writer: Sendable {
     failures += 1
   }
 
+  /// What lies between two batches of one range of sequences was skipped: all of them are one range,
+  /// however long the disk is broken; another one begins with each 2^24 records.
+  private mutating func doubt(_ failed: ClosedRange<UInt64>, of shard: Int) {
+    let bits = UInt64(configuration.rangeBits)
+    if let last = doubtful[shard]?.last, last.lowerBound >> bits == failed.lowerBound >> bits {
+      doubtful[shard]?.removeLast()
+      doubtful[shard, default: []].append(last.lowerBound...failed.upperBound)
+    } else {
+      doubtful[shard, default: []].append(failed)
+    }
+  }
+
   /// Budgets are nobody's to submit again, and an app whose removal failed is gone from the shard
   /// all the same (`JournalRecord.unregistered`): they go along with the next batch. Bounded,
   /// because a disk may be broken for long: then the oldest budgets are given up first.
   private mutating func owe(_ batch: Batch) {
     for item in batch.others {
       switch item.content {
-      case .budgetsCleared:
-        plan.owed.removeAll { $0.isSpent }
-        plan.owed.append(item.content)
       case .spent, .unregistered: plan.owed.append(item.content)
-      case .accepted, .enrolled, .registered: break
+      // A grant was refused then; one that was not taken out is at the next start.
+      case .accepted, .enrolled, .registered, .granted, .released: break
       }
     }
     var surplus = plan.owed.count - configuration.maximumBatch

@@ -14,22 +14,28 @@ package final class Transport {
   private var isSecure: Bool
   /// What TLS itself wants to say: handshake, tickets, alerts.
   private var pending = ByteBuffer()
+  private let maximumPendingBytes: Int
   /// Who the peer proved to be; nil on plaintext and before the handshake is complete.
   package private(set) var peer: TLSPeer?
 
-  /// A connection over TLS.
+  /// A connection over TLS. A peer can have TLS itself answer (TLS 1.2: an alert for each attempt to
+  /// renegotiate; TLS 1.3: a key update for each that asks for one); `maximumPendingBytes` of such
+  /// answers may wait for `flush`.
   package init(
-    _ tls: consuming TLSSession, role: HTTP2Role, configuration: HTTP2Configuration
+    _ tls: consuming TLSSession, role: HTTP2Role, configuration: HTTP2Configuration,
+    maximumPendingBytes: Int = 65_536
   ) throws(HTTP2Error) {
     self.http2 = try HTTP2Session(role: role, configuration: configuration)
     self.tls = consume tls
     self.isSecure = true
+    self.maximumPendingBytes = maximumPendingBytes
   }
 
   /// A connection without TLS: HTTP/2 with prior knowledge (RFC 9113 section 3.3).
   package init(plaintext role: HTTP2Role, configuration: HTTP2Configuration) throws(HTTP2Error) {
     self.http2 = try HTTP2Session(role: role, configuration: configuration)
     self.isSecure = false
+    self.maximumPendingBytes = 0
   }
 
   /// Whether data may flow: at once on plaintext, after the handshake on TLS.
@@ -71,6 +77,7 @@ package final class Transport {
     if !wasEstablished, isEstablished { peer = tls?.peer }
     if buffers.plaintext.readableBytes > 0 { try receivePlaintext(&buffers.plaintext) }
     if let failure { throw .tls(failure) }
+    guard pending.readableBytes <= maximumPendingBytes else { throw .answersNotTaken }
   }
 
   /// Appends what the peer must be sent, about `limitBytes` at most; true when more is waiting.
@@ -124,4 +131,6 @@ package struct TransportBuffers {
 package enum TransportError: Error, Equatable {
   case tls(TLSError)
   case http2(HTTP2Error)
+  /// The peer goes on asking and takes no answers.
+  case answersNotTaken
 }

@@ -132,7 +132,8 @@ struct CertsCommand: AsyncParsableCommand {
       ])
     }
 
-    /// How Apple's certificates name the kinds of topics (facts/apns.md, section 5.3).
+    /// How Apple's certificates name the kinds of topics (Apple, "Establishing a certificate-based
+    /// connection to APNs").
     private static func kind(_ topic: String) -> String {
       if topic.hasSuffix(".voip") { return "voip" }
       return topic.hasSuffix(".complication") ? "complication" : "app"

@@ -32,12 +32,6 @@ struct DemoCommand: AsyncParsableCommand {
   var exit = false
 
   func run() async throws {
-    let keys = ProviderKeyDirectory(path: state + "/keys")
-    if try keys.list().isEmpty {
-      var random = SystemRandomNumberGenerator()
-      _ = try keys.create(
-        .init(keyID: ProviderKeyDirectory.randomKeyID(using: &random), teamID: "TEAMDEMO01"))
-    }
     var configuration = RelayConfiguration()
     configuration.state = state
     guard let provider = RelayConfiguration.Endpoint(provider),

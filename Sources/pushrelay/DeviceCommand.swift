@@ -27,7 +27,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
       A phone has apps that are woken by pushes, banners, a lock, a network; what becomes of each \
       push is told to the relay ('pushrelay log ID'). With --interactive a line such as 'open', \
-      'swipe away', 'lock', 'network airplane' or 'low power on' acts on it. A scenario plays the \
+      'swipe away', 'lock', 'network airplane' or 'low power on' acts on it, 'help' lists what \
+      there is, and 'quit' or the end of the input ends it. A scenario plays the \
       phones' part in real time and ends with its verdict; its pushes are yours to send. With \
       --light there is no phone behind the link: what arrives is printed, or with --count \
       counted, and acknowledged.
@@ -191,6 +192,8 @@ private struct DeviceService: Service {
 
   private func play() async throws {
     guard command.light else { return try await PhonePlayer(command: command).run() }
+    let locks = try DeviceLock.all(of: command, scenario: nil)
+    defer { withExtendedLifetime(locks) {} }
     if let count = command.count {
       return try await DeviceFleet(command: command, count: count).run()
     }

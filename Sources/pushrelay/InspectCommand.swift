@@ -1,6 +1,7 @@
 import ArgumentParser
 import RelayClient
 import RelayCore
+import RelayServer
 
 /// A device's slots and budget; without a device, whether the relay answers.
 struct InspectCommand: AsyncParsableCommand {
@@ -14,7 +15,8 @@ struct InspectCommand: AsyncParsableCommand {
         pushrelay inspect phone
         pushrelay inspect 0b5c…41 --secret SECRET --json
 
-      Without a device: asks for GET /v1/health; exit status 0 when the relay answers.
+      Without a device: asks for GET /v1/health; exit status 0 when the relay answers. Provider \
+      keys of the state directory that cannot be used are shown too.
       """)
 
   @Argument(help: "NAME of a 'pushrelay device' of this state, or a device id with --secret.")
@@ -38,8 +40,7 @@ struct InspectCommand: AsyncParsableCommand {
     let api = DeviceAPI(try await connection.connect(to: listener))
     guard let identity else {
       try await api.health()
-      Console.say(json ? #"{"status":"ok"}"# : "ok: the relay at \(listener) answers")
-      return
+      return try showHealth()
     }
     if json {
       let body = try await api.statusBody(of: identity)
@@ -60,6 +61,33 @@ struct InspectCommand: AsyncParsableCommand {
           + "\(name)', or give its id with --secret")
     }
     return file.identity
+  }
+
+  private struct Health: Encodable {
+    struct BrokenKey: Encodable {
+      var keyId: String
+      var problem: String
+    }
+
+    var status = "ok"
+    var brokenKeys: [BrokenKey]?
+  }
+
+  private func showHealth() throws {
+    var health = Health()
+    do throws(CredentialFileError) {
+      let broken = try connection.files.keys.load().broken
+      if !broken.isEmpty {
+        health.brokenKeys = broken.map { .init(keyId: $0.keyID, problem: $0.problem.description) }
+      }
+    } catch {
+      health.brokenKeys = [.init(keyId: "all", problem: error.description)]
+    }
+    if json { return try Console.say(json: health) }
+    Console.say("ok: the relay at \(listener) answers")
+    for key in health.brokenKeys ?? [] {
+      Console.say("provider key not used: \(key.keyId): \(key.problem)")
+    }
   }
 
   private func show(_ status: DeviceStatus) {

@@ -14,14 +14,15 @@ struct KeyCommand: AsyncParsableCommand {
         pushrelay key add AuthKey_ABC123DEFG.p8 --team ABCDE12345
         pushrelay key list
 
-      A relay that runs takes over what changes within a second or two.
+      A relay that runs has the key when the command returns; what is changed or removed by hand \
+      counts within a second.
       """,
     subcommands: [New.self, Add.self, List.self])
 
   /// What is said of a key when it is registered.
   struct EntryOptions: ParsableArguments {
     @Option(help: "Team ID, ten letters or digits: the iss of tokens.")
-    var team = "DEVELOPER1"
+    var team = ProviderKeyDirectory.defaultTeamID
 
     @Option(
       name: [.customLong("topic"), .customLong("topics")],
@@ -53,10 +54,12 @@ struct KeyCommand: AsyncParsableCommand {
   /// A key, as JSON.
   struct Report: Encodable {
     var keyId: String
-    var teamId: String
+    var teamId: String?
     var topics: [String]?
     var environment: String?
     var file: String?
+    /// Why it is not used.
+    var problem: String?
 
     init(_ entry: ProviderKeyDirectory.Entry, file: String? = nil) {
       keyId = entry.keyID
@@ -66,10 +69,16 @@ struct KeyCommand: AsyncParsableCommand {
       self.file = file
     }
 
+    init(_ broken: ProviderKeys.Broken) {
+      keyId = broken.keyID
+      problem = broken.problem.description
+    }
+
     func say(json: Bool) throws {
       if json { return try Console.say(json: self) }
       Console.say(table: [
-        ["key", keyId], ["team", teamId], ["topics", topics?.joined(separator: " ") ?? "all"],
+        ["key", keyId], ["team", teamId ?? ""],
+        ["topics", topics?.joined(separator: " ") ?? "all"],
         ["environment", environment ?? "both"], ["file", file ?? ""],
       ])
     }
@@ -78,7 +87,15 @@ struct KeyCommand: AsyncParsableCommand {
   struct New: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Make a key pair and register it.",
-      discussion: "Example: pushrelay key new --team ABCDE12345 --topic com.example.app")
+      discussion: """
+        Examples:
+
+          pushrelay key new --team ABCDE12345 --topic com.example.app
+          pushrelay key new --json
+
+        With --json it prints one object, {"file":"…","keyId":"…","teamId":"…"}, with "topics" and \
+        "environment" when the key has them.
+        """)
 
     @Option(help: "Key ID, ten letters or digits (default: a random one).")
     var key: String?
@@ -126,7 +143,13 @@ struct KeyCommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List the registered keys.", discussion: "Example: pushrelay key list --json")
+      abstract: "List the registered keys, and those that cannot be used.",
+      discussion: """
+        Example: pushrelay key list --json
+
+        With --json it prints a list of objects as of 'key new'; one that cannot be used has \
+        "keyId" and "problem".
+        """)
 
     @Flag(help: "Print as JSON.")
     var json = false
@@ -134,9 +157,12 @@ struct KeyCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func run() async throws {
-      let entries = try files.keys.list()
-      if json { return try Console.say(json: entries.map { Report($0) }) }
-      guard !entries.isEmpty else {
+      let keys = try files.keys.load()
+      let entries = try files.keys.list().filter { keys.index(ofKeyID: $0.keyID) != nil }
+      if json {
+        return try Console.say(json: entries.map { Report($0) } + keys.broken.map { Report($0) })
+      }
+      guard !entries.isEmpty || !keys.broken.isEmpty else {
         return Console.note("no keys in \(files.keys.path); 'pushrelay key new' makes one")
       }
       var rows = [["KEY", "TEAM", "ENVIRONMENT", "PRIVATE", "TOPICS"]]
@@ -147,7 +173,8 @@ struct KeyCommand: AsyncParsableCommand {
           isPrivate ? "yes" : "no", entry.topics?.joined(separator: " ") ?? "all",
         ])
       }
-      Console.say(table: rows)
+      if !entries.isEmpty { Console.say(table: rows) }
+      for key in keys.broken { Console.say("not used: \(key.keyID): \(key.problem)") }
     }
   }
 }

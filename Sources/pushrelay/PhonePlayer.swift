@@ -18,11 +18,20 @@ struct PhonePlayer: Sendable {
   /// Until the scenario is over, the wanted pushes are reported, or a signal comes. Throws exit
   /// status 1 when an expectation of the scenario failed.
   func run() async throws {
+    let locks = try DeviceLock.all(
+      of: command, scenario: command.scenario == nil ? nil : try scenario())
+    defer { withExtendedLifetime(locks) {} }
     let (silence, falls) = AsyncStream.makeStream(of: Void.self)
     let driver = try PhoneDriver(try await configuration { falls.yield() })
     try await withThrowingTaskGroup(of: Void.self) { group in
       if command.count != nil { group.addTask { try await report(driver) } }
-      if command.interactive { group.addTask { await Self.listen(to: driver) } }
+      if command.interactive {
+        group.addTask {
+          let hasQuit = await Self.listen(to: driver)
+          // What is to last longer than the input has an end of its own.
+          if hasQuit || command.scenario == nil && command.notifications == nil { throw Finished() }
+        }
+      }
       group.addTask {
         // Nobody reads what the phones do: there is no reason to go on.
         for await _ in silence { throw Finished() }
@@ -149,20 +158,28 @@ struct PhonePlayer: Sendable {
     }
   }
 
-  /// A line of standard input is a command.
-  private static func listen(to driver: PhoneDriver) async {
+  /// A line of standard input is a command. Returns at the end of the input, or true at `quit`.
+  private static func listen(to driver: PhoneDriver) async -> Bool {
     for await line in StandardInput.lines() {
       guard line.utf8.count <= longestCommand else {
         Console.note("a command has at most \(longestCommand) characters")
         continue
       }
-      guard line.contains(where: { !$0.isWhitespace }) else { continue }
+      switch line.split(whereSeparator: \.isWhitespace) {
+      case []: continue
+      case ["help"]:
+        for usage in LiveCommandHelp.lines { Console.note("  " + usage) }
+        continue
+      case ["quit"]: return true
+      default: break
+      }
       do {
         try await driver.perform(command: line)
       } catch {
         Console.note("\(error)")
       }
     }
+    return false
   }
 
   private func tellVerdicts(_ driver: PhoneDriver) async throws {

@@ -10,7 +10,6 @@ struct PushRelayCommand: AsyncParsableCommand {
       Start a relay, listen as a phone, send it something:
 
         pushrelay demo
-        pushrelay key new
         pushrelay serve
         pushrelay device phone --topic com.example.app
         pushrelay send payloads/silent.json --to phone --topic com.example.app

@@ -102,9 +102,18 @@ struct SendCommand: AsyncParsableCommand {
 
   private func makeRequest(_ payload: [UInt8], now: Instant) throws -> PushRequest {
     let named = try DeviceFile.load(to, state: connection.files.state)
+    // Before the topic: who mistypes a name has not forgotten the topic.
+    guard named != nil || DeviceToken(hexadecimal: to) != nil else {
+      throw CommandProblem(
+        "no device \(to) in \(connection.files.state)/devices, and it is no device token (2 to 100 "
+          + "bytes in hexadecimal): 'pushrelay device \(to)' makes one")
+    }
     let topic = topic ?? Self.simulatorBundle(payload) ?? named?.onlyTopic
     guard topic != nil || certificate != nil else {
-      throw CommandProblem("no topic: give --topic, such as --topic com.example.app")
+      let known = named?.apps.keys.sorted().joined(separator: ", ") ?? ""
+      throw CommandProblem(
+        "no topic: give --topic"
+          + (known.isEmpty ? ", such as --topic com.example.app" : "; \(to) has \(known)"))
     }
     var request = PushRequest(token: try token(named, topic: topic), payload: payload)
     request.topic = topic
@@ -118,14 +127,7 @@ struct SendCommand: AsyncParsableCommand {
   }
 
   private func token(_ named: DeviceFile?, topic: String?) throws -> String {
-    guard let named else {
-      guard DeviceToken(hexadecimal: to) != nil else {
-        throw CommandProblem(
-          "--to \(to) is neither a device token (2 to 100 bytes in hexadecimal) nor a device of "
-            + "\(connection.files.state); 'pushrelay device \(to)' makes one")
-      }
-      return to
-    }
+    guard let named else { return to }
     guard let topic, let token = named.token(for: topic) else {
       throw CommandProblem(
         "the device \(to) has no app \(topic ?? ""); 'pushrelay device \(to) --topic "

@@ -22,7 +22,8 @@ struct ServeCommand: AsyncParsableCommand {
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
-      and ends it; SIGHUP reads the policy anew. docs/OPERATIONS.md lists all keys.
+      and ends it; SIGHUP reads the policy again. In the profile dev the first start makes what is \
+      missing: certificates and a key for provider tokens. docs/OPERATIONS.md lists all settings.
       """)
 
   @Option(help: "A JSON file with settings: {\"policy\": \"strict\", \"keepAlive\": 60}.")
@@ -85,12 +86,24 @@ struct ServeCommand: AsyncParsableCommand {
 
   /// Flags, then environment, then file.
   func read() async throws -> RelayConfiguration {
+    var file: [UInt8]?
+    if let config {
+      guard let data = FileManager.default.contents(atPath: config) else {
+        throw CommandProblem("\(config) cannot be read: --config names a JSON file")
+      }
+      file = Array(data)
+    }
+    do throws(RelayConfiguration.Problem) {
+      try RelayConfiguration.check(variables: ProcessInfo.processInfo.environment.keys)
+      if let config, let file { try RelayConfiguration.check(file: file, name: config) }
+    } catch {
+      throw CommandProblem(error.description)
+    }
     var providers: [any ConfigProvider] = [
       InMemoryProvider(name: "flags", values: flags),
       EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
     ]
     if let config {
-      try Self.checkKeys(of: config)
       providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(config)))
     }
     do throws(RelayConfiguration.Problem) {
@@ -124,22 +137,6 @@ struct ServeCommand: AsyncParsableCommand {
     return values
   }
 
-  /// A misspelled key would silently do nothing, so it is an error.
-  private static func checkKeys(of path: String) throws {
-    guard let data = FileManager.default.contents(atPath: path) else {
-      throw CommandProblem("\(path) cannot be read: --config names a JSON file")
-    }
-    struct Anything: Decodable { init(from decoder: any Decoder) throws {} }
-    guard let object = try? JSONDecoder().decode([String: Anything].self, from: data) else {
-      throw CommandProblem("\(path) is not a JSON object like {\"policy\": \"strict\"}")
-    }
-    for key in object.keys.sorted() where !RelayConfiguration.keys.contains(key) {
-      throw CommandProblem(
-        "\(path) has the key \(key), which is none of: "
-          + RelayConfiguration.keys.joined(separator: ", "))
-    }
-  }
-
   private static func log(_ event: LifeEvent, to logger: Logger) {
     logger.debug(
       "notification", metadata: ["uniqueID": "\(event.uniqueID)", "step": "\(event.step)"])
@@ -156,7 +153,7 @@ private struct PolicyReloading: Service {
     for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
       do {
         let policy = try await command.read().policy
-        relay.change(to: policy)
+        try await relay.change(to: policy)
         logger.info("policy", metadata: ["policy": "\(policy.name)"])
       } catch {
         logger.error("policy not changed", metadata: ["problem": "\(error)"])

@@ -37,7 +37,8 @@ struct StoreCommand: AsyncParsableCommand {
         Console.say(table: [
           ["journal", path], ["schema version", String(report.schemaVersion)],
           ["bytes on disk", String(report.bytesOnDisk)], ["devices", String(report.devices)],
-          ["apps", String(report.apps)], ["notifications", String(report.notifications)],
+          ["apps", String(report.apps)], ["own tokens", String(report.aliases)],
+          ["notifications", String(report.notifications)],
           ["unregistered tokens", String(report.unregisteredTokens)],
           ["provider keys", String(report.providerKeys)],
           ["problems", report.isSound ? "none" : String(report.problems.count)],
@@ -56,6 +57,7 @@ struct StoreCommand: AsyncParsableCommand {
       var bytesOnDisk: Int
       var devices: Int
       var apps: Int
+      var ownTokens: Int
       var notifications: Int
       var unregisteredTokens: Int
       var providerKeys: Int
@@ -67,6 +69,7 @@ struct StoreCommand: AsyncParsableCommand {
         bytesOnDisk = report.bytesOnDisk
         devices = report.devices
         apps = report.apps
+        ownTokens = report.aliases
         notifications = report.notifications
         unregisteredTokens = report.unregisteredTokens
         providerKeys = report.providerKeys

@@ -30,7 +30,7 @@ extension StoreCommand {
         throw CommandProblem("\(files.journal) exists already; only a new journal is filled")
       }
       let journal = try Journal.open(.init(directory: files.state), report: { _ in })
-      var writer = FillWriter(next: journal.firstSequence(ofShard: 0), payloadBytes: payloadBytes)
+      var writer = FillWriter(journal.sequences(ofShard: 0), payloadBytes: payloadBytes)
       for number in 0..<UInt64(devices) {
         writer.add(number, notifications: notifications)
         guard writer.records.count >= 4096 else { continue }
@@ -49,13 +49,14 @@ extension StoreCommand {
 /// Makes the records of one device after the other.
 private struct FillWriter {
   var records: [JournalRecord] = []
-  var next: UInt64
+  private let sequences: SequenceRanges
+  private var count: UInt64 = 0
   private let payload: [UInt8]
   private let topic = Topic("com.example.app")
   private let now = WallClock.now
 
-  init(next: UInt64, payloadBytes: Int) {
-    self.next = next
+  init(_ sequences: SequenceRanges, payloadBytes: Int) {
+    self.sequences = sequences
     let head = Array(#"{"aps":{"alert":"x"},"fill":""#.utf8)
     let tail = Array(#""}"#.utf8)
     let fill = [UInt8](
@@ -72,7 +73,7 @@ private struct FillWriter {
     put(.enrolled(device, SecretHash(words: (number, high, 1, 2))))
     put(.registered(device, topic, token, isOwn: false))
     for kind in NotificationClass.allCases.prefix(notifications) {
-      let id = UniqueID(generator: 1, number: next)
+      let id = UniqueID(generator: 1, number: count)
       put(
         .accepted(
           Notification(
@@ -84,7 +85,7 @@ private struct FillWriter {
   }
 
   private mutating func put(_ content: JournalRecord.Content) {
-    records.append(JournalRecord(sequence: next, content: content))
-    next += 1
+    records.append(JournalRecord(sequence: sequences.sequence(count), content: content))
+    count += 1
   }
 }

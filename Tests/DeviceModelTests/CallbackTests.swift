@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// facts/multitasking.md, section 1.
+/// WWDC 2013 session 204.
 @Suite struct CallbackTests {
   @Test func aSilentPushLaunchesWorksCompletesAndSuspends() {
     var bench = Bench([.ordinary()])

@@ -59,7 +59,7 @@ import Testing
   }
 }
 
-/// facts/multitasking.md, section 10.
+/// Apple, "File System Programming Guide".
 @Suite struct DocumentTests {
   private func opened() -> Bench {
     var bench = Bench([.ordinary("files"), .ordinary("editor")])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// facts/multitasking.md, section 4.
+/// WWDC 2013 session 204.
 @Suite struct FetchTests {
   private func fetches(_ bench: Bench, _ app: AppID = mail) -> [Moment] {
     bench.effects.compactMap {

@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  /// facts/multitasking.md, section 2.
+  /// WWDC 2013 session 204.
   @Test func aSwipedAwayAppIsLaunchedByItsUserOnly() {
     var bench = Bench([.ordinary(fetchInterval: .minimum)])
     bench.send(.unlocked, .appOpened(mail), .appSwipedAway(mail))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// facts/multitasking.md, sections 2, 7 and 8.
+/// WWDC 2013 session 204 and Apple, "Encrypting Your App's Files".
 @Suite struct PowerTests {
   @Test func aTaskDoesNotKeepALockedPhoneAwake() {
     var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .seconds(60)) }])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// facts/multitasking.md, section 3.
+/// WWDC 2013 session 204.
 @Suite struct PushTests {
   @Test func aClassicPushIsABannerAndNothingElse() {
     var bench = Bench([.ordinary()])

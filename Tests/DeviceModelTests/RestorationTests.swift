@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// State restoration as the phone plays it (facts/multitasking.md, section 9).
+/// State restoration as the phone plays it (WWDC 2013 session 222).
 @Suite struct RestorationTests {
   private func definition(_ change: (inout AppScript) -> Void = { _ in }) -> AppDefinition {
     .ordinary("app") {

@@ -48,7 +48,7 @@ func archive(_ graph: StateGraph) -> StateArchive {
   StateArchive(of: graph, appVersion: "1.0", systemVersion: "7.0", at: Bench.start)
 }
 
-/// facts/multitasking.md, section 9.
+/// WWDC 2013 session 222.
 @Suite struct StateArchiveTests {
   @Test func onlyObjectsWithAnIdentifierTakePart() {
     let archived = archive(sampleInterface())

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// The stories of facts/multitasking.md, section 6, each told on one phone.
+/// Stories such as those of WWDC 2013 session 204, each told on one phone.
 @Suite struct StoryTests {
   private func order(_ bench: Bench, _ isIt: [(PhoneAction) -> Bool]) -> [Int] {
     isIt.map { one in bench.actions.firstIndex(where: one) ?? -1 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DeviceModel
 
-/// facts/multitasking.md, section 5.
+/// WWDC 2013 session 204.
 @Suite struct TransferTests {
   private func request(
     _ name: String = "film", _ bytes: Int64 = 25_000_000, isDiscretionary: Bool = false

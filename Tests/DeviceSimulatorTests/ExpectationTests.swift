@@ -35,6 +35,8 @@ import Testing
     (#"{"order":[{"what":"banner","push":"a"},{"what":"banner","push":"b"}]}"#, true),
     (#"{"order":[{"what":"banner","push":"b"},{"what":"banner","push":"a"}]}"#, false),
     (#"{"order":[{"what":"banner"},{"what":"banner"},{"what":"banner"}]}"#, false),
+    (#"{"expect":{"what":"banner","push":1},"count":1}"#, true),
+    (#"{"expect":{"what":"banner","push":2,"app":"chat"}}"#, false),
     (#"{"fetchedBeforeUse":{"percentOfDays":0}}"#, false),
   ])
   func verdicts(expectation: String, isTrue: Bool) throws {
@@ -63,5 +65,83 @@ import Testing
     #expect(result.verdicts[0].found == "day 1 00:10:00.053 push 1 (a) banner: one")
     #expect(result.verdicts[1].found == "it did not happen")
     #expect(result.verdicts[2].found == "day 1 00:10:00.053 push 1 (a) banner: one, 2 times")
+  }
+
+  /// A verdict that is no says what there was instead.
+  @Test(arguments: [
+    (
+      #"{"expect":{"what":"banner"},"count":1}"#,
+      "2 times: day 1 00:10:00.053 push 1 (a) banner: one; "
+        + "day 1 00:20:00.050 push 2 (b) banner: two"
+    ),
+    (
+      #"{"expect":{"what":"banner","push":"a"},"count":{"min":2}}"#,
+      "once: day 1 00:10:00.053 push 1 (a) banner: one"
+    ),
+    (
+      #"{"never":{"what":"banner"},"after":"15m"}"#,
+      "once: day 1 00:20:00.050 push 2 (b) banner: two"
+    ),
+    (
+      #"{"expect":{"what":"banner","push":"a"},"after":"15m"}"#,
+      "it did not happen then, but day 1 00:10:00.053 push 1 (a) banner: one"
+    ),
+    (
+      #"{"expect":{"what":"banner","push":"a","why":"uno"}}"#,
+      "it did not happen; what did: day 1 00:10:00.053 push 1 (a) banner: one"
+    ),
+    (
+      #"{"expect":{"what":"banner","phone":"anna","app":"chat","push":"b"}}"#,
+      "it did not happen; what did: day 1 00:10:00.053 push 1 (a) banner: one; "
+        + "day 1 00:20:00.050 push 2 (b) banner: two"
+    ),
+    (#"{"expect":{"what":"refused"}}"#, "it did not happen"),
+    (
+      #"{"order":[{"what":"banner","push":"b"},{"what":"banner","push":"a"}]}"#,
+      "number 2 did not happen after day 1 00:20:00.050 push 2 (b) banner: two, "
+        + "but day 1 00:10:00.053 push 1 (a) banner: one"
+    ),
+    (
+      #"{"order":[{"what":"banner","why":"uno"},{"what":"banner","push":"a"}]}"#,
+      "number 1 did not happen; what did: day 1 00:10:00.053 push 1 (a) banner: one; "
+        + "day 1 00:20:00.050 push 2 (b) banner: two"
+    ),
+    (
+      #"{"expect":{"what":"refused"},"after":"119m","within":"5m"}"#,
+      "it did not happen; the scenario ended 4m before that time did"
+    ),
+  ])
+  func whatAFailedOneSays(expectation: String, found: String) throws {
+    let result = try play(scenarioText(events: Self.events, expect: "[\(expectation)]"))
+    #expect(result.verdicts.map(\.isPassed) == [false])
+    #expect(result.verdicts.map(\.found) == [found])
+  }
+
+  @Test func aLongListIsCut() throws {
+    let events = """
+      [{"at":"1m","every":"1m","count":9,
+        "push":{"to":"anna/chat","payload":{"aps":{"alert":"hi"}}}}]
+      """
+    let result = try play(
+      scenarioText(events: events, expect: #"[{"never":{"what":"banner"}}]"#))
+    let found = result.verdicts[0].found
+    #expect(found.hasPrefix("9 times: day 1 00:01:00.0"), "\(found)")
+    #expect(found.hasSuffix("; and 4 more") && found.split(separator: ";").count == 6, "\(found)")
+  }
+
+  /// A wish of the sort `never` that holds says how much else there was that it might have meant.
+  @Test func whatHeldSaysWhatElseThereWas() throws {
+    let result = try play(
+      scenarioText(
+        events: Self.events,
+        expect: """
+          [{"never":{"what":"banner","push":"a","why":"uno"}},{"never":{"what":"banner","why":"no"}},
+           {"never":{"what":"refused"}}]
+          """))
+    #expect(result.isPassed)
+    #expect(
+      result.verdicts.map(\.found) == [
+        "it did not happen, another did", "it did not happen, 2 others did", "it did not happen",
+      ])
   }
 }

@@ -28,8 +28,11 @@ struct LiveCommandTests {
   }
 
   @Test(arguments: [
-    ("frob", "what is to be done? One of: open, "), ("", "what is to be done?"),
-    ("network", "to is missing"), ("network moon", "to: \"moon\""),
+    ("frob", "there is no \"frob\"; 'help' lists what there is"), ("", "what is to be done?"),
+    ("network", "network needs more: network wifi|cellular|none|airplane"),
+    ("low power", "low power needs more: low power on|off"),
+    ("remember window", "remember needs more: remember [APP] PATH KEY VALUE"),
+    ("network moon", "to: \"moon\""),
     ("open chat now", "\"now\" is too much"),
     ("open nope", "phone1 has no app \"nope\", only chat"), ("lock x y", "\"x\" is too much"),
     ("bob: lock", "phone: \"bob\""), ("use forever", "for: "),
@@ -48,6 +51,14 @@ struct LiveCommandTests {
     #expect(throws: LiveCommandProblem.self) { try LiveCommand("open", in: apps) }
     #expect(throws: LiveCommandProblem.self) { try LiveCommand("open mail", in: apps) }
     #expect(words(try LiveCommand("open news", in: apps).action) == "app(0, open)")
+  }
+
+  @Test func theHelpSaysWhatEachVerbNeeds() {
+    let lines = LiveCommandHelp.lines
+    for line in ["open [APP]", "network wifi|cellular|none|airplane", "low power on|off", "quit"] {
+      #expect(lines.contains(line))
+    }
+    for verb in LiveCommand.verbs { #expect(lines.contains { $0.hasPrefix(verb) }, "\(verb)") }
   }
 
   @Test func everyVerbIsOneOfTheScenarios() {

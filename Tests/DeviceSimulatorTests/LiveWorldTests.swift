@@ -129,9 +129,10 @@ struct LiveWorldTests {
   @Test func whatOnlyTheRelaySeesIsNotJudged() throws {
     let text = scenarioText(
       phones: #"[{"name":"anna","apps":[{"name":"chat"}]}]"#,
+      events: #"[{"at":"1h","push":{"to":"anna/chat","payload":"silent"}}]"#,
       expect: """
         [{"expect":{"what":"delivered"}},{"expect":{"what":"opened","app":"chat"}},
-         {"never":{"what":"began","push":"1"}},{"never":{"what":"banner"}}]
+         {"never":{"what":"began","push":1}},{"never":{"what":"banner"}}]
         """)
     let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
     var world = LiveWorld(scenario, seed: 1, at: Self.start)

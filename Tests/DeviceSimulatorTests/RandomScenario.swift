@@ -72,20 +72,15 @@ struct RandomScenario {
         "", ",\"type\":\"background\"", ",\"type\":\"voip\"", ",\"priority\":5", ",\"priority\":3",
         ",\"expires\":\"0s\"", ",\"expires\":\"10m\"", ",\"collapse\":\"c\"", ",\"topic\":\"x\"",
       ])
-      let many = pick(["", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20"])
+      let many = pick([
+        "", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20,\"until\":\"20h\"",
+      ])
       return """
         {"at":"\(at)"\(many),
          "push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
         """
     }
     let verb = pick(PlaceNames.verbs)
-    var members = ["\"at\":\"\(at)\"", "\"do\":\"\(verb)\"", "\"phone\":\"\(phone)\""]
-    if verb != "refresh" || random.below(2) == 0 { members.append("\"app\":\"\(app)\"") }
-    members.append("\"name\":\"d\",\"bytes\":\(random.below(1_000_000))")
-    members.append("\"document\":\(1 + random.below(3)),\"transfer\":\(transfer())")
-    let path = pick(["window", "window/inbox", "gone", "/"])
-    let memo = pick(["true", "7", "\"here\""])
-    members.append("\"path\":\"\(path)\",\"key\":\"k\",\"value\":\(memo)")
     let to: String =
       switch verb {
       case "set fetch": pick(["never", "minimum", "1h"])
@@ -93,8 +88,19 @@ struct RandomScenario {
       case "policy": pick(["documented", "strict", "unlimited"])
       default: pick(["on", "off"])
       }
-    members.append("\"to\":\"\(to)\",\"for\":\"\(span(600_000))\"")
-    return "{\(members.joined(separator: ","))}"
+    let path = pick(["window", "window/inbox", "gone", "/"])
+    let values = [
+      "phone": "\"\(phone)\"", "app": "\"\(app)\"", "name": "\"d\"",
+      "bytes": "\(random.below(1_000_000))", "document": "\(1 + random.below(3))",
+      "transfer": transfer(), "path": "\"\(path)\"", "key": "\"k\"",
+      "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"",
+      "for": "\"\(span(600_000))\"",
+    ]
+    var keys = PlaceNames.keys(of: verb)
+    // Of an app or of all.
+    if verb == "refresh", random.below(2) == 0 { keys.removeAll { $0 == "app" } }
+    let members = keys.map { "\"\($0)\":\(values[$0] ?? "null")" }
+    return "{\"at\":\"\(at)\",\"do\":\"\(verb)\",\(members.joined(separator: ","))}"
   }
 
   /// The text of one.

@@ -80,7 +80,7 @@ import Testing
       #"phones[0].usage[0].at[0]: "25:00" is no time of day such as 08:15"#
     ),
     (
-      #"[{"name":"anna","habits":{"perDay":[3,1],"between":["07:00","08:00"],"apart":"1h"}}]"#,
+      #"[{"name":"anna","habits":{"perDay":[3,1],"between":["01:00","02:00"],"apart":"1h"}}]"#,
       "phones[0].habits.perDay: the first is above the second"
     ),
   ])
@@ -140,13 +140,116 @@ import Testing
       "expect[0].count: min is above max"
     ),
     (
+      #"{"never":{"what":"delivered","push":"on"}}"#,
+      #"expect[0].never.push: no push has the name "on"; there are one, two"#
+    ),
+    (
+      #"{"order":[{"what":"sent","push":"one"},{"what":"sent","push":"twoo"}]}"#,
+      #"expect[0].order[1].push: no push has the name "twoo"; there are one, two"#
+    ),
+    (
+      #"{"expect":{"what":"sent","push":"1"}}"#,
+      #"expect[0].expect.push: no push has the name "1"; there are one, two; a number is written"#
+    ),
+    (
+      #"{"never":{"what":"sent","push":15}}"#,
+      "expect[0].never.push: there is no push 15; at most 14 are posted"
+    ),
+    (
+      #"{"never":{"what":"opened","phone":"ben","app":"news"}}"#,
+      #"expect[0].never.app: ben has no app "news""#
+    ),
+    (
+      #"{"never":{"what":"sent"},"after":"3h"}"#,
+      "expect[0].after: the scenario is over after 2h"
+    ),
+    (
+      #"{"never":{"what":"sent"},"before":"2h1ms"}"#,
+      "expect[0].before: the scenario is over after 2h"
+    ),
+    (
+      #"{"never":{"what":"sent"},"after":"1h","before":"1h"}"#,
+      "expect[0].before: it is not later than after"
+    ),
+    (
+      #"{"fetchedBeforeUse":{"percentOfDays":1,"after":"day 2 00:00"}}"#,
+      "expect[0].fetchedBeforeUse.after: the scenario is over after 2h"
+    ),
+    (
       #"{"fetchedBeforeUse":{"percentOfDays":101}}"#,
       "expect[0].fetchedBeforeUse.percentOfDays: a whole number from 0 to 100 is wanted"
     ),
   ])
   func expectations(text: String, expected: String) {
-    let found = problem(scenarioText(expect: "[\(text)]"))
+    let phones = #"[{"name":"anna","apps":[{"name":"chat"},{"name":"news"}]},{"name":"ben"}]"#
+    let push = #""push":{"to":"anna/chat","payload":"silent","name":"#
+    let events = """
+      [{"at":"1m",\(push)"one"}}, {"at":"10m","every":"10m",\(push)"two"}}, \
+      {"at":"2h",\(push)null}}]
+      """
+    let found = problem(scenarioText(phones: phones, events: events, expect: "[\(text)]"))
     #expect(found.hasPrefix("x.json:5: \(expected)"), "\(found)")
+  }
+
+  /// What would be dropped without a word is refused.
+  @Test(arguments: [
+    (#"{"at":"3h","do":"lock","phone":"anna"}"#, "at: the scenario is over after 2h"),
+    (
+      #"{"at":"3h","push":{"to":"anna/chat","payload":"silent"}}"#,
+      "at: the scenario is over after 2h"
+    ),
+    (
+      #"{"at":"1h","every":"1m","until":"2h30m","do":"lock","phone":"anna"}"#,
+      "until: the scenario is over after 2h"
+    ),
+    (
+      #"{"at":"1h","every":"1m","until":"30m","do":"lock","phone":"anna"}"#,
+      "until: it is before the first time"
+    ),
+    (
+      #"{"at":"1h","every":"10m","count":8,"do":"lock","phone":"anna"}"#,
+      "count: only 7 of them fit before the end of the scenario"
+    ),
+    (
+      #"{"perDay":3,"at":"1h","until":"1h","do":"lock","phone":"anna"}"#,
+      "until: it is not later than at"
+    ),
+    (
+      #"{"perDay":3,"every":"1h","do":"lock","phone":"anna"}"#,
+      "every: every and perDay do not go together"
+    ),
+    (
+      #"{"perDay":3,"count":1,"do":"lock","phone":"anna"}"#,
+      "count: only an event with every has it"
+    ),
+    (#"{"at":"1m","do":"lock","phone":"anna","app":"chat"}"#, "app: lock does not have it"),
+    (
+      #"{"at":"1m","do":"open","phone":"anna","app":"chat","to":"on"}"#,
+      "to: open does not have it"
+    ),
+    (
+      #"{"at":"1m","do":"policy","phone":"anna","to":"strict"}"#,
+      "phone: policy does not have it"
+    ),
+    (
+      #"{"at":"1m","phone":"anna","push":{"to":"anna/chat","payload":"silent"}}"#,
+      "phone: push does not have it"
+    ),
+  ])
+  func whatWouldBeDropped(text: String, expected: String) {
+    let found = problem(scenarioText(events: "[\(text)]"))
+    #expect(found == "x.json:4: events[0].\(expected)")
+  }
+
+  @Test func aUseThatNeverHappensIsRefused() {
+    let usage = #""usage":[{"app":"a","at":["01:00","08:15"]}]"#
+    #expect(
+      problem(scenarioText(phones: #"[{"name":"anna","apps":[{"name":"a"}],\#(usage)}]"#))
+        == "x.json:3: phones[0].usage[0].at[1]: the scenario is over after 2h")
+    let habits = #""habits":{"perDay":2,"between":["07:00","08:00"],"apart":"1h"}"#
+    #expect(
+      problem(scenarioText(phones: #"[{"name":"anna",\#(habits)}]"#))
+        == "x.json:3: phones[0].habits.between: the scenario is over after 2h")
   }
 
   @Test(arguments: [

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DeviceSimulator
 
-/// docs/SCENARIOS.md says what the code says. With PUSHRELAY_WRITE_DOCS set the generated parts are
+/// docs/SCENARIOS.md says what the code says. With RELAY_TEST_WRITE_DOCS set the generated parts are
 /// written anew instead.
 @Suite struct ScenariosPageTests {
   private static let path = "docs/SCENARIOS.md"
@@ -16,11 +16,11 @@ import Testing
     ] {
       wanted = try replacing(name, in: wanted, with: text)
     }
-    if ProcessInfo.processInfo.environment["PUSHRELAY_WRITE_DOCS"] != nil {
+    if ProcessInfo.processInfo.environment["RELAY_TEST_WRITE_DOCS"] != nil {
       try Data(wanted.utf8).write(to: Files.root.appending(path: Self.path))
     } else {
       let difference = wanted.split(separator: "\n").difference(from: page.split(separator: "\n"))
-      #expect(difference.isEmpty, "set PUSHRELAY_WRITE_DOCS=1 and run this test again")
+      #expect(difference.isEmpty, "set RELAY_TEST_WRITE_DOCS=1 and run this test again")
     }
   }
 

@@ -66,16 +66,40 @@ import Testing
   }
 
   @Test func aLostConnectionIsNoticedByTheKeepAlive() {
+    var (world, phone, _) = world()
+    world.setNetwork(.none, of: phone)
+    world.advance(by: .minutes(16))
+    #expect(world.trace().contains { $0.kind == .disconnected && $0.why == "keep-alive-timeout" })
+  }
+
+  @Test func aLostConnectionIsNoticedByAcknowledgementsThatDoNotCome() {
     var (world, phone, app) = world()
     world.setNetwork(.none, of: phone)
     let push = world.push(.alert("a"), to: app)
-    world.advance(by: .minutes(16))
-    #expect(world.life(of: push).steps.map(\.kind) == [.received, .sent, .stored])
-    #expect(world.trace().contains { $0.kind == .disconnected && $0.why == "keep-alive-timeout" })
+    world.advance(by: .minutes(5))
+    let steps = world.life(of: push).steps
+    #expect(steps.map(\.kind) == [.received, .sent, .sent, .sent, .sent, .stored])
+    #expect(steps.compactMap(\.why).contains("resend"))
+    #expect(world.trace().contains { $0.kind == .disconnected && $0.why == "ack-timeout" })
     world.setNetwork(.cellular, of: phone)
     world.advance(by: .seconds(10))
     #expect(world.life(of: push).isDelivered)
     #expect(world.banners(on: phone).map(\.text) == ["a"])
+  }
+
+  /// The app finishes while the phone is offline; the relay hears of it when the phone is back.
+  @Test func anOutcomeIsToldWhenThePhoneIsBack() {
+    var (world, phone, app) = world { $0.onPush.takes = .seconds(2) }
+    let push = world.push(.silent, to: app)
+    world.advance(by: .milliseconds(500))
+    world.setNetwork(.none, of: phone)
+    world.advance(by: .seconds(6))
+    #expect(world.life(of: push).isDelivered)
+    #expect(!world.life(of: push).steps.contains { $0.kind == .outcome })
+    world.setNetwork(.wifi, of: phone)
+    world.advance(by: .seconds(10))
+    let outcomes = world.life(of: push).steps.filter { $0.kind == .outcome }
+    #expect(outcomes.map(\.why) == ["newData"])
   }
 
   @Test func nobodyIsMissedWhoWasNeverThere() {

@@ -123,6 +123,79 @@ import Testing
     }
   }
 
+  /// What a mistake is called, and what is done about it.
+  @Test func theMessageIsAboutTheMistake() async throws {
+    let scratch = try Scratch()
+    let state = ["--state", scratch.path + "/state"]
+    let file = scratch.path + "/relay.json"
+    try Data("{\n\"policy\": \"strict\",\n}".utf8).write(to: URL(filePath: file))
+    let messages: [(arguments: [String], environment: [String: String], says: String)] = [
+      (["send", "-", "--to", "nobody"], [:], "no device nobody in "),
+      (
+        ["serve"], ["PUSHRELAY_POLCY": "strict"],
+        "PUSHRELAY_POLCY in the environment is no setting; there are PUSHRELAY_STATE, "
+      ),
+      (["serve", "--config", file], [:], "relay.json:3: this is not one JSON object"),
+      (
+        ["serve", "--plaintext", "--provider", "nowhere.invalid:1"], [:],
+        "cannot listen on nowhere.invalid:1: there is no such host; choose another with --provider"
+      ),
+    ]
+    for (arguments, environment, says) in messages {
+      let outcome = try await Program.run(
+        Program.pushrelay, arguments + state, environment: environment, input: Push.alert)
+      #expect(!outcome.succeeded, "\(arguments)")
+      #expect(outcome.errors.contains(says), "\(arguments): \(outcome.errors)")
+    }
+    try await RelayProcess.run(RelaySetup(plaintext: true)) { relay in
+      let second = try await Program.run(
+        Program.pushrelay,
+        ["serve", "--plaintext", "--provider", relay.provider, "--device", "127.0.0.1:0"] + state)
+      let says = "Error: cannot listen on \(relay.provider): the port is in use; choose another"
+      #expect(!second.succeeded && second.errors.contains(says), "\(second.errors)")
+      #expect(!second.errors.contains("bind("), "\(second.errors)")
+    }
+  }
+
+  /// Two commands lead to a push that is accepted, and a key that is broken is shown.
+  @Test func aNewcomerHasAKeyAndABrokenOneIsShown() async throws {
+    try await RelayProcess.run(RelaySetup(keys: [])) { relay in
+      let token = try await Phone(on: relay).register()
+      func send() async throws -> Outcome {
+        try await relay.command(
+          "send", "-", "--to", token, "--topic", Phone.topic, "--provider", relay.provider,
+          input: Push.alert)
+      }
+      #expect(try await send().checked("send").contains("200"))
+      let made = try await relay.command("key", "new", "--json").checked("key new --json")
+      let key = try JSONDecoder().decode(MadeKey.self, from: Data(made.utf8))
+      // No wait between the two: the relay has the key when the command returns.
+      let sent = try await relay.command(
+        "send", "-", "--to", token, "--topic", Phone.topic, "--provider", relay.provider, "--key",
+        key.keyId, input: Push.alert)
+      #expect(try sent.checked("send").contains("200"))
+      try FileManager.default.removeItem(atPath: key.file)
+      let problem = "AuthKey_\(key.keyId).p8: does not exist although keys.json lists the key"
+      let list = try await relay.command("key", "list").checked("key list")
+      #expect(list.contains("not used: \(key.keyId)") && list.contains(problem), "\(list)")
+      let json = try await relay.command("key", "list", "--json").checked("key list --json")
+      #expect(json.contains("\"problem\":"), "\(json)")
+      for arguments in [["inspect"], ["inspect", "--json"]] {
+        let health = try await Program.run(
+          Program.pushrelay,
+          arguments + ["--state", relay.state, "--device", relay.device]
+        ).checked("\(arguments)")
+        #expect(health.contains("ok") && health.contains(problem), "\(health)")
+      }
+    }
+  }
+
+  private struct MadeKey: Decodable {
+    var keyId: String
+    var teamId: String
+    var file: String
+  }
+
   @Test func aRefusedPushIsAnErrorThatSaysWhy() async throws {
     try await RelayProcess.run { relay in
       let sent = try await relay.command(

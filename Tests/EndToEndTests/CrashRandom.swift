@@ -34,11 +34,11 @@ struct CrashPlan: Sendable {
   /// What the suite does in passing.
   static let roundsInSuite = 8
 
-  /// From `PUSHRELAY_CRASH_ROUNDS` and `PUSHRELAY_CRASH_SEED`.
+  /// From `RELAY_TEST_CRASH_ROUNDS` and `RELAY_TEST_CRASH_SEED`.
   static let current: CrashPlan = {
     let environment = ProcessInfo.processInfo.environment
-    let rounds = environment["PUSHRELAY_CRASH_ROUNDS"].flatMap { Int($0) } ?? roundsInSuite
-    let seed = environment["PUSHRELAY_CRASH_SEED"].flatMap { UInt64($0) }
+    let rounds = environment["RELAY_TEST_CRASH_ROUNDS"].flatMap { Int($0) } ?? roundsInSuite
+    let seed = environment["RELAY_TEST_CRASH_SEED"].flatMap { UInt64($0) }
     return CrashPlan(rounds: max(1, rounds), seed: seed ?? .random(in: 1...999_999_999))
   }()
 

@@ -185,6 +185,46 @@ import Testing
     #expect(try Data(contentsOf: file) == other)
   }
 
+  /// The end of the input ends it, and so does `quit`, before what comes after it.
+  @Test func whatIsTypedEndsTheCommand() async throws {
+    try await RelayProcess.run { relay in
+      let interactive = [
+        "device", "anna", "--interactive", "--device", relay.device, "--state", relay.state,
+      ]
+      for input in ["help\nnetwork\n", "quit\nfrob\n"] {
+        let typed = try await Program.run(Program.pushrelay, interactive, input: input)
+        #expect(typed.succeeded, "\(typed)")
+        #expect(!typed.errors.contains("frob"), "\(typed.errors)")
+        guard input.hasPrefix("help") else { continue }
+        #expect(typed.errors.contains("  open [APP]\n"), "\(typed.errors)")
+        #expect(typed.errors.contains("  refresh [APP] on|off\n"), "\(typed.errors)")
+        let says = "network needs more: network wifi|cellular|none|airplane\n"
+        #expect(typed.errors.contains(says), "\(typed.errors)")
+      }
+    }
+  }
+
+  /// A second one would end the first one's connection and write its files.
+  @Test func aDeviceIsPlayedByOneProcessOnly() async throws {
+    try await RelayProcess.run { relay in
+      for light in [[], ["--light"]] {
+        let device = ["device", "anna", "--device", relay.device, "--state", relay.state] + light
+        let outcome = try await listen(device + ["--notifications", "1"]) { lines in
+          let sign = light.isEmpty ? "token of" : "listening"
+          while !(try await lines.next(sign)).contains(sign) {}
+          for second in [device, device + ["--light"]] {
+            let refused = try await Program.run(Program.pushrelay, second)
+            let says = "Error: the device anna is being played already, by process "
+            #expect(!refused.succeeded && refused.errors.hasPrefix(says), "\(refused)")
+          }
+          _ = try await send("silent.json", to: "anna", relay)
+          while try await lines.nextOrEnd() != nil {}
+        }
+        #expect(outcome.isSuccess, "\(outcome.errors)")
+      }
+    }
+  }
+
   @Test func mistakesAreToldInOneLine() async throws {
     let scratch = try Scratch()
     let file = scratch.path + "/scenario.json"

@@ -42,9 +42,9 @@ enum Program {
   static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../..", directoryHint: .isDirectory).standardizedFileURL
 
-  /// The binary under test: `PUSHRELAY_BINARY`, or what this build made.
+  /// The binary under test: `RELAY_TEST_BINARY`, or what this build made.
   static let pushrelay: String = {
-    if let path = ProcessInfo.processInfo.environment["PUSHRELAY_BINARY"] { return path }
+    if let path = ProcessInfo.processInfo.environment["RELAY_TEST_BINARY"] { return path }
     let files = FileManager.default
     let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
       .appending(path: "pushrelay").path(percentEncoded: false)

@@ -105,7 +105,7 @@ struct RequestDecoder {
 
   /// The fields of a block and what they amount to; nil when it is wrong.
   mutating func decode(_ block: [UInt8]) -> (fields: [Field], traits: FieldTraits)? {
-    state.beginBatch()
+    state.beginBatch(block.count)
     block.withUnsafeBytes { state.decodeBlock($0, of: 1) }
     guard state.failure == nil else { return nil }
     let fields = state.fields.map {

@@ -14,6 +14,7 @@ import Testing
 
   private func read(_ bytes: [UInt8], preface: Int = 0, pieces: Int) -> Outcome {
     var reader = FrameReader(prefaceBytes: preface)
+    var streams = StreamTable()
     var outcome = Outcome()
     func note(_ head: FrameReader.BlockHead, _ block: [UInt8]) {
       outcome.blocks.append(block)
@@ -22,7 +23,7 @@ import Testing
     for start in stride(from: 0, to: bytes.count, by: pieces) {
       Array(bytes[start..<min(bytes.count, start + pieces)]).withUnsafeBytes { piece in
         var rest = piece
-        while let step = reader.next(&rest) {
+        while let step = reader.next(&rest, &streams) {
           switch step {
           case .pass(let bytes): outcome.passed += bytes
           case .passHeld: outcome.passed += reader.takeHeld()
@@ -78,8 +79,25 @@ import Testing
     }
   }
 
+  @Test func priorityGoesOnAtEverySplit() {
+    let bytes = frames { client in
+      client.append(type: 2, stream: 3, [0, 0, 0, 1, 16])
+      client.append(type: 3, stream: 1, [0, 0, 0, 8])
+      client.append(type: 2, stream: 3, [0, 0])
+      client.append(type: 8, stream: 0, [0, 0, 0, 1])
+    }
+    for pieces in 1...bytes.count {
+      #expect(read(bytes, pieces: pieces) == Outcome(passed: bytes), "\(pieces)")
+    }
+  }
+
   @Test func whatIsWrongEndsTheConnection() {
     let cases: [(String, FrameReader.Failure, (inout RawClient) -> Void)] = [
+      ("PRIORITY on 0", .streamZero, { $0.append(type: 2, stream: 0, [0, 0, 0, 1, 16]) }),
+      (
+        "own stream", .dependsOnItself,
+        { $0.append(type: 2, stream: 3, [0x80, 0, 0, 3, 16]) }
+      ),
       ("stream 0", .streamZero, { $0.append(type: 1, flags: 4, stream: 0, [1]) }),
       (
         "too large", .frameTooLarge,

@@ -97,20 +97,6 @@ import Testing
     }
   }
 
-  @Test func aSmallerTableMustBeAcknowledged() {
-    var decoder = RequestDecoder()
-    defer { decoder.destroy() }
-    decoder.limitTable(100)
-    #expect(decoder.decode([0x3F, 69, 0x82])?.fields == [Field(":method", "GET")])
-    #expect(decoder.decode([0x82]) != nil)
-    for wrong in [[], [0x82], [0x3F, 70, 0x82]] as [[UInt8]] {
-      var decoder = RequestDecoder()
-      defer { decoder.destroy() }
-      decoder.limitTable(100)
-      #expect(decoder.decode(wrong) == nil, "\(wrong)")
-    }
-  }
-
   /// What a request sends in an insert of its own is repeated by the next, from the table.
   @Test func namesSurviveTheEvictionOfTheirFirstField() {
     let deflater = Deflater()

@@ -87,9 +87,9 @@ import Testing
     }
   }
 
-  /// A client that knows the limit and passes it is cut off; below the tolerated number it is not.
+  /// A client that knows the limit and passes it is refused, beyond what is tolerated cut off.
   @Test func aClientThatIgnoresTheLimit() throws {
-    for tolerated in [UInt32(0), 50] {
+    for (tolerated, isCutOff) in [(UInt32(0), true), (5, true), (50, false)] {
       let server = try server {
         $0.maximumConcurrentStreams = 2
         $0.toleratedConcurrentStreams = tolerated
@@ -100,8 +100,15 @@ import Testing
       for number in 0..<10 { client.headers(stream: number * 2 + 1, validRequest) }
       server.receive(client.take())
       let frames = WireFrame.parse(server.output())
-      #expect(frames.contains { $0.type == 7 } == (tolerated == 0))
-      #expect((server.session.failure != nil) == (tolerated == 0))
+      #expect(frames.contains { $0.type == 7 } == isCutOff)
+      #expect((server.session.failure != nil) == isCutOff)
+      guard !isCutOff else { continue }
+      #expect(server.session.openStreamCount == 2)
+      let refused = frames.filter { $0.type == 3 }
+      #expect(refused.map(\.stream) == (2..<10).map { $0 * 2 + 1 })
+      #expect(refused.allSatisfy { $0.code == HTTP2ErrorCode.refusedStream })
+      // Of a refused request nothing is told but its end.
+      #expect(server.seen(of: 5) == [.closed(5, HTTP2ErrorCode.refusedStream)])
     }
   }
 

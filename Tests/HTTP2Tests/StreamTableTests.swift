@@ -46,4 +46,22 @@ import Testing
     #expect(table.find(1) == nil)
     #expect(table.open(2_001) == 0)
   }
+
+  /// Identifiers that met in one place when the hash was the same for everybody (Fibonacci hashing
+  /// without a key): a peer that skips some chooses them.
+  @Test func aPeerCannotChooseIdentifiersThatMeet() {
+    let chosen = stride(from: StreamID(1), to: .max - 1, by: 2).lazy.filter {
+      let product = UInt64($0) &* 0x9e37_79b9_7f4a_7c15
+      return (product >> 32) & 4_095 == 7
+    }.prefix(1_000)
+    var table = StreamTable()
+    for id in chosen { _ = table.open(id) }
+    #expect(table.count == 1_000 && table.longestProbe < 100, "\(table.longestProbe)")
+  }
+
+  @Test func neighboursDoNotFormRuns() {
+    var table = StreamTable()
+    for id in stride(from: StreamID(1), to: 8_000, by: 2) { _ = table.open(id) }
+    #expect(table.longestProbe < 100, "\(table.longestProbe)")
+  }
 }

@@ -2,8 +2,8 @@
 
 /// What must have survived a crash, and what is expected of the next shard.
 extension Checker {
-  /// The process is gone; this is what is on disk, and above which sequence the next shard begins.
-  mutating func crash(_ disk: Disk, at moment: Instant, lastSequence last: UInt64) {
+  /// The process is gone; this is what is on disk, and which sequences the next shard has.
+  mutating func crash(_ disk: Disk, at moment: Instant, _ sequences: SequenceRanges) {
     now = moment
     eventAtHand = nil
     openRequests = []
@@ -13,10 +13,12 @@ extension Checker {
     live = [:]
     slots = [:]
     conditions = [:]
+    rides = Rides()
     journal = [:]
     restoredCount = 0
-    lastSequence = last
-    settledSequence = last
+    self.sequences = sequences
+    lastSequence = sequences.first - 1
+    settledSequence = lastSequence
     crashDevices(disk)
     crashTokens(disk)
     crashBudgets(disk)
@@ -25,8 +27,12 @@ extension Checker {
 
   /// Nothing that was answered 200 is lost.
   private mutating func crashLives(_ disk: Disk) {
+    let stored = Set(disk.notifications.values.map(\.notification.uniqueID))
     for (id, life) in lives {
       var life = life
+      if case .discarded(.replaced(let newer)) = life.end, stored.contains(id) {
+        expect(stored.contains(newer), "replaced, and back without what replaced it: \(id)")
+      }
       guard let sequence = life.sequence, let stored = disk.notifications[sequence] else {
         lives[id] = nil
         expect(
@@ -43,13 +49,6 @@ extension Checker {
         life.end == nil || life.isForgotten || !life.isPersisted,
         "ended, but never forgotten: \(id)")
       life.cameBack = life.cameBack || life.end != nil
-      // Its token may have been given to the app anew.
-      if let now = registrationOf[life.notification.token], now != life.registration,
-        registrations[now].app.topic == life.notification.topic
-      {
-        life.registration = now
-        life.cameBack = true
-      }
       life.end = nil
       life.isReceived = false
       life.isForgotten = false

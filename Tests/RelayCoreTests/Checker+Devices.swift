@@ -5,10 +5,10 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .budgetsCleared: break
+    case .accepted, .granted, .released: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
-      guard case .registered(let credential, topic, token, _, let request) = eventAtHand,
+      guard let (credential, request) = registrationAtHand(of: topic, token),
         credential.device == device
       else { return expect(false, "a registration of nobody's") }
       let older = registrations.lastIndex {
@@ -16,7 +16,6 @@ extension Checker {
       }
       if let older { remove(older, by: sequence) }
       expect(registrationOf[token] == nil, "a token of two apps")
-      goneTokens[token] = nil
       registrationOf[token] = registrations.count
       let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
       deviceRequests[request] = .register(app, made: registrations.count)
@@ -37,6 +36,27 @@ extension Checker {
       spentSequence = sequence
       let isKnown = apps.contains { $0.phone.credential.device == device && $0.topic == topic }
       expect(isKnown, "a budget of no app")
+    }
+  }
+
+  /// Whose request is granted now: one for a minted token at once, for another when its shard has
+  /// decided.
+  private func registrationAtHand(
+    of topic: Topic, _ token: DeviceToken
+  ) -> (DeviceCredential, RequestID)? {
+    switch eventAtHand {
+    case .registered(let credential, topic, token, isOwn: false, let request):
+      return (credential, request)
+    case .alias(.decided(let own, .granted)) where own.token == token && own.topic == topic:
+      for (request, asked) in deviceRequests {
+        guard case .register(let app, made: nil) = asked, app.token == token, app.topic == topic,
+          app.phone.credential.device == own.device
+        else { continue }
+        return (app.phone.credential, request)
+      }
+      return nil
+    default:
+      return nil
     }
   }
 
@@ -94,26 +114,48 @@ extension Checker {
     let device = registrations[registration].app.phone.credential.device
     let condition = conditions[device] ?? DeviceCondition()
     expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
-    let spending = Spending(at: now.milliseconds, sequence: spentSequence)
+    let spending = Spending(
+      at: now.milliseconds, sequence: spentSequence, ofApp: policy.perApp != nil,
+      ofDevice: policy.perDevice != nil)
     spentSequence = nil
     guard !condition.liftsBudget else { return }
-    if spending.sequence == nil, policy.perApp != nil || policy.perDevice != nil {
+    if spending.sequence == nil, spending.ofApp || spending.ofDevice {
       // Before a push, as far as it was settled before this event, not a record more had room.
-      let mayBeFull = lastSequence - settledBefore >= UInt64(pendingLimit)
-      expect(mayBeFull, "a silent push without a note of its budget")
+      let waiting = count(through: lastSequence) - count(through: settledBefore)
+      expect(waiting >= UInt64(pendingLimit), "a silent push without a note of its budget")
     }
     registrations[registration].budget.append(spending)
     deviceBudgets[device, default: []].append(spending)
-    check(registrations[registration].budget, policy.perApp, "app")
-    check(deviceBudgets[device]!, policy.perDevice, "device")
+    check(registrations[registration].budget.filter(\.ofApp), \.perApp, "app")
+    check(deviceBudgets[device]!.filter(\.ofDevice), \.perDevice, "device")
   }
 
-  private mutating func check(_ spendings: [Spending], _ limit: RateLimit?, _ name: String) {
-    guard let limit else { return }
-    for (index, first) in spendings.enumerated() {
-      let allowed = limit.burst + (now.milliseconds - first.at) / limit.interval.milliseconds
-      expect(
-        Int64(spendings.count - index) <= allowed, "more silent pushes than the \(name) may have")
+  /// A bucket that gets one for each spending and leaks at the rate of whichever policy is in force
+  /// never holds more than the burst when a push goes into it.
+  private mutating func check(
+    _ spendings: [Spending], _ limit: KeyPath<SilentPolicy, RateLimit?>, _ name: String
+  ) {
+    guard let burst = policy[keyPath: limit]?.burst, var last = spendings.first?.at else { return }
+    var level = 0.0
+    for spending in spendings {
+      level = max(0, level - leaked(limit, from: last, to: spending.at)) + 1
+      last = spending.at
     }
+    expect(level <= Double(burst) + 0.001, "more silent pushes than the \(name) may have")
+  }
+
+  /// What a bucket has lost in that time. Without a limit, it goes on as before.
+  private func leaked(
+    _ limit: KeyPath<SilentPolicy, RateLimit?>, from first: Int64, to last: Int64
+  ) -> Double {
+    var rate = SilentPolicy.documented[keyPath: limit]!.interval
+    var sum = 0.0
+    for (index, (since, policy)) in policies.enumerated() {
+      if let limit = policy[keyPath: limit] { rate = limit.interval }
+      let end = index + 1 < policies.count ? policies[index + 1].since : .max
+      let time = min(end, last) - max(since, first)
+      if time > 0 { sum += Double(time) / Double(rate.milliseconds) }
+    }
+    return sum
   }
 }

@@ -17,21 +17,28 @@ extension Checker {
     case .answer(let request, let answer):
       expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
       check(answer, to: request)
-    case .hello(let connection), .sendEmpty(let connection), .sendKeepAlive(let connection):
+    case .hello(let connection), .sendEmpty(let connection), .checkQueue(let connection):
       expect(live[connection] != nil, "to a connection that is closed: \(effect)")
+    case .sendKeepAlive(let connection):
+      expect(live[connection] != nil, "to a connection that is closed: \(effect)")
+      checkKeepAlive(connection)
+    case .send(let connection, let delivery) where delivery.via == .resend:
+      checkResend(connection, delivery)
     case .close(let connection, _):
       expect(live[connection] != nil, "closed twice: \(effect)")
       lose(connection)
     case .send(let connection, let delivery): send(connection, delivery)
     case .persist(let record): persist(record)
     case .forget(let sequence): forget(sequence)
-    case .route: break
+    case .tell: break
     case .log(let event): log(event)
     }
   }
 
   private mutating func persist(_ record: JournalRecord) {
-    expect(record.sequence == lastSequence + 1, "sequences have a gap: \(record.sequence)")
+    expect(
+      record.sequence == sequences.sequence(count(through: lastSequence)),
+      "not the next sequence: \(record.sequence)")
     lastSequence = record.sequence
     if case .accepted(let notification, let moment) = record.content {
       journal[record.sequence] = notification.uniqueID
@@ -61,16 +68,14 @@ extension Checker {
       expect(delivery.via == .direct, "what is tried once goes directly")
     }
     let isConnecting = if case .connected = eventAtHand { true } else { false }
-    expect((delivery.via == .connect) == isConnecting, "via \(delivery.via)")
+    expect(delivery.via != .connect || isConnecting, "via \(delivery.via)")
     expect(
       delivery.via == .direct || life.isInSlot, "only what was in a slot goes via \(delivery.via)")
     let slot = Slot(
       registration: life.registration, notificationClass: life.notification.notificationClass)
-    if life.isInSlot { slots[slot] = nil }
     checkOrder(life, slot)
-    if life.notification.notificationClass == .silent, [.direct, .refill].contains(delivery.via) {
-      takeBudget(life.registration)
-    }
+    checkPayment(life, delivery.via, device: device)
+    if life.isInSlot { slots[slot] = nil }
     life.isInSlot = false
     life.flight = connection
     lives[id] = life
@@ -109,11 +114,11 @@ extension Checker {
         life.isPersisted || isAcknowledged || life.sequence == nil,
         "200 before the journal or the device has it")
       lives[id]!.isAccepted = true
-      if case .submitted(let notification, request) = eventAtHand {
+      if let (notification, posted) = submissionAtHand, posted == request {
         expect(registrationOf[notification.token] != nil, "200 for a token of no app")
       }
     case .rejected(let reason):
-      guard case .submitted(let notification, request) = eventAtHand else { return }
+      guard let (notification, posted) = submissionAtHand, posted == request else { return }
       // Refused at once: it was never accepted.
       lives[notification.uniqueID] = nil
       let isKnown = registrationOf[notification.token] != nil
@@ -122,7 +127,7 @@ extension Checker {
       expect(!isKnown, "BadDeviceToken for the token of an app")
       expect(goneTokens[notification.token] == nil, "BadDeviceToken for a token that is gone")
     case .gone(let since):
-      guard case .submitted(let notification, request) = eventAtHand else {
+      guard let (notification, posted) = submissionAtHand, posted == request else {
         return expect(false, "410, but late")
       }
       expect(registrationOf[notification.token] == nil, "410 for the token of an app")
@@ -188,7 +193,7 @@ extension Checker {
 
   /// Time has passed: what has expired is not kept.
   private mutating func checkNothingIsOverdue() {
-    for (id, life) in lives where life.end == nil && life.flight == nil {
+    for (id, life) in lives where life.end == nil {
       guard case .at(let moment) = life.notification.expiration else { continue }
       expect(moment > now, "expired, and still there: \(id)")
     }

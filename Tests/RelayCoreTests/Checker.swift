@@ -1,7 +1,8 @@
 @testable import RelayCore
 
-/// Watches everything a shard is told and asks for, and says what breaks a promise of design
-/// sections 2 and 5. It knows nothing of the shard's inner workings.
+/// Watches everything a shard is told and asks for, and says what breaks a promise of
+/// docs/ARCHITECTURE.md, "What it promises, and the caveats first". It knows nothing of the shard's
+/// inner workings.
 struct Checker {
   /// What has become of one accepted notification.
   struct Life {
@@ -36,6 +37,9 @@ struct Checker {
   struct Spending {
     var at: Int64
     var sequence: UInt64?
+    /// Whether there was a limit that it counted for.
+    var ofApp: Bool
+    var ofDevice: Bool
   }
 
   /// A registered app as the outside knows it.
@@ -64,7 +68,13 @@ struct Checker {
   var now = ShardFixture.start
   var inFlightLimit: Int
   var pendingLimit: Int
-  var policy: SilentPolicy
+  /// Since when which policy has been in force.
+  var policies: [(since: Int64, policy: SilentPolicy)]
+  var policy: SilentPolicy { policies[policies.count - 1].policy }
+  var sequences: SequenceRanges
+  var ackTimeout: Interval
+  var rideLimit: RateLimit
+  var rides = Rides()
   /// Of this run of the shard, and what an earlier one left to it.
   var lives: [UniqueID: Life] = [:]
   var lastOrder = 0
@@ -102,10 +112,13 @@ struct Checker {
   /// Lives that the shard at hand took over.
   var restoredCount = 0
 
-  init(_ configuration: Shard.Configuration) {
-    policy = configuration.policy
+  init(_ configuration: Shard.Configuration, _ sequences: SequenceRanges) {
+    policies = [(ShardFixture.start.milliseconds, configuration.policy)]
+    self.sequences = sequences
     inFlightLimit = configuration.inFlightPerDevice
     pendingLimit = configuration.pendingPersists
+    ackTimeout = configuration.ackTimeout
+    rideLimit = configuration.rides
   }
 
   mutating func expect(_ holds: Bool, _ text: @autoclosure () -> String) {
@@ -120,6 +133,15 @@ struct Checker {
   /// The apps that are there now.
   var apps: [PhoneApp] { registrations.filter(\.isAlive).map(\.app) }
 
+  /// What a provider posted that the shard decides about now: at once, or after a hop.
+  var submissionAtHand: (notification: Notification, request: RequestID)? {
+    switch eventAtHand {
+    case .submitted(let notification, let request): (notification, request)
+    case .alias(.forwarded(let notification, _, let request)): (notification, request)
+    default: nil
+    }
+  }
+
   // MARK: What the shard is told
 
   /// Notes an event before the shard handles it.
@@ -127,6 +149,7 @@ struct Checker {
     now = moment
     eventAtHand = event
     settledBefore = settledSequence
+    noteRides(event)
     switch event {
     case .submitted(let notification, let request):
       openRequests.insert(request)
@@ -143,6 +166,8 @@ struct Checker {
       expectAnswer(to: request, .register(app, made: nil))
     case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
     case .inspected(_, let request): expectAnswer(to: request, .other)
+    case .alias(.decided(_, .granted(let since))): now = max(now, since)
+    case .alias: break
     case .connected(let credential, let connection):
       live[connection] = credential.device
     case .disconnected(let connection): lose(connection)
@@ -150,13 +175,19 @@ struct Checker {
       if let device = live[connection] {
         conditions[device, default: DeviceCondition()].take(report)
       }
-    case .policyChanged(let policy):
-      self.policy = policy
-      deviceBudgets = [:]
-      for index in registrations.indices { registrations[index].budget = [] }
-    case .acked, .heard, .shutDown, .tick:
+    case .policyChanged(let policy, _): change(to: policy)
+    case .acked, .heard, .keptAlive, .queueChecked, .shutDown, .tick:
       break
     }
+  }
+
+  mutating func change(to policy: SilentPolicy) {
+    policies.append((now.milliseconds, policy))
+  }
+
+  /// How many records have sequences up to this one.
+  func count(through sequence: UInt64) -> UInt64 {
+    sequence < sequences.first ? 0 : sequences.ordinal(of: sequence) + 1
   }
 
   private mutating func expectAnswer(to request: RequestID, _ asked: DeviceRequest) {
@@ -165,8 +196,10 @@ struct Checker {
   }
 
   private mutating func settle(through sequence: UInt64, isPersisted: Bool) {
-    while settledSequence < min(sequence, lastSequence) {
-      settledSequence += 1
+    while true {
+      let next = sequences.sequence(count(through: settledSequence))
+      guard next <= min(sequence, lastSequence) else { return }
+      settledSequence = next
       let content = askedContents.removeValue(forKey: settledSequence)
       guard isPersisted else { continue }
       if let id = journal[settledSequence] { lives[id]!.isPersisted = true }
@@ -179,6 +212,7 @@ struct Checker {
 
   mutating func lose(_ connection: ConnectionID) {
     live[connection] = nil
+    rides.questioned.remove(connection)
     for id in flights(on: connection) {
       lives[id]!.flight = nil
       inFlight.remove(id)

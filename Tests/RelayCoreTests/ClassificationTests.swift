@@ -14,7 +14,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
 }
 
 @Suite struct ClassificationTests {
-  // The rows of facts 3.4, in its order.
+  // What is silent, and what is not.
 
   @Test func backgroundWakeAtFiveIsTheOneProperSilentPush() throws {
     let found = try classify(wake, .background, .powerAware)

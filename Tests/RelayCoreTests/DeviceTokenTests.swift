@@ -51,4 +51,14 @@ import Testing
     #expect(read.routingKey == token.routingKey)
     #expect(token.bytes.suffix(8) == [1, 2, 3, 4, 5, 6, 7, 8])
   }
+
+  /// Of every length: the last eight bytes, or as many as there are.
+  @Test func theLastEightBytesAreTheRoutingKey() {
+    for count in Limits.deviceTokenBytes {
+      let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 1) }
+      let key = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      let token = DeviceToken(bytes: bytes.span)
+      #expect(token?.routingKey == key, "\(count) bytes")
+    }
+  }
 }

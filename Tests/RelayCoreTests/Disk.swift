@@ -27,9 +27,12 @@ struct Disk {
     var spentSequence: UInt64 = 0
   }
 
+  /// The policy in force and its clocks, which are on disk before any shard hears of a change.
+  var budgets: SilentBudgets
   private(set) var notifications: [UInt64: StoredNotification] = [:]
   private(set) var devices: [StoredDevice] = []
   private(set) var apps: [StoredApp] = []
+  private(set) var aliases: [DeviceToken: (own: OwnToken, since: Instant)] = [:]
   /// Oldest first.
   private(set) var gone: [(token: DeviceToken, since: Instant)] = []
   /// Every record about devices and apps that was ever written.
@@ -42,6 +45,8 @@ struct Disk {
   /// them all the same, so the next batch begins with them.
   private var owed: [JournalRecord] = []
   private var forgets: [UInt64] = []
+
+  init(budgets: SilentBudgets) { self.budgets = budgets }
 
   // MARK: The work of a journal
 
@@ -84,11 +89,15 @@ struct Disk {
     queue.removeFirst(count)
   }
 
-  /// Each forget reaches the disk now with this chance; those of unwritten records wait for them.
+  /// Forgets reach the disk in their order, each one next with this chance; those of unwritten
+  /// records wait for them.
   mutating func forget(percent: Int, using generator: inout SeededGenerator) {
     let first = queue.first?.sequence ?? .max
+    var goesOn = true
     forgets.removeAll { sequence in
-      guard sequence < first, generator.chance(percent) else { return false }
+      guard sequence < first, goesOn else { return false }
+      goesOn = generator.chance(percent)
+      guard goesOn else { return false }
       notifications[sequence] = nil
       return true
     }
@@ -115,12 +124,17 @@ struct Disk {
       + apps.shuffled(using: &generator).map {
         .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget)
       }
+      + aliases.values.sorted { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
+      .shuffled(using: &generator).map { .alias($0.own, since: $0.since) }
       + gone.map { .gone($0.token, since: $0.since) }
       + notifications.sorted { $0.key < $1.key }.map {
         .notification(
           $0.value.notification, sequence: $0.key, acceptedAt: $0.value.acceptedAt)
       }
   }
+
+  /// The record is not needed any more, and the disk has heard of it.
+  mutating func remove(_ sequence: UInt64) { notifications[sequence] = nil }
 
   // MARK: One record
 
@@ -129,7 +143,7 @@ struct Disk {
     owed = []
   }
 
-  private mutating func write(_ record: JournalRecord, at now: Instant) {
+  mutating func write(_ record: JournalRecord, at now: Instant) {
     switch record.content {
     case .accepted(let notification, let acceptedAt):
       notifications[record.sequence] = StoredNotification(
@@ -147,6 +161,10 @@ struct Disk {
     case .unregistered(let device, let topic, let token, let moment):
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       retire(token, at: moment)
+    case .granted(let own, let since):
+      aliases[own.token] = (own, since)
+    case .released(let own):
+      if aliases[own.token]?.own == own { aliases[own.token] = nil }
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       for index in apps.indices where apps[index].device == device && apps[index].topic == topic {
         apps[index].budget = appBudget
@@ -156,9 +174,6 @@ struct Disk {
         devices[index].budget = deviceBudget
         devices[index].spentSequence = record.sequence
       }
-    case .budgetsCleared:
-      for index in apps.indices { apps[index].budget = RateLimit.State() }
-      for index in devices.indices { devices[index].budget = RateLimit.State() }
     }
     written.insert(record.sequence)
   }

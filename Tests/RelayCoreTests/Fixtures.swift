@@ -56,15 +56,18 @@ struct ShardFixture {
 
   init(
     _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration(),
-    firstSequence: UInt64 = 1
+    firstSequence: UInt64 = 1, rangeBits: Int = SequenceRanges.defaultBits
   ) {
     self.journal = journal
-    shard = Shard(configuration: configuration, at: Self.start, firstSequence: firstSequence)
+    shard = Shard(
+      configuration: configuration, at: Self.start,
+      sequences: SequenceRanges(first: firstSequence, bits: rangeBits))
   }
 
   // MARK: Events
 
-  /// Hands an event over; with a prompt journal what it asks to be written is written.
+  /// Hands an event over; with a prompt journal what it asks to be written is written. What it
+  /// tells other shards comes back at once: there is no other.
   mutating func handle(_ event: Event) -> [Effect] {
     var effects: [Effect] = []
     shard.handle(event, at: now, into: &effects)
@@ -75,9 +78,13 @@ struct ShardFixture {
         if journal == .prompt {
           shard.handle(.persisted(through: record.sequence), at: now, into: &effects)
         }
+      } else if case .tell(_, let event) = effects[index] {
+        shard.handle(event, at: now, into: &effects)
       }
       index += 1
     }
+    // What a token's shard grants begins later than what it took away.
+    now = max(now, shard.now)
     return effects
   }
 
@@ -109,6 +116,13 @@ struct ShardFixture {
     _ = handle(
       .registered(phone.credential, app.topic, token, isOwn: false, from: newRequest()))
     return app
+  }
+
+  /// With a token that the phone brings along.
+  mutating func register(
+    _ phone: Phone, _ topic: Topic, own token: DeviceToken
+  ) -> [Effect] {
+    handle(.registered(phone.credential, topic, token, isOwn: true, from: newRequest()))
   }
 
   mutating func unregister(_ app: PhoneApp) -> [Effect] {
@@ -205,8 +219,9 @@ struct ShardFixture {
     _ app: PhoneApp, _ sequence: UInt64, count: Int64 = 1, policy: SilentPolicy = .documented
   ) -> Effect {
     var (used, deviceUsed) = (RateLimit.State(), RateLimit.State())
+    let budgets = SilentBudgets(policy, at: Self.start)
     for _ in 0..<count {
-      policy.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
+      budgets.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
     }
     return .persist(
       JournalRecord(

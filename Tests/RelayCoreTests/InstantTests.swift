@@ -43,6 +43,15 @@ import Testing
     #expect(Instant(unixSeconds: .min).milliseconds == .min)
     #expect(Instant(unixSeconds: 5) - Instant(unixSeconds: 3) == .seconds(2))
     #expect(Instant(unixSeconds: 5) - .seconds(3) == Instant(unixSeconds: 2))
+    let first = Instant(milliseconds: .min)
+    #expect(first - .distantFuture == .milliseconds(.min))
+    #expect(Instant.distantFuture - first == .milliseconds(.max))
+    #expect(first - .milliseconds(.max) == first)
+    #expect(Instant.distantFuture - .milliseconds(.min) == .distantFuture)
+    #expect(Interval.days(.max) == .milliseconds(.max))
+    #expect(Interval.days(.min) == .milliseconds(.min))
+    #expect(Interval.milliseconds(.min) * -1 == .milliseconds(.max))
+    #expect(Interval.seconds(-2) * .max == .milliseconds(.min))
   }
 
   @Test func unitsAgree() {

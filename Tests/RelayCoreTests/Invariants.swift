@@ -33,11 +33,14 @@ extension Shard {
         inFlight += 1
         check(devices[app.device].connection != nil, "in flight to a device that is away")
       }
-      if entry.phase.isHeld {
-        check(entry.expirationTimer >= 0, "held without an expiration timer")
+      if case .at = entry.notification.expiration {
+        check(entry.expirationTimer >= 0, "without an expiration timer")
       } else {
-        check(entry.expirationTimer < 0, "in flight with an expiration timer")
+        check(!entry.phase.isHeld, "held, but tried once")
+        check(entry.expirationTimer < 0, "tried once, with an expiration timer")
       }
+      check(
+        entry.frameCount <= Limits.framesPerConnection, "more frames than a connection may have")
     }
     check(snapshot.addsUp, "the counters do not add up: \(snapshot)")
     check(snapshot.waiting == waiting, "waiting: \(snapshot.waiting), counted \(waiting)")
@@ -50,6 +53,10 @@ extension Shard {
     check(drainScratch.isEmpty, "scratch space is not empty")
     let answers = pending.count { if case .device = $0 { true } else { false } }
     check(pendingAnswers.count == answers, "an answer to a device waits for no record")
+    let steps = pending.count { if case .alias = $0 { true } else { false } }
+    check(aliasSteps.count == steps, "a step of a token waits for no record")
+    check(snapshot.aliases == aliases.count, "aliases")
+    check(aliasIndex.count == aliases.count, "the index of aliases")
 
     var releaseTimers = 0
     for number in apps.indices {
@@ -72,7 +79,9 @@ extension Shard {
     checkDevices(&wrong)
     let keepAlives = devices.indices.count { devices[$0].keepAliveTimer >= 0 }
     check(keepAlives == snapshot.connections, "keep-alive timers")
-    check(timers.count == expirationTimers + releaseTimers + keepAlives, "timers leak")
+    let acks = devices.indices.count { devices[$0].ackTimer >= 0 }
+    check(
+      timers.count == expirationTimers + releaseTimers + keepAlives + acks, "timers leak")
     return wrong
   }
 
@@ -102,6 +111,8 @@ extension Shard {
       if let connection = device.connection, deviceNumber(of: connection) != number {
         wrong.append("the connection leads elsewhere")
       }
+      if inFlight > 0, device.ackTimer < 0 { wrong.append("nobody waits for an acknowledgement") }
+      if device.connection == nil, device.ackTimer >= 0 { wrong.append("a timer of no connection") }
     }
   }
 }

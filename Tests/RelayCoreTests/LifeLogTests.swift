@@ -49,4 +49,47 @@ import Testing
       #expect(log.steps(of: id(number)).count == 1, "\(number)")
     }
   }
+
+  /// Against a list that is searched from one end to the other.
+  @Test func randomLivesAreFoundAsBySearching() {
+    for seed in UInt64(0)..<60 {
+      var generator = SeededGenerator(seed: seed)
+      let notifications = Int.random(in: 1...40, using: &generator)
+      var log = LifeLog(notifications: notifications)
+      var all: [LifeEvent] = []
+      for number in UInt64(0)..<600 {
+        // Ids of two loops, and names that are theirs, shared, or of nobody else.
+        let id = UniqueID(generator: number % 2, number: number / 2)
+        let step: LifeStep
+        var subject = id
+        if generator.chance(40) {
+          let names = [id, UniqueID(high: 0, low: number % 7), UniqueID(high: number, low: 9)]
+          let name = names.randomElement(using: &generator)!
+          step = .received(.visible, apnsID: name, topic)
+        } else {
+          step = .storedOffline
+          subject = all.suffix(30).randomElement(using: &generator)?.uniqueID ?? id
+        }
+        all.append(
+          LifeEvent(at: Instant(milliseconds: Int64(number)), uniqueID: subject, step: step))
+        log.append(all[all.count - 1])
+        all = Array(all.suffix(notifications * LifeLog.stepsPerNotification))
+        guard number % 50 == 49 else { continue }
+        let names = all.compactMap { event -> UniqueID? in
+          if case .received(_, let name, _) = event.step { name } else { nil }
+        }
+        let ids = Set(all.map(\.uniqueID) + names + [UniqueID(high: 5, low: 5)])
+        for id in ids { #expect(log.steps(of: id) == search(all, id), "seed \(seed)") }
+      }
+    }
+  }
+
+  private func search(_ all: [LifeEvent], _ id: UniqueID) -> [LifeEvent] {
+    let unique = all.filter { $0.uniqueID == id }
+    guard unique.isEmpty else { return unique }
+    let named = all.last { event in
+      if case .received(_, id, _) = event.step { true } else { false }
+    }
+    return named.map { named in all.filter { $0.uniqueID == named.uniqueID } } ?? []
+  }
 }

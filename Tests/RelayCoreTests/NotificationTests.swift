@@ -3,7 +3,7 @@ import Testing
 @testable import RelayCore
 
 @Suite struct NotificationTests {
-  /// facts/apns.md section 2.1.
+  /// Apple, "Sending notification requests to APNs".
   @Test func expirations() {
     let now = Instant(unixSeconds: 1_767_225_600)
     let latest = now + .days(30)

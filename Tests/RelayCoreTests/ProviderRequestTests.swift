@@ -91,8 +91,8 @@ import Testing
     #expect(notification.wakesApp)
   }
 
-  /// A request with every mistake at once hears of them in the order of facts/apns.md section 4.5
-  /// as they are mended one by one.
+  /// A request with every mistake at once hears of them in the order of docs/PROTOCOL.md, "Order of
+  /// checks" as they are mended one by one.
   @Test func mistakesAreReportedInOrder() {
     var request = Request()
     request.fields = [
@@ -102,9 +102,9 @@ import Testing
     ]
     request.body = ""
     let mending: [(Rejection, (Request) -> Request)] = [
-      (.methodNotAllowed, { $0.with(.method, "POST") }),
       (.badPath, { $0.with(.path, "/3/device/") }),
       (.missingDeviceToken, { $0.with(.path, "/3/device/zz") }),
+      (.methodNotAllowed, { $0.with(.method, "POST") }),
       (.duplicateHeaders, { $0.with(.host, "a") }),
       (.badMessageID, { $0.with(.apnsID, Self.id) }),
       (.badExpirationDate, { $0.with(.apnsExpiration, "0") }),

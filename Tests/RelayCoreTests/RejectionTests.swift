@@ -3,7 +3,8 @@ import Testing
 @testable import RelayCore
 
 @Suite struct RejectionTests {
-  /// facts/apns.md section 4.2, row by row, and our own `BadRequestPayload` (decision D4).
+  /// Apple, "Handling notification responses from APNs", row by row, and our own
+  /// `BadRequestPayload` (docs/PROTOCOL.md, "Where Apple's text is silent").
   private static let table: [(Rejection, UInt16, String)] = [
     (.badCollapseID, 400, "BadCollapseId"),
     (.badDeviceToken, 400, "BadDeviceToken"),

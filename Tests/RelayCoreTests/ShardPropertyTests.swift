@@ -52,7 +52,9 @@ import Testing
     for seed in UInt64(1000)..<1020 {
       var world = World(seed: seed)
       for _ in 0..<300 { world.step() }
-      var twin = Shard(configuration: world.plan.configuration, at: ShardFixture.start)
+      var twin = Shard(
+        configuration: world.plan.configuration, at: ShardFixture.start,
+        sequences: SequenceRanges(first: 1, bits: world.plan.rangeBits))
       var effects: [Effect] = []
       for happening in world.history {
         switch happening {

@@ -64,6 +64,26 @@ import Testing
     expectSound(fixture)
   }
 
+  /// At least once: only the newer of two was acknowledged before the crash, so that the older one
+  /// comes again, as after any lost connection. Its id says that it is the same.
+  @Test func whatWasNotAcknowledgedComesAgainAlthoughANewerOneWas() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let (older, newer) = (fixture.push(.visible, Self.app), fixture.push(.visible, Self.app))
+    _ = restored(records(), fixture: &fixture)
+    let (connection, _) = fixture.connect(Self.phone)
+    let sent = fixture.submit(older) + fixture.submit(newer)
+    #expect(sent.sendings == [Sending(older, .direct), Sending(newer, .direct)])
+    let acknowledged = fixture.ack(newer, connection)
+    #expect(acknowledged.contains(.forget(1001)) && !acknowledged.contains(.forget(1000)))
+    var lost = fixture
+    _ = lost.handle(.disconnected(connection))
+    #expect(lost.connect(Self.phone).effects.sendings == [Sending(older, .connect)])
+    var next = ShardFixture(firstSequence: 2000)
+    _ = restored(
+      records([.notification(older, sequence: 1000, acceptedAt: next.now)]), fixture: &next)
+    #expect(next.connect(Self.phone).effects.sendings == [Sending(older, .connect)])
+  }
+
   @Test func whatExpiredWhileTheRelayWasDownIsDiscarded() {
     var fixture = ShardFixture(firstSequence: 1000)
     let push = fixture.push(.visible, Self.app, expiration: .at(fixture.now - .seconds(1)))
@@ -105,7 +125,7 @@ import Testing
   @Test func aRestartHandsOutNoFreshBudget() {
     var fixture = ShardFixture(firstSequence: 1000)
     var used = RateLimit.State()
-    for _ in 0..<3 { SilentPolicy.documented.perApp?.take(&used, at: fixture.now) }
+    for _ in 0..<3 { fixture.shard.budgets.appClock.take(&used, at: fixture.now) }
     _ = restored(records(budget: used), fixture: &fixture)
     let (_, _) = fixture.connect(Self.phone)
     let silent = fixture.push(.silent, Self.app)
@@ -124,7 +144,7 @@ import Testing
       fixture, fixture.submit(push), [.respond(fixture.lastRequest, .gone(since: since))])
   }
 
-  @Test func anOwnTokenIsRoutedAgain() {
+  @Test func anOwnTokenIsConfirmedAgain() {
     var fixture = ShardFixture(firstSequence: 1000)
     let credential = Self.phone.credential
     let effects = restored(
@@ -134,7 +154,11 @@ import Testing
           credential.device, Self.app.topic, Self.app.token, isOwn: true,
           budget: RateLimit.State()),
       ], fixture: &fixture)
-    expectEffects(fixture, effects, [.route(Self.app.token, isHere: true)])
+    let own = OwnToken(
+      token: Self.app.token, device: credential.device, topic: Self.app.topic)
+    expectEffects(
+      fixture, effects,
+      [.tell(routingKey: Self.app.token.routingKey, .alias(.confirmed(own)))])
   }
 
   @Test func newRecordsBeginAtTheGivenSequence() {

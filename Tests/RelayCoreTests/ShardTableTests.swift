@@ -2,8 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// The table of design section 5, row by row: what happens to a device that is away, and to one
-/// that is connected.
+/// The transitions at the top of Sources/RelayCore/Shard.swift, row by row: what happens to a
+/// device that is away, and to one that is connected.
 @Suite struct ShardTableTests {
   // MARK: Visible accepted
 
@@ -194,7 +194,7 @@ import Testing
 
   /// A connected device with one silent held by the budget and one in flight.
   private func held() -> (ShardFixture, PhoneApp, ConnectionID, Notification, Notification) {
-    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    var fixture = ShardFixture(configuration: .init(policy: .strict, ackTimeout: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     let first = fixture.push(.silent, app)
@@ -204,11 +204,10 @@ import Testing
     return (fixture, app, connection, first, held)
   }
 
-  @Test func anAckTakesTheHeldOneAlong() {
-    var (fixture, _, connection, first, held) = held()
+  @Test func anAckTakesNothingAlong() {
+    var (fixture, _, connection, first, _) = held()
     expectEffects(
-      fixture, fixture.ack(first, connection),
-      [fixture.log(.delivered, first), .forget(3)] + fixture.sent(held, .piggyback, connection))
+      fixture, fixture.ack(first, connection), [fixture.log(.delivered, first), .forget(3)])
   }
 
   @Test func aReportTakesTheHeldOneAlong() {
@@ -218,10 +217,11 @@ import Testing
       fixture.sent(held, .piggyback, connection))
   }
 
-  @Test func aWordTakesTheHeldOneAlong() {
+  @Test func aKeepAliveOfThePhoneTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
+    expectEffects(fixture, fixture.handle(.heard(connection)), [])
     expectEffects(
-      fixture, fixture.handle(.heard(connection)), fixture.sent(held, .piggyback, connection))
+      fixture, fixture.handle(.keptAlive(connection)), fixture.sent(held, .piggyback, connection))
   }
 
   @Test func theKeepAliveTakesTheHeldOneAlong() {
@@ -237,7 +237,8 @@ import Testing
   // MARK: The budget refills
 
   @Test func theRefillSendsTheHeldOneAndCostsAToken() {
-    var fixture = ShardFixture(configuration: .init(policy: .strict, keepAlive: .days(1)))
+    var fixture = ShardFixture(
+      configuration: .init(policy: .strict, keepAlive: .days(1), ackTimeout: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     _ = fixture.submit(fixture.push(.silent, app))

@@ -2,7 +2,8 @@ import Testing
 
 @testable import RelayCore
 
-/// What waits, and for how long: low priority, keep-alives, the window (design section 5).
+/// What waits, and for how long: low priority, keep-alives, the window (docs/PROTOCOL.md, "What the
+/// relay makes of a notification").
 @Suite struct ShardWaitTests {
   private static let asleep = DeviceCondition(power: .low, network: .wifi, screen: .off)
 
@@ -116,7 +117,8 @@ import Testing
 
   @Test func silenceEndsTheConnection() {
     var fixture = ShardFixture(
-      configuration: .init(keepAlive: .seconds(60), keepAliveTimeout: .seconds(10)))
+      configuration: .init(
+        keepAlive: .seconds(60), keepAliveTimeout: .seconds(10), ackTimeout: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     let push = fixture.push(.visible, app)

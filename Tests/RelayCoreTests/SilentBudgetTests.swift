@@ -17,17 +17,18 @@ import Testing
   @Test(arguments: SilentPolicy.named)
   func everyPolicyUnderEveryCondition(policy: SilentPolicy) {
     for condition in Self.conditions {
+      let budgets = SilentBudgets(policy, at: now)
       var device = RateLimit.State()
       var apps = [RateLimit.State(), RateLimit.State()]
       var allowed = [0, 0]
       for number in 0..<20 {
         let app = number % 2
-        let decision = policy.decide(
+        let decision = budgets.decide(
           app: apps[app], device: device, condition: condition, at: now)
         switch decision {
         case .allowed:
           allowed[app] += 1
-          policy.take(app: &apps[app], device: &device, condition: condition, at: now)
+          budgets.take(app: &apps[app], device: &device, condition: condition, at: now)
         case .held(let until, let limit):
           #expect((until == nil) == (limit == .lowPowerMode), "\(condition)")
           #expect(until.map { $0 > now } ?? true, "\(condition)")
@@ -50,32 +51,33 @@ import Testing
     let policy = SilentPolicy(
       name: "test", perApp: RateLimit(1, per: .minutes(10), burst: 1),
       perDevice: RateLimit(1, per: .minutes(30), burst: 1))
+    let budgets = SilentBudgets(policy, at: now)
     var app = RateLimit.State()
     var device = RateLimit.State()
     let condition = DeviceCondition()
-    policy.take(app: &app, device: &device, condition: condition, at: now)
+    budgets.take(app: &app, device: &device, condition: condition, at: now)
     #expect(
-      policy.decide(app: app, device: device, condition: condition, at: now)
+      budgets.decide(app: app, device: device, condition: condition, at: now)
         == .held(until: now + .minutes(30), by: .perDevice))
     #expect(
-      policy.decide(app: app, device: RateLimit.State(), condition: condition, at: now)
+      budgets.decide(app: app, device: RateLimit.State(), condition: condition, at: now)
         == .held(until: now + .minutes(10), by: .perApp))
     #expect(
-      policy.decide(app: app, device: device, condition: condition, at: now + .minutes(30))
+      budgets.decide(app: app, device: device, condition: condition, at: now + .minutes(30))
         == .allowed)
   }
 
   @Test func theDeviceBudgetIsSharedByItsApps() {
-    let policy = SilentPolicy.documented
+    let budgets = SilentBudgets(.documented, at: now)
     var device = RateLimit.State()
     for _ in 0..<12 {
       var app = RateLimit.State()
       #expect(
-        policy.decide(app: app, device: device, condition: DeviceCondition(), at: now) == .allowed)
-      policy.take(app: &app, device: &device, condition: DeviceCondition(), at: now)
+        budgets.decide(app: app, device: device, condition: DeviceCondition(), at: now) == .allowed)
+      budgets.take(app: &app, device: &device, condition: DeviceCondition(), at: now)
     }
     #expect(
-      policy.decide(
+      budgets.decide(
         app: RateLimit.State(), device: device, condition: DeviceCondition(), at: now)
         == .held(until: now + .minutes(5), by: .perDevice))
   }

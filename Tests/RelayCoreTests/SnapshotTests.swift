@@ -22,6 +22,7 @@ import Testing
     snapshot.devices = base * 14
     snapshot.apps = base * 15
     snapshot.connections = base * 16
+    snapshot.aliases = base * 17
     return snapshot
   }
 

@@ -4,6 +4,9 @@
 extension World {
   /// One thing happens.
   mutating func step() {
+    if let connection = queueChecks.popLast() {
+      handle(.queueChecked(connection, isEmpty: generator.chance(80)))
+    }
     if Int.random(in: 0..<1000, using: &generator) < plan.crashes { return fail() }
     let dice = Int.random(in: 0..<100, using: &generator)
     let isChatter = (12..<35).contains(dice) || (58..<82).contains(dice)
@@ -75,6 +78,8 @@ extension World {
     connections.removeAll { $0 == connection }
     handle(.disconnected(connection))
     if generator.chance(20) { handle(.heard(connection)) }
+    if generator.chance(20) { handle(.keptAlive(connection)) }
+    if generator.chance(20) { handle(.queueChecked(connection, isEmpty: true)) }
   }
 
   private mutating func acknowledge() {
@@ -102,7 +107,7 @@ extension World {
 
   private mutating func hear() {
     guard let connection = connections.randomElement(using: &generator) else { return }
-    handle(.heard(connection))
+    handle(generator.chance(50) ? .heard(connection) : .keptAlive(connection))
   }
 
   private mutating func letTimePass() {
@@ -148,7 +153,8 @@ extension World {
   }
 
   private mutating func changePolicy() {
-    handle(.policyChanged(SilentPolicy.named.randomElement(using: &generator)!))
+    let policy = SilentPolicy.named.randomElement(using: &generator)!
+    handle(.policyChanged(policy, at: fixture.now))
   }
 
   private mutating func rare() {

@@ -4,14 +4,39 @@ extension World {
   /// A new shard and what the journal hands it.
   struct Restart {
     var configuration: Shard.Configuration
-    var firstSequence: UInt64
+    var sequences: SequenceRanges
+    var budgets: SilentBudgets
     var records: [RestoredRecord]
     var at: Instant
 
     func shard(into effects: inout [Effect]) -> Shard {
-      var shard = Shard(configuration: configuration, at: at, firstSequence: firstSequence)
-      for record in records { shard.restore(record, at: at, into: &effects) }
+      var shard = Shard(
+        configuration: configuration, at: at, sequences: sequences, budgets: budgets)
+      var told = effects.count
+      var isConfirmed = false
+      for record in records {
+        if case .notification = record, !isConfirmed {
+          confirm(&shard, &told, &effects)
+          isConfirmed = true
+        }
+        shard.restore(record, at: at, into: &effects)
+      }
+      if !isConfirmed { confirm(&shard, &told, &effects) }
+      hear(&shard, &told, &effects)
       return shard
+    }
+
+    private func confirm(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
+      hear(&shard, &told, &effects)
+      shard.handle(.alias(.allConfirmed), at: at, into: &effects)
+    }
+
+    /// What the shard tells itself.
+    private func hear(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
+      while told < effects.count {
+        if case .tell(_, let event) = effects[told] { shard.handle(event, at: at, into: &effects) }
+        told += 1
+      }
     }
   }
 
@@ -54,11 +79,18 @@ extension World {
       handle(
         .registered(
           phone.credential, app.topic, token, isOwn: true, from: fixture.newRequest()))
+      // The grant, and mostly the registration.
+      handle(.persisted(through: checker.lastSequence))
+      if generator.chance(80) { handle(.persisted(through: checker.lastSequence)) }
       handle(.submitted(fixture.push(.visible, app), from: fixture.newRequest()))
       if topic == topics[0] {
         if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
         handle(.unregistered(phone.credential, app.topic, from: fixture.newRequest()))
-        if generator.chance(plan.failures) { handle(.persistFailed(through: checker.lastSequence)) }
+        let fails = generator.chance(plan.failures)
+        handle(
+          fails
+            ? .persistFailed(through: checker.lastSequence)
+            : .persisted(through: checker.lastSequence))
       }
     }
     if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
@@ -78,16 +110,23 @@ extension World {
     default: fixture.now = fixture.now + .milliseconds(.random(in: 0...10, using: &generator))
     }
     let lastSequence = checker.lastSequence + .random(in: 0...2, using: &generator)
-    checker.crash(disk, at: fixture.now, lastSequence: lastSequence)
+    let sequences = SequenceRanges(first: lastSequence + 1, bits: plan.rangeBits)
+    checker.crash(disk, at: fixture.now, sequences)
+    if generator.chance(30) {
+      // Somebody configured another policy meanwhile.
+      checker.change(to: SilentPolicy.named.randomElement(using: &generator)!)
+      disk.budgets.change(to: checker.policy, at: fixture.now)
+    }
     phones.removeAll { checker.enrolments[$0.credential.device] == nil }
     var configuration = plan.configuration
     configuration.policy = checker.policy
     let restart = Restart(
-      configuration: configuration, firstSequence: lastSequence + 1,
+      configuration: configuration, sequences: sequences, budgets: disk.budgets,
       records: disk.records(using: &generator), at: fixture.now)
     history.append(.restart(restart))
     var effects: [Effect] = []
     fixture.shard = restart.shard(into: &effects)
+    fixture.now = max(fixture.now, fixture.shard.now)
     disk.note(effects)
     checker.checkRestoring(effects)
     effectsSeen += effects

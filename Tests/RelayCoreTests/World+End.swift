@@ -5,7 +5,10 @@ extension World {
   /// out.
   mutating func settle() {
     if plan.crashes > 0, generator.chance(50) { crash() }
-    handle(.persisted(through: checker.lastSequence))
+    // What waits for the journal may bring more to write.
+    while checker.settledSequence < checker.lastSequence {
+      handle(.persisted(through: checker.lastSequence))
+    }
     for phone in phones {
       let connection = fixture.newConnection()
       connections.append(connection)
@@ -19,7 +22,9 @@ extension World {
       connections.removeAll { $0 == connection }
       handle(.disconnected(connection))
     }
-    handle(.persisted(through: checker.lastSequence))
+    while checker.settledSequence < checker.lastSequence {
+      handle(.persisted(through: checker.lastSequence))
+    }
     disk.forget(percent: 100, using: &generator)
     checkLeaks()
   }
@@ -51,6 +56,12 @@ extension World {
       ("entries", shard.entries.count, 0), ("timers", shard.timers.count, 0),
       ("apps", shard.apps.count, registered), ("tokens", shard.appIndex.count, registered),
       ("devices", shard.devices.count, disk.devices.count),
+      ("aliases", shard.aliases.count, disk.apps.count { $0.isOwn }),
+      (
+        "own tokens without a grant on disk",
+        disk.apps.count { $0.isOwn && disk.aliases[$0.token]?.own.device != $0.device }, 0
+      ),
+      ("token changes", shard.tokenChanges.count, 0),
       (
         "records not forgotten",
         lives.count { $0.isPersisted && !$0.isForgotten }, 0

@@ -17,6 +17,8 @@ struct World {
     var forgetting: Int
     /// Crashes in a thousand steps.
     var crashes: Int
+    /// A range of sequences has two to this many.
+    var rangeBits: Int
   }
 
   /// What happened to the shard.
@@ -28,7 +30,7 @@ struct World {
   var generator: SeededGenerator
   var fixture: ShardFixture
   var checker: Checker
-  var disk = Disk()
+  var disk: Disk
   /// Everything that happened, to be played again.
   var history: [Happening] = []
   var effectsSeen: [Effect] = []
@@ -40,18 +42,25 @@ struct World {
   /// Tokens that devices brought along.
   var ownTokens: [DeviceToken] = []
   var connections: [ConnectionID] = []
+  /// Connections that were asked whether everything has left.
+  var queueChecks: [ConnectionID] = []
   /// Sums of the shards before the last restart.
   var earlier = Snapshot()
   var crashCount = 0
   let plan: Plan
   private var stepNumber = 0
+  /// What the shard has told itself, oldest first: it hears it before anything else.
+  private var mail: [Event] = []
+  private var isDelivering = false
 
   init(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     plan = Self.plan(&generator)
     self.generator = generator
-    fixture = ShardFixture(.manual, configuration: plan.configuration)
-    checker = Checker(plan.configuration)
+    fixture = ShardFixture(
+      .manual, configuration: plan.configuration, rangeBits: plan.rangeBits)
+    checker = Checker(plan.configuration, fixture.shard.sequences)
+    disk = Disk(budgets: fixture.shard.budgets)
     for _ in 0..<plan.phones { enroll() }
     handle(.persisted(through: checker.lastSequence))
     for phone in phones {
@@ -74,7 +83,11 @@ struct World {
       configuration: Shard.Configuration(
         policy: policies.randomElement(using: &generator)!,
         keepAlive: isQuiet ? .days(2) : keepAlives.randomElement(using: &generator)!,
-        keepAliveTimeout: .seconds(10), lowPriorityHold: .minutes(15),
+        keepAliveTimeout: .seconds(10),
+        ackTimeout: [.seconds(60), .minutes(20)].randomElement(using: &generator)!,
+        rides: [RateLimit(1, per: .minutes(1), burst: 3), RateLimit(1, per: .hours(1), burst: 1)]
+          .randomElement(using: &generator)!,
+        lowPriorityHold: .minutes(15),
         requestsPerToken: generator.chance(20) ? RateLimit(5, per: .seconds(1), burst: 5) : nil,
         inFlightPerDevice: isQuiet ? 32 : [1, 2, 3, 32].randomElement(using: &generator)!,
         pendingPersists: generator.chance(20) ? 12 : 1000),
@@ -83,7 +96,8 @@ struct World {
       failures: generator.chance(50) ? 0 : 20, chatter: isQuiet ? 8 : 100,
       diskSpeed: generator.chance(50) ? 100 : 30,
       forgetting: [0, 30, 100].randomElement(using: &generator)!,
-      crashes: [0, 5, 20].randomElement(using: &generator)!)
+      crashes: [0, 5, 20].randomElement(using: &generator)!,
+      rangeBits: [1, 5, SequenceRanges.defaultBits].randomElement(using: &generator)!)
   }
 
   // MARK: Events
@@ -95,6 +109,7 @@ struct World {
     case .persisted(let sequence):
       disk.write(through: sequence, at: fixture.now, using: &generator)
     case .persistFailed(let sequence): disk.fail(through: sequence)
+    case .policyChanged(let policy, let moment): disk.budgets.change(to: policy, at: moment)
     default: break
     }
     var effects: [Effect] = []
@@ -103,7 +118,16 @@ struct World {
     follow(effects)
     checker.check(effects)
     effectsSeen += effects
+    // A token's shard may be ahead: what it grants begins later than what it took away.
+    fixture.now = max(fixture.now, fixture.shard.now)
     finishStep("\(event)")
+    for effect in effects {
+      if case .tell(_, let event) = effect { mail.append(event) }
+    }
+    guard !isDelivering else { return }
+    isDelivering = true
+    while !mail.isEmpty { handle(mail.removeFirst()) }
+    isDelivering = false
   }
 
   /// Looks at the shard from inside, and takes down what is wrong.
@@ -126,6 +150,7 @@ struct World {
     for effect in effects {
       switch effect {
       case .close(let connection, _): connections.removeAll { $0 == connection }
+      case .checkQueue(let connection): queueChecks.append(connection)
       case .answer(_, .enrolled(let device)):
         if let phone = newPhones.removeValue(forKey: device) { phones.append(phone) }
       default: break

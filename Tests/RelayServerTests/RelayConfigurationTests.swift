@@ -1,4 +1,5 @@
 import Configuration
+import Logging
 import RelayCore
 import Testing
 
@@ -80,5 +81,28 @@ import Testing
   @Test(arguments: ["", "host", "host:", "host:port", "host:65536", "host:-1"])
   func badEndpointsAreNot(text: String) {
     #expect(RelayConfiguration.Endpoint(text) == nil)
+  }
+
+  @Test func whatIsOpenToOthersIsSaidAtTheStart() {
+    var configuration = RelayConfiguration()
+    #expect(configuration.notices.isEmpty)
+    for (host, isLoopback) in [
+      ("127.0.0.1", true), ("127.8.0.1", true), ("::1", true), ("localhost", true),
+      ("0.0.0.0", false), ("::", false), ("10.0.0.1", false), ("relay.example", false),
+      ("127.0.0.1.example", false), ("127.0.0", false), ("127.0.0.300", false),
+    ] {
+      configuration.device.host = host
+      #expect(configuration.device.isLoopback == isLoopback, "\(host)")
+      let notices = configuration.notices
+      #expect(notices.isEmpty == isLoopback, "\(host)")
+      #expect(
+        notices.allSatisfy { $0.level == .warning && $0.text.hasPrefix("enrolment is open") })
+    }
+    configuration.device.host = "0.0.0.0"
+    configuration.enrolmentKey = "open sesame"
+    #expect(configuration.notices.isEmpty && configuration.enrolment != .open)
+    configuration.enrolmentKey = ""
+    configuration.profile = .production
+    #expect(configuration.notices.isEmpty && configuration.enrolment == .closed)
   }
 }

@@ -4,10 +4,10 @@ import Testing
 @testable import RelayServer
 
 @Suite struct RestoringRouterTests {
-  /// Whatever the number of shards: a device, its apps and their notifications go to one of them,
-  /// the one that a push for the device looks for.
+  /// Whatever the number of shards: a device and its apps go to one of them, and what has a token to
+  /// where a push for the token looks.
   @Test(arguments: [1, 2, 3, 7])
-  func everythingOfADeviceGoesToItsShard(_ count: Int) throws {
+  func everythingGoesToItsShard(_ count: Int) throws {
     var router = RestoringRouter(shardCount: count)
     var random = SplitMix(state: 7)
     var expected: [DeviceToken: Int] = [:]
@@ -26,6 +26,9 @@ import Testing
           routingKey: isOwn ? random.next() : device.routingKey)
         expected[token] = shard
         tokens.append(token)
+        let own = OwnToken(token: token, device: device, topic: Topic("com.example.\(isOwn)")!)
+        add(.alias(own, since: Instant(milliseconds: 0)))
+        add(.gone(token, since: Instant(milliseconds: 0)))
         add(
           .app(
             device, Topic("com.example.\(isOwn)")!, token, isOwn: isOwn, budget: RateLimit.State()))
@@ -40,17 +43,22 @@ import Testing
             priority: .immediate, wakesApp: false, collapseID: [], expiration: .once, payload: []),
           sequence: 1, acceptedAt: Instant(milliseconds: 0)))
     }
-    for (shard, rest) in router.rest.enumerated() { batches[shard] += rest }
-    #expect(batches.map(\.count).reduce(0, +) == 2000 + 2 * tokens.count)
+    for (shard, rest) in router.takeRest().enumerated() { batches[shard] += rest }
+    #expect(router.takeRest().allSatisfy(\.isEmpty))
+    #expect(batches.map(\.count).reduce(0, +) == 2000 + 4 * tokens.count)
     for (shard, batch) in batches.enumerated() {
       for record in batch {
         switch record {
         case .device(let device, _, _):
           #expect(shardIndex(forRoutingKey: device.routingKey, count: count) == shard)
         case .app(_, _, let token, _, _): #expect(expected[token] == shard)
+        case .alias(let own, _):
+          #expect(shardIndex(forRoutingKey: own.token.routingKey, count: count) == shard)
+        case .gone(let token, _):
+          #expect(shardIndex(forRoutingKey: token.routingKey, count: count) == shard)
         case .notification(let notification, _, _):
-          #expect(expected[notification.token] == shard)
-        case .gone: break
+          let key = notification.token.routingKey
+          #expect(shardIndex(forRoutingKey: key, count: count) == shard)
         }
       }
     }

@@ -78,17 +78,22 @@ import Testing
 
   @Test mutating func forgetsOfWrittenRecordsWaitForABatch() throws {
     try append(10...10, forgets: [3, 4], at: 20)
-    #expect(backlog.takeBatch(limit: 10, at: 20).forgets == [3, 4])
+    let first = backlog.takeBatch(limit: 10, at: 20)
+    #expect(first.forgets == [3, 4])
+    backlog.removeForgets(of: first)
     backlog.append(shard: 0, records: [], forgets: [5], at: 30)
     backlog.append(shard: 0, records: [], forgets: [6], at: 40)
     #expect(backlog.deadline == 130)
     #expect(backlog.hasOnlyForgets)
     #expect(backlog.takeBatch(limit: 10, at: 130).forgets == [5, 6])
-    backlog.putBack(forgets: [5, 6], until: 1000)
+    backlog.postponeForgets(until: 1000)
     backlog.append(shard: 0, records: [], forgets: [7], at: 150)
     #expect(backlog.deadline == 1000)
-    #expect(backlog.takeBatch(limit: 2, at: 1000).forgets.count == 2)
-    #expect(backlog.takeBatch(limit: 2, at: 1000).forgets.count == 1)
+    for expected in [[5, 6], [7]] as [[UInt64]] {
+      let batch = backlog.takeBatch(limit: 2, at: 1000)
+      #expect(batch.forgets == expected)
+      backlog.removeForgets(of: batch)
+    }
     #expect(backlog.isEmpty)
   }
 
@@ -137,6 +142,32 @@ import Testing
     #expect(others.map(\.arrivedAt) == [1, 2])
   }
 
+  /// A batch is of one range of sequences, so that its ends say what it covers.
+  @Test mutating func aBatchEndsWithItsRange() throws {
+    try append(1...3, mayLinger: true)
+    try append(1025...1026)
+    for expected in [[1, 2, 3], [1025, 1026]] as [[UInt64]] {
+      #expect(backlog.deadline == 0)
+      let batch = backlog.takeBatch(limit: 100, at: 0)
+      #expect(batch.notifications.map(\.sequence) == expected)
+      #expect(batch.ends.map(\.first) == [expected.first])
+      #expect(batch.ends.map(\.last) == [expected.last])
+    }
+    #expect(backlog.isEmpty)
+  }
+
+  @Test mutating func whatIsForgottenIsFoundBehindAGap() throws {
+    try append(1...3, mayLinger: true)
+    try append(1025...1027, mayLinger: true, forgets: [1026, 500, 3, 1028])
+    #expect(backlog.takeBatch(limit: 100, at: 10).notifications.map(\.sequence) == [1, 2])
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 3)])
+    let batch = backlog.takeBatch(limit: 100, at: 10)
+    #expect(batch.notifications.map(\.sequence) == [1025, 1027])
+    #expect(batch.forgets == [500, 1028])
+    try append(2049...2049, mayLinger: true, forgets: [2049])
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 2049)])
+  }
+
   @Test mutating func everythingIsTakenOnRequest() throws {
     try append(1...3, mayLinger: true)
     let batch = backlog.takeBatch(limit: 10, everything: true, at: 0)
@@ -180,6 +211,7 @@ import Testing
         guard let deadline = backlog.deadline, deadline <= now else { continue }
         let batch = backlog.takeBatch(limit: 6, at: now)
         #expect(!batch.isEmpty, "seed \(seed)")
+        backlog.removeForgets(of: batch)
         for item in batch.notifications {
           #expect(written.insert(item.sequence).inserted, "seed \(seed)")
         }
@@ -190,9 +222,11 @@ import Testing
         settle()
       }
       while !backlog.isEmpty {
-        for item in backlog.takeBatch(limit: 6, everything: true, at: 60).notifications {
+        let batch = backlog.takeBatch(limit: 6, everything: true, at: 60)
+        for item in batch.notifications {
           #expect(written.insert(item.sequence).inserted, "seed \(seed)")
         }
+        backlog.removeForgets(of: batch)
         _ = backlog.takeSettled()
       }
       let all = Set(1..<last[0] + 1).union(1001..<last[1] + 1)

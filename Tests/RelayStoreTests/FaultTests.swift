@@ -68,7 +68,7 @@ private final class Run {
   /// The sequences whose outcome `end` names, of the one shard there is.
   private func reported(_ end: (Journal.Outcome) -> UInt64?) -> Set<UInt64> {
     var found: Set<UInt64> = []
-    var last = UInt64(1) << Journal.sequenceBitsPerRun - 1
+    var last = Journal.firstOfAll - 1
     for outcome in listener.allOutcomes {
       let through =
         switch outcome {
@@ -100,10 +100,10 @@ private final class Run {
       case .notification(_, let sequence, _): found.insert(sequence)
       case .device: hasDevice = true
       case .app(_, _, _, _, budget: let state): budget = state
-      case .gone: break
+      case .alias, .gone: break
       }
     }
-    let first = UInt64(1) << Journal.sequenceBitsPerRun
+    let first = Journal.firstOfAll
     let notifications = persisted.filter { $0 >= first + 3 }
     #expect(notifications.subtracting(forgotten).isSubset(of: found), "\(what)")
     #expect(found.isSubset(of: submitted), "\(what)")

@@ -131,13 +131,6 @@ import Testing
         .gone(Make.token(2), since: Make.instant(8)),
         .notification(try Make.notification(1), sequence: first + 2, acceptedAt: Make.instant(3)),
       ])
-    let second = again.firstSequence(ofShard: 0)
-    again.submit(
-      shard: 0, records: [JournalRecord(sequence: second, content: .budgetsCleared)], forgets: [])
-    await again.flush()
-    #expect(
-      try again.everything().prefix(3).contains(
-        .app(device, topic, Make.token(1), isOwn: false, budget: Make.state(0))))
   }
 
   @Test func feedbackNeverSkipsOrRepeats() async throws {

@@ -11,7 +11,10 @@ private final class Model {
   private let directory: TemporaryDirectory
   private var journal: Journal
   private var listener = Listener()
-  private var next: [UInt64] = []
+  private var sequences: [SequenceRanges] = []
+  private var counts: [UInt64] = []
+  /// Every sequence of this run, and whose it was.
+  private var owners: [UInt64: Int] = [:]
   /// Submitted in this run; the outcome is not looked at yet.
   private var waiting: [Set<UInt64>] = [[], []]
   private var kept: Set<UInt64> = []
@@ -26,14 +29,20 @@ private final class Model {
     directory = try TemporaryDirectory(prefix: "relay-fault")
     faultvfs_install()
     faultvfs_watch(directory.number)
-    journal = try Self.open(listener, directory)
+    // Ranges of a few numbers, or more than there is time for.
+    let rangeBits = [1, 3, SequenceRanges.defaultBits][Int(seed % 3)]
+    self.rangeBits = rangeBits
+    journal = try Self.open(listener, directory, rangeBits)
     begin()
   }
 
+  private let rangeBits: Int
+
   private static func open(
-    _ listener: Listener, _ directory: TemporaryDirectory
+    _ listener: Listener, _ directory: TemporaryDirectory, _ rangeBits: Int
   ) throws(StoreError) -> Journal {
     try listener.open(directory) {
+      $0.rangeBits = rangeBits
       $0.slackBytes = 0
       $0.isUntimed = true
       $0.maximumBatch = 20
@@ -41,8 +50,10 @@ private final class Model {
   }
 
   private func begin() {
-    next = [journal.firstSequence(ofShard: 0), journal.firstSequence(ofShard: 1)]
-    #expect(next[0] > highest, "seed \(seed)")
+    sequences = [journal.sequences(ofShard: 0), journal.sequences(ofShard: 1)]
+    counts = [0, 0]
+    owners = [:]
+    #expect(sequences[0].first > highest, "seed \(seed)")
   }
 
   private func chance(_ outOf: Int) -> Bool { Int.random(in: 0..<outOf, using: &random) == 0 }
@@ -65,9 +76,11 @@ private final class Model {
     var records: [JournalRecord] = []
     for _ in 0..<Int.random(in: 0...6, using: &random) {
       let size = chance(6) ? 5000 : 60
-      records.append(try Make.accepted(next[shard], payloadBytes: size, mayLinger: mayLinger))
-      waiting[shard].insert(next[shard])
-      next[shard] += 1
+      let next = sequences[shard].sequence(counts[shard])
+      records.append(try Make.accepted(next, payloadBytes: size, mayLinger: mayLinger))
+      waiting[shard].insert(next)
+      #expect(owners.updateValue(shard, forKey: next) == nil, "seed \(seed): a sequence twice")
+      counts[shard] += 1
     }
     // Of what is stored, in sorted order so that a seed always does the same, or still waits.
     let candidates = kept.union(waiting[shard]).sorted()
@@ -99,7 +112,7 @@ private final class Model {
     takeOutcomes()
     if isCrash { faultvfs_restore_power(random.next()) }
     listener = Listener()
-    journal = try Self.open(listener, directory)
+    journal = try Self.open(listener, directory, rangeBits)
     let found = Set(try journal.sequences())
     #expect(kept.subtracting(forgotten).isSubset(of: found), "seed \(seed)")
     // A crash may bring back what was given up: it is delivered again, which is allowed.

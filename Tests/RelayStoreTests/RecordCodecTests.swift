@@ -90,6 +90,17 @@ import Testing
     #expect(decoded(bytes, sequence: 9 | 1 << 63) == nil)
   }
 
+  /// Neither is there a flag that nobody has set: what is read is written as the same bytes again.
+  @Test(arguments: 2..<8) func aFlagThatThereIsNotIsNoticed(bit: UInt8) throws {
+    var bytes = encoded(try Make.notification(5)).dropLast(4) as [UInt8]
+    bytes[1] |= 1 << bit
+    let checksum = Checksum.crc32C(of: 9, then: bytes.span)
+    for shift in stride(from: 0, to: 32, by: 8) {
+      bytes.append(UInt8(truncatingIfNeeded: checksum >> UInt32(shift)))
+    }
+    #expect(decoded(bytes) == nil)
+  }
+
   @Test func garbageNeverTraps() {
     for seed in 0..<2000 as Range<UInt64> {
       var random = Seeded(state: seed)

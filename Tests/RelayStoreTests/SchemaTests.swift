@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RelayCore
 import Testing
 
 @testable import RelayStore
@@ -101,6 +102,74 @@ import Testing
       #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == steps.count)
       #expect(try !database.tableExists("more"))
     }
+  }
+
+  /// A journal of the first version, with something in every table: it opens, and nothing is lost.
+  @Test func aJournalOfTheFirstVersionOpens() async throws {
+    try makeFirstVersion()
+    let journal = try open()
+    // Ranges of that version were longer.
+    #expect(journal.firstSequence(ofShard: 0) > Self.firstVersionHighest)
+    let now = Make.instant(1_000_000)
+    let budgets = try await journal.budgets(under: .documented, at: now)
+    let everything = try journal.everything()
+    guard everything.count == 4,
+      case .device(Make.device(1), Make.secret(1), let device) = everything[0],
+      case .app(Make.device(1), _, Make.token(1), isOwn: false, let app) = everything[1]
+    else { return #expect(Bool(false), "\(everything)") }
+    #expect(budgets.deviceClock.moment(of: device.full) == Make.instant(1_300_000))
+    #expect(budgets.appClock.moment(of: app.full) == Make.instant(1_600_000))
+    #expect(everything[2] == .gone(Make.token(2), since: Make.instant(7)))
+    #expect(
+      everything[3]
+        == .notification(
+          try Make.notification(1), sequence: Self.firstVersionHighest - 5,
+          acceptedAt: Make.instant(3)))
+    await journal.stop()
+  }
+
+  private static let firstVersionHighest = UInt64(2) << 40 - 1
+
+  private func makeFirstVersion() throws {
+    let raw = try DatabaseQueue(path: directory.journal)
+    try raw.writeWithoutTransaction { database in
+      try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+      try database.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
+    }
+    try Schema.migrate(raw, path: directory.journal, steps: Array(Schema.steps.prefix(1)))
+    var record: [UInt8] = []
+    let sequence = Self.firstVersionHighest - 5
+    RecordCodec.encode(
+      try Make.notification(1), acceptedAt: Make.instant(3), sequence: sequence, into: &record)
+    let topic = try Make.topic()
+    try raw.write { database in
+      try database.execute(
+        sql: """
+          INSERT INTO devices VALUES (?, ?, 1300000);
+          INSERT INTO apps VALUES (?, ?, ?, 0, 1600000);
+          INSERT INTO unregistered (token, topic, at) VALUES (?, ?, 7);
+          INSERT INTO notifications VALUES (?, ?);
+          INSERT INTO meta VALUES ('highest', ?);
+          """,
+        arguments: [
+          Make.device(1).stored, Make.secret(1).stored, Make.device(1).stored, topic.stored,
+          Make.token(1).stored, Make.token(2).stored, topic.stored, Int64(sequence), Data(record),
+          Int64(Self.firstVersionHighest),
+        ])
+    }
+    try raw.close()
+  }
+
+  @Test func sequencesThatAreUsedUpAreRefused() async throws {
+    await (try open()).stop()
+    let raw = try DatabaseQueue(path: directory.journal)
+    try await raw.write {
+      try $0.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('highest', \(Int64.max))")
+    }
+    try raw.close()
+    #expect(
+      throws: StoreError.damaged(path: directory.journal, reason: "its sequences are used up")
+    ) { try open() }
   }
 
   @Test func whatACrashLeftOfAFirstStartIsReplaced() async throws {

@@ -62,9 +62,19 @@ extension Journal.Configuration {
 }
 
 extension Journal {
+  /// Where the sequences of shard 0 begin in a new journal.
+  static let firstOfAll = UInt64(1) << UInt64(Configuration(directory: "").regionBits)
+
+  func firstSequence(ofShard shard: Int) -> UInt64 { sequences(ofShard: shard).first }
+
   /// Waits for what has been submitted, and for the commits that it asks for.
   func drain() {
     for _ in 0..<8 { queue.sync {} }
+  }
+
+  /// What the writer keeps for later.
+  var keptCount: Int {
+    queue.sync { writer.withLock { $0.keptCount } }
   }
 
   /// Everything that is stored.

@@ -1,4 +1,4 @@
-import Logging
+package import Logging
 import NIOPosix
 package import RelayClient
 package import RelayServer
@@ -10,8 +10,19 @@ package enum TestRelay {
   /// Runs a relay for the time of `body`, then shuts it down and waits for its end. `change` has
   /// the last word on its configuration. What the relay cannot start for is thrown.
   package static func run(
-    threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    threads: Int = 2, logger: Logger? = nil,
+    _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Relay.Addresses, ServiceGroup) async throws -> Void
+  ) async throws {
+    try await runRelay(threads: threads, change) { _, addresses, group in
+      try await body(addresses, group)
+    }
+  }
+
+  /// The same, for tests that have something to say to the relay itself.
+  package static func runRelay(
+    threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    _ body: (Relay, Relay.Addresses, ServiceGroup) async throws -> Void
   ) async throws {
     var configuration = RelayConfiguration()
     configuration.plaintext = true
@@ -23,7 +34,9 @@ package enum TestRelay {
     change(&configuration)
     let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let relay = try Relay(configuration: configuration, logger: silent) { isReady.yield($0) }
+    let relay = try Relay(configuration: configuration, logger: logger ?? silent) {
+      isReady.yield($0)
+    }
     let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
     let running = Task {
       defer { isReady.finish() }
@@ -32,7 +45,7 @@ package enum TestRelay {
     var iterator = ready.makeAsyncIterator()
     guard let addresses = await iterator.next() else { return try await running.value }
     do {
-      try await body(addresses, group)
+      try await body(relay, addresses, group)
     } catch {
       await group.triggerGracefulShutdown()
       try await running.value

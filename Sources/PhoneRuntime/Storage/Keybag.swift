@@ -3,7 +3,7 @@ import TLS
 
 /// The keys of one phone, as they lie in `keybag.json`: the key of the protection class `none`,
 /// which is there whenever the file is, and the key of the class `complete`, wrapped under the
-/// passcode (facts/multitasking.md, section 8).
+/// passcode (Apple, "Encrypting Your App's Files").
 ///
 /// This simulates data protection: it shows what can be read when, and finds damage. It does not
 /// resist somebody who has the files: a passcode of four digits is guessed in minutes, and a real

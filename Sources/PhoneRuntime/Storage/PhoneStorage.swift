@@ -10,8 +10,9 @@ import TLS
 /// archives/NAME.archive    an app's StateArchive, under the key of the class `complete`
 /// ```
 /// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
-/// phone can neither be read nor written (facts/multitasking.md, sections 8 and 9). To list them
-/// and to delete one takes no key. The memory can be read and written at any time.
+/// phone can neither be read nor written (Apple, "Encrypting Your App's Files" and WWDC 2013
+/// session 222). To list them and to delete one takes no key. The memory can be read and written at
+/// any time.
 ///
 /// One process uses a directory at a time; nothing here waits for another. All calls block on the
 /// file system, `unlock` also computes for a while: not for event loops.

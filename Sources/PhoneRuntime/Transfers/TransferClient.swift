@@ -4,7 +4,7 @@ import Synchronization
 import TLS
 
 /// Performs HTTP transfers for the phones of a process, whatever their apps are doing
-/// (facts/multitasking.md, section 5). The HTTP is `HTTPExchange`'s; here is what makes a
+/// (WWDC 2013 session 204). The HTTP is `HTTPExchange`'s; here is what makes a
 /// transfer of it: files, resuming, trying again, reports.
 ///
 /// * A download goes to `<file>.part` and, once all of it is there, to `<file>`. It resumes by

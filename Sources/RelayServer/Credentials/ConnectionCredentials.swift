@@ -9,7 +9,7 @@
 ///
 /// Invariants:
 /// 1. A binding never changes once it is not `unbound`; whoever wants another opens another
-///    connection (facts 5.2).
+///    connection (Apple, "Establishing a token-based connection to APNs").
 /// 2. A token that is refused, for whatever reason, leaves no trace here.
 /// 3. At most one change of the provider token in ``updateIntervalMilliseconds``. The first
 ///    token is no change, and neither is going back to the one before: requests that were under
@@ -19,7 +19,8 @@ package struct ConnectionCredentials: Sendable {
   package enum Binding: Sendable, Equatable {
     /// Nothing yet: the first request with a good token decides.
     case unbound
-    /// A client certificate: tokens are ignored (facts 5.3).
+    /// A client certificate: tokens are ignored (Apple, "Establishing a certificate-based
+    /// connection to APNs").
     case certificate(ProviderCertificate)
     /// Any team key of this team.
     case teamKey(teamID: String)
@@ -29,7 +30,8 @@ package struct ConnectionCredentials: Sendable {
     case open
   }
 
-  /// The shortest time between two changes of the token (facts 5.1): 20 minutes.
+  /// The shortest time between two changes of the token (Apple, "Establishing a token-based
+  /// connection to APNs"): 20 minutes.
   package static let updateIntervalMilliseconds: Int64 = 20 * 60 * 1000
 
   /// What the connection is bound to now.
@@ -54,15 +56,14 @@ package struct ConnectionCredentials: Sendable {
     case nothing
     case everything
     case listed(TopicList)
-    /// The same without location pushes, which need a token (facts 2.3).
+    /// The same without location pushes, which need a token (Apple, "Sending notification requests
+    /// to APNs").
     case certified(TopicList)
   }
 
   /// False as long as requests need not show a token: certificate, or no authentication.
   private let needsToken: Bool
   private var scope: Scope
-  /// The topic covered last, empty if none yet: the one that most likely comes again.
-  private var lastTopic: [UInt8] = []
   private var current: Presented?
   private var previous: Presented?
   private var lastUpdateMilliseconds: Int64?
@@ -108,7 +109,6 @@ package struct ConnectionCredentials: Sendable {
       try authorizeChanged(authorization, verifier: &verifier, now: now)
     }
     if let current { scope = current.scope }
-    lastTopic.removeAll(keepingCapacity: true)
   }
 
   /// Whether a request with the very `authorization` of the one that
@@ -127,10 +127,9 @@ package struct ConnectionCredentials: Sendable {
   ///
   /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
   ///   not enough.
-  package mutating func authorize(
+  package func authorize(
     topic: Span<UInt8>, isLocationPush: Bool
   ) throws(CredentialProblem) {
-    if !topic.isEmpty, !isLocationPush, lastTopic.span.isEqual(to: topic) { return }
     let isCovered =
       switch scope {
       case .nothing: false
@@ -140,8 +139,6 @@ package struct ConnectionCredentials: Sendable {
         !isLocationPush && !TopicList.isLocationTopic(topic) && topics.contains(topic)
       }
     guard isCovered else { throw .topicNotCovered }
-    lastTopic.removeAll(keepingCapacity: true)
-    lastTopic.append(copying: topic)
   }
 
   /// The topic of requests that name none: only a certificate with a single topic has one.
@@ -151,7 +148,7 @@ package struct ConnectionCredentials: Sendable {
   }
 
   /// Whether a good token or certificate has been seen, so that the connection may have its full
-  /// number of streams (facts 1.3).
+  /// number of streams (Apple, "Sending notification requests to APNs").
   package var isAuthorized: Bool {
     if case .unbound = binding { false } else { true }
   }

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// Something is wrong with a file or a setting of the operator: what, and what to do about it.
-package enum CredentialFileError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A file or directory cannot be used as it is.
   case file(path: String, problem: String, advice: String)
   /// A value given by the operator cannot be used.

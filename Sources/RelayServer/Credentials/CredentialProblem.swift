@@ -18,7 +18,8 @@ package enum CredentialProblem: Error, Equatable, Hashable, Sendable, CaseIterab
   case headerNotJSON
   /// The header has no `alg`; RFC 7515 section 4.1.1 and Apple both require it.
   case algorithmMissing
-  /// `alg` is not `ES256`, the only algorithm Apple accepts (facts 5.1).
+  /// `alg` is not `ES256`, the only algorithm Apple accepts (Apple, "Establishing a token-based
+  /// connection to APNs").
   case algorithmNotES256
   /// The header names extensions that must be understood (`crit`, RFC 7515 section 4.1.11).
   case criticalHeader
@@ -46,11 +47,14 @@ package enum CredentialProblem: Error, Equatable, Hashable, Sendable, CaseIterab
   case issuedInFuture
   /// The key belongs to the other environment (sandbox, production).
   case keyOfOtherEnvironment
-  /// The connection is bound to another team by its first push (facts 5.2).
+  /// The connection is bound to another team by its first push (Apple, "Establishing a token-based
+  /// connection to APNs").
   case otherTeamOnConnection
-  /// The connection is bound to a key that this one is not related to (facts 5.2).
+  /// The connection is bound to a key that this one is not related to (Apple, "Establishing a
+  /// token-based connection to APNs").
   case unrelatedKeyOnConnection
-  /// A new provider token came less than 20 minutes after the one before (facts 5.1).
+  /// A new provider token came less than 20 minutes after the one before (Apple, "Establishing a
+  /// token-based connection to APNs").
   case tooManyUpdates
   /// The key or certificate does not cover the topic.
   case topicNotCovered
@@ -61,7 +65,7 @@ package enum CredentialProblem: Error, Equatable, Hashable, Sendable, CaseIterab
   /// The client certificate is for the other environment.
   case certificateOfOtherEnvironment
 
-  /// The reason that the provider hears (facts 4.2).
+  /// The reason that the provider hears (Apple, "Handling notification responses from APNs").
   package var rejection: Rejection {
     switch self {
     case .missing:

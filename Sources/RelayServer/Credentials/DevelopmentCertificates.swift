@@ -83,7 +83,8 @@ package struct DevelopmentAuthority: Sendable {
       extensions: [.alternativeNames(hosts: hosts, addresses: addresses)])
   }
 
-  /// A provider's client certificate as Apple's are (facts 5.3): UID, topic list, environments.
+  /// A provider's client certificate as Apple's are (Apple, "Establishing a certificate-based
+  /// connection to APNs"): UID, topic list, environments.
   ///
   /// - Parameter topics: at least one; the first is the bundle ID and becomes the subject's UID.
   package func issueProvider(

@@ -1,6 +1,7 @@
 import TLS
 
-/// What a provider's client certificate entitles it to (facts 5.3).
+/// What a provider's client certificate entitles it to (Apple, "Establishing a certificate-based
+/// connection to APNs").
 ///
 /// Whether the certificate comes from a trusted authority is the TLS layer's question; here its
 /// contents are read.

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import SystemPackage
 import TLS
 
 /// The directory `keys/`: one file per key and `keys.json`, which says whose they are.
@@ -40,13 +41,50 @@ package struct ProviderKeyDirectory: Sendable {
     }
   }
 
-  private struct Registry: Codable {
+  private struct Registry: Encodable {
     var keys: [Entry]
+  }
+
+  /// `keys.json` as it is read: an entry that is no good does not spoil the others.
+  private struct LenientRegistry: Decodable {
+    struct Item: Decodable {
+      private struct Identity: Decodable { var keyID: String }
+
+      let keyID: String?
+      let entry: Result<Entry, any Error>
+
+      init(from decoder: any Decoder) throws {
+        keyID = (try? Identity(from: decoder))?.keyID
+        entry = Result { try Entry(from: decoder) }
+      }
+    }
+
+    var keys: [Item]
+  }
+
+  /// Tells two states of the directory apart without reading it: whatever adds, removes or
+  /// replaces a file, or writes `keys.json` in place, changes it.
+  struct Stamp: Equatable, Sendable {
+    private let directory: Stat?
+    private let registry: Stat?
+
+    fileprivate init(directory: String, registry: String) {
+      func look(_ path: String) -> Stat? {
+        guard var file = try? FilePath(path).stat() else { return nil }
+        // Reading it is no change: the time of access is not compared.
+        file.st_atim = file.st_mtim
+        return file
+      }
+      self.directory = look(directory)
+      self.registry = look(registry)
+    }
   }
 
   /// Where the directory is, or will be.
   package let path: String
-  /// Most topics of one key (facts 5.2).
+  /// Whose keys are that nobody said anything of.
+  package static let defaultTeamID = "DEVELOPER1"
+  /// Most topics of one key (Apple, "Establishing a token-based connection to APNs").
   package static let maximumTopicsPerKey = 400
 
   /// The directory at `path`, which need not exist yet.
@@ -54,35 +92,30 @@ package struct ProviderKeyDirectory: Sendable {
     self.path = path
   }
 
-  /// The entries of `keys.json`; none if there is no such file.
-  package func list() throws(CredentialFileError) -> [Entry] {
-    guard let bytes = try CredentialFiles.read(registryPath) else { return [] }
-    let registry: Registry
-    do {
-      registry = try JSONDecoder().decode(Registry.self, from: Data(bytes))
-    } catch {
-      throw .file(
-        path: registryPath, problem: Self.explain(error),
-        advice: #"wanted is {"keys":[{"keyID":"…","teamID":"…","topics":["…"]}]}"#)
-    }
-    var seen: Set<String> = []
-    for entry in registry.keys {
-      try check(entry)
-      guard seen.insert(entry.keyID).inserted else {
-        throw .file(
-          path: registryPath, problem: "has two entries for key \(entry.keyID)",
-          advice: "remove one of them")
-      }
-    }
-    return registry.keys
-  }
+  /// How the directory looks now: two questions to the file system, nothing is read.
+  var stamp: Stamp { Stamp(directory: path, registry: registryPath) }
 
-  /// Reads everything into a snapshot.
+  /// The usable entries of `keys.json`; none if there is no such file.
+  package func list() throws(CredentialFileError) -> [Entry] { try register().entries }
+
+  /// Reads everything into a snapshot. A key that cannot be used is left out and told: were it an
+  /// error of the whole, a relay that runs would have to keep the keys it has, those that were
+  /// taken away among them.
   package func load() throws(CredentialFileError) -> ProviderKeys {
+    // Before the reading: what changes in between is noticed by the next look.
+    let stamp = stamp
     var keys: [ProviderKeys.Key] = []
     var notices: [String] = []
-    for entry in try list() {
-      let (publicKey, file) = try publicKey(ofKeyID: entry.keyID)
+    var (entries, broken) = try register()
+    for entry in entries {
+      let publicKey: P256.Signing.PublicKey
+      let file: String
+      do throws(CredentialFileError) {
+        (publicKey, file) = try self.publicKey(ofKeyID: entry.keyID)
+      } catch {
+        broken.append(.init(keyID: entry.keyID, problem: error))
+        continue
+      }
       if file.hasSuffix(".p8"), CredentialFiles.isOpenToOthers(file) {
         notices.append("\(file): other users can read this private key; chmod 600 it")
       }
@@ -92,13 +125,23 @@ package struct ProviderKeyDirectory: Sendable {
           environment: entry.environment, relatedKeyID: entry.relatedKeyID,
           publicKey: publicKey))
     }
-    let known = Set(keys.map(\.keyID))
+    let known = Set(keys.map(\.keyID) + broken.map(\.keyID))
     for name in try CredentialFiles.names(inDirectory: path) {
       guard let keyID = Self.keyID(ofFileName: name), !known.contains(keyID) else { continue }
       notices.append(
         "\(path)/\(name): has no entry in keys.json and is not used; `pushrelay key add` makes one")
     }
-    return ProviderKeys(keys: keys, notices: notices)
+    return ProviderKeys(keys: keys, broken: broken, notices: notices, stamp: stamp)
+  }
+
+  /// Makes the first key of a relay in development, so that a newcomer has one; nil when there is a
+  /// directory. An empty one says that all keys were revoked.
+  package func createFirst() throws(CredentialFileError) -> Entry? {
+    guard !CredentialFiles.exists(path) else { return nil }
+    var generator = SystemRandomNumberGenerator()
+    let entry = Entry(keyID: Self.randomKeyID(using: &generator), teamID: Self.defaultTeamID)
+    try create(entry)
+    return entry
   }
 
   /// Makes a key pair, writes its `.p8` file and registers it; the file's path.
@@ -180,7 +223,9 @@ package struct ProviderKeyDirectory: Sendable {
     _ entry: Entry, pem: String, isPrivate: Bool
   ) throws(CredentialFileError) -> String {
     try check(entry)
-    var entries = try list()
+    var (entries, broken) = try register()
+    // Written again without it, the entry would be lost.
+    if let first = broken.first { throw first.problem }
     guard !entries.contains(where: { $0.keyID == entry.keyID }) else {
       throw .value(
         name: "key ID", value: entry.keyID,
@@ -201,6 +246,48 @@ package struct ProviderKeyDirectory: Sendable {
     entries.append(entry)
     try save(entries)
     return target
+  }
+
+  /// The entries that are good, and what is wrong with the others.
+  private func register() throws(CredentialFileError) -> (
+    entries: [Entry], broken: [ProviderKeys.Broken]
+  ) {
+    guard let bytes = try CredentialFiles.read(registryPath) else { return ([], []) }
+    let registry: LenientRegistry
+    do {
+      registry = try JSONDecoder().decode(LenientRegistry.self, from: Data(bytes))
+    } catch {
+      throw unusable(error)
+    }
+    var entries: [Entry] = []
+    var broken: [ProviderKeys.Broken] = []
+    for (index, item) in registry.keys.enumerated() {
+      do throws(CredentialFileError) {
+        let entry: Entry
+        switch item.entry {
+        case .success(let good): entry = good
+        case .failure(let error): throw unusable(error)
+        }
+        try check(entry)
+        // Which of them was meant cannot be known.
+        guard registry.keys.count(where: { $0.keyID == entry.keyID }) == 1 else {
+          throw .file(
+            path: registryPath, problem: "has two entries for key \(entry.keyID)",
+            advice: "remove one of them")
+        }
+        entries.append(entry)
+      } catch {
+        let found = ProviderKeys.Broken(keyID: item.keyID ?? "keys[\(index)]", problem: error)
+        if !broken.contains(found) { broken.append(found) }
+      }
+    }
+    return (entries, broken)
+  }
+
+  private func unusable(_ error: any Error) -> CredentialFileError {
+    .file(
+      path: registryPath, problem: Self.explain(error),
+      advice: #"wanted is {"keys":[{"keyID":"…","teamID":"…","topics":["…"]}]}"#)
   }
 
   private func save(_ entries: [Entry]) throws(CredentialFileError) {

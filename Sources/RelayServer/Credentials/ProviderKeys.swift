@@ -11,11 +11,13 @@ package struct ProviderKeys: Sendable {
     package let keyID: String
     /// Ten letters or digits: the `iss` of tokens.
     package let teamID: String
-    /// The topics of a topic-specific key; `nil` for a team key, which covers all (facts 5.2).
+    /// The topics of a topic-specific key; `nil` for a team key, which covers all (Apple,
+    /// "Establishing a token-based connection to APNs").
     package let topics: TopicList?
     /// The one environment that the key is for; `nil` for both (older team keys).
     package let environment: ProviderEnvironment?
-    /// The topic-specific key that may be used on the same connection as this one (facts 5.2).
+    /// The topic-specific key that may be used on the same connection as this one (Apple,
+    /// "Establishing a token-based connection to APNs").
     package let relatedKeyID: String?
     /// Verifies the signatures.
     package let publicKey: P256.PublicKey
@@ -43,18 +45,45 @@ package struct ProviderKeys: Sendable {
     }
   }
 
+  /// A registered key that cannot be used, so that nothing is let in by it.
+  package struct Broken: Hashable, Sendable {
+    /// Its key ID, or where its entry stands when that does not tell one.
+    package let keyID: String
+    /// What is wrong, and what to do about it.
+    package let problem: CredentialFileError
+
+    /// A key that cannot be used because of `problem`.
+    package init(keyID: String, problem: CredentialFileError) {
+      self.keyID = keyID
+      self.problem = problem
+    }
+  }
+
   /// All keys, in the order of registration; ``VerifiedToken/keyIndex`` counts in here.
   package let keys: [Key]
+  /// What is registered and not among ``keys``: an error of the operator's, to be told.
+  package let broken: [Broken]
   /// Things that are not wrong enough to stop for, one sentence each, for the log: key files
   /// without an entry, private keys that others may read.
   package let notices: [String]
 
+  /// How the directory looked when the keys were read from it.
+  let stamp: ProviderKeyDirectory.Stamp?
+
   private let indexByKeyID: [String: Int]
 
   /// A snapshot of `keys`; of several with one key ID the first counts.
-  package init(keys: [Key] = [], notices: [String] = []) {
+  package init(keys: [Key] = [], broken: [Broken] = [], notices: [String] = []) {
+    self.init(keys: keys, broken: broken, notices: notices, stamp: nil)
+  }
+
+  init(
+    keys: [Key], broken: [Broken], notices: [String], stamp: ProviderKeyDirectory.Stamp?
+  ) {
     self.keys = keys
+    self.broken = broken
     self.notices = notices
+    self.stamp = stamp
     indexByKeyID = Dictionary(
       keys.indices.map { (keys[$0].keyID, $0) }, uniquingKeysWith: { first, _ in first })
   }
@@ -66,10 +95,11 @@ package struct ProviderKeys: Sendable {
 
   /// Equal for equal keys with equal rights: tells whether a directory has changed.
   package var fingerprint: [String] {
-    keys.map { key in
-      "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
-        + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
-        + key.publicKey.pem
-    }
+    broken.map { "\($0)" }
+      + keys.map { key in
+        "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
+          + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
+          + key.publicKey.pem
+      }
   }
 }

@@ -4,11 +4,12 @@ package import TLS
 
 /// A provider token (JWT, RFC 7519) whose form has been checked and whose signature has not.
 ///
-/// What is accepted beyond Apple's text is what clients in the field send (facts 11): `iat` with
-/// a fraction or as a string of digits, ASN.1 signatures, additional claims such as `exp`.
-/// What is not accepted although Apple's printed sample shows it (facts 5.1): a header without
-/// `alg` (RFC 7515 section 4.1.1 requires it, no client is known to leave it out) and `iat` in
-/// milliseconds (taken at its word it would lie 50,000 years ahead, so it never authorises).
+/// What is accepted beyond Apple's text is what clients in the field send (docs/PROTOCOL.md, "What
+/// clients in the field send"): `iat` with a fraction or as a string of digits, ASN.1 signatures,
+/// additional claims such as `exp`. What is not accepted although Apple's printed sample shows it
+/// (Apple, "Establishing a token-based connection to APNs"): a header without `alg` (RFC 7515
+/// section 4.1.1 requires it, no client is known to leave it out) and `iat` in milliseconds (taken
+/// at its word it would lie 50,000 years ahead, so it never authorises).
 package struct ProviderToken: Sendable {
   /// Longest token that is looked at; real ones have about 250 bytes.
   package static let maximumBytes = Limits.providerTokenBytes

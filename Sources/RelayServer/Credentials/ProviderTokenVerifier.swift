@@ -7,7 +7,8 @@ package struct VerifiedToken: Sendable, Equatable {
   /// `iat`: UNIX seconds.
   package let issuedAtSeconds: Int64
 
-  /// How far `iat` may lie from now, on either side (facts 5.1): one hour.
+  /// How far `iat` may lie from now, on either side (Apple, "Establishing a token-based connection
+  /// to APNs"): one hour.
   package static let lifetimeSeconds: Int64 = 3600
 
   /// The last moment at which the token is good: UNIX milliseconds.
@@ -117,8 +118,9 @@ package struct ProviderTokenVerifier: Sendable {
     return VerifiedToken(keyIndex: index, issuedAtSeconds: token.issuedAtSeconds)
   }
 
-  /// Where the JWT lies in the header's value. The scheme is matched in any case, as
-  /// RFC 9110 section 11.1 wants it; what Apple does is not known (facts 10, item 6).
+  /// Where the JWT lies in the header's value. The scheme is matched in any case, as RFC 9110
+  /// section 11.1 wants it; what Apple does is not known (docs/PROTOCOL.md, "Where Apple's text is
+  /// silent").
   private static func tokenRange(
     in authorization: Span<UInt8>
   ) throws(CredentialProblem) -> Range<Int> {

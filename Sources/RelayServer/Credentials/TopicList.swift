@@ -6,7 +6,8 @@ package struct TopicList: Sendable, Equatable {
   package let coversSuffixes: Bool
   private let sorted: [[UInt8]]
 
-  /// The suffixes that push types put after the bundle ID (facts 2.3).
+  /// The suffixes that push types put after the bundle ID (Apple, "Sending notification requests to
+  /// APNs").
   package static let suffixes = [
     ".voip", ".voip-ptt", ".complication", ".location-query", ".pushkit.fileprovider",
     ".push-type.liveactivity", ".push-type.controls", ".push-type.widgets",
@@ -32,7 +33,8 @@ package struct TopicList: Sendable, Equatable {
     return false
   }
 
-  /// Whether `topic` is one for location pushes, which only tokens may send (facts 2.3).
+  /// Whether `topic` is one for location pushes, which only tokens may send (Apple, "Sending
+  /// notification requests to APNs").
   package static func isLocationTopic(_ topic: Span<UInt8>) -> Bool {
     hasSuffix(topic, locationSuffix)
   }

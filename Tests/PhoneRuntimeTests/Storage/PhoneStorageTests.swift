@@ -4,7 +4,8 @@ import Testing
 @testable import DeviceModel
 @testable import PhoneRuntime
 
-/// facts/multitasking.md, sections 8 and 9: what can be had while the phone is locked.
+/// Apple, "Encrypting Your App's Files" and WWDC 2013 session 222: what can be had while the phone
+/// is locked.
 @Suite struct PhoneStorageTests {
   private let mail = "com.example.mail"
 

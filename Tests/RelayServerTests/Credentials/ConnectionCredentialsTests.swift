@@ -14,7 +14,8 @@ import Testing
         teamID: signer.teamID, keyID: signer.rawValue, relatedKeyID: signer.relatedKeyID)
   }
 
-  /// What a connection bound by `first` says to `event`: the table of facts 5.2.
+  /// What a connection bound by `first` says to `event`: the table of Apple, "Establishing a
+  /// token-based connection to APNs".
   static func expected(_ first: Signer?, _ event: Event) -> CredentialProblem? {
     let second: Signer
     switch event {

@@ -3,7 +3,8 @@ import RelayServer
 import Testing
 
 @Suite struct CredentialProblemTests {
-  /// Exactly the reasons of authentication come out of here (facts 4.2), and each does.
+  /// Exactly the reasons of authentication come out of here (Apple, "Handling notification
+  /// responses from APNs"), and each does.
   @Test func rejectionsAreThoseOfAuthentication() {
     let expected: Set<Rejection> = [
       .missingProviderToken, .invalidProviderToken, .expiredProviderToken,

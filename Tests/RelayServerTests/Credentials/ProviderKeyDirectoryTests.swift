@@ -1,7 +1,8 @@
 import Foundation
-import RelayServer
 import TLS
 import Testing
+
+@testable import RelayServer
 
 @Suite struct ProviderKeyDirectoryTests {
   let temporary: TemporaryDirectory
@@ -113,21 +114,7 @@ import Testing
 
   @Test(arguments: [
     ("", "not the JSON object"), ("[]", "not the JSON object"), ("{}", "misses \"keys\""),
-    (#"{"keys":[{"keyID":"ABC123DEFG"}]}"#, "misses \"teamID\" at keys[0]"),
-    (#"{"keys":[{"keyID":1,"teamID":"TEAM123456"}]}"#, "unusable value at keys[0].keyID"),
-    (
-      #"{"keys":[{"keyID":"ABC123DEFG","teamID":"TEAM123456","environment":"test"}]}"#,
-      "unusable value at keys[0].environment"
-    ),
-    (#"{"keys":[{"keyID":"ABC","teamID":"TEAM123456"}]}"#, "key ID \"ABC\""),
-    (
-      #"{"keys":[{"keyID":"ABC123DEFG","teamID":"TEAM123456"},"#
-        + #"{"keyID":"ABC123DEFG","teamID":"TEAM123456"}]}"#, "two entries for key ABC123DEFG"
-    ),
-    (
-      #"{"keys":[{"keyID":"ABC123DEFG","teamID":"TEAM123456"}]}"#,
-      "AuthKey_ABC123DEFG.p8: does not exist"
-    ),
+    (#"{"keys":{}}"#, "unusable value at keys"),
   ])
   func unusableRegistriesAreExplained(json: String, expected: String) throws {
     try FileManager.default.createDirectory(
@@ -135,6 +122,60 @@ import Testing
     _ = try temporary.write(json, to: "keys/keys.json")
     let text = fileProblem { () throws(CredentialFileError) in _ = try directory.load() }
     #expect(text?.contains(expected) == true, "\(text ?? "loaded")")
+  }
+
+  /// Whatever is wrong with one key, the others are in force and it is not; nor is it lost when
+  /// another is added.
+  @Test(arguments: [
+    (#"{"keyID":"BROKENKEY1"}"#, "BROKENKEY1", "misses \"teamID\" at keys[1]"),
+    (#"{"keyID":1,"teamID":"TEAM123456"}"#, "keys[1]", "unusable value at keys[1].keyID"),
+    (#""BROKENKEY1""#, "keys[1]", "unusable value at keys[1]"),
+    (
+      #"{"keyID":"BROKENKEY1","teamID":"TEAM123456","environment":"test"}"#, "BROKENKEY1",
+      "unusable value at keys[1].environment"
+    ),
+    (#"{"keyID":"ABC","teamID":"TEAM123456"}"#, "ABC", "key ID \"ABC\""),
+    (
+      #"{"keyID":"BROKENKEY1","teamID":"TEAM123456"},"#
+        + #"{"keyID":"BROKENKEY1","teamID":"TEAM654321"}"#, "BROKENKEY1",
+      "two entries for key BROKENKEY1"
+    ),
+    (
+      #"{"keyID":"BROKENKEY1","teamID":"TEAM123456"}"#, "BROKENKEY1",
+      "AuthKey_BROKENKEY1.p8: does not exist"
+    ),
+  ])
+  func aBrokenKeyIsLeftOutAndTold(item: String, keyID: String, expected: String) throws {
+    try directory.create(entry)
+    let good = #"{"keyID":"\#(entry.keyID)","teamID":"\#(entry.teamID)"}"#
+    let json = #"{"keys":[\#(good),\#(item)]}"#
+    _ = try temporary.write(json, to: "keys/keys.json")
+    let keys = try directory.load()
+    #expect(keys.keys.map(\.keyID) == [entry.keyID])
+    #expect(keys.broken.map(\.keyID) == [keyID])
+    let problem = keys.broken.first?.problem.description ?? ""
+    #expect(problem.contains(expected), "\(problem)")
+    #expect(try directory.signer(forKeyID: entry.keyID).keyID == entry.keyID)
+    let isWhole = try directory.list().count == 2
+    let second = ProviderKeyDirectory.Entry(keyID: "SECONDKEY1", teamID: TestProvider.team)
+    if isWhole {
+      try directory.create(second)
+      #expect(try directory.load().broken == keys.broken)
+    } else {
+      #expect(throws: keys.broken[0].problem) { try directory.create(second) }
+      #expect(try temporary.read("keys/keys.json") == json)
+    }
+  }
+
+  /// The finding: a key whose file was taken away stayed in force, for nothing could be read.
+  @Test func aKeyWhoseFileIsTakenAwayIsRevoked() throws {
+    try directory.create(entry)
+    try directory.create(.init(keyID: "SECONDKEY1", teamID: TestProvider.team))
+    let before = try directory.load()
+    try FileManager.default.removeItem(atPath: directory.path + "/AuthKey_ABC123DEFG.p8")
+    let after = try directory.load()
+    #expect(after.keys.map(\.keyID) == ["SECONDKEY1"] && after.broken.map(\.keyID) == [entry.keyID])
+    #expect(before.fingerprint != after.fingerprint)
   }
 
   @Test func unusableKeyFilesAreExplained() throws {
@@ -145,10 +186,37 @@ import Testing
     ] {
       try FileManager.default.removeItem(atPath: directory.path + "/AuthKey_ABC123DEFG.p8")
       _ = try temporary.write(contents, to: "keys/" + name)
-      let text = fileProblem { () throws(CredentialFileError) in _ = try directory.load() }
-      #expect(text?.contains(expected) == true, "\(text ?? "loaded")")
+      let keys = try directory.load()
+      let text = keys.broken.first?.problem.description ?? "loaded"
+      #expect(keys.keys.isEmpty && text.contains(expected), "\(text)")
       _ = try temporary.write("", to: "keys/AuthKey_ABC123DEFG.p8")
     }
+  }
+
+  @Test func theStampTellsWhetherAnythingChanged() throws {
+    let nothing = directory.stamp
+    #expect(nothing == directory.stamp)
+    try directory.create(entry)
+    let one = directory.stamp
+    #expect(one != nothing && one == directory.stamp)
+    // Reading changes the time of access, which is no change.
+    let keys = try directory.load()
+    #expect(keys.stamp == one && directory.stamp == one)
+    try directory.create(.init(keyID: "SECONDKEY1", teamID: TestProvider.team))
+    #expect(directory.stamp != one)
+  }
+
+  /// In development a newcomer has a key; an empty directory says that all were revoked.
+  @Test func theFirstKeyIsMadeWhereThereIsNoDirectory() throws {
+    let first = try #require(try directory.createFirst())
+    #expect(first.teamID == ProviderKeyDirectory.defaultTeamID)
+    #expect(try directory.list() == [first])
+    #expect(try directory.createFirst() == nil)
+    for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) {
+      try FileManager.default.removeItem(atPath: directory.path + "/" + name)
+    }
+    #expect(try directory.createFirst() == nil)
+    #expect(try directory.load().keys.isEmpty)
   }
 
   @Test func keyIDs() {

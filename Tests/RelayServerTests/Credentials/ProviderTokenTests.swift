@@ -23,8 +23,8 @@ import Testing
     signedPart
     + ".MEUCIQCfrcCwqv1TwZiTNyrvduada_xrmEZJQTmlm-EyZlPS9A"
     + "IgZUTT8zoderol7cupwg9sLI_uix-x25fmpK6KttV-LqA"
-  /// The shape of Apple's printed sample (facts 5.1): no `alg`, `iat` as a string in
-  /// milliseconds, 72 bytes of ASN.1 signature.
+  /// The shape of Apple's printed sample (Apple, "Establishing a token-based connection to APNs"):
+  /// no `alg`, `iat` as a string in milliseconds, 72 bytes of ASN.1 signature.
   static let appleShapedSample =
     "eyJraWQiOiJBQkMxMjNERUZHIn0"
     + ".eyJpc3MiOiJURUFNMTIzNDU2IiwiaWF0IjoiMTQ1OTE0MzU4MDY1MCJ9"
@@ -48,7 +48,8 @@ import Testing
     #expect(parse(Self.appleShapedSample) == .algorithmMissing)
   }
 
-  /// What clients in the field send (facts 11), and the edges of it.
+  /// What clients in the field send (docs/PROTOCOL.md, "What clients in the field send"), and the
+  /// edges of it.
   @Test(
     arguments: [
       (#"{"iss":"TEAM123456","iat":1700000000}"#, 1_700_000_000),

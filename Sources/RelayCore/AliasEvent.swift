@@ -1,0 +1,71 @@
+/// A token that a device brought along, and the app that it is for.
+package struct OwnToken: Hashable, Sendable {
+  package var token: DeviceToken
+  package var device: DeviceID
+  package var topic: Topic
+
+  package init(token: DeviceToken, device: DeviceID, topic: Topic) {
+    self.token = token
+    self.device = device
+    self.topic = topic
+  }
+}
+
+/// What shards tell each other about tokens that devices bring along. Facts, like all events; the
+/// shard that a fact is for may be the one that tells it.
+package enum AliasEvent: Hashable, Sendable {
+  // To the token's shard.
+  /// A device proved who it is and wants the token. `decided` answers.
+  case claimed(OwnToken)
+  /// The device uses the token no longer: since then, or it never did. `released` answers.
+  case left(OwnToken, since: Instant?)
+  /// After a restart: the device's shard has an app with this token.
+  case confirmed(OwnToken)
+  /// After a restart: every shard has said which tokens its apps have.
+  case allConfirmed
+
+  // To the device's shard.
+  case decided(OwnToken, ClaimDecision)
+  case released(OwnToken)
+  /// After a restart: another app has the token.
+  case denied(OwnToken)
+  /// A provider pushed to the alias.
+  case forwarded(Notification, to: DeviceID, from: RequestID)
+  /// After a restart: a notification for the alias was stored.
+  case restored(Notification, to: DeviceID, sequence: UInt64, acceptedAt: Instant)
+}
+
+/// What a token's shard makes of a claim.
+package enum ClaimDecision: Hashable, Sendable {
+  /// The journal has the grant. What was accepted for the token before this moment is not meant
+  /// for the device that has it now.
+  case granted(since: Instant)
+  case refused(DeviceRefusal)
+}
+
+/// Where a push to a token of a device's own goes: kept by the token's shard, granted to one app.
+struct Alias: Sendable {
+  var own: OwnToken
+  /// When it was granted: later than everything that was accepted for an earlier owner.
+  var since: Instant
+  /// The journal's number of the grant. Pushes find the alias when the journal has it.
+  var grant: UInt64
+  /// False while the shard is being restored and no registration has confirmed it.
+  var isConfirmed = true
+
+  /// What lies in a free place of a slab.
+  static let vacant = Alias(
+    own: OwnToken(
+      token: .vacant, device: DeviceID(UniqueID(high: 0, low: 0)), topic: .vacant),
+    since: Instant(milliseconds: 0), grant: 0)
+}
+
+/// What waits for the journal's word on the way of a token to a device and back.
+enum AliasStep: Sendable {
+  /// At the token's shard: tell the device's.
+  case grant(OwnToken)
+  /// At the device's shard: give back the token that this one replaces, then answer.
+  case registration(OwnToken, RequestID, replaced: OwnToken?)
+  /// At the device's shard: give the token back, then answer.
+  case removal(OwnToken, RequestID)
+}

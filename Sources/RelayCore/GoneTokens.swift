@@ -1,0 +1,54 @@
+import DequeModule
+
+/// Tokens that are no longer registered, and since when: what 410 says. Bounded: beyond the limit
+/// the oldest are forgotten.
+struct GoneTokens: Sendable {
+  private struct Item: Sendable {
+    var since: Instant
+    /// Counts removals: which item of `order` is the valid one when a token went more than once.
+    var number: UInt64
+  }
+
+  private let limit: Int
+  private var items: [DeviceToken: Item] = [:]
+  /// Oldest first. A token that came back to life leaves its place behind.
+  private var order = Deque<(token: DeviceToken, number: UInt64)>()
+  private var lastNumber: UInt64 = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  var count: Int { items.count }
+  /// Places that are kept, with those that tokens left behind.
+  var placeCount: Int { order.count }
+
+  /// Since when the token has been gone; nil when it is not, or was forgotten.
+  subscript(token: DeviceToken) -> Instant? { items[token]?.since }
+
+  /// Adds a token as the youngest; returns the one that is forgotten for it.
+  mutating func insert(_ token: DeviceToken, since: Instant) -> DeviceToken? {
+    lastNumber += 1
+    items[token] = Item(since: since, number: lastNumber)
+    order.append((token, lastNumber))
+    dropLeftPlaces()
+    guard items.count > limit, let oldest = order.popFirst() else { return nil }
+    items[oldest.token] = nil
+    return oldest.token
+  }
+
+  /// The token is registered again.
+  mutating func remove(_ token: DeviceToken) {
+    items[token] = nil
+    dropLeftPlaces()
+  }
+
+  /// The first place is a valid one afterwards, and at least half of all are: so tokens that come
+  /// and go take no places away from others. Each place is looked at twice, on the average.
+  private mutating func dropLeftPlaces() {
+    if order.count > 2 * items.count + 16 {
+      order.removeAll { items[$0.token]?.number != $0.number }
+    }
+    while let oldest = order.first, items[oldest.token]?.number != oldest.number {
+      order.removeFirst()
+    }
+  }
+}

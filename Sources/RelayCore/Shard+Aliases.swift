@@ -1,0 +1,326 @@
+import DequeModule
+
+/// Tokens that devices bring along.
+///
+/// The last eight bytes of any token name its shard, which alone decides whose it is. A minted token
+/// is an app there. One that a device brings along is an *alias* there, while its app is where its
+/// device is:
+///
+/// ```
+///   device's shard                        token's shard
+///   PUT, secret checked ── claimed ─────▶ free? ─ persist(granted)
+///                       ◀── decided ───── journal has it, or refused
+///   persist(registered), then 200
+///   push                ◀── forwarded ─── push to the alias
+///   DELETE, persist(unregistered)
+///   journal has it      ── left ────────▶ alias removed, 410 from now on
+///   204                 ◀── released ────
+/// ```
+///
+/// Invariants:
+/// 1. An app with a token of its own exists only while its token's shard holds the alias for it, so
+///    a token has one app over all shards. The registration is the truth: a grant that no
+///    registration confirms after a restart is released.
+/// 2. A request that is refused leaves nothing: before the secret was checked nothing is asked, and
+///    a grant that comes to nothing is given back before the refusal is told.
+/// 3. Every claim is decided once and every token that is left is released once, so every request
+///    is answered, and `tokenChanges` is empty when nothing is under way.
+extension Shard {
+  mutating func handle(_ event: AliasEvent, into effects: inout [Effect]) {
+    switch event {
+    case .claimed(let own): claimed(own, into: &effects)
+    case .left(let own, let since): left(own, since: since, into: &effects)
+    case .confirmed(let own): confirmed(own, into: &effects)
+    case .allConfirmed: allConfirmed(into: &effects)
+    case .decided(let own, let decision): decided(own, decision, into: &effects)
+    case .released(let own): released(own, into: &effects)
+    case .denied(let own): denied(own, into: &effects)
+    case .forwarded(let notification, let device, let request):
+      forwarded(notification, to: device, from: request, into: &effects)
+    case .restored(let notification, let device, let sequence, let acceptedAt):
+      restoreForwarded(notification, to: device, sequence, acceptedAt, into: &effects)
+    }
+  }
+
+  // MARK: The token's shard
+
+  /// The alias for this token, granted or about to be.
+  func aliasNumber(_ token: DeviceToken) -> Int32? {
+    guard aliases.count > 0 else { return nil }
+    return aliasIndex.find(NumberIndex.hash(token)) { aliases[$0].own.token == token }
+  }
+
+  /// The alias that a push to this token takes: one that the journal has.
+  func grantedAlias(_ token: DeviceToken) -> Int32? {
+    guard let alias = aliasNumber(token), !isPending(aliases[alias].grant) else { return nil }
+    return alias
+  }
+
+  private mutating func claimed(_ own: OwnToken, into effects: inout [Effect]) {
+    if let refusal = refusal(of: own) {
+      return tell(own.device, .decided(own, .refused(refusal)), into: &effects)
+    }
+    // Later than all that was accepted for an earlier owner, whatever the clocks say: its shard
+    // took the token away at a moment that came along.
+    var since = now
+    if let gone = goneTokens[own.token] { since = max(since, gone + .milliseconds(1)) }
+    let sequence = nextSequence
+    insert(Alias(own: own, since: since, grant: sequence))
+    pending.append(.alias)
+    aliasSteps.append(.grant(own))
+    effects.append(
+      .persist(JournalRecord(sequence: sequence, content: .granted(own, since: since))))
+  }
+
+  private func refusal(of own: OwnToken) -> DeviceRefusal? {
+    // An app of another device that brought the token along is not looked at: its alias is.
+    if let app = appNumber(own.token), !apps[app].isOwn { return .tokenTaken }
+    guard aliasNumber(own.token) == nil else { return .tokenTaken }
+    guard aliases.count < Limits.aliasesPerShard else { return .tooManyTokens }
+    guard hasRoomForPersist else { return .unavailable }
+    return nil
+  }
+
+  private mutating func left(_ own: OwnToken, since: Instant?, into effects: inout [Effect]) {
+    if let alias = aliasNumber(own.token), aliases[alias].own == own {
+      remove(alias)
+      // When this is lost, the next start finds that no registration confirms the alias.
+      note(.released(own), into: &effects)
+      if let since { retire(own.token, since: since) }
+    }
+    tell(own.device, .released(own), into: &effects)
+  }
+
+  private mutating func insert(_ alias: Alias) {
+    let hash = NumberIndex.hash(alias.own.token)
+    aliasIndex.insert(aliases.insert(alias), hash)
+    snapshot.aliases += 1
+  }
+
+  private mutating func remove(_ alias: Int32) {
+    aliasIndex.remove(alias, NumberIndex.hash(aliases[alias].own.token))
+    aliases.remove(at: alias)
+    snapshot.aliases -= 1
+  }
+
+  // MARK: The device's shard
+
+  /// An authenticated device wants this token for an app.
+  mutating func claim(_ own: OwnToken, from request: RequestID, into effects: inout [Effect]) {
+    guard hasRoomForPersist, tokenChanges.hasRoom(for: own.device) else {
+      return effects.append(.answer(request, .refused(.unavailable)))
+    }
+    tokenChanges.begin(own, .claiming(request))
+    effects.append(.tell(routingKey: own.token.routingKey, .alias(.claimed(own))))
+  }
+
+  private mutating func decided(
+    _ own: OwnToken, _ decision: ClaimDecision, into effects: inout [Effect]
+  ) {
+    guard case .claiming(let request)? = tokenChanges.end(own) else { return }
+    switch decision {
+    case .refused(let refusal):
+      effects.append(.answer(request, .refused(refusal)))
+    case .granted(let since):
+      // Nothing is accepted for the new owner before that moment.
+      now = max(now, since)
+      registerGranted(own, from: request, into: &effects)
+    }
+  }
+
+  /// Much may have happened since the claim.
+  private mutating func registerGranted(
+    _ own: OwnToken, from request: RequestID, into effects: inout [Effect]
+  ) {
+    func refuse(_ refusal: DeviceRefusal) {
+      let reply = TokenChanges.Reply(request: request, answer: .refused(refusal))
+      giveBack(own, since: nil, then: reply, into: &effects)
+    }
+    guard let device = deviceNumber(own.device) else { return refuse(.unknownDevice) }
+    let known = appNumber(of: device, own.topic)
+    guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
+      return refuse(.tooManyApps)
+    }
+    guard hasRoomForPersist else { return refuse(.unavailable) }
+    var replaced: OwnToken?
+    if let known {
+      replaced = removeReplaced(known, into: &effects)
+    }
+    let sequence = nextSequence
+    attach(
+      App(
+        token: own.token, topic: own.topic, device: device, registration: sequence, isOwn: true),
+      to: device)
+    pending.append(.alias)
+    aliasSteps.append(.registration(own, request, replaced: replaced))
+    let content = JournalRecord.Content.registered(own.device, own.topic, own.token, isOwn: true)
+    effects.append(.persist(JournalRecord(sequence: sequence, content: content)))
+  }
+
+  /// Removes the app whose token is replaced; returns the token when it is to be given back.
+  private mutating func removeReplaced(_ app: Int32, into effects: inout [Effect]) -> OwnToken? {
+    let own = ownToken(of: app)
+    // A record of its own, so that the moment is the same after a restart.
+    note(.unregistered(own.device, own.topic, own.token, at: now), into: &effects)
+    let isOwn = apps[app].isOwn
+    takeToken(of: app)
+    removeApp(app, into: &effects)
+    return isOwn ? own : nil
+  }
+
+  /// Takes the token from its app: dead from now on. One of the device's own is then to be left.
+  mutating func takeToken(of app: Int32) {
+    let own = ownToken(of: app)
+    appIndex.remove(app, NumberIndex.hash(own.token))
+    if apps[app].isOwn {
+      tokenChanges.begin(own, .leaving(since: now, then: nil))
+    } else {
+      retire(own.token, since: now)
+    }
+  }
+
+  func ownToken(of app: Int32) -> OwnToken {
+    OwnToken(
+      token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
+  }
+
+  /// Gives a token back that no app has got, or has any longer.
+  private mutating func giveBack(
+    _ own: OwnToken, since: Instant?, then reply: TokenChanges.Reply?, into effects: inout [Effect]
+  ) {
+    tokenChanges.begin(own, .leaving(since: since, then: reply))
+    effects.append(.tell(routingKey: own.token.routingKey, .alias(.left(own, since: since))))
+  }
+
+  /// The journal has said what becomes of a token that `takeToken` took: give it back.
+  private mutating func leave(
+    _ own: OwnToken, then reply: TokenChanges.Reply?, into effects: inout [Effect]
+  ) {
+    tokenChanges.setReply(reply, of: own)
+    let since = tokenChanges.leftSince(own.token, own.device)
+    effects.append(.tell(routingKey: own.token.routingKey, .alias(.left(own, since: since))))
+  }
+
+  private mutating func released(_ own: OwnToken, into effects: inout [Effect]) {
+    guard case .leaving(_, let reply?)? = tokenChanges.end(own) else { return }
+    effects.append(.answer(reply.request, reply.answer))
+  }
+
+  private mutating func forwarded(
+    _ notification: Notification, to device: DeviceID, from request: RequestID,
+    into effects: inout [Effect]
+  ) {
+    if let app = ownApp(notification.token, of: device) {
+      accept(notification, app, from: request, into: &effects)
+    } else if let since = tokenChanges.leftSince(notification.token, device) {
+      refuse(gone: since, request, into: &effects)
+    } else {
+      // Granted, and then not registered.
+      refuse(.badDeviceToken, request, into: &effects)
+    }
+  }
+
+  private func ownApp(_ token: DeviceToken, of device: DeviceID) -> Int32? {
+    guard let app = appNumber(token), devices[apps[app].device].id == device else { return nil }
+    return app
+  }
+
+  // MARK: The journal's word
+
+  mutating func aliasPersisted(into effects: inout [Effect]) {
+    switch aliasSteps.removeFirst() {
+    case .grant(let own):
+      guard let alias = aliasNumber(own.token) else { return }
+      tell(own.device, .decided(own, .granted(since: aliases[alias].since)), into: &effects)
+    case .registration(let own, let request, let replaced):
+      let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))
+      if let replaced {
+        leave(replaced, then: reply, into: &effects)
+      } else {
+        effects.append(.answer(request, reply.answer))
+      }
+    case .removal(let own, let request):
+      leave(own, then: .init(request: request, answer: .unregistered), into: &effects)
+    }
+  }
+
+  mutating func aliasFailed(_ sequence: UInt64, into effects: inout [Effect]) {
+    switch aliasSteps.removeFirst() {
+    case .grant(let own):
+      if let alias = aliasNumber(own.token) { remove(alias) }
+      tell(own.device, .decided(own, .refused(.unavailable)), into: &effects)
+    case .registration(let own, let request, let replaced):
+      let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
+      // The app that it replaced is gone all the same.
+      if let replaced { leave(replaced, then: nil, into: &effects) }
+      guard let app = appNumber(own.token), apps[app].registration == sequence else {
+        // It was removed meanwhile, which gives the token back.
+        return effects.append(.answer(request, reply.answer))
+      }
+      appIndex.remove(app, NumberIndex.hash(own.token))
+      removeApp(app, into: &effects)
+      giveBack(own, since: nil, then: reply, into: &effects)
+    case .removal(let own, let request):
+      // The app is gone for good, the device is told to try again (`takeBack`).
+      leave(own, then: .init(request: request, answer: .refused(.unavailable)), into: &effects)
+    }
+  }
+
+  // MARK: After a restart
+
+  /// Takes over a grant that the journal has.
+  mutating func restoreAlias(_ own: OwnToken, since: Instant) {
+    if let alias = aliasNumber(own.token) {
+      // Confirmed already: then only the moment was missing.
+      if aliases[alias].own == own { aliases[alias].since = since }
+      return
+    }
+    insert(Alias(own: own, since: since, grant: 0, isConfirmed: false))
+  }
+
+  /// A registration has come back. It decides, whatever the journal says of the grant.
+  private mutating func confirmed(_ own: OwnToken, into effects: inout [Effect]) {
+    guard let alias = aliasNumber(own.token) else {
+      insert(Alias(own: own, since: Instant(milliseconds: 0), grant: 0))
+      return note(.granted(own, since: Instant(milliseconds: 0)), into: &effects)
+    }
+    if aliases[alias].own == own {
+      aliases[alias].isConfirmed = true
+    } else if aliases[alias].isConfirmed {
+      tell(own.device, .denied(own), into: &effects)
+    } else {
+      aliases[alias] = Alias(own: own, since: aliases[alias].since, grant: 0)
+      note(.granted(own, since: aliases[alias].since), into: &effects)
+    }
+  }
+
+  private mutating func allConfirmed(into effects: inout [Effect]) {
+    for alias in aliases.indices where !aliases[alias].isConfirmed {
+      note(.released(aliases[alias].own), into: &effects)
+      remove(alias)
+    }
+  }
+
+  private mutating func denied(_ own: OwnToken, into effects: inout [Effect]) {
+    guard let app = ownApp(own.token, of: own.device) else { return }
+    note(.unregistered(own.device, own.topic, own.token, at: now), into: &effects)
+    appIndex.remove(app, NumberIndex.hash(own.token))
+    removeApp(app, into: &effects)
+  }
+
+  private mutating func restoreForwarded(
+    _ notification: Notification, to device: DeviceID, _ sequence: UInt64, _ acceptedAt: Instant,
+    into effects: inout [Effect]
+  ) {
+    guard let app = ownApp(notification.token, of: device) else {
+      return effects.append(.forget(sequence))
+    }
+    restore(notification, to: app, sequence, acceptedAt, into: &effects)
+  }
+
+  // MARK: Details
+
+  private func tell(_ device: DeviceID, _ event: AliasEvent, into effects: inout [Effect]) {
+    effects.append(.tell(routingKey: device.routingKey, .alias(event)))
+  }
+}

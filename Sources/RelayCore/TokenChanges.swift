@@ -1,0 +1,75 @@
+/// What a shard's devices have under way with tokens of their own: claims that are not decided yet,
+/// and tokens that are being given back. While one is under way for an app, no other begins.
+///
+/// Only requests with the device's secret get here, a device has few at a time
+/// (`Limits.tokenChangesPerDevice`), and each ends when the token's shard answers.
+struct TokenChanges: Sendable {
+  struct Reply: Hashable, Sendable {
+    var request: RequestID
+    var answer: DeviceAnswer
+  }
+
+  enum Step: Hashable, Sendable {
+    /// The token's shard has been asked; who waits for it.
+    case claiming(RequestID)
+    /// The app has it no longer since that moment, or never had it. Once the token's shard has
+    /// taken it back, somebody may be waiting to hear of it.
+    case leaving(since: Instant?, then: Reply?)
+  }
+
+  struct Change: Hashable, Sendable {
+    var own: OwnToken
+    var step: Step
+  }
+
+  private var changes: [DeviceID: [Change]] = [:]
+  private(set) var count = 0
+
+  func changes(of device: DeviceID) -> [Change] { changes[device] ?? [] }
+
+  /// Whether one more change of this device may begin.
+  func hasRoom(for device: DeviceID) -> Bool {
+    count < Limits.tokenChangesPerShard
+      && changes(of: device).count < Limits.tokenChangesPerDevice
+  }
+
+  /// Whether an app of the device is about to get a token or to lose one.
+  func contains(_ device: DeviceID, _ topic: Topic) -> Bool {
+    count > 0 && changes(of: device).contains { $0.own.topic == topic }
+  }
+
+  /// Since when the device has not had the token that it is giving back; nil when it is not, or
+  /// never had it.
+  func leftSince(_ token: DeviceToken, _ device: DeviceID) -> Instant? {
+    for change in changes(of: device) where change.own.token == token {
+      if case .leaving(let since, _) = change.step { return since }
+    }
+    return nil
+  }
+
+  mutating func begin(_ own: OwnToken, _ step: Step) {
+    changes[own.device, default: []].append(Change(own: own, step: step))
+    count += 1
+  }
+
+  /// Says who is to hear what once the token is given back.
+  mutating func setReply(_ reply: Reply?, of own: OwnToken) {
+    guard let index = index(of: own),
+      case .leaving(let since, _)? = changes[own.device]?[index].step
+    else { return }
+    changes[own.device]?[index].step = .leaving(since: since, then: reply)
+  }
+
+  /// Takes out what is under way with this token for this app.
+  mutating func end(_ own: OwnToken) -> Step? {
+    guard let index = index(of: own) else { return nil }
+    count -= 1
+    let change = changes[own.device]?.remove(at: index)
+    if changes[own.device]?.isEmpty == true { changes[own.device] = nil }
+    return change?.step
+  }
+
+  private func index(of own: OwnToken) -> Int? {
+    changes[own.device]?.firstIndex { $0.own == own }
+  }
+}

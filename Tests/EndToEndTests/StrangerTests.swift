@@ -1,0 +1,46 @@
+import Testing
+
+/// What somebody without any credentials can do to a relay.
+@Suite("Strangers", .timeLimit(.minutes(3))) struct StrangerTests {
+  /// Bytes that the relay may keep per byte sent, beyond what a connection costs that says hello and
+  /// nothing else; and what each connection may have on top, about as much as that.
+  private static let heldPerSent = 8
+  private static let allowanceBytes = 32_768
+
+  @Test(arguments: ["bearers", "few-streams", "bodies", "pushes", "push-bodies", "unread-answers"])
+  func keepLittleMemory(kind: String) async throws {
+    try await RelayProcess.run(RelaySetup(arguments: ["--store", "memory"], plaintext: true)) {
+      relay in
+      let isProvider = kind.contains("push") || kind == "unread-answers"
+      let said = try await Program.run(
+        "python3",
+        [
+          Program.client("pin.py"), isProvider ? relay.provider : relay.device, kind, "1000",
+          "\(relay.processID)",
+        ]
+      ).checked("pin.py")
+      let words = said.split(whereSeparator: \.isWhitespace).map(String.init)
+      let held = try #require(words.count == 4 ? Int(words[1]) : nil, "\(said)")
+      let sent = try #require(Int(words[3]), "\(said)")
+      #expect(held <= Self.allowanceBytes + Self.heldPerSent * sent, "\(said)")
+    }
+  }
+
+  /// A client that ends TLS first and waits for the relay's answer gets it at once.
+  @Test(arguments: ["idle provider", "idle device", "listening device"])
+  func areAnsweredWhenTheyClose(kind: String) async throws {
+    try await RelayProcess.run { relay in
+      let phone = try await Phone(on: relay)
+      var arguments = [
+        Program.client("close.py"), kind == "idle provider" ? relay.provider : relay.device,
+        relay.certificateAuthority,
+      ]
+      if kind == "listening device" {
+        arguments += ["--stream", "/v1/devices/\(phone.id)/stream", phone.secret]
+      }
+      let said = try await Program.run("python3", arguments).checked("close.py")
+      #expect(said == "closed\n")
+      if kind == "listening device" { #expect(!(try await phone.report().connected)) }
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct GoneTokensTests {
+  private func token(_ number: UInt64) -> DeviceToken {
+    DeviceToken(random: (number, 0, 0), routingKey: 0)
+  }
+
+  private func instant(_ number: Int64) -> Instant { Instant(milliseconds: number) }
+
+  @Test func theOldestAreForgotten() {
+    var gone = GoneTokens(limit: 3)
+    for number in UInt64(1)...3 { #expect(gone.insert(token(number), since: instant(1)) == nil) }
+    #expect(gone.insert(token(4), since: instant(2)) == token(1))
+    #expect(gone.insert(token(2), since: instant(3)) == nil, "the youngest now")
+    #expect(gone.insert(token(5), since: instant(4)) == token(3))
+    #expect(gone[token(2)] == instant(3) && gone[token(3)] == nil)
+  }
+
+  /// A token that comes and goes, be it in one millisecond, takes only its own place.
+  @Test func aTokenThatComesAndGoesPushesNobodyOut() {
+    var gone = GoneTokens(limit: 50)
+    for number in UInt64(1)...49 { _ = gone.insert(token(number), since: instant(1)) }
+    for _ in 0..<1000 {
+      gone.remove(token(0))
+      #expect(gone.insert(token(0), since: instant(2)) == nil)
+    }
+    for number in UInt64(1)...49 { #expect(gone[token(number)] == instant(1)) }
+    #expect(gone.count == 50)
+    #expect(gone.placeCount <= 2 * 50 + 16)
+  }
+
+  /// Against a list that keeps no places.
+  @Test func randomTrafficForgetsTheOldest() {
+    for seed in UInt64(0)..<100 {
+      var generator = SeededGenerator(seed: seed)
+      var gone = GoneTokens(limit: 8)
+      var model: [(token: DeviceToken, since: Instant)] = []
+      for step in 0..<200 as Range<Int64> {
+        let token = token(.random(in: 0..<20, using: &generator))
+        model.removeAll { $0.token == token }
+        if generator.chance(40) {
+          gone.remove(token)
+        } else {
+          model.append((token, instant(step / 3)))
+          let forgotten = model.count > 8 ? model.removeFirst().token : nil
+          #expect(gone.insert(token, since: instant(step / 3)) == forgotten, "seed \(seed)")
+        }
+        #expect(gone.count == model.count && gone.placeCount <= 2 * 8 + 17, "seed \(seed)")
+        for (token, since) in model { #expect(gone[token] == since, "seed \(seed)") }
+      }
+    }
+  }
+}

@@ -1,0 +1,310 @@
+import Testing
+
+@testable import RelayCore
+
+/// What rides along unpaid, and what does not (docs/PROTOCOL.md, "Rides").
+@Suite struct ShardRideTests {
+  /// A connected phone with two apps whose budgets are used up and whose silent slots are taken.
+  private struct Scene {
+    var fixture = ShardFixture(
+      configuration: .init(
+        policy: SilentPolicy(
+          name: "test", perApp: RateLimit(1, per: .hours(1), burst: 1), perDevice: nil),
+        keepAlive: .minutes(15), keepAliveTimeout: .seconds(30)))
+    var apps: [PhoneApp] = []
+    var connection: ConnectionID
+    var held: [Notification] = []
+
+    init() {
+      let phone = fixture.enroll()
+      apps = [
+        fixture.register(phone, "com.example.one"), fixture.register(phone, "com.example.two"),
+      ]
+      connection = fixture.connect(phone).connection
+      for app in apps {
+        let paid = fixture.push(.silent, app)
+        _ = fixture.submit(paid)
+        _ = fixture.ack(paid, connection)
+      }
+      hold()
+    }
+
+    /// Fills both slots.
+    mutating func hold() {
+      held = apps.map { fixture.push(.silent, $0) }
+      for push in held { _ = fixture.submit(push) }
+    }
+
+    var rides: [Sending] { held.map { Sending($0, .piggyback) } }
+  }
+
+  // MARK: What opens a ride
+
+  @Test func aVisiblePushTakesOneSilentOfEachAppAlong() {
+    var scene = Scene()
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    #expect(
+      scene.fixture.submit(visible).sendings == [Sending(visible, .direct)] + scene.rides)
+    expectSound(scene.fixture)
+  }
+
+  @Test func aSilentThatWasPaidTakesOthersAlongButNoneOfItsOwnApp() {
+    var scene = Scene()
+    let phone = scene.apps[0].phone
+    let other = scene.fixture.register(phone, "com.example.three")
+    let paid = scene.fixture.push(.silent, other)
+    #expect(scene.fixture.submit(paid).sendings == [Sending(paid, .direct)] + scene.rides)
+    expectSound(scene.fixture)
+  }
+
+  @Test func aKeepAliveIsOneRideQuestionAndAnswerTogether() {
+    var scene = Scene()
+    #expect(scene.fixture.advance(.minutes(15)).sendings == scene.rides)
+    scene.hold()
+    #expect(scene.fixture.handle(.keptAlive(scene.connection)).sendings == [])
+    // Asked for by nobody, it is the phone's own ride.
+    #expect(scene.fixture.handle(.keptAlive(scene.connection)).sendings == scene.rides)
+    expectSound(scene.fixture)
+  }
+
+  @Test func aRefillTakesOthersAlong() {
+    var scene = Scene()
+    _ = scene.fixture.handle(.disconnected(scene.connection))
+    // The first app's budget refills while the phone is away, the second one's later.
+    let app = scene.apps[0]
+    let before = scene.fixture.shard.snapshot.sent
+    let (_, effects) = scene.fixture.connect(app.phone)
+    #expect(effects.sendings == scene.held.map { Sending($0, .connect) })
+    #expect(scene.fixture.shard.snapshot.sent != before)
+  }
+
+  // MARK: What does not
+
+  /// One app, a silent push every 30 ms, a phone that acknowledges after 100 ms.
+  @Test func acknowledgementsCarryNothing() {
+    var fixture = ShardFixture(configuration: .init(keepAlive: .days(1)))
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    var acks: [(at: Instant, push: UniqueID)] = []
+    var delivered = 0
+    for _ in 0..<10_000 {
+      fixture.now = fixture.now + .milliseconds(30)
+      var effects = fixture.handle(.tick)
+      effects += fixture.submit(fixture.push(.silent, app))
+      while let first = acks.first, first.at <= fixture.now {
+        acks.removeFirst()
+        effects += fixture.handle(.acked(connection, first.push, nil))
+      }
+      delivered += effects.sendings.count
+      acks += effects.sendings.map { (fixture.now + .milliseconds(100), $0.uniqueID) }
+    }
+    #expect(delivered == 3, "five minutes of a budget of three an hour")
+    expectSound(fixture)
+  }
+
+  @Test func whatOnlyAnswersCarriesNothing() {
+    var scene = Scene()
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    let rode = scene.held
+    scene.hold()
+    var words: [Event] = [
+      .heard(scene.connection), .queueChecked(scene.connection, isEmpty: true),
+      .acked(scene.connection, visible.uniqueID, nil),
+      .acked(scene.connection, rode[0].uniqueID, .later),
+      .acked(scene.connection, rode[0].uniqueID, .newData),
+      // Nothing has changed.
+      .reported(scene.connection, ConditionReport(DeviceCondition())),
+    ]
+    words.append(.acked(scene.connection, UniqueID(high: 0, low: 0), nil))
+    for word in words {
+      #expect(scene.fixture.handle(word).sendings == [], "\(word)")
+      expectSound(scene.fixture)
+    }
+  }
+
+  @Test func aResendCarriesNothing() {
+    var scene = Scene()
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
+    scene.hold()
+    #expect(scene.fixture.advance(.seconds(60)) == [.checkQueue(scene.connection)])
+    let effects = scene.fixture.handle(.queueChecked(scene.connection, isEmpty: true))
+    #expect(effects.sendings == [Sending(visible, .resend)])
+  }
+
+  // MARK: What a phone can do at will
+
+  private enum Trick: CaseIterable {
+    case keepAlives, conditions, connects
+  }
+
+  @Test(arguments: Trick.allCases)
+  private func aPhoneOpensFewRidesByItself(trick: Trick) {
+    var scene = Scene()
+    var delivered = 0
+    for second in 0..<600 {
+      scene.fixture.now = scene.fixture.now + .seconds(1)
+      var effects = scene.fixture.handle(.tick)
+      let isEven = second % 2 == 0
+      switch trick {
+      case .keepAlives: effects += scene.fixture.handle(.keptAlive(scene.connection))
+      case .conditions:
+        let condition = DeviceCondition(screen: isEven ? .on : .off)
+        effects += scene.fixture.handle(.reported(scene.connection, ConditionReport(condition)))
+      case .connects:
+        let (connection, more) = scene.fixture.connect(scene.apps[0].phone)
+        scene.connection = connection
+        effects += more
+      }
+      for sending in effects.sendings {
+        effects += scene.fixture.handle(.acked(scene.connection, sending.uniqueID, nil))
+      }
+      delivered += effects.sendings.count
+      scene.hold()
+    }
+    // Three at once, then one a minute, for each of two apps.
+    #expect(delivered == 2 * (3 + 9))
+    expectSound(scene.fixture)
+  }
+
+  @Test func beyondItVisiblePushesStillGo() {
+    var scene = Scene()
+    for round in 0..<3 {
+      let (connection, effects) = scene.fixture.connect(scene.apps[0].phone)
+      #expect(effects.sendings.count == 2)
+      guard round < 2 else { continue }
+      for push in scene.held { _ = scene.fixture.ack(push, connection) }
+      scene.hold()
+    }
+    // Not acknowledged: they are paid for, and come again with every connection.
+    let (connection, again) = scene.fixture.connect(scene.apps[0].phone)
+    #expect(again.sendings == scene.held.map { Sending($0, .connect) })
+    for push in scene.held { _ = scene.fixture.ack(push, connection) }
+    scene.hold()
+    let (last, effects) = scene.fixture.connect(scene.apps[0].phone)
+    // Not empty, but nothing may go.
+    #expect(effects.sendings == [] && !effects.contains(.sendEmpty(last)))
+    _ = scene.fixture.handle(.disconnected(last))
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    let (_, more) = scene.fixture.connect(scene.apps[0].phone)
+    #expect(
+      more.sendings == [Sending(visible, .connect)] + scene.held.map { Sending($0, .connect) })
+  }
+
+  @Test func aVisiblePushThatComesAgainOpensNoRide() {
+    var scene = Scene()
+    _ = scene.fixture.handle(.disconnected(scene.connection))
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    var delivered: Set<UniqueID> = []
+    for _ in 0..<20 {
+      let (connection, effects) = scene.fixture.connect(scene.apps[0].phone)
+      #expect(effects.sendings.first == Sending(visible, .connect))
+      for sending in effects.sendings.dropFirst() {
+        delivered.insert(sending.uniqueID)
+        _ = scene.fixture.handle(.acked(connection, sending.uniqueID, nil))
+      }
+      _ = scene.fixture.handle(.disconnected(connection))
+      scene.hold()
+    }
+    // The visible one's first frame, and three rides of the phone's own.
+    #expect(delivered.count == 2 * 4)
+  }
+
+  @Test func chargingOnWiFiFreesWhatIsHeldWithoutARide() {
+    var scene = Scene()
+    for _ in 0..<4 {
+      _ = scene.fixture.handle(.keptAlive(scene.connection))
+      for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
+      scene.hold()
+    }
+    let lifted = DeviceCondition(power: .charging, network: .wifi)
+    let effects = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    // The first one needs no budget and takes the other along.
+    #expect(effects.sendings == [Sending(scene.held[0], .refill), scene.rides[1]])
+    expectSound(scene.fixture)
+  }
+
+  @Test func whatALimitedConnectLeavesGoesWhenItsBudgetRefills() {
+    var scene = Scene()
+    for _ in 0..<3 {
+      let (connection, _) = scene.fixture.connect(scene.apps[0].phone)
+      for push in scene.held { _ = scene.fixture.ack(push, connection) }
+      scene.hold()
+    }
+    #expect(scene.fixture.connect(scene.apps[0].phone).effects.sendings == [])
+    let sent = (0..<240).flatMap { _ in scene.fixture.advance(.seconds(15)).sendings }
+    #expect(Set(sent.map(\.uniqueID)).isSuperset(of: scene.held.map(\.uniqueID)))
+  }
+
+  // MARK: One silent of each app
+
+  @Test func anOlderSilentNeverRidesWithItsSuccessor() {
+    var scene = Scene()
+    scene.fixture.journal = .manual
+    let lifted = DeviceCondition(power: .charging, network: .wifi)
+    // Nothing may go while the window is full, so that slots are taken although the budget allows.
+    scene.fixture.shard.configuration.inFlightPerDevice = 0
+    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    scene.fixture.shard.configuration.inFlightPerDevice = 32
+    let newer = scene.fixture.push(.silent, scene.apps[0])
+    #expect(scene.fixture.submit(newer).sendings == [], "until the journal has it")
+    let effects = scene.fixture.persistAll()
+    #expect(effects.sendings == [Sending(newer, .direct), Sending(scene.held[1], .piggyback)])
+    #expect(effects.discards == [.replaced(by: newer.uniqueID)])
+    expectSound(scene.fixture)
+  }
+
+  @Test func whatIsNeverStoredLeavesTheOlderInItsSlot() {
+    var scene = Scene()
+    scene.fixture.shard.configuration.inFlightPerDevice = 0
+    let lifted = DeviceCondition(power: .charging, network: .wifi)
+    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(DeviceCondition())))
+    scene.fixture.shard.configuration.inFlightPerDevice = 32
+    scene.fixture.now = scene.fixture.now + .hours(2)
+    let once = scene.fixture.push(.silent, scene.apps[0], expiration: .once)
+    let sendings = scene.fixture.submit(once).sendings
+    #expect(sendings.first == Sending(once, .direct))
+    #expect(!sendings.contains { $0.uniqueID == scene.held[0].uniqueID && $0.via == .piggyback })
+    expectSound(scene.fixture)
+  }
+
+  @Test func whatAFullWindowKeepsBackRidesWhenItOpens() {
+    var scene = Scene()
+    scene.fixture.shard.configuration.inFlightPerDevice = 1
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    #expect(scene.fixture.submit(visible).sendings == [Sending(visible, .direct)])
+    let first = scene.fixture.ack(visible, scene.connection)
+    #expect(first.sendings == [scene.rides[0]])
+    #expect(scene.fixture.ack(scene.held[0], scene.connection).sendings == [scene.rides[1]])
+    expectSound(scene.fixture)
+  }
+
+  @Test func whatReplacesARiderThatWaitsHasNoTicket() {
+    var scene = Scene()
+    scene.fixture.shard.configuration.inFlightPerDevice = 1
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    let newer = scene.fixture.push(.silent, scene.apps[0])
+    _ = scene.fixture.submit(newer)
+    #expect(scene.fixture.ack(visible, scene.connection).sendings == [scene.rides[1]])
+    #expect(scene.fixture.ack(scene.held[1], scene.connection).sendings == [])
+  }
+
+  @Test func theConditionSurvivesAReconnect() {
+    var scene = Scene()
+    let low = DeviceCondition(power: .low)
+    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(low)))
+    _ = scene.fixture.connect(scene.apps[0].phone)
+    _ = scene.fixture.handle(
+      .inspected(scene.apps[0].phone.credential, from: scene.fixture.newRequest()))
+    let silent = scene.fixture.push(.silent, scene.apps[0])
+    #expect(
+      scene.fixture.submit(silent).last
+        == scene.fixture.log(.storedPower(until: nil, limit: .lowPowerMode), silent))
+  }
+}

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import RelayCore
+
+@Suite struct TokenChangesTests {
+  private func own(_ number: UInt64, device: UInt64 = 1) -> OwnToken {
+    OwnToken(
+      token: DeviceToken(random: (number, 0, 0), routingKey: 1),
+      device: DeviceID(UniqueID(high: device, low: 1)), topic: Topic("app\(number)")!)
+  }
+
+  private let request = RequestID(loop: 0, connection: 1, stream: 1)
+
+  @Test func whatBeginsEndsOnce() {
+    var changes = TokenChanges()
+    changes.begin(own(1), .claiming(request))
+    changes.begin(own(2), .leaving(since: nil, then: nil))
+    #expect(changes.contains(own(1).device, own(1).topic))
+    #expect(!changes.contains(own(1, device: 2).device, own(1).topic))
+    #expect(changes.end(own(1)) == .claiming(request))
+    #expect(changes.end(own(1)) == nil)
+    #expect(changes.count == 1)
+    #expect(changes.end(own(2)) == .leaving(since: nil, then: nil))
+    #expect(changes.count == 0 && changes.changes(of: own(1).device).isEmpty)
+  }
+
+  @Test func onlyWhatLeavesHasAMomentAndAReply() {
+    var changes = TokenChanges()
+    let moment = Instant(milliseconds: 7)
+    let reply = TokenChanges.Reply(request: request, answer: .unregistered)
+    changes.begin(own(1), .claiming(request))
+    changes.begin(own(2), .leaving(since: moment, then: nil))
+    #expect(changes.leftSince(own(1).token, own(1).device) == nil)
+    #expect(changes.leftSince(own(2).token, own(2).device) == moment)
+    changes.setReply(reply, of: own(1))
+    changes.setReply(reply, of: own(2))
+    #expect(changes.end(own(1)) == .claiming(request))
+    #expect(changes.end(own(2)) == .leaving(since: moment, then: reply))
+  }
+
+  @Test func aDeviceHasRoomForFewAndAShardForMany() {
+    var changes = TokenChanges()
+    let first = own(0).device
+    for number in 0..<UInt64(Limits.tokenChangesPerDevice) {
+      #expect(changes.hasRoom(for: first))
+      changes.begin(own(number), .claiming(request))
+    }
+    #expect(!changes.hasRoom(for: first))
+    #expect(changes.hasRoom(for: own(1, device: 2).device))
+    for number in UInt64(Limits.tokenChangesPerDevice)..<UInt64(Limits.tokenChangesPerShard) {
+      changes.begin(own(number, device: number), .claiming(request))
+    }
+    #expect(!changes.hasRoom(for: own(1, device: 2).device))
+  }
+}

@@ -1,0 +1,192 @@
+import HTTP2
+import NIOCore
+import NIOEmbedded
+import RelayCore
+import TLS
+import Testing
+import Transport
+
+@testable import RelayServer
+
+/// How connections end, and what they cost until then.
+@Suite struct ConnectionHandlerTests {
+  // MARK: The peer closes (RFC 8446 section 6.1)
+
+  @Test(arguments: [true, false], TLSVersion.allCases)
+  func aCloseIsAnsweredAndNothingElseIsSaid(isProvider: Bool, version: TLSVersion) throws {
+    let peer = try ConnectionScene().connect(provider: isProvider, version)
+    try peer.exchange()
+    try peer.closeTLS()
+    #expect(peer.arrivedRecords == [version.closeNotify])
+    #expect(!peer.isOpen)
+  }
+
+  @Test(arguments: TLSVersion.allCases)
+  func aCloseDuringTheHandshakeEndsTheConnection(version: TLSVersion) throws {
+    let peer = try ConnectionScene().connect(provider: true, version)
+    // In the clear, as the first record of a connection.
+    try peer.send(ByteBuffer(bytes: [21, 3, 3, 0, 2, 1, 0]))
+    #expect(!peer.isOpen)
+  }
+
+  @Test(arguments: TLSVersion.allCases)
+  func aCloseWithTheLastHandshakeMessageIsAnswered(version: TLSVersion) throws {
+    let peer = try ConnectionScene().connect(provider: true, version)
+    while !peer.client.isEstablished {
+      let output = try peer.takeOutput()
+      if !peer.client.isEstablished { try peer.send(output) }
+      try peer.receive()
+    }
+    try peer.closeTLS()
+    #expect(peer.arrivedRecords.last == version.closeNotify)
+    #expect(!peer.isOpen)
+  }
+
+  /// The request comes in one read with the close; its answer is not there yet when that is seen.
+  @Test(arguments: [true, false], TLSVersion.allCases)
+  func whatIsUnderWayIsAnsweredFirst(isProvider: Bool, version: TLSVersion) throws {
+    let peer = try ConnectionScene().connect(provider: isProvider, version)
+    try peer.exchange()
+    _ =
+      isProvider
+      ? try peer.request("POST", "/3/device/abcd", [("apns-topic", "a.b")], body: Array("{}".utf8))
+      : try peer.request("POST", "/v1/devices")
+    try peer.closeTLS()
+    // An answer and the close; nothing can tell an encrypted record's content but its length.
+    #expect(peer.arrivedRecords.count == 2)
+    #expect((peer.arrivedRecords.first?[1] ?? 0) > 60)
+    #expect(peer.arrivedRecords.last == version.closeNotify)
+    #expect(!peer.isOpen)
+  }
+
+  @Test(arguments: [true, false])
+  func requestsThatAreNotCompleteNeverWillBe(isProvider: Bool) throws {
+    let peer = try ConnectionScene().connect(provider: isProvider, .tls13)
+    try peer.exchange()
+    let path = isProvider ? "/3/device/abcd" : "/v1/devices"
+    _ = try peer.request("POST", path, body: [1], isComplete: false)
+    try peer.exchange()
+    try peer.closeTLS()
+    #expect(peer.arrivedRecords == [TLSVersion.tls13.closeNotify])
+    #expect(!peer.isOpen)
+  }
+
+  @Test(arguments: ["GET", "POST"])
+  func aDeviceThatClosesHasHungUp(method: String) throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: false, .tls13)
+    let (id, secret) = try peer.enroll()
+    let bearer = [("authorization", "bearer \(secret)")]
+    let stream = try peer.request(
+      method, "/v1/devices/\(id)/stream", bearer, isComplete: method == "GET")
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 200)
+    try peer.closeTLS()
+    #expect(peer.arrivedRecords == [TLSVersion.tls13.closeNotify])
+    #expect(!peer.isOpen)
+    let other = try scene.connect(provider: false)
+    let report = try other.request("GET", "/v1/devices/\(id)", bearer)
+    try other.exchange()
+    let text = String(decoding: other.bodies[report] ?? [], as: UTF8.self)
+    #expect(text.contains(#""connected":false"#))
+  }
+
+  /// A peer that closed opens no more windows: what they hold back does not hold the connection.
+  @Test func anAnswerThatCannotLeaveDoesNotHoldTheConnection() throws {
+    var configuration = HTTP2Configuration()
+    configuration.initialWindowSize = 0
+    let peer = try ConnectionScene().connect(provider: false, .tls13, configuration)
+    try peer.exchange()
+    let stream = try peer.request("POST", "/v1/devices")
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 201 && peer.bodies[stream] == nil)
+    try peer.closeTLS()
+    #expect(!peer.isOpen)
+  }
+
+  // MARK: The relay closes
+
+  @Test(arguments: [true, false])
+  func anIdleConnectionIsClosedWithItsGoAway(isProvider: Bool) throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: isProvider, .tls13)
+    try peer.exchange()
+    scene.runner.drain()
+    #expect(!peer.isOpen)
+    try peer.receive()
+    #expect(peer.goAway == #"{"reason":"Shutdown"}"#)
+    #expect(peer.client.peerHasClosed)
+    #expect(scene.runner.connectionCount == 0)
+  }
+
+  @Test func requestsUnderWayFinishWhileTheRelayDrains() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true, .tls13)
+    try peer.exchange()
+    let stream = try peer.request(
+      "POST", "/3/device/abcd", [("apns-topic", "a.b")], body: nil, isComplete: false)
+    try peer.exchange()
+    scene.runner.drain()
+    #expect(peer.isOpen)
+    try peer.receive()
+    try peer.client.http2.write(Array("{}".utf8).span, to: stream)
+    peer.client.http2.finish(stream)
+    try peer.send(try peer.takeOutput())
+    try peer.receive()
+    #expect(peer.statuses[stream] == 400)
+    #expect(!peer.isOpen)
+  }
+
+  @Test func aConnectionInItsHandshakeIsDroppedWhenTheRelayDrains() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true, .tls13)
+    scene.runner.drain()
+    #expect(!peer.isOpen)
+  }
+
+  /// A head that passes its limit is answered 431; a client that never ends that request keeps
+  /// neither the connection nor the relay.
+  @Test(arguments: [true, false])
+  func aRefusedHeadWhoseRequestNeverEndsIsForgotten(isProvider: Bool) throws {
+    let scene = ConnectionScene { $0.idleTimeout = .milliseconds(-1) }
+    let peer = try scene.connect(provider: isProvider)
+    try peer.exchange()
+    let stream = try peer.request(
+      "POST", "/v1/devices", [("x", String(repeating: "x", count: 9000))], isComplete: false)
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 431)
+    #expect(peer.closings[stream] == nil)
+    // The sweep that resets the stream, and one that finds the connection idle.
+    for _ in 0..<2 {
+      peer.handler.sweep(at: scene.runner.now + .seconds(2))
+      scene.runner.finishBatch()
+      try peer.exchange()
+    }
+    #expect(peer.closings[stream] == HTTP2ErrorCode.noError)
+    #expect(peer.goAway == #"{"reason":"IdleTimeout"}"#)
+    #expect(!peer.isOpen)
+  }
+
+  // MARK: A peer that does not read
+
+  @Test func whoTakesNoAnswersIsNotReadAndThenClosed() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true, .tls13)
+    try peer.exchange()
+    #expect(peer.isRead)
+    peer.channel.isWritable = false
+    peer.channel.pipeline.fireChannelWritabilityChanged()
+    #expect(!peer.isRead)
+    scene.sweep()
+    #expect(peer.isOpen)
+    peer.channel.isWritable = true
+    peer.channel.pipeline.fireChannelWritabilityChanged()
+    #expect(peer.isRead)
+    peer.handler.sweep(at: scene.runner.now + Limits.stalled + .seconds(1))
+    #expect(peer.isOpen)
+    peer.channel.isWritable = false
+    peer.channel.pipeline.fireChannelWritabilityChanged()
+    peer.handler.sweep(at: scene.runner.now + Limits.stalled + .seconds(1))
+    #expect(!peer.isOpen)
+  }
+}

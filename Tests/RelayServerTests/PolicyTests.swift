@@ -1,0 +1,89 @@
+import Foundation
+import RelayClient
+import RelayCore
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// The silent policy of a running relay, and of one that was started again.
+@Suite struct PolicyTests {
+  private static let topic = "com.example.app"
+
+  private struct Running {
+    var relay: Relay
+    var provider: RelayClient
+    var devices: DeviceAPI
+  }
+
+  private func withRelay(
+    _ state: String, _ policy: SilentPolicy, threads: Int = 2,
+    _ body: (Running) async throws -> Void
+  ) async throws {
+    try await TestRelay.runRelay(threads: threads) { configuration in
+      configuration.state = state
+      configuration.store = .sqlite
+      configuration.policy = policy
+    } _: { relay, addresses, _ in
+      let provider = try await TestRelay.connect(addresses.provider)
+      let devices = try await TestRelay.connect(addresses.device)
+      try await body(Running(relay: relay, provider: provider, devices: DeviceAPI(devices)))
+      await provider.close()
+      await devices.close()
+    }
+  }
+
+  /// Sends a silent push to the device while it listens, on its budget.
+  private func spend(_ device: DeviceIdentity, _ token: String, _ running: Running) async throws {
+    let stream = try await running.devices.openStream(of: device)
+    var push = PushRequest(token: token, payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
+    push.topic = Self.topic
+    push.pushType = "background"
+    push.priority = 5
+    var lines = stream.lines.makeAsyncIterator()
+    // The first line says that it listens.
+    _ = try await lines.next()
+    #expect(try await running.provider.push(push, providerToken: nil).status == 200)
+    while let line = try await lines.next() {
+      if String(decoding: line, as: UTF8.self).contains("content-available") { break }
+    }
+    stream.finish()
+  }
+
+  @Test func whatWasUsedOutlivesPoliciesAndRestarts() async throws {
+    let state =
+      FileManager.default.temporaryDirectory.path
+      + "/pushrelay-policy-\(UInt64.random(in: .min ... .max))"
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    var device: DeviceIdentity?
+    var until: Int64?
+    try await withRelay(state, .strict) { running in
+      let identity = try await running.devices.enroll()
+      let token = try await running.devices.register(topic: Self.topic, of: identity)
+      try await spend(identity, token, running)
+      device = identity
+      func budget() async throws -> DeviceStatus.AppBudget? {
+        try await running.devices.status(of: identity).apps.first?.budget
+      }
+      until = try await budget()?.heldUntil
+      #expect(until != nil)
+      // What SIGHUP does when nothing was changed.
+      try await running.relay.change(to: .strict)
+      #expect(try await budget()?.heldUntil == until)
+      try await running.relay.change(to: .documented)
+      while try await budget()?.allowed != true {}
+      #expect(try await budget()?.remaining == 2)
+      try await running.relay.change(to: .strict)
+      while try await budget()?.allowed != false {}
+    }
+    let identity = try #require(device)
+    try await withRelay(state, .documented, threads: 3) { running in
+      let budget = try await running.devices.status(of: identity).apps.first?.budget
+      #expect(budget?.allowed == true && budget?.remaining == 2)
+    }
+    try await withRelay(state, .strict, threads: 1) { running in
+      let budget = try await running.devices.status(of: identity).apps.first?.budget
+      #expect(budget?.allowed == false && budget?.heldUntil ?? 0 >= (until ?? .max) - 600_000)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import HTTP2
+import RelayCore
+import Testing
+import Transport
+
+@testable import RelayServer
+
+/// What a provider without valid credentials can have kept.
+@Suite struct ProviderConnectionTests {
+  private func push(_ peer: ScenePeer, isComplete: Bool) throws -> StreamID {
+    try peer.request(
+      "POST", "/3/device/" + String(repeating: "ab", count: 32), [("apns-topic", "a.b")],
+      body: Array("{}".utf8), isComplete: isComplete)
+  }
+
+  /// Of a first flight, which a client may send before it has read SETTINGS.
+  @Test func requestsOfAStrangerAreFew() throws {
+    let peer = try ConnectionScene { $0.authenticatesProviders = true }.connect(provider: true)
+    try peer.presumeStreams()
+    for _ in 0..<300 { _ = try push(peer, isComplete: false) }
+    try peer.send(try peer.takeOutput())
+    guard case .provider(let provider) = peer.handler.role else { return }
+    #expect(provider.connection.open.count == Limits.refusedRequests)
+    #expect(peer.handler.transport.http2.openStreamCount == Limits.refusedRequests)
+  }
+
+  /// One that is complete is told what is wrong, as ever.
+  @Test func aStrangerIsTold() throws {
+    let peer = try ConnectionScene { $0.authenticatesProviders = true }.connect(provider: true)
+    let stream = try push(peer, isComplete: true)
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 403)
+    let text = String(decoding: peer.bodies[stream] ?? [], as: UTF8.self)
+    #expect(text.contains("MissingProviderToken"))
+  }
+
+  /// With credentials a thousand streams are fine.
+  @Test func aProviderHasAThousand() throws {
+    let peer = try ConnectionScene().connect(provider: true)
+    try peer.exchange()
+    var streams: [StreamID] = []
+    for _ in 0..<1000 { streams.append(try push(peer, isComplete: false)) }
+    try peer.exchange()
+    #expect(peer.handler.transport.http2.openStreamCount == 1000)
+    for stream in streams { peer.client.http2.finish(stream) }
+    try peer.exchange()
+    #expect(streams.allSatisfy { peer.statuses[$0] == 400 })
+  }
+}

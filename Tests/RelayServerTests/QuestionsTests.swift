@@ -1,0 +1,82 @@
+import RelayClient
+import RelayCore
+import RelayStore
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+@Suite struct QuestionsTests {
+  @Test func soManyAreUnderWayAndNoMore() {
+    var questions = Questions()
+    let first = questions.begin(1)
+    #expect(first?.isCancelled == false)
+    for number in 1..<Limits.questionsPerConnection {
+      #expect(questions.begin(Int32(number * 2 + 1)) != nil)
+    }
+    #expect(questions.begin(999) == nil)
+    // A stream that was reset sets nothing else off, but what it has set off still counts.
+    questions.cancel(1)
+    questions.cancel(999)
+    #expect(first?.isCancelled == true)
+    #expect(questions.begin(999) == nil)
+    questions.end(1)
+    let last = questions.begin(999)
+    #expect(last?.isCancelled == false)
+    questions.cancelAll()
+    #expect(last?.isCancelled == true)
+  }
+
+  /// By sockets: all are answered, whatever was too much, and the connection goes on.
+  @Test func everyQuestionIsAnswered() async throws {
+    try await TestRelay.run { addresses, _ in
+      let provider = try await TestRelay.connect(addresses.provider)
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<200 {
+          group.addTask {
+            let path =
+              number % 2 == 0
+              ? "/v1/feedback" : "/v1/notifications/00000000-0000-0000-0000-000000000000"
+            return try await provider.request(method: "GET", path: path).status
+          }
+        }
+        var found: [Int: Int] = [:]
+        for try await status in group { found[status, default: 0] += 1 }
+        return found
+      }
+      #expect(Set(statuses.keys).isSubset(of: [200, 404, 503]), "\(statuses)")
+      #expect(statuses[200, default: 0] + statuses[404, default: 0] >= 16, "\(statuses)")
+      let last = try await provider.request(method: "GET", path: "/v1/feedback")
+      #expect(last.status == 200)
+      await provider.close()
+    }
+  }
+}
+
+@Suite struct MemoryFeedbackTests {
+  private func items(
+    of run: Int64, count: UInt64, since cursor: Int64
+  ) async -> [FeedbackItem] {
+    let feedback = MemoryFeedback(start: Instant(unixSeconds: 1_767_225_600 + run))
+    for number in 0..<count {
+      let token = DeviceToken(random: (number, 1, 1), routingKey: 1)
+      await feedback.append(token, Topic("a.b")!, at: Instant(milliseconds: 5))
+    }
+    return await feedback.items(since: cursor, limit: 10)
+  }
+
+  /// The cursor of a run before, which had listed more than this one has.
+  @Test func aCursorOfAnEarlierRunHidesNothing() async throws {
+    let first = await items(of: 0, count: 7, since: 0)
+    #expect(first.count == 7)
+    let cursor = try #require(first.last?.position)
+    #expect(await items(of: 1, count: 2, since: cursor).count == 2)
+    #expect(await items(of: 0, count: 7, since: cursor).isEmpty)
+  }
+
+  /// The clock was set back between the runs.
+  @Test func aCursorThatLiesAheadBeginsAgain() async {
+    let ahead = Int64(1_767_999_999) * 1_000_000
+    #expect(await items(of: 0, count: 2, since: ahead).count == 2)
+  }
+}

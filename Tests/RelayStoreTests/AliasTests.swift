@@ -1,0 +1,89 @@
+import Foundation
+import GRDB
+import RelayCore
+import Testing
+
+@testable import RelayStore
+
+/// Grants of tokens that devices bring along.
+@Suite struct AliasTests {
+  private let directory: TemporaryDirectory
+  private let listener = Listener()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func own(_ token: UInt64, device: UInt64 = 1) throws -> OwnToken {
+    OwnToken(token: Make.token(token), device: Make.device(device), topic: try Make.topic())
+  }
+
+  private func write(_ contents: [JournalRecord.Content]) async throws {
+    let journal = try listener.open(directory)
+    let first = journal.firstSequence(ofShard: 0)
+    journal.submit(
+      shard: 0,
+      records: contents.enumerated().map {
+        JournalRecord(sequence: first + UInt64($0), content: $1)
+      }, forgets: [])
+    await journal.stop()
+  }
+
+  private func everything() async throws -> [RestoredRecord] {
+    let journal = try listener.open(directory)
+    let records = try journal.everything()
+    await journal.stop()
+    return records
+  }
+
+  @Test func grantsComeBackUntilTheyAreReleased() async throws {
+    try await write([
+      .granted(try own(1), since: Make.instant(5)), .granted(try own(2), since: Make.instant(6)),
+      .released(try own(1)),
+    ])
+    #expect(try await everything() == [.alias(try own(2), since: Make.instant(6))])
+    // The next device's: what the one before it says comes too late.
+    try await write([
+      .granted(try own(2, device: 2), since: Make.instant(9)), .released(try own(2)),
+    ])
+    #expect(try await everything() == [.alias(try own(2, device: 2), since: Make.instant(9))])
+    #expect(try StoreInspection.check(path: directory.journal).aliases == 1)
+  }
+
+  /// As the first release left it: only the apps say which tokens devices have brought along.
+  @Test func aJournalOfTheFirstSchemaHasItsTokens() async throws {
+    let raw = try DatabaseQueue(path: directory.journal)
+    try await raw.writeWithoutTransaction {
+      try $0.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
+    }
+    try Schema.migrate(raw, path: directory.journal, steps: Array(Schema.steps.prefix(1)))
+    try await raw.write { database in
+      for (number, isOwn) in [(1, false), (2, true), (3, true)] as [(UInt64, Bool)] {
+        try database.execute(
+          sql: "INSERT INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",
+          arguments: [
+            Make.device(number).stored, "com.example.app", Make.token(number).stored, isOwn,
+          ])
+      }
+    }
+    try raw.close()
+    #expect(try StoreInspection.check(path: directory.journal).aliases == 0)
+    let aliases = try await everything().filter { if case .alias = $0 { true } else { false } }
+    #expect(
+      Set(aliases) == [
+        .alias(try own(2, device: 2), since: Make.instant(0)),
+        .alias(try own(3, device: 3), since: Make.instant(0)),
+      ])
+    let report = try StoreInspection.check(path: directory.journal)
+    #expect(report.isSound && report.schemaVersion == Schema.steps.count && report.aliases == 2)
+  }
+
+  @Test func damagedGrantsAreNamed() async throws {
+    try await write([.granted(try own(1), since: Make.instant(5))])
+    let raw = try DatabaseQueue(path: directory.journal)
+    try await raw.write { try $0.execute(sql: "UPDATE aliases SET device = x'01'") }
+    try raw.close()
+    let journal = try listener.open(directory)
+    let error = #expect(throws: StoreError.self) { try journal.everything() }
+    #expect(error?.description.contains("a token that a device brought along") == true)
+    await journal.stop()
+  }
+}
