@@ -7,6 +7,7 @@ import Testing
     let table: [(TLSError, String)] = [
       (.invalidCertificate("no start line"), "the certificate cannot be used: no start line"),
       (.invalidPrivateKey("unsupported"), "the private key cannot be used: unsupported"),
+      (.invalidPublicKey("no start line"), "the public key cannot be used: no start line"),
       (.privateKeyMismatch, "the private key does not belong to the certificate"),
       (.invalidApplicationProtocol(""), "not a protocol name for ALPN: ''"),
       (.invalidServerName("a b"), "not a server name: 'a b'"),

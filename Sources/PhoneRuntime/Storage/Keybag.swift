@@ -13,7 +13,7 @@ struct Keybag: Equatable, Sendable {
   static let format = 1
 
   /// Rounds of PBKDF2 for a new key, and the least that a file may ask for (OWASP's advice for
-  /// PBKDF2 with SHA-512, 2023). An unlock takes some 50 ms of a processor that way; more would not
+  /// PBKDF2 with SHA-512, 2023). An unlock takes some 80 ms of a processor that way; more would not
   /// help a passcode of four digits.
   static let rounds = 210_000
   /// What a file may ask for: with more an unlock would look like a hang.

@@ -15,6 +15,8 @@ final class HTTPExchange: Sendable {
     var isClosed = false
     /// More than one while several addresses of a host are tried.
     var channels: [any Channel] = []
+    /// Set before the connection is closed for it: whoever is about to write only sees the end.
+    var isSilent = false
   }
 
   private let options: TransferOptions
@@ -75,8 +77,9 @@ final class HTTPExchange: Sendable {
         close()
       }
     } catch {
-      if Task.isCancelled || state.withLock({ $0.isClosed }) { throw .cancelled }
-      throw TransferProblem(error)
+      let (isClosed, isSilent) = state.withLock { ($0.isClosed, $0.isSilent) }
+      if Task.isCancelled || isClosed { throw .cancelled }
+      throw isSilent ? .interrupted("the server was silent for too long") : TransferProblem(error)
     }
   }
 
@@ -145,7 +148,7 @@ final class HTTPExchange: Sendable {
         throw error
       }
     }
-    try pipeline.addHandler(SilenceHandler())
+    try pipeline.addHandler(SilenceHandler { self.state.withLock { $0.isSilent = true } })
     try pipeline.addHTTPClientHandlers()
     return (try Connection(wrappingChannelSynchronously: channel), ready)
   }
@@ -155,11 +158,15 @@ final class HTTPExchange: Sendable {
 private final class SilenceHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
+  private let onSilence: @Sendable () -> Void
+
+  init(onSilence: @escaping @Sendable () -> Void) { self.onSilence = onSilence }
+
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard event is IdleStateHandler.IdleStateEvent else {
       return context.fireUserInboundEventTriggered(event)
     }
-    context.fireErrorCaught(TransferProblem.interrupted("the server was silent for too long"))
+    onSilence()
     context.close(promise: nil)
   }
 }

@@ -79,10 +79,11 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
+    let isHandshake = session?.phase == .handshaking
     do {
       try session?.receiveEndOfFile()
     } catch {
-      ready.fail(error)
+      ready.fail(isHandshake ? TransferProblem.failed(TransferProblem.noTLS) : error)
       context.fireErrorCaught(error)
     }
     context.fireChannelInactive()

@@ -108,7 +108,7 @@ package struct ProviderKeyDirectory: Sendable {
     var notices: [String] = []
     var (entries, broken) = try register()
     for entry in entries {
-      let publicKey: P256.Signing.PublicKey
+      let publicKey: P256.PublicKey
       let file: String
       do throws(CredentialFileError) {
         (publicKey, file) = try self.publicKey(ofKeyID: entry.keyID)

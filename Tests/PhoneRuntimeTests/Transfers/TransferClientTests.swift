@@ -99,6 +99,17 @@ import Testing
     }
   }
 
+  /// What the app provides goes into a header, and must not end it.
+  @Test func anAuthorizationThatCannotBeSent() async throws {
+    try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in
+      var order = site.download()
+      order.authorization = "Bearer key\r\nX-Other: 1"
+      let why = await site.end(order)?.reason ?? ""
+      #expect(why.hasPrefix("the authorization has characters"), "\(why)")
+      #expect(site.server.requests.isEmpty)
+    }
+  }
+
   @Test func nobodyListens() async throws {
     try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in
       let order = site.download()
