@@ -226,7 +226,7 @@ let fuzzTargets: [Target.Dependency] = [
   "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "RelayCore", "RelayStore",
   .product(name: "NIOCore", package: "swift-nio"),
 ]
-if Context.environment["PUSHRELAY_FUZZ"] == nil {
+if Context.environment["RELAY_TEST_FUZZ"] == nil {
   package.targets.append(
     .testTarget(
       name: "FuzzTests", dependencies: fuzzTargets, exclude: ["Corpora", "Dictionaries"],

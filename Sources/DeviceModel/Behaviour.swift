@@ -1,6 +1,6 @@
-/// How an app has used its background time, which decides how much of it comes: who uses little time,
-/// data and energy gets more opportunities (WWDC 2013 session 204). The scale and the weights are
-/// ours.
+/// How an app has used its background time, which decides how much of it comes: who uses little
+/// time, data and energy gets more opportunities (WWDC 2013 session 204). The scale and the weights
+/// are ours.
 package struct Behaviour: Hashable, Codable, Sendable {
   /// 0 for the worst, 1000 for the best; new apps begin in the middle.
   package private(set) var score: Int64 = 500

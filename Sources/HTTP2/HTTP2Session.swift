@@ -163,7 +163,8 @@ package final class HTTP2Session {
   package var events: [HTTP2Event] { state.pointee.events }
 
   /// Bytes that events and fields point into; valid below the highest range only, until the next
-  /// `receive` or `takeEvents`. Reading it is cheap; holding on to it across `receive` costs that call a copy.
+  /// `receive` or `takeEvents`. Reading it is cheap; holding on to it across `receive` costs that
+  /// call a copy.
   package var arena: [UInt8] { state.pointee.arena }
 
   /// Header fields that `headers` events point into; as `arena`.

@@ -1,5 +1,5 @@
-/// What the journal writes. Sequences rise from record to record of a shard, by one but where a range
-/// ends (`SequenceRanges`), and shards of one run or of different runs never share one.
+/// What the journal writes. Sequences rise from record to record of a shard, by one but where a
+/// range ends (`SequenceRanges`), and shards of one run or of different runs never share one.
 package struct JournalRecord: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// A notification that the relay is about to own. Kept until it is forgotten.

@@ -1,8 +1,8 @@
 /// The latest steps of notifications' lives, in a ring of bounded size: what `pushrelay log` and
 /// `GET /v1/notifications/{id}` show.
 ///
-/// Pushes come all the time and questions seldom, so that adding a step is a few stores, and looking
-/// a notification up walks over those few steps whose ids share a bucket.
+/// Pushes come all the time and questions seldom, so that adding a step is a few stores, and
+/// looking a notification up walks over those few steps whose ids share a bucket.
 package struct LifeLog: Sendable {
   private var events: [LifeEvent] = []
   /// The oldest event, once the ring is full.
@@ -102,8 +102,8 @@ private struct Chains: Sendable {
     heads[bucket] = Int32(place)
   }
 
-  /// Visits the places of a bucket, youngest first, while the visitor wants to go on; among them may
-  /// be places of others.
+  /// Visits the places of a bucket, youngest first, while the visitor wants to go on; among them
+  /// may be places of others.
   func walk(from hash: Int, age: (Int) -> Int, visit: (Int) -> Bool) {
     guard !heads.isEmpty else { return }
     var place = heads[hash & mask]

@@ -2,9 +2,9 @@ import DequeModule
 
 /// Tokens that devices bring along.
 ///
-/// The last eight bytes of any token name its shard, which alone decides whose it is. A minted token
-/// is an app there. One that a device brings along is an *alias* there, while its app is where its
-/// device is:
+/// The last eight bytes of any token name its shard, which alone decides whose it is. A minted
+/// token is an app there. One that a device brings along is an *alias* there, while its app is
+/// where its device is:
 ///
 /// ```
 ///   device's shard                        token's shard

@@ -100,7 +100,8 @@ extension Shard {
 
   // MARK: Acknowledgements that do not come
 
-  /// An acknowledgement may be overdue. Whether the frame has left at all only the connection knows.
+  /// An acknowledgement may be overdue. Whether the frame has left at all only the connection
+  /// knows.
   mutating func ackTimerFired(_ device: Int32, into effects: inout [Effect]) {
     devices[device].ackTimer = TimerWheel.none
     guard let connection = devices[device].connection, let due = nextAckDue(device) else { return }

@@ -32,7 +32,8 @@ extension Shard {
     }
   }
 
-  /// What is in flight is not awaited any longer; whatever its place in the window kept back may go.
+  /// What is in flight is not awaited any longer; whatever its place in the window kept back may
+  /// go.
   private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {
     let device = apps[entries[entry].app].device
     let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }

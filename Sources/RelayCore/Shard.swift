@@ -20,11 +20,11 @@ import DequeModule
 ///    caveats first").
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
-/// 7. Silents that the budget has not paid for never exceed, per app, the rides opened (`RideCause`).
-///    A ride pays for at most one silent of each app, the one in its slot, and a silent is paid for
-///    once: `isPaid` stays with it through lost connections. Whatever only answers what was sent (an
-///    acknowledgement, a keep-alive's answer, a drained stream) opens none, or each silent's
-///    acknowledgement would carry the next and the budget were void.
+/// 7. Silents that the budget has not paid for never exceed, per app, the rides opened
+///    (`RideCause`). A ride pays for at most one silent of each app, the one in its slot, and a
+///    silent is paid for once: `isPaid` stays with it through lost connections. Whatever only
+///    answers what was sent (an acknowledgement, a keep-alive's answer, a drained stream) opens
+///    none, or each silent's acknowledgement would carry the next and the budget were void.
 ///
 /// Transitions of an entry and where they are made:
 /// ```

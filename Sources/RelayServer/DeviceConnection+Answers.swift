@@ -33,7 +33,8 @@ extension DeviceConnection {
     }
   }
 
-  /// A secret was accepted: the peer is no stranger any more and may have its full number of streams.
+  /// A secret was accepted: the peer is no stranger any more and may have its full number of
+  /// streams.
   func raiseStreams(_ handler: ConnectionHandler) {
     guard !hasFullStreams else { return }
     hasFullStreams = true

@@ -14,8 +14,8 @@ final class Question: Sendable {
 
 /// The questions of one connection that are being looked into.
 ///
-/// One whose stream was reset counts until its answer comes: what it has set off is still under way,
-/// and a client that opens and resets streams must not set off more.
+/// One whose stream was reset counts until its answer comes: what it has set off is still under
+/// way, and a client that opens and resets streams must not set off more.
 struct Questions {
   private var underWay: [StreamID: Question] = [:]
 

@@ -62,8 +62,8 @@ package final class Relay: Service {
     try await group.shutdownGracefully()
   }
 
-  /// Another silent policy from now on. The journal has it before anything is decided by it, so that
-  /// every budget is read as it was written; when it cannot be written, nothing changes.
+  /// Another silent policy from now on. The journal has it before anything is decided by it, so
+  /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
     let now = RelayClock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }

@@ -122,8 +122,8 @@ struct Backlog {
   }
 
   /// Takes what is to be written now: of every line all up to the last record that is urgent or has
-  /// lingered long enough, but not beyond the end of a range of sequences, and forgets; at most about
-  /// `limit` of each. `everything` takes what may linger, too.
+  /// lingered long enough, but not beyond the end of a range of sequences, and forgets; at most
+  /// about `limit` of each. `everything` takes what may linger, too.
   mutating func takeBatch(limit: Int, everything: Bool = false, at now: UInt64) -> Batch {
     var batch = Batch()
     let limitPerLine = max(1, limit / max(1, lines.count))

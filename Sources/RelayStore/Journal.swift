@@ -158,8 +158,8 @@ package final class Journal: Sendable {
   }
 
   /// The budgets under a policy that is in force from now on. What is stored of them was used under
-  /// the policy before and is kept by the same clocks, so nothing else is written. On disk when this
-  /// returns; to be called before shards hear of the policy.
+  /// the policy before and is kept by the same clocks, so nothing else is written. On disk when
+  /// this returns; to be called before shards hear of the policy.
   package func budgets(
     under policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
@@ -179,8 +179,8 @@ package final class Journal: Sendable {
   }
 
   /// Unregistered tokens that are listed behind the cursor, oldest first, at most `limit`; of all
-  /// topics or of these. Only what is on disk: a cursor never skips what comes later. Nothing when it
-  /// is not wanted any more by the time its turn comes.
+  /// topics or of these. Only what is on disk: a cursor never skips what comes later. Nothing when
+  /// it is not wanted any more by the time its turn comes.
   package func feedback(
     since position: Int64, topics: [Topic]? = nil, limit: Int,
     isWanted: @escaping @Sendable () -> Bool = { true }

@@ -5,8 +5,8 @@ import RelayCore
 extension JournalFile {
   private static let (appScope, deviceScope) = ("app", "device")
 
-  /// The budgets under a policy that is in force from now on, when all that is stored was used under
-  /// the one before. They are on disk when this returns.
+  /// The budgets under a policy that is in force from now on, when all that is stored was used
+  /// under the one before. They are on disk when this returns.
   func budgets(under policy: SilentPolicy, at now: Instant) throws -> SilentBudgets {
     try connection.write { database in
       let app = try clock(Self.appScope, database)

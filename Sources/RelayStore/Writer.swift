@@ -29,8 +29,8 @@ struct Writer: Sendable {
   private var lock: StateLock?
   private var isStopped = false
   private var plan: JournalFile.WritePlan
-  /// The sequences of batches that failed since the last success, by shard: one range for each range
-  /// of sequences.
+  /// The sequences of batches that failed since the last success, by shard: one range for each
+  /// range of sequences.
   private var doubtful: [Int: [ClosedRange<UInt64>]] = [:]
   private var results = Results()
   /// Batches that failed since the last success.
@@ -236,8 +236,8 @@ struct Writer: Sendable {
     failures += 1
   }
 
-  /// What lies between two batches of one range of sequences was skipped: all of them are one range,
-  /// however long the disk is broken; another one begins with each 2^24 records.
+  /// What lies between two batches of one range of sequences was skipped: all of them are one
+  /// range, however long the disk is broken; another one begins with each 2^24 records.
   private mutating func doubt(_ failed: ClosedRange<UInt64>, of shard: Int) {
     let bits = UInt64(configuration.rangeBits)
     if let last = doubtful[shard]?.last, last.lowerBound >> bits == failed.lowerBound >> bits {

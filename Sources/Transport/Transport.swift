@@ -18,9 +18,9 @@ package final class Transport {
   /// Who the peer proved to be; nil on plaintext and before the handshake is complete.
   package private(set) var peer: TLSPeer?
 
-  /// A connection over TLS. A peer can have TLS itself answer (TLS 1.2: an alert for each attempt to
-  /// renegotiate; TLS 1.3: a key update for each that asks for one); `maximumPendingBytes` of such
-  /// answers may wait for `flush`.
+  /// A connection over TLS. A peer can have TLS itself answer (TLS 1.2: an alert for each attempt
+  /// to renegotiate; TLS 1.3: a key update for each that asks for one); `maximumPendingBytes` of
+  /// such answers may wait for `flush`.
   package init(
     _ tls: consuming TLSSession, role: HTTP2Role, configuration: HTTP2Configuration,
     maximumPendingBytes: Int = 65_536

@@ -135,8 +135,8 @@ import Testing
       scenarioText(
         events: Self.events,
         expect: """
-          [{"never":{"what":"banner","push":"a","why":"uno"}},{"never":{"what":"banner","why":"no"}},
-           {"never":{"what":"refused"}}]
+          [{"never":{"what":"banner","push":"a","why":"uno"}},
+           {"never":{"what":"banner","why":"no"}}, {"never":{"what":"refused"}}]
           """))
     #expect(result.isPassed)
     #expect(

@@ -3,8 +3,8 @@ import Testing
 
 @testable import DeviceSimulator
 
-/// docs/SCENARIOS.md says what the code says. With RELAY_TEST_WRITE_DOCS set the generated parts are
-/// written anew instead.
+/// docs/SCENARIOS.md says what the code says. With RELAY_TEST_WRITE_DOCS set the generated parts
+/// are written anew instead.
 @Suite struct ScenariosPageTests {
   private static let path = "docs/SCENARIOS.md"
 

@@ -2,8 +2,8 @@ import Testing
 
 /// What somebody without any credentials can do to a relay.
 @Suite("Strangers", .timeLimit(.minutes(3))) struct StrangerTests {
-  /// Bytes that the relay may keep per byte sent, beyond what a connection costs that says hello and
-  /// nothing else; and what each connection may have on top, about as much as that.
+  /// Bytes that the relay may keep per byte sent, beyond what a connection costs that says hello
+  /// and nothing else; and what each connection may have on top, about as much as that.
   private static let heldPerSent = 8
   private static let allowanceBytes = 32_768
 

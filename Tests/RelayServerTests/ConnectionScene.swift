@@ -203,8 +203,8 @@ final class ScenePeer {
 }
 
 extension TLSVersion {
-  /// A close_notify after the handshake, as AES-GCM encrypts its two bytes: TLS 1.2 adds a nonce and
-  /// a tag, TLS 1.3 hides the type and adds it and a tag.
+  /// A close_notify after the handshake, as AES-GCM encrypts its two bytes: TLS 1.2 adds a nonce
+  /// and a tag, TLS 1.3 hides the type and adds it and a tag.
   var closeNotify: [Int] {
     switch self {
     case .tls12: [21, 8 + 2 + 16]

@@ -4,8 +4,8 @@ import Testing
 @testable import RelayServer
 
 @Suite struct RestoringRouterTests {
-  /// Whatever the number of shards: a device and its apps go to one of them, and what has a token to
-  /// where a push for the token looks.
+  /// Whatever the number of shards: a device and its apps go to one of them, and what has a token
+  /// to where a push for the token looks.
   @Test(arguments: [1, 2, 3, 7])
   func everythingGoesToItsShard(_ count: Int) throws {
     var router = RestoringRouter(shardCount: count)

@@ -41,7 +41,7 @@ private func citationViolations(
   path: String, text: String, exists: (String) -> Bool, headings: (String) -> Set<String>
 ) -> [String] {
   var found: [String] = []
-  var hasNamedAnRFC = false
+  var hasNamedAStandard = false
   for (comment, line) in comments(of: path, in: text) {
     func note(_ sentence: String) { found.append("\(path):\(line): \(sentence)") }
     for words in citesPrivateNotes(comment) {
@@ -58,9 +58,9 @@ private func citationViolations(
     where !headings(String(match.1)).contains(String(match.2)) {
       note("\(match.1) has no heading \"\(match.2)\"")
     }
-    // A section is one of an RFC that this comment, or one above, has named.
-    if comment.contains("RFC ") { hasNamedAnRFC = true }
-    if !hasNamedAnRFC, let match = comment.firstMatch(of: /\bsections? [0-9][0-9.]*/) {
+    // A section is one of a standard that this comment, or one above, has named.
+    if comment.contains(/RFC [0-9]|X\.[0-9]/) { hasNamedAStandard = true }
+    if !hasNamedAStandard, let match = comment.firstMatch(of: /\bsections? [0-9][0-9.]*/) {
       note("\"\(match.0)\" of what?")
     }
   }

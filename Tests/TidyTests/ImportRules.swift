@@ -64,8 +64,8 @@ let importRules: [ImportRule] = [
     target: "Dashboard", own: ["RelayCore"],
     others: toolchain.union(observability).union(lifecycle)
       .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
-  // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of the
-  // wire.
+  // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of
+  // the wire.
   ImportRule(
     target: "PhoneRuntime",
     own: [

@@ -3,8 +3,6 @@ import Testing
 /// Where a target's tests are when there is no folder of its name.
 private let testedElsewhere: [String: String] = [
   "COpenSSL": "TLSTests", "CNghttp2": "HTTP2Tests",
-  // TLS and HTTP/2 together, by whoever connects through it.
-  "Transport": "RelayClientTests",
   // As a process.
   "pushrelay": "EndToEndTests",
   // Measures and is no product.

@@ -39,7 +39,7 @@ enum FuzzTarget: String, CaseIterable {
 private nonisolated(unsafe) var target = FuzzTarget.headerBlocks
 
 @c(pushrelay_fuzz_begin) public func begin() {
-  let name = getenv("PUSHRELAY_FUZZ_TARGET").map { String(cString: $0) } ?? ""
+  let name = getenv("RELAY_TEST_FUZZ_TARGET").map { String(cString: $0) } ?? ""
   guard let named = FuzzTarget(rawValue: name) else { preconditionFailure("no target \(name)") }
   target = named
 }

@@ -42,8 +42,8 @@ enum P256Fixtures {
     -----END PRIVATE KEY-----
     """
 
-  /// Encrypted; of P-384, secp256k1 and Ed25519, both halves; points that are none: off the curve, at
-  /// infinity.
+  /// Encrypted; of P-384, secp256k1 and Ed25519, both halves; points that are none: off the curve,
+  /// at infinity.
   static let otherKeys = [
     """
     -----BEGIN ENCRYPTED PRIVATE KEY-----
