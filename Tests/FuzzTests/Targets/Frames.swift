@@ -14,7 +14,8 @@ enum Frames {
     mutating func note(_ head: FrameReader.BlockHead, _ block: [UInt8]) {
       blocks.append(
         Block(
-          stream: head.stream, endStream: head.endStream, bytes: block, passedBytes: passed.count))
+          stream: head.stream, endStream: head.endStream, dependsOnItself: head.dependsOnItself,
+          bytes: block, passedBytes: passed.count))
     }
 
     func failing(_ failure: FrameReader.Failure) -> Outcome {
@@ -27,6 +28,7 @@ enum Frames {
   private struct Block: Equatable {
     var stream: StreamID
     var endStream: Bool
+    var dependsOnItself: Bool
     var bytes: [UInt8]
     /// How much had gone on before it.
     var passedBytes: Int
@@ -48,11 +50,13 @@ enum Frames {
     _ bytes: UnsafeRawBufferPointer, preface: Int, pieceBytes: Int
   ) -> Outcome {
     var reader = FrameReader(prefaceBytes: preface)
+    // Nothing is opened: what may come on which stream is for `Connections`.
+    var streams = StreamTable()
     var outcome = Outcome()
     for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
       var rest = UnsafeRawBufferPointer(
         rebasing: bytes[start..<min(bytes.count, start + pieceBytes)])
-      while let step = reader.next(&rest) {
+      while let step = reader.next(&rest, &streams) {
         switch step {
         case .pass(let bytes): outcome.passed += bytes
         case .passHeld: outcome.passed += reader.takeHeld()
@@ -70,7 +74,7 @@ enum Frames {
     return outcome
   }
 
-  // MARK: The reference: RFC 9113 sections 4.1, 6.2 and 6.10, as plainly as can be
+  // MARK: The reference: RFC 9113 sections 4.1, 6.2, 6.3 and 6.10, as plainly as can be
 
   private struct Frame {
     var length: Int
@@ -90,7 +94,7 @@ enum Frames {
       length = Int(head[0]) << 16 + Int(head[1]) << 8 + Int(head[2])
       type = head[3]
       flags = head[4]
-      stream = head[5...].reduce(StreamID(0)) { ($0 << 8) | StreamID($1) } & StreamID.max
+      stream = Frames.streamID(input.dropFirst(5))
       bytes = input.prefix(9 + length)
       isCutOff = input.count < 9 + length
     }
@@ -106,6 +110,13 @@ enum Frames {
     outcome.passed += rest.prefix(preface)
     rest = rest.dropFirst(preface)
     while let frame = Frame(rest) {
+      if frame.type == 2 {
+        if frame.stream == 0 { return outcome.failing(.streamZero) }
+        if frame.length == 5, frame.isCutOff { return outcome }
+        if frame.length == 5, streamID(frame.payload) == frame.stream {
+          return outcome.failing(.dependsOnItself)
+        }
+      }
       guard frame.type == 1 else {
         outcome.passed += frame.bytes
         rest = rest.dropFirst(frame.bytes.count)
@@ -139,10 +150,20 @@ enum Frames {
         continuations += 1
       }
       if case .failure(let failure) = first { return outcome.failing(failure) }
+      let hasPriority = frame.flags & 32 != 0
       outcome.note(
-        FrameReader.BlockHead(stream: frame.stream, endStream: frame.flags & 1 != 0), block)
+        FrameReader.BlockHead(
+          stream: frame.stream, endStream: frame.flags & 1 != 0,
+          dependsOnItself: hasPriority
+            && streamID(frame.payload.dropFirst(frame.flags & 8 != 0 ? 1 : 0)) == frame.stream),
+        block)
     }
     return outcome
+  }
+
+  /// Four bytes without the highest bit.
+  private static func streamID(_ bytes: Slice<UnsafeRawBufferPointer>) -> StreamID {
+    bytes.prefix(4).reduce(StreamID(0)) { ($0 << 8) | StreamID($1) } & StreamID.max
   }
 
   /// The part of a block in a HEADERS frame.
