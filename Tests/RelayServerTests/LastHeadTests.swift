@@ -1,0 +1,106 @@
+import HTTP2
+import NIOCore
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+/// What is concluded from the last head must be what a look at the whole head would say.
+@Suite struct LastHeadTests {
+  /// The heads a session reports, judged.
+  private struct Judge {
+    let session: HTTP2Session
+    var world: CredentialScene.World
+    /// Whether it remembers the last head.
+    let remembers: Bool
+    var last = LastHead()
+
+    init(remembers: Bool, _ world: CredentialScene.World) throws {
+      var configuration = HTTP2Configuration()
+      configuration.tellsRepeatedFields = remembers
+      session = try HTTP2Session(role: .server, configuration: configuration)
+      self.world = world
+      self.remembers = remembers
+    }
+
+    mutating func judge(_ bytes: ByteBuffer) throws -> [String] {
+      var bytes = bytes
+      var events: [HTTP2Event] = []
+      try session.receive(&bytes)
+      session.takeEvents(into: &events)
+      var verdicts: [String] = []
+      for event in events {
+        guard case .headers(_, let range, _) = event else { continue }
+        if !remembers { last = LastHead() }
+        last.take(session.fields[range], session.arena)
+        do throws(Rejection) {
+          let topic = try last.check(
+            by: &world.connection, certificateProblem: nil, verifier: &world.verifier,
+            at: Instant(milliseconds: TestProvider.now))
+          verdicts.append("\(topic)")
+        } catch {
+          verdicts.append(error.reason)
+        }
+      }
+      return verdicts
+    }
+  }
+
+  /// Small numbers from a seed (Knuth's linear congruence, its upper half).
+  private struct Numbers: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return state >> 32 | (state &* 0x9E37_79B9_7F4A_7C15) << 32
+    }
+  }
+
+  private func head(
+    _ tokens: [String], _ random: inout Numbers
+  ) -> HeaderBlock {
+    var head = HeaderBlock()
+    let indexing: [HeaderBlock.Indexing] = [.incremental, .withoutIndexing]
+    func any() -> HeaderBlock.Indexing { indexing.randomElement(using: &random)! }
+    head.append(":method", Int.random(in: 0..<20, using: &random) == 0 ? "PUT" : "POST")
+    head.append(":scheme", "https")
+    head.append(":authority", "relay")
+    head.append(":path", "/3/device/\(Int.random(in: 10...99, using: &random))", indexing: any())
+    if Int.random(in: 0..<12, using: &random) > 0 {
+      head.append("authorization", tokens.randomElement(using: &random)!, indexing: any())
+    }
+    let topics = ["com.example.app", "com.example.other", "com.example.app.location-query"]
+    head.append(
+      "apns-topic", Int.random(in: 0..<4, using: &random) > 0 ? topics[0] : topics.randomElement(using: &random)!,
+      indexing: any())
+    head.append(
+      "apns-push-type", Int.random(in: 0..<6, using: &random) > 0 ? "alert" : "location", indexing: any())
+    if Int.random(in: 0..<6, using: &random) == 0 { head.append("apns-priority", "7", indexing: any()) }
+    return head
+  }
+
+  @Test func rememberingChangesNoVerdict() throws {
+    var reasons: Set<String> = []
+    for seed in 1...20 as ClosedRange<UInt64> {
+      var random = Numbers(state: seed)
+      let world = CredentialScene.World()
+      let tokens = [
+        try world.header(.topic), try world.header(.related), try world.header(.unrelated),
+        "bearer nothing",
+      ]
+      var (first, second) = (
+        try Judge(remembers: true, world), try Judge(remembers: false, world)
+      )
+      let client = try HTTP2Session(role: .client, configuration: HTTP2Configuration())
+      for _ in 0..<80 {
+        let usual = Int.random(in: 0..<5, using: &random) > 0 ? [tokens[0]] : tokens
+        _ = try client.request(head(usual, &random), body: nil, endStream: true)
+        var bytes = ByteBuffer()
+        while client.send(into: &bytes, upTo: 1 << 16) {}
+        let (expected, found) = (try second.judge(bytes), try first.judge(bytes))
+        #expect(found == expected, "seed \(seed)")
+        reasons.formUnion(found)
+      }
+    }
+    #expect(reasons.count > 4, "the test must meet refusals of many kinds: \(reasons)")
+  }
+}
