@@ -45,6 +45,9 @@ package enum Limits {
   /// Bytes of request headers, as HTTP/2 counts them (Apple, "Sending notification requests to
   /// APNs").
   package static let headerListBytes = 8000
+  /// Bytes that one batch of requests may become: 32 times a read. HPACK makes much of little, so
+  /// the bytes received do not bound it.
+  package static let batchBytes = 2_097_152
   /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
   /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1

@@ -92,6 +92,7 @@ final class LoopSet: Sendable {
     var configuration = HTTP2Configuration()
     configuration.maximumHeaderListBytes = Limits.headerListBytes
     configuration.maximumDiscardedBytes = Limits.discardedBytes
+    configuration.maximumArenaBytes = Limits.batchBytes
     if isProvider {
       configuration.maximumConcurrentStreams = Limits.unauthenticatedStreams
       // Clients open streams before they have read our SETTINGS; refusing those helps nobody.

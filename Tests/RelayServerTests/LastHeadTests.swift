@@ -70,11 +70,15 @@ import Testing
     }
     let topics = ["com.example.app", "com.example.other", "com.example.app.location-query"]
     head.append(
-      "apns-topic", Int.random(in: 0..<4, using: &random) > 0 ? topics[0] : topics.randomElement(using: &random)!,
+      "apns-topic",
+      Int.random(in: 0..<4, using: &random) > 0 ? topics[0] : topics.randomElement(using: &random)!,
       indexing: any())
     head.append(
-      "apns-push-type", Int.random(in: 0..<6, using: &random) > 0 ? "alert" : "location", indexing: any())
-    if Int.random(in: 0..<6, using: &random) == 0 { head.append("apns-priority", "7", indexing: any()) }
+      "apns-push-type", Int.random(in: 0..<6, using: &random) > 0 ? "alert" : "location",
+      indexing: any())
+    if Int.random(in: 0..<6, using: &random) == 0 {
+      head.append("apns-priority", "7", indexing: any())
+    }
     return head
   }
 
