@@ -48,11 +48,13 @@ enum Frames {
     _ bytes: UnsafeRawBufferPointer, preface: Int, pieceBytes: Int
   ) -> Outcome {
     var reader = FrameReader(prefaceBytes: preface)
+    // No stream was used yet, so none is closed: what closed ones do is for the tests of sessions.
+    var streams = StreamTable()
     var outcome = Outcome()
     for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
       var rest = UnsafeRawBufferPointer(
         rebasing: bytes[start..<min(bytes.count, start + pieceBytes)])
-      while let step = reader.next(&rest) {
+      while let step = reader.next(&rest, &streams) {
         switch step {
         case .pass(let bytes): outcome.passed += bytes
         case .passHeld: outcome.passed += reader.takeHeld()
@@ -95,6 +97,11 @@ enum Frames {
       isCutOff = input.count < 9 + length
     }
 
+    /// The stream that a priority at this offset names.
+    func dependency(at offset: Int) -> StreamID {
+      bytes.dropFirst(offset).prefix(4).reduce(0) { ($0 << 8) | StreamID($1) } & StreamID.max
+    }
+
     var failure: FrameReader.Failure? {
       length > 16_384 ? .frameTooLarge : stream == 0 ? .streamZero : nil
     }
@@ -106,6 +113,13 @@ enum Frames {
     outcome.passed += rest.prefix(preface)
     rest = rest.dropFirst(preface)
     while let frame = Frame(rest) {
+      if frame.type == 2 {
+        if frame.stream == 0 { return outcome.failing(.streamZero) }
+        if frame.length == 5 {
+          if frame.isCutOff { return outcome }
+          if frame.dependency(at: 9) == frame.stream { return outcome.failing(.dependsOnItself) }
+        }
+      }
       guard frame.type == 1 else {
         outcome.passed += frame.bytes
         rest = rest.dropFirst(frame.bytes.count)
@@ -140,7 +154,10 @@ enum Frames {
       }
       if case .failure(let failure) = first { return outcome.failing(failure) }
       outcome.note(
-        FrameReader.BlockHead(stream: frame.stream, endStream: frame.flags & 1 != 0), block)
+        FrameReader.BlockHead(
+          stream: frame.stream, endStream: frame.flags & 1 != 0,
+          dependsOnItself: frame.flags & 0x20 != 0
+            && frame.dependency(at: frame.flags & 8 != 0 ? 10 : 9) == frame.stream), block)
     }
     return outcome
   }

@@ -69,7 +69,7 @@ struct HeaderBlocks {
 
   /// Whether the session goes on after this block.
   private mutating func take(_ block: UnsafeRawBufferPointer) throws(Finding) -> Bool {
-    state.beginBatch()
+    state.beginBatch(block.count)
     state.decodeBlock(block, of: 1)
     // We may be more patient than libnghttp2 with a peer that owes a size.
     let saysSize = block.first.map { $0 & 0xE0 == 0x20 } ?? false
