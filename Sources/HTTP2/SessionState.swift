@@ -79,6 +79,9 @@ struct SessionState {
     if blockStream != 0 { return keepOpenBlock() }
     arenaUsed = 0
     fields.removeAll(keepingCapacity: true)
+    // One large batch must not keep its memory for the life of a client's connection, either.
+    if arena.count > 1 << 18 { arena = [] }
+    if fields.capacity > 1 << 13 { fields = [] }
   }
 
   /// Events are handed over. What those handed over before point into is done with, and its peer

@@ -33,13 +33,13 @@ import Testing
         guard case .headers(_, let range, _) = event else { continue }
         if !remembers { last = LastHead() }
         last.take(session.fields[range], session.arena)
-        do throws(Rejection) {
+        do throws(LastHead.Refusal) {
           let topic = try last.check(
             by: &world.connection, certificateProblem: nil, verifier: &world.verifier,
             at: Instant(milliseconds: TestProvider.now))
           verdicts.append("\(topic)")
         } catch {
-          verdicts.append(error.reason)
+          verdicts.append(error.rejection.reason)
         }
       }
       return verdicts
