@@ -142,7 +142,8 @@ package final class Relay: Service {
     var known: ProviderKeys?
     var problem: CredentialFileError?
     var keys = first
-    while !Task.isCancelled {
+    // The first time whatever happens: a relay that ends at once has them in its backup, too.
+    repeat {
       if keys.fingerprint != known?.fingerprint || keys.notices != known?.notices {
         tell(keys, since: known ?? ProviderKeys())
         await copy(keys, to: journal)
@@ -166,7 +167,7 @@ package final class Relay: Service {
         }
         problem = error
       }
-    }
+    } while !Task.isCancelled
   }
 
   /// What is wrong with keys, and what is not wrong enough for that; each once.
