@@ -117,6 +117,7 @@ private struct AnsweringServer {
     input.writeBytes(bytes)
     try session.receive(&input)
     session.takeEvents(into: &events)
+    let id = id
     var sum: UInt64 = 0
     for event in events {
       switch event {
