@@ -14,14 +14,15 @@ package enum TestRelay {
     _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Relay.Addresses, ServiceGroup) async throws -> Void
   ) async throws {
-    try await runRelay(threads: threads, change) { _, addresses, group in
+    try await runRelay(threads: threads, logger: logger, change) { _, addresses, group in
       try await body(addresses, group)
     }
   }
 
   /// The same, for tests that have something to say to the relay itself.
   package static func runRelay(
-    threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    threads: Int = 2, logger: Logger? = nil,
+    _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Relay, Relay.Addresses, ServiceGroup) async throws -> Void
   ) async throws {
     var configuration = RelayConfiguration()
