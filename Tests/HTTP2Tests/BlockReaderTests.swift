@@ -50,8 +50,10 @@ import Testing
         #expect(string?.isHuffman == (bytes[0] & 0x80 != 0))
       }
     }
-    let wrong = [[], [1], [3, 1, 2], [0x7F, 0x80], [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xF]]
-    for bytes in wrong as [[UInt8]] {
+    let wrong: [[UInt8]] = [
+      [], [1], [3, 1, 2], [0x7F, 0x80], [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xF],
+    ]
+    for bytes in wrong {
       bytes.withUnsafeBytes { bytes in
         var reader = BlockReader(bytes)
         #expect(reader.string() == nil)
