@@ -67,7 +67,7 @@ struct ClientTLSTests {
 
   @Test func distrust() async throws {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
-    let stranger = Array(try DevelopmentAuthority(now: now).pem().certificate.utf8)
+    let stranger = Array(try DevelopmentAuthority(now: now).pem.certificate.utf8)
     try await withRelay { addresses, authority in
       let attempts: [(TLSTrust, String)] = [
         (.authorities(pem: stranger), "localhost"),

@@ -224,7 +224,7 @@ struct SceneIdentity: Sendable {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
     let authority = try DevelopmentAuthority(now: now)
     let identity = try authority.issueServer(names: ["localhost"], now: now)
-    self.authority = Array(try authority.pem().certificate.utf8)
+    self.authority = Array(authority.pem.certificate.utf8)
     server = try TLSContext.server(
       identity: TLSIdentity(
         certificateChainPEM: Array(identity.certificate.utf8),

@@ -44,7 +44,7 @@ import Testing
           sequence: 1, acceptedAt: Instant(milliseconds: 0)))
     }
     for (shard, rest) in router.takeRest().enumerated() { batches[shard] += rest }
-    #expect(router.takeRest().allSatisfy(\.isEmpty))
+    #expect(router.takeRest().allSatisfy { $0.isEmpty })
     #expect(batches.map(\.count).reduce(0, +) == 2000 + 4 * tokens.count)
     for (shard, batch) in batches.enumerated() {
       for record in batch {
