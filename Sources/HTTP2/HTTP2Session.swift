@@ -26,7 +26,10 @@ package final class HTTP2Session {
     state = UnsafeMutablePointer.allocate(capacity: 1)
     state.initialize(to: SessionState(role: role, limits: configuration))
     memory = UnsafeMutablePointer.allocate(capacity: 1)
-    memory.initialize(to: MemoryPool())
+    memory.initialize(
+      to: MemoryPool(
+        maximumSpareBytes: role == .server
+          ? MemoryPool.strangersSpareBytes : MemoryPool.fullSpareBytes))
     // A throw from here on runs `deinit`: all stored properties are set.
     var option: OpaquePointer?
     guard nghttp2_option_new(&option) == 0 else { throw .library(code: NGHTTP2_ERR_NOMEM.rawValue) }
@@ -260,8 +263,10 @@ package final class HTTP2Session {
 
   // MARK: SETTINGS
 
-  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS. What is tolerated never shrinks.
+  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS, once it is known. What is tolerated never
+  /// shrinks.
   package func updateMaximumConcurrentStreams(_ value: UInt32) {
+    memory.pointee.maximumSpareBytes = MemoryPool.fullSpareBytes
     guard state.pointee.role == .server else { return }
     let enforced = max(value, state.pointee.limits.enforcedConcurrentStreams)
     var entry = nghttp2_settings_entry(

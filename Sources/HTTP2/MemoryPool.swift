@@ -5,7 +5,8 @@ import Glibc
 ///
 /// A request costs it five small pieces, which with a hundred streams at once outrun the
 /// allocator's own cache; keeping freed pieces here, by size, saves about a tenth of the time of a
-/// request. Pieces are kept up to `maximumSpareBytes`, so that a burst leaves little behind.
+/// request. Pieces are kept up to `maximumSpareBytes`, so that a burst leaves little behind; less of
+/// a client that has shown no credentials, or a thousand strangers would have this kept for each.
 ///
 /// Every piece begins with 16 bytes (the alignment of `malloc`) that hold its size class;
 /// class 0 stands for pieces too large to keep.
@@ -13,13 +14,17 @@ struct MemoryPool {
   private static let headerBytes = 16
   private static let classBytes = 32
   private static let classCount = 33
-  private static let maximumSpareBytes = 128 << 10
+  static let strangersSpareBytes = 8 << 10
+  static let fullSpareBytes = 128 << 10
 
   /// By class: the first free piece; each free piece begins with the address of the next.
   private let spares: UnsafeMutablePointer<UnsafeMutableRawPointer?>
   private var spareBytes = 0
+  /// Bytes of pieces that are kept.
+  var maximumSpareBytes: Int
 
-  init() {
+  init(maximumSpareBytes: Int) {
+    self.maximumSpareBytes = maximumSpareBytes
     spares = .allocate(capacity: Self.classCount)
     spares.initialize(repeating: nil, count: Self.classCount)
   }
@@ -57,7 +62,7 @@ struct MemoryPool {
   mutating func free(_ piece: UnsafeMutableRawPointer) {
     let start = piece - Self.headerBytes
     let size = start.load(as: Int.self)
-    guard size > 0, spareBytes < Self.maximumSpareBytes else {
+    guard size > 0, spareBytes < maximumSpareBytes else {
       Glibc.free(start)
       return
     }

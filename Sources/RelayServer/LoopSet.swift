@@ -83,7 +83,7 @@ final class LoopSet: Sendable {
     case let error as IOError where error.errnoCode == Errno.addressNotAvailable.rawValue:
       "this machine has no such address"
     case let error as IOError: Errno(rawValue: error.errnoCode).description
-    case SocketAddressError.unknown: "there is no such host"
+    case is SocketAddressError.UnknownHost: "there is no such host"
     default: "\(error)"
     }
   }

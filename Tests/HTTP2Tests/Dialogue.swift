@@ -88,11 +88,13 @@ struct Rule {
 func check(_ rules: [Rule]) throws {
   for rule in rules {
     var dialogue = try Dialogue()
+    let react = dialogue.server.react
     rule.speak(&dialogue)
     dialogue.exchange()
     let comment: Comment = "RFC 9113 section \(rule.section): \(rule.name)"
     let verdict = dialogue.verdict
     #expect(verdict == rule.verdict, comment)
+    dialogue.server.react = react
     let isServed = dialogue.isServed(1_001)
     switch verdict {
     case .accepted, .streamError: #expect(isServed, comment)

@@ -48,7 +48,7 @@ import Testing
   func isNone(_ path: String) {
     var head = head("GET", path)
     #expect(head.query == nil)
-    #expect(rejection(head) == .methodNotAllowed, "as for any other path")
+    #expect(rejection(head) == .badPath, "as for any other path")
     #expect(rejection(self.head("POST", path)) == .badPath)
   }
 }
