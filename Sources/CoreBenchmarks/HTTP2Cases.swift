@@ -45,6 +45,11 @@ private struct RequestRound {
     while offset + 9 <= bytes.count {
       let length = bytes[offset..<offset + 3].reduce(0) { $0 << 8 | Int($1) }
       let stream = bytes[offset + 5..<offset + 9].reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+      guard bytes[offset + 3] != 4 else {
+        // The acknowledgement of the server's SETTINGS, which may come once only.
+        bytes.removeSubrange(offset..<offset + 9 + length)
+        continue
+      }
       if stream > 0 { places.append((offset + 5, stream)) }
       offset += 9 + length
     }

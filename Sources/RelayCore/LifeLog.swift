@@ -32,7 +32,7 @@ package struct LifeLog: Sendable {
     let place = events.count < capacity ? events.count : oldest
     byUniqueID.append(place, Self.hash(event.uniqueID))
     if case .received(_, let name, _) = event.step, name != event.uniqueID {
-      byName.append(place, name.hashValue)
+      byName.append(place, Int(NumberIndex.hash(name)))
     }
     if events.count < capacity {
       events.append(event)
@@ -49,7 +49,7 @@ package struct LifeLog: Sendable {
     let found = steps(ofUnique: id)
     guard found.isEmpty else { return found }
     var named: UniqueID?
-    byName.walk(from: id.hashValue, age: age) { place in
+    byName.walk(from: Int(NumberIndex.hash(id)), age: age) { place in
       if case .received(_, id, _) = events[place].step { named = events[place].uniqueID }
       return named == nil
     }

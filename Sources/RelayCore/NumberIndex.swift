@@ -51,6 +51,16 @@ struct NumberIndex: Sendable {
     return UInt32(truncatingIfNeeded: sum >> 32)
   }
 
+  /// The hash of what a provider calls its notification, by which its life is found.
+  static func hash(_ id: UniqueID) -> UInt32 {
+    let keys = Self.keys
+    var sum = keys.first.0 &* (id.high >> 32) &+ keys.start
+    sum &+= keys.first.1 &* (id.high & 0xFFFF_FFFF)
+    sum &+= keys.second.0 &* (id.low >> 32)
+    sum &+= keys.second.1 &* (id.low & 0xFFFF_FFFF)
+    return UInt32(truncatingIfNeeded: sum >> 32)
+  }
+
   /// One key for each half of a word, one for what a token has beyond its words, and one to begin
   /// with.
   private struct Keys: Sendable {
