@@ -263,8 +263,8 @@ package final class HTTP2Session {
 
   // MARK: SETTINGS
 
-  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS, once it is known. What is tolerated never
-  /// shrinks.
+  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS, once it is known. What is tolerated
+  /// never shrinks.
   package func updateMaximumConcurrentStreams(_ value: UInt32) {
     memory.pointee.maximumSpareBytes = MemoryPool.fullSpareBytes
     guard state.pointee.role == .server else { return }

@@ -5,8 +5,8 @@ import Glibc
 ///
 /// A request costs it five small pieces, which with a hundred streams at once outrun the
 /// allocator's own cache; keeping freed pieces here, by size, saves about a tenth of the time of a
-/// request. Pieces are kept up to `maximumSpareBytes`, so that a burst leaves little behind; less of
-/// a client that has shown no credentials, or a thousand strangers would have this kept for each.
+/// request. Pieces are kept up to `maximumSpareBytes`, so that a burst leaves little behind; fewer
+/// of a client that has shown no credentials, or each of a thousand strangers would have as many.
 ///
 /// Every piece begins with 16 bytes (the alignment of `malloc`) that hold its size class;
 /// class 0 stands for pieces too large to keep.

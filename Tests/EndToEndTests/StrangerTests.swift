@@ -3,8 +3,8 @@ import Testing
 /// What somebody without any credentials can do to a relay.
 @Suite("Strangers", .timeLimit(.minutes(3))) struct StrangerTests {
   /// Bytes that the relay may keep per byte sent, beyond what a connection costs that says hello
-  /// and nothing else. A head that HPACK makes 14 bytes of costs a stream of libnghttp2, a place for
-  /// its request and an answer: more than elsewhere, and bounded by `Limits.refusedRequests`.
+  /// and nothing else. A head that HPACK makes 14 bytes of costs a stream of libnghttp2, a place
+  /// for its request and an answer: more than elsewhere, and bounded by `Limits.refusedRequests`.
   private static let heldPerSent = [
     ("bearers", 8), ("few-streams", 8), ("bodies", 8), ("push-bodies", 8), ("pushes", 16),
     ("unread-answers", 24),
