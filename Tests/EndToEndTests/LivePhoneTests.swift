@@ -146,7 +146,7 @@ import Testing
         let transfer = #"{"name":"picture.jpg","bytes":300000,"url":"http://127.0.0.1:\#(port)/"#
         let app = #""phone":"anna","app":"\#(Phone.topic)""#
         let text = """
-          {"title":"transfer","length":"4s","phones":[{"name":"anna","apps":[
+          {"title":"transfer","length":"10s","phones":[{"name":"anna","apps":[
             {"name":"\(Phone.topic)","onTransfers":{"takes":"100ms"}}]}],
            "events":[{"at":"200ms","do":"open",\(app)},
             {"at":"300ms","do":"queue transfer",\(app),"transfer":\(transfer)picture.jpg"}},

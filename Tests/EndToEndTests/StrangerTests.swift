@@ -1,7 +1,7 @@
 import Testing
 
 /// What somebody without any credentials can do to a relay.
-@Suite("Strangers", .timeLimit(.minutes(3))) struct StrangerTests {
+@Suite("Strangers", .serialized, .timeLimit(.minutes(10))) struct StrangerTests {
   /// Bytes that the relay may keep per byte sent, beyond what a connection costs that says hello
   /// and nothing else. A head that HPACK makes 14 bytes of costs a stream of libnghttp2, a place
   /// for its request and an answer: more than elsewhere, and bounded by `Limits.refusedRequests`.
