@@ -29,10 +29,12 @@ async def main():
     writer.write(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0))
     if sys.argv[3:4] == ["--stream"]:
         writer.write(head("POST", sys.argv[4], [("authorization", f"bearer {sys.argv[5]}")], False))
-        # The first line of the stream: the relay knows who listens.
-        await reader.readuntil(b'"hello"')
+        # The first lines of the stream: the relay knows who listens, and has no more to say.
+        await reader.readuntil(b'"empty"}\n')
     else:
-        await reader.readexactly(9)
+        # SETTINGS acknowledged is the last that an idle connection hears. What came after our own
+        # end would be an error to this client.
+        await reader.readuntil(http2.frame(http2.SETTINGS, 1, 0))
     writer.close()
     await writer.wait_closed()
     print("closed", flush=True)
