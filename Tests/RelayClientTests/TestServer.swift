@@ -79,6 +79,8 @@ final class TestConnection: ChannelInboundHandler {
   private var context: ChannelHandlerContext?
   private var buffers = TransportBuffers()
   private var exchanges: [StreamID: (TestServer.Exchange, body: [UInt8])] = [:]
+  private var isHandling = false
+  private var closesAfterBatch = false
   /// The most streams that were open at once.
   private(set) var mostStreams = 0
 
@@ -100,7 +102,10 @@ final class TestConnection: ChannelInboundHandler {
     http2.goAway(errorCode: 0, debugData: Array(#"{"reason":"\#(reason)"}"#.utf8))
   }
 
+  /// Sends what waits, then closes. Called by a script, the rest of its batch is not looked at:
+  /// sending takes the next events, and what this batch points into would be gone.
   func closeSocket() {
+    guard !isHandling else { return closesAfterBatch = true }
     flush()
     context?.close(promise: nil)
   }
@@ -160,7 +165,8 @@ final class TestConnection: ChannelInboundHandler {
   private func handleEvents() {
     var batch: [HTTP2Event] = []
     http2.takeEvents(into: &batch)
-    for event in batch {
+    isHandling = true
+    for event in batch where !closesAfterBatch {
       switch event {
       case .headers(let id, let range, let endStream):
         mostStreams = max(mostStreams, http2.openStreamCount)
@@ -179,6 +185,11 @@ final class TestConnection: ChannelInboundHandler {
       default:
         continue
       }
+    }
+    isHandling = false
+    if closesAfterBatch {
+      closesAfterBatch = false
+      closeSocket()
     }
   }
 
