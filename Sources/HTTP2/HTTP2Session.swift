@@ -17,7 +17,6 @@ package import NIOCore
 /// become known when `send` hands their GOAWAY out; the others at once, thrown by `receive`.
 package final class HTTP2Session {
   let state: UnsafeMutablePointer<SessionState>
-  private let memory: UnsafeMutablePointer<MemoryPool>
   var library: OpaquePointer? { state.pointee.library }
 
   /// Makes a session and queues its SETTINGS (and, for a client, the preface), to be fetched by
@@ -25,20 +24,13 @@ package final class HTTP2Session {
   package init(role: HTTP2Role, configuration: HTTP2Configuration) throws(HTTP2Error) {
     state = UnsafeMutablePointer.allocate(capacity: 1)
     state.initialize(to: SessionState(role: role, limits: configuration))
-    memory = UnsafeMutablePointer.allocate(capacity: 1)
-    memory.initialize(
-      to: MemoryPool(
-        maximumSpareBytes: role == .server
-          ? MemoryPool.strangersSpareBytes : MemoryPool.fullSpareBytes))
     // A throw from here on runs `deinit`: all stored properties are set.
     var option: OpaquePointer?
     guard nghttp2_option_new(&option) == 0 else { throw .library(code: NGHTTP2_ERR_NOMEM.rawValue) }
     defer { nghttp2_option_del(option) }
     Self.setOptions(option, role, configuration)
-    var functions = MemoryPool.functions(memory)
-    let make = role == .server ? nghttp2_session_server_new3 : nghttp2_session_client_new3
-    let result = make(
-      &state.pointee.library, SessionCallbacks.table, state, option, &functions)
+    let make = role == .server ? nghttp2_session_server_new2 : nghttp2_session_client_new2
+    let result = make(&state.pointee.library, SessionCallbacks.table, state, option)
     guard result == 0 else { throw .library(code: result) }
     try queueSettings(role, configuration)
   }
@@ -46,8 +38,6 @@ package final class HTTP2Session {
   deinit {
     state.pointee.table.destroy()
     nghttp2_session_del(library)
-    memory.pointee.destroy()
-    memory.deallocate()
     state.deinitialize(count: 1)
     state.deallocate()
   }
@@ -266,7 +256,6 @@ package final class HTTP2Session {
   /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS, once it is known. What is tolerated
   /// never shrinks.
   package func updateMaximumConcurrentStreams(_ value: UInt32) {
-    memory.pointee.maximumSpareBytes = MemoryPool.fullSpareBytes
     guard state.pointee.role == .server else { return }
     let enforced = max(value, state.pointee.limits.enforcedConcurrentStreams)
     var entry = nghttp2_settings_entry(

@@ -36,7 +36,6 @@ let importRules: [ImportRule] = [
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),
   ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
-  // Glibc for malloc and free: libnghttp2 takes its memory from a pool of ours.
   ImportRule(target: "HTTP2", own: ["CNghttp2"], others: ["NIOCore", "Glibc"]),
   // Measures the core and the protocol engine; reads payload files and prints.
   ImportRule(
