@@ -33,14 +33,16 @@ let package = Package(
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
-    // Layer 0: pure decisions, and protocols without I/O.
+    // Layer 0: pure decisions, and protocols without I/O; below them what they share.
+    .target(name: "Primitives", swiftSettings: safe),
     .target(
       name: "RelayCore",
-      dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+      dependencies: ["Primitives", .product(name: "DequeModule", package: "swift-collections")],
       swiftSettings: safe),
     .target(
       name: "DeviceModel",
       dependencies: [
+        "Primitives",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],
@@ -53,11 +55,13 @@ let package = Package(
     .systemLibrary(name: "CNghttp2"),
     .target(
       name: "HTTP2",
-      dependencies: ["CNghttp2", .product(name: "NIOCore", package: "swift-nio")],
+      dependencies: [
+        "CNghttp2", "Primitives", .product(name: "NIOCore", package: "swift-nio"),
+      ],
       swiftSettings: strict),
 
     // Layer 1: codecs and clients.
-    .target(name: "DeviceLink", dependencies: ["RelayCore"], swiftSettings: safe),
+    .target(name: "DeviceLink", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
     .target(
       name: "Transport",
       dependencies: ["TLS", "HTTP2", .product(name: "NIOCore", package: "swift-nio")],
@@ -65,7 +69,7 @@ let package = Package(
     .target(
       name: "RelayClient",
       dependencies: [
-        "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "Primitives", "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -73,14 +77,16 @@ let package = Package(
 
     .target(
       name: "RelayStore",
-      dependencies: ["RelayCore", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: [
+        "Primitives", "RelayCore", .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       swiftSettings: safe),
 
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
-        "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -94,7 +100,8 @@ let package = Package(
     .target(
       name: "DeviceSimulator",
       dependencies: [
-        "RelayCore", "DeviceModel", .product(name: "HeapModule", package: "swift-collections"),
+        "Primitives", "RelayCore", "DeviceModel",
+        .product(name: "HeapModule", package: "swift-collections"),
       ],
       swiftSettings: safe),
 
@@ -102,7 +109,8 @@ let package = Package(
     .target(
       name: "PhoneRuntime",
       dependencies: [
-        "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator", "TLS",
+        "Primitives", "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
+        "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -114,7 +122,7 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
+        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
         "RelayServer", "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
@@ -130,16 +138,21 @@ let package = Package(
     // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
     .executableTarget(
       name: "core-benchmarks",
-      dependencies: ["HTTP2", "RelayCore", .product(name: "NIOCore", package: "swift-nio")],
+      dependencies: [
+        "HTTP2", "Primitives", "RelayCore", .product(name: "NIOCore", package: "swift-nio"),
+      ],
       path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
-    .testTarget(name: "DeviceModelTests", dependencies: ["DeviceModel"], swiftSettings: safe),
+    .testTarget(name: "PrimitivesTests", dependencies: ["Primitives"], swiftSettings: safe),
     .testTarget(
-      name: "DeviceSimulatorTests", dependencies: ["DeviceSimulator", "DeviceModel"],
+      name: "DeviceModelTests", dependencies: ["Primitives", "DeviceModel"], swiftSettings: safe),
+    .testTarget(
+      name: "DeviceSimulatorTests", dependencies: ["Primitives", "DeviceSimulator", "DeviceModel"],
       swiftSettings: safe),
     .testTarget(
       name: "PhoneRuntimeTests",
       dependencies: [
+        "Primitives",
         "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
         "RelayTestKit", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
@@ -147,14 +160,15 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: safe),
-    .testTarget(name: "RelayCoreTests", dependencies: ["RelayCore"], swiftSettings: safe),
+    .testTarget(
+      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
     .testTarget(
       name: "TLSTests",
-      dependencies: ["TLS", .product(name: "NIOCore", package: "swift-nio")],
+      dependencies: ["Primitives", "TLS", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
     .testTarget(
       name: "HTTP2Tests",
-      dependencies: ["HTTP2", .product(name: "NIOCore", package: "swift-nio")],
+      dependencies: ["Primitives", "HTTP2", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
     // RelayServer makes its certificates.
     .testTarget(
@@ -165,10 +179,12 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
-      name: "DeviceLinkTests", dependencies: ["DeviceLink", "RelayCore"], swiftSettings: safe),
+      name: "DeviceLinkTests", dependencies: ["Primitives", "DeviceLink", "RelayCore"],
+      swiftSettings: safe),
     .testTarget(
       name: "RelayClientTests",
       dependencies: [
+        "Primitives",
         "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport", "HTTP2", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -177,6 +193,7 @@ let package = Package(
     .testTarget(
       name: "RelayServerTests",
       dependencies: [
+        "Primitives",
         "RelayServer", "RelayClient", "RelayCore", "RelayStore", "RelayTestKit", "DeviceLink",
         "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
@@ -202,12 +219,14 @@ let package = Package(
     .testTarget(
       name: "RelayStoreTests",
       dependencies: [
+        "Primitives",
         "RelayStore", "RelayCore", "CFaultVFS", .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
+        "Primitives",
         "RelayCore", "RelayClient", "DeviceLink", "DeviceModel", "PhoneRuntime", "TLS",
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
@@ -223,7 +242,7 @@ let package = Package(
 // that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
 // they call is instrumented.
 let fuzzTargets: [Target.Dependency] = [
-  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "RelayCore", "RelayStore",
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayStore",
   .product(name: "NIOCore", package: "swift-nio"),
 ]
 if Context.environment["RELAY_TEST_FUZZ"] == nil {
@@ -242,7 +261,8 @@ if Context.environment["RELAY_TEST_FUZZ"] == nil {
       linkerSettings: [.unsafeFlags([sanitizers])]),
   ]
   let instrumented = [
-    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "RelayCore", "RelayStore",
+    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "Primitives", "RelayCore",
+    "RelayStore",
   ]
   for target in package.targets where instrumented.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))

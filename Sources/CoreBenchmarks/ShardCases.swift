@@ -1,3 +1,4 @@
+import Primitives
 import RelayCore
 
 /// 2026-01-01T00:00:00Z, an arbitrary start.

@@ -1,3 +1,4 @@
+package import Primitives
 package import RelayCore
 
 /// What the relay says to a device: one JSON object a line (docs/PROTOCOL.md, "Device API").

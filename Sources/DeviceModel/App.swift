@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Where an app stands.
 package enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case notRunning
@@ -44,26 +46,26 @@ package struct App: Codable, Equatable, Sendable {
   package internal(set) var plan: FetchPlan
   /// The end of the last use or fetch (at first the installation), of the last fetch, and of the
   /// last expected time of use that a use has settled.
-  package internal(set) var lastActivity: Moment
-  package internal(set) var lastFetch: Moment?
-  var usedUntil: Moment?
+  package internal(set) var lastActivity: Instant
+  package internal(set) var lastFetch: Instant?
+  var usedUntil: Instant?
   /// The last thing its process was told about its state; meaningless without a process.
   package internal(set) var process = AppProcess()
   var ignoresNextSnapshot = false
   /// A silent push that the phone's own limit holds back.
   package internal(set) var heldPush: RemotePush?
-  var silentAllowance = Allowance()
+  var silentAllowance = RateLimit.State()
   /// How many of the phone's callbacks are its.
   var callbackCount = 0
   /// Time beyond a callback or the foreground.
   package internal(set) var task: BackgroundTask?
-  var graceUntil = Moment(milliseconds: .min)
+  var graceUntil = Instant(milliseconds: .min)
   /// Opened from a banner without content: when it will be there.
   var contentWait: ContentWait?
 
   init(
     id: AppID, definition: AppDefinition, energy: Budget, data: Budget, usage: UsagePattern,
-    plan: FetchPlan, at now: Moment
+    plan: FetchPlan, at now: Instant
   ) {
     self.id = id
     installed = Installed(definition)
@@ -85,12 +87,12 @@ package struct App: Codable, Equatable, Sendable {
     process = AppProcess()
     callbackCount = 0
     task = nil
-    graceUntil = Moment(milliseconds: .min)
+    graceUntil = Instant(milliseconds: .min)
     contentWait = nil
   }
 
   /// The clock was moved by so much, and no time has passed.
-  mutating func moveClock(by lapse: Lapse) {
+  mutating func moveClock(by lapse: Interval) {
     content.updatedAt = content.updatedAt.map { $0 + lapse }
     lastActivity = lastActivity + lapse
     lastFetch = lastFetch.map { $0 + lapse }
@@ -137,7 +139,7 @@ package struct AppProcess: Equatable, Sendable {
 /// What an app has to show.
 package struct AppContent: Hashable, Codable, Sendable {
   /// When it was last brought up to date.
-  package internal(set) var updatedAt: Moment?
+  package internal(set) var updatedAt: Instant?
   /// Counts the updates, so that a snapshot can say which one it shows.
   package internal(set) var revision = 0
   /// Downloads that wait beside the database because the phone was locked.
@@ -147,19 +149,19 @@ package struct AppContent: Hashable, Codable, Sendable {
 /// A background task: work that goes on in slices, whenever the phone is awake for another reason.
 package struct BackgroundTask: Hashable, Sendable {
   /// Work that is left.
-  package internal(set) var remaining: Lapse
+  package internal(set) var remaining: Interval
   /// What is left of the time it may take, slices added up.
-  package internal(set) var allowance: Lapse
+  package internal(set) var allowance: Interval
   /// Whether it stops when its time is over; else the app is killed.
   package let endsInTime: Bool
   /// Since when it is running, nil while the phone sleeps.
-  package internal(set) var runsSince: Moment?
+  package internal(set) var runsSince: Instant?
 }
 
 /// The user looks at an app that has yet to load what the banner announced.
 struct ContentWait: Hashable, Sendable {
-  let since: Moment
-  let until: Moment
+  let since: Instant
+  let until: Instant
 }
 
 /// What can be seen of an app.
@@ -173,7 +175,7 @@ package enum ScreenContent: Hashable, Codable, Sendable {
 /// The picture in the app switcher, taken when the app left the foreground and after each
 /// completion in the background (WWDC 2013 session 204 and WWDC 2013 session 222).
 package struct AppSnapshot: Hashable, Codable, Sendable {
-  package let takenAt: Moment
+  package let takenAt: Instant
   package let shows: ScreenContent
   /// The completed callback it was taken for; nil when the app left the foreground.
   package let callback: CallbackID?

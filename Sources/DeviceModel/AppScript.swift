@@ -1,3 +1,5 @@
+package import Primitives
+
 /// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
 /// that real apps make can be scripted too.
 package struct AppDefinition: Hashable, Codable, Sendable {
@@ -49,7 +51,7 @@ package struct AppScript: Hashable, Codable, Sendable {
   package var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   package var onLeave = LeaveScript()
   /// Opened from a banner whose content is not there: how long the user waits for it.
-  package var contentTime = Lapse.seconds(3)
+  package var contentTime = Interval.seconds(3)
   package var handlers = HandlerKeeping.eachItsOwn
   /// Its state at a first start: the base objects.
   package var interface = StateGraph()
@@ -72,9 +74,9 @@ package enum HandlerKeeping: Hashable, Codable, Sendable {
 /// One callback: what it costs and how it ends.
 package struct CallbackScript: Hashable, Codable, Sendable {
   /// From the callback to the end of its work.
-  package var work = Lapse.seconds(2)
+  package var work = Interval.seconds(2)
   /// A random part on top, up to this.
-  package var workJitter = Lapse.zero
+  package var workJitter = Interval.zero
   /// What goes over the radio, and the energy beside the radio's, in millijoules.
   package var bytes: Int64 = 50_000
   package var energy: Int64 = 500
@@ -115,27 +117,27 @@ package enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable 
 /// When the handler is called.
 package enum HandlerCall: Hashable, Codable, Sendable {
   case afterWork
-  case late(Lapse)
+  case late(Interval)
   /// The mistake that gets an app killed.
   case never
 }
 
 /// An answer to a server that asks a transfer for credentials (WWDC 2013 session 204).
 package enum AuthenticationScript: Hashable, Codable, Sendable {
-  case provides(after: Lapse)
-  case cancels(after: Lapse)
+  case provides(after: Interval)
+  case cancels(after: Interval)
 }
 
 /// Time asked for beyond a callback or beyond the foreground.
 package struct TaskScript: Hashable, Codable, Sendable {
   /// How long it takes, slices added up.
-  package var work: Lapse
+  package var work: Interval
   /// Whether it ends itself when the system says that time is over; if not, the app is killed.
   package var endsInTime: Bool
   /// Millijoules for all of it.
   package var energy: Int64
 
-  package init(work: Lapse, endsInTime: Bool = true, energy: Int64 = 1000) {
+  package init(work: Interval, endsInTime: Bool = true, energy: Int64 = 1000) {
     self.work = work
     self.endsInTime = endsInTime
     self.energy = energy
@@ -154,7 +156,7 @@ package struct LeaveScript: Hashable, Codable, Sendable {
 /// How an app takes part in restoration.
 package struct RestorationScript: Hashable, Codable, Sendable {
   /// An older archive is declined; nil takes any (WWDC 2013 session 222).
-  package var oldest: Lapse?
+  package var oldest: Interval?
   /// Restoration classes that answer nothing.
   package var answersNothing: Set<String> = []
   /// Single objects whose data is gone.

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Archives as bytes: the seam to whoever seals and stores them.
 ///
 /// ```
@@ -48,7 +50,7 @@ extension StateArchive {
     var reader = ArchiveReader(bytes: bytes[Self.magic.count..<end])
     let appVersion = try reader.text()
     let systemVersion = try reader.text()
-    let savedAt = Moment(milliseconds: try reader.signed())
+    let savedAt = Instant(milliseconds: try reader.signed())
     let count = try reader.count(limit: PhoneLimits.archiveObjects)
     var objects: [Object] = []
     objects.reserveCapacity(count)

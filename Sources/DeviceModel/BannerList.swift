@@ -1,4 +1,5 @@
 import DequeModule
+package import Primitives
 
 /// A notification as the user sees it.
 package struct Banner: Hashable, Codable, Sendable {
@@ -8,7 +9,7 @@ package struct Banner: Hashable, Codable, Sendable {
   package let push: PushID?
   package let text: String
   package let collapseID: String
-  package let at: Moment
+  package let at: Instant
   /// The app was woken before and has the content: it is there when the user looks.
   package let isContentReady: Bool
 }

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// How an app has used its background time, which decides how much of it comes: who uses little
 /// time, data and energy gets more opportunities (WWDC 2013 session 204). The scale and the weights
 /// are ours.
@@ -22,7 +24,7 @@ package struct Behaviour: Hashable, Codable, Sendable {
   }
 
   /// An opportunity that ended with a call of the handler.
-  mutating func completed(_ outcome: CallbackOutcome, taking time: Lapse, limit: Lapse) {
+  mutating func completed(_ outcome: CallbackOutcome, taking time: Interval, limit: Interval) {
     var target: Int64
     switch outcome {
     case .newData:
@@ -54,7 +56,7 @@ package struct Behaviour: Hashable, Codable, Sendable {
 
   /// What an interval becomes for this app: half for the best, the same in the middle, four times
   /// as long for the worst.
-  package func stretched(_ interval: Lapse) -> Lapse {
+  package func stretched(_ interval: Interval) -> Interval {
     let perMille = score >= 500 ? 1500 - score : 1000 + (500 - score) * 6
     return .milliseconds(saturatingProduct(interval.milliseconds, perMille) / 1000)
   }

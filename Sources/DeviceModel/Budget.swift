@@ -1,3 +1,5 @@
+package import Primitives
+
 /// An amount that is spent by work and fills up again over the day: a day's worth at most.
 ///
 /// Invariant: `0...perDay`. What is spent is known only when the work is done, so the last piece of
@@ -6,9 +8,9 @@ package struct Budget: Hashable, Codable, Sendable {
   /// What a day gives, and the most that can be saved up; at least 1.
   package let perDay: Int64
   private var level: Int64
-  private var updatedAt: Moment
+  private var updatedAt: Instant
 
-  package init(perDay: Int64, at now: Moment) {
+  package init(perDay: Int64, at now: Instant) {
     self.perDay = max(1, min(perDay, .max / 2))
     level = self.perDay
     updatedAt = now
@@ -22,28 +24,28 @@ package struct Budget: Hashable, Codable, Sendable {
   }
 
   /// The clock was moved by so much, and no time has passed.
-  mutating func moveClock(by lapse: Lapse) { updatedAt = updatedAt + lapse }
+  mutating func moveClock(by lapse: Interval) { updatedAt = updatedAt + lapse }
 
   /// Whether the invariant holds: what was decoded may be anything.
   var isSound: Bool { (1...Int64.max / 2).contains(perDay) && (0...perDay).contains(level) }
 
-  private static let day = Lapse.days(1).milliseconds
+  private static let day = Interval.days(1).milliseconds
 
   /// What is left.
-  package func level(at now: Moment) -> Int64 {
+  package func level(at now: Instant) -> Int64 {
     let elapsed = max(0, min((now - updatedAt).milliseconds, Self.day))
     return min(perDay, level + share(elapsed))
   }
 
   /// Spends, down to zero.
-  package mutating func spend(_ amount: Int64, at now: Moment) {
+  package mutating func spend(_ amount: Int64, at now: Instant) {
     guard amount > 0 else { return }
     level = max(0, level(at: now) - amount)
     updatedAt = max(now, updatedAt)
   }
 
   /// When that much will be there, or a full budget if it can never hold so much.
-  package func moment(of amount: Int64, from now: Moment) -> Moment {
+  package func moment(of amount: Int64, from now: Instant) -> Instant {
     let missing = min(amount, perDay) - level(at: now)
     guard missing > 0 else { return now }
     let scaled = missing.multipliedFullWidth(by: Self.day)

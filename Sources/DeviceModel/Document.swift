@@ -1,3 +1,5 @@
+package import Primitives
+
 /// One unit to its user, kept the same on several devices (Apple, "File System Programming Guide").
 package struct Document: Hashable, Codable, Sendable {
   /// What of it is on this phone.
@@ -15,7 +17,7 @@ package struct Document: Hashable, Codable, Sendable {
   package internal(set) var name: String
   /// Its size, here or, for a placeholder, elsewhere.
   package internal(set) var bytes: Int64
-  package internal(set) var modifiedAt: Moment
+  package internal(set) var modifiedAt: Instant
   package internal(set) var hasThumbnail: Bool
   /// What of it is here.
   package internal(set) var content: Content
@@ -186,7 +188,7 @@ package enum DocumentEvent: Hashable, Sendable {
   case picked(DocumentID, by: AppID)
 
   // The service.
-  case announced(in: AppID, name: String, bytes: Int64, modifiedAt: Moment, hasThumbnail: Bool)
+  case announced(in: AppID, name: String, bytes: Int64, modifiedAt: Instant, hasThumbnail: Bool)
   case changedElsewhere(DocumentID, bytes: Int64)
   case deletedElsewhere(DocumentID)
   case uploaded(DocumentID, revision: Int)

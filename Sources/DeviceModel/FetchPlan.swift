@@ -1,10 +1,12 @@
+package import Primitives
+
 /// What the scheduler means to do for one app, and why: the schedule as a value.
 package struct FetchPlan: Hashable, Codable, Sendable {
   /// When.
   package enum When: Hashable, Codable, Sendable {
-    case fetch(Moment)
+    case fetch(Instant)
     /// Nothing can be fetched now; look again then.
-    case reconsider(Moment)
+    case reconsider(Instant)
     /// Not before something changes.
     case onChange
   }
@@ -12,11 +14,11 @@ package struct FetchPlan: Hashable, Codable, Sendable {
   package let app: AppID
   package let when: When
   /// No fetch before this: the app's interval and the phone's own spacing.
-  package let earliest: Moment
+  package let earliest: Instant
   package let reason: FetchReason
 
   /// When there is something to do, `never` if not.
-  var dueAt: Moment {
+  var dueAt: Instant {
     switch when {
     case .fetch(let moment), .reconsider(let moment): moment
     case .onChange: .never
@@ -94,8 +96,8 @@ struct FetchPlanner {
   /// The next fetch of an app that may be fetched at `earliest` or later. `settledUntil` is the end
   /// of an expected use that has happened already.
   func next(
-    _ usage: UsagePattern, earliest: Moment, settledUntil: Moment?, lastActivity: Moment
-  ) -> (at: Moment, reason: FetchReason) {
+    _ usage: UsagePattern, earliest: Instant, settledUntil: Instant?, lastActivity: Instant
+  ) -> (at: Instant, reason: FetchReason) {
     if usage.days >= limits.fetchLearningDays {
       if let found = beforeUse(usage, from: max(earliest, settledUntil ?? earliest)) {
         return (max(found.at, earliest), .beforeUse(minuteOfDay: found.bin * 15))
@@ -107,7 +109,7 @@ struct FetchPlanner {
 
   /// The first quarter hour of the coming day that begins an hour with an expected use, less the
   /// lead.
-  private func beforeUse(_ usage: UsagePattern, from: Moment) -> (at: Moment, bin: Int)? {
+  private func beforeUse(_ usage: UsagePattern, from: Instant) -> (at: Instant, bin: Int)? {
     let local = from + limits.timeZone
     let binStart = floorQuotient(local.milliseconds, UsagePattern.binMilliseconds)
     let first = UsagePattern.bin(local)
@@ -123,14 +125,14 @@ struct FetchPlanner {
 
   /// When a quarter hour begins, counted from 1970, in local time. It may be a far one: an app can
   /// ask for any interval.
-  private func moment(ofBin number: Int64) -> Moment {
-    Moment(milliseconds: saturatingProduct(number, UsagePattern.binMilliseconds))
+  private func moment(ofBin number: Int64) -> Instant {
+    Instant(milliseconds: saturatingProduct(number, UsagePattern.binMilliseconds))
   }
 
   /// Moves a fetch without a learned reason out of hours in which the phone is idle.
   private func whenActive(
-    _ wanted: Moment, _ earliest: Moment, _ reason: FetchReason
-  ) -> (at: Moment, reason: FetchReason) {
+    _ wanted: Instant, _ earliest: Instant, _ reason: FetchReason
+  ) -> (at: Instant, reason: FetchReason) {
     let at = max(wanted, earliest)
     guard phone.days >= limits.fetchLearningDays else { return (at, reason) }
     let local = at + limits.timeZone

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Snapshots and state restoration (WWDC 2013 session 204 and WWDC 2013 session 222).
 extension Phone {
   /// The picture for the app switcher; whatever is sensitive is hidden before, by apps that care.

@@ -1,3 +1,5 @@
+import Primitives
+
 /// The pattern that every background opportunity follows (WWDC 2013 session 204): the app is run,
 /// called with a handler and limited time, does its work, calls the handler; then come snapshot,
 /// archive, suspension. Or it is killed.
@@ -29,7 +31,7 @@ extension Phone {
     return true
   }
 
-  private mutating func duration(_ kind: RunningCallback.Kind, _ script: AppScript) -> Lapse {
+  private mutating func duration(_ kind: RunningCallback.Kind, _ script: AppScript) -> Interval {
     switch kind {
     case .authentication:
       switch script.onAuthentication {

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Documents that sync (Apple, "File System Programming Guide").
 extension Phone {
   mutating func perform(_ event: DocumentEvent, _ effects: inout [PhoneEffect]) {
@@ -93,7 +95,7 @@ extension Phone {
 
   /// Another device has a document that is not here: its metadata is all there is.
   private mutating func announce(
-    _ app: AppID, _ name: String, _ bytes: Int64, _ modifiedAt: Moment, _ hasThumbnail: Bool,
+    _ app: AppID, _ name: String, _ bytes: Int64, _ modifiedAt: Instant, _ hasThumbnail: Bool,
     _ effects: inout [PhoneEffect]
   ) {
     guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }

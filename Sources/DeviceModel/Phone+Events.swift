@@ -1,3 +1,5 @@
+import Primitives
+
 /// Events and timers, handed to who answers them.
 extension Phone {
   mutating func perform(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {

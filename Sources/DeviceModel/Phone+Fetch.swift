@@ -1,3 +1,5 @@
+import Primitives
+
 /// Background fetch (WWDC 2013 session 204): when which app may look for news.
 extension Phone {
   /// The schedule: what is planned for each app, and why.
@@ -37,7 +39,7 @@ extension Phone {
 
   /// The app's interval and the phone's spacing, counted from the last activity; after a fetch that
   /// nobody has used yet, as long as it is fresh.
-  private func earliestFetch(_ index: Int) -> Moment {
+  private func earliestFetch(_ index: Int) -> Instant {
     let app = apps[index]
     let last = app.lastActivity
     // At least a second, so that time goes on whatever the limits say.
@@ -114,7 +116,7 @@ extension Phone {
 
   /// One timer for the earliest plan.
   mutating func setFetchTimer() {
-    var earliest = Moment.never
+    var earliest = Instant.never
     for index in apps.indices { earliest = min(earliest, apps[index].plan.dueAt) }
     guard earliest < fetchTimer else { return }
     fetchTimer = earliest
@@ -133,6 +135,6 @@ extension Phone {
     }
     let binStart = floorQuotient(localTime.milliseconds, UsagePattern.binMilliseconds)
     let end = (binStart + count) * UsagePattern.binMilliseconds
-    apps[index].usedUntil = max(now, Moment(milliseconds: end) - limits.timeZone)
+    apps[index].usedUntil = max(now, Instant(milliseconds: end) - limits.timeZone)
   }
 }

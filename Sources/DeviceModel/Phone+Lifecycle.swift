@@ -1,3 +1,5 @@
+import Primitives
+
 /// Apps come and go: installed, launched, resumed, opened, left, suspended, ended.
 extension Phone {
   mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
@@ -31,7 +33,7 @@ extension Phone {
   /// Makes sure that an app can be called in the background, and answers how long that takes.
   mutating func bringToRun(
     _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
-  ) -> Lapse {
+  ) -> Interval {
     switch apps[index].state {
     case .notRunning:
       launch(index, cause, &effects)

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Awake and asleep, locked and unlocked, on battery and not; background tasks in slices; what work
 /// costs.
 extension Phone {
@@ -14,7 +16,7 @@ extension Phone {
   }
 
   /// Puts off sleep.
-  mutating func stayAwake(until moment: Moment) {
+  mutating func stayAwake(until moment: Instant) {
     switch wakefulness {
     case .asleep: wakefulness = .awake(atLeastUntil: moment)
     case .awake(let least): wakefulness = .awake(atLeastUntil: max(least, moment))
@@ -46,7 +48,7 @@ extension Phone {
 
   /// Begins a task, or adds the work to the one there is.
   mutating func begin(
-    _ script: TaskScript, of index: Int, _ allowance: Lapse, _ effects: inout [PhoneEffect]
+    _ script: TaskScript, of index: Int, _ allowance: Interval, _ effects: inout [PhoneEffect]
   ) {
     let work = max(script.work, .zero)
     guard work > .zero else { return }
@@ -179,7 +181,7 @@ extension Phone {
   }
 
   /// Milliwatts and tail of the radio in use.
-  var radioCost: (milliwatts: Int64, tail: Lapse) {
+  var radioCost: (milliwatts: Int64, tail: Interval) {
     network == .cellular
       ? (limits.cellularMilliwatts, limits.cellularTail) : (limits.wifiMilliwatts, limits.wifiTail)
   }
@@ -199,7 +201,7 @@ extension Phone {
   }
 
   /// What an opportunity of this app may be expected to cost is not there, and when it will be.
-  func shortage(_ index: Int) -> (isEnergy: Bool, until: Moment)? {
+  func shortage(_ index: Int) -> (isEnergy: Bool, until: Instant)? {
     let app = apps[index]
     if !isCharging {
       let need = max(1, app.behaviour.averageEnergy)

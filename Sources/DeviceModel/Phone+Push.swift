@@ -1,3 +1,5 @@
+import Primitives
+
 /// Remote notifications (WWDC 2013 session 204): what is shown, who is woken, who is not and why.
 extension Phone {
   mutating func received(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
@@ -63,30 +65,32 @@ extension Phone {
 
   /// Until when the limit holds silent pushes of an app back; nil if it does not. In the foreground
   /// and on charger and Wi-Fi there is none.
-  private func heldUntil(_ index: Int) -> Moment? {
+  private func heldUntil(_ index: Int) -> Instant? {
     if apps[index].state == .foreground || isCharging && network == .wifi { return nil }
-    let app = apps[index].silentAllowance.nextAllowed(
-      interval: silentInterval(index), burst: limits.silentBurst)
-    let phone = silentAllowance.nextAllowed(
-      interval: limits.phoneSilentInterval, burst: limits.phoneSilentBurst)
+    let app = silentLimit(of: index).nextAllowed(apps[index].silentAllowance)
+    let phone = silentLimit.nextAllowed(silentAllowance)
     let until = max(app, phone)
     return until > now ? until : nil
   }
 
-  private func silentInterval(_ index: Int) -> Lapse {
-    apps[index].behaviour.stretched(limits.silentInterval)
+  private func silentLimit(of index: Int) -> RateLimit {
+    RateLimit(
+      interval: apps[index].behaviour.stretched(limits.silentInterval), burst: limits.silentBurst)
+  }
+
+  private var silentLimit: RateLimit {
+    RateLimit(interval: limits.phoneSilentInterval, burst: limits.phoneSilentBurst)
   }
 
   private mutating func takeSilent(_ index: Int) {
     if apps[index].state == .foreground || isCharging && network == .wifi { return }
-    let interval = silentInterval(index)
-    apps[index].silentAllowance.take(at: now, interval: interval)
-    silentAllowance.take(at: now, interval: limits.phoneSilentInterval)
+    silentLimit(of: index).take(&apps[index].silentAllowance, at: now)
+    silentLimit.take(&silentAllowance, at: now)
   }
 
   /// Keeps the newest silent push of an app for a better moment.
   private mutating func hold(
-    _ push: RemotePush, _ index: Int, until: Moment, _ effects: inout [PhoneEffect]
+    _ push: RemotePush, _ index: Int, until: Instant, _ effects: inout [PhoneEffect]
   ) {
     if let older = apps[index].heldPush { report(older.id, .notLaunched(.replaced), &effects) }
     apps[index].heldPush = push

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Background transfers (WWDC 2013 session 204): queued by apps, carried out by the system, whether
 /// the app is there or not.
 extension Phone {

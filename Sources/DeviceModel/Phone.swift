@@ -1,3 +1,5 @@
+package import Primitives
+
 /// One phone with its apps: one value is the whole truth, one entry changes it; no I/O, no clock.
 /// It shows what iOS 7 does with a push, a background fetch, a transfer, an archive, a document
 /// (WWDC 2013 session 204 on multitasking and 222 on state restoration).
@@ -32,7 +34,7 @@ package struct Phone: Sendable {
   /// Who moves the bytes of transfers.
   package let transferMode: TransferMode
   /// The latest moment it knows of.
-  package internal(set) var now: Moment
+  package internal(set) var now: Instant
 
   /// In the order of installation; `AppID` is the place.
   package internal(set) var apps: [App] = []
@@ -65,17 +67,17 @@ package struct Phone: Sendable {
   var timers = TimerQueue()
   var random: SeededRandom
   var recentPushes: RecentPushes
-  var silentAllowance = Allowance()
+  var silentAllowance = RateLimit.State()
   var radio = Radio()
   var callbackNumbering = Numbering()
   /// A banner lights a locked screen until then.
-  var litUntil = Moment(milliseconds: .min)
+  var litUntil = Instant(milliseconds: .min)
   /// What the relay was last told.
   var reported: PhoneCondition
   /// The earliest timers set for these; more would be in vain.
-  var sleepTimer = Moment.never
-  var fetchTimer = Moment.never
-  var transferTimer = Moment.never
+  var sleepTimer = Instant.never
+  var fetchTimer = Instant.never
+  var transferTimer = Instant.never
   /// Documents that somebody uses or waits for.
   var busyDocuments: [DocumentID] = []
   /// Something has changed that transfers or the fetches of an awake period depend on.
@@ -85,12 +87,12 @@ package struct Phone: Sendable {
   /// A phone that is locked, has been unlocked once since its start, sleeps, and is on Wi-Fi.
   package init(
     limits: PhoneLimits = PhoneLimits(), systemVersion: String = "7.0",
-    transferMode: TransferMode = .modelled, seed: UInt64, at now: Moment
+    transferMode: TransferMode = .modelled, seed: UInt64, at now: Instant
   ) {
     self.limits = limits
     self.systemVersion = systemVersion
     self.transferMode = transferMode
-    let now = max(Moment(milliseconds: 0), min(now, .latest))
+    let now = max(Instant(milliseconds: 0), min(now, .endOfCalendar))
     self.now = now
     banners = BannerList(limit: limits.banners)
     recentPushes = RecentPushes(limit: limits.recentPushes)
@@ -102,7 +104,7 @@ package struct Phone: Sendable {
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
-  package var nextWake: Moment? { timers.nextMoment }
+  package var nextWake: Instant? { timers.nextMoment }
 
   /// The app with this id.
   package subscript(app: AppID) -> App? {
@@ -116,9 +118,9 @@ package struct Phone: Sendable {
   /// falls due before is done first, each at its own moment, so a caller may take steps of any
   /// length.
   package mutating func handle(
-    _ event: PhoneEvent, at instant: Moment, into effects: inout [PhoneEffect]
+    _ event: PhoneEvent, at instant: Instant, into effects: inout [PhoneEffect]
   ) {
-    let instant = min(instant, .latest)
+    let instant = min(instant, .endOfCalendar)
     while let timer = timers.popDue(at: instant) {
       now = max(now, timer.at)
       fire(timer.kind, &effects)
@@ -153,7 +155,7 @@ package struct Phone: Sendable {
 package enum Wakefulness: Hashable, Sendable {
   case asleep
   /// At least until then; longer while there is a reason.
-  case awake(atLeastUntil: Moment)
+  case awake(atLeastUntil: Instant)
 }
 
 /// A call of an app whose handler has not been called yet.
@@ -174,9 +176,9 @@ package struct RunningCallback: Hashable, Codable, Sendable {
   package let id: CallbackID
   package let app: AppID
   package let kind: Kind
-  package let startedAt: Moment
-  package let workEndsAt: Moment
+  package let startedAt: Instant
+  package let workEndsAt: Instant
   package internal(set) var phase = Phase.working
   /// When the app is killed; nil while it is in the foreground, where its user decides.
-  package internal(set) var deadline: Moment?
+  package internal(set) var deadline: Instant?
 }

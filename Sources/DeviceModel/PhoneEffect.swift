@@ -1,6 +1,8 @@
+package import Primitives
+
 /// Something the phone did or asks for, and when. Values with ids: comparable, replayable.
 package struct PhoneEffect: Hashable, Sendable {
-  package let at: Moment
+  package let at: Instant
   package let action: PhoneAction
 }
 
@@ -82,12 +84,12 @@ package enum AppStep: Hashable, Sendable {
   case launched(RunCause)
   case resumed(RunCause)
   /// In front of the user; how old its content is, nil if it never had any.
-  case opened(contentAge: Lapse?)
+  case opened(contentAge: Interval?)
   case launchImage(LaunchImage)
   case enteredBackground
   case suspended
   case terminated(TerminationReason)
-  case taskBegan(Lapse)
+  case taskBegan(Interval)
   case taskEnded
   /// Its time was over before its work.
   case taskExpired
@@ -96,7 +98,7 @@ package enum AppStep: Hashable, Sendable {
   /// A file or key could not be had while locked.
   case dataUnavailable(DataProtection)
   /// Opened from a banner: the content is on the screen, at once or after the wait.
-  case contentShown(waited: Lapse)
+  case contentShown(waited: Interval)
   case restored(StateArchive)
   case startedFresh(FreshReason)
 }

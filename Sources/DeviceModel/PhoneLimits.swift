@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Every number of the phone in one place. Apple's sessions (WWDC 2013, 204 and 222) name next to
 /// none: where they give a hint it is repeated, and the number is **ours**, chosen to be plausible,
 /// and is configuration for that reason.
@@ -5,25 +7,25 @@ package struct PhoneLimits: Hashable, Sendable {
   // MARK: Running in the background
 
   /// From a callback to the call of its handler ("well under a minute"; 30 s is ours).
-  package var callbackTime = Lapse.seconds(30)
+  package var callbackTime = Interval.seconds(30)
   /// All of a background task begun on leaving the foreground, slices added up (ours).
-  package var backgroundTaskTime = Lapse.seconds(180)
+  package var backgroundTaskTime = Interval.seconds(180)
   /// All of a background task begun from a callback: "seconds, not minutes" (ours).
-  package var callbackTaskTime = Lapse.seconds(10)
+  package var callbackTaskTime = Interval.seconds(10)
   /// Between leaving the foreground and being suspended (ours).
-  package var leaveGrace = Lapse.seconds(5)
+  package var leaveGrace = Interval.seconds(5)
   /// Until a launched app can work, and a resumed one (ours).
-  package var launchTime = Lapse.milliseconds(800)
-  package var resumeTime = Lapse.milliseconds(80)
+  package var launchTime = Interval.milliseconds(800)
+  package var resumeTime = Interval.milliseconds(80)
   /// Callbacks of one app at a time; one more is refused (ours).
   package var callbacksPerApp = 16
 
   // MARK: Awake
 
   /// How long the phone stays awake after whatever woke it (ours).
-  package var awakeLinger = Lapse.seconds(2)
+  package var awakeLinger = Interval.seconds(2)
   /// How long a banner lights a locked screen (ours).
-  package var litTime = Lapse.seconds(8)
+  package var litTime = Interval.seconds(8)
 
   // MARK: Budgets (all ours)
 
@@ -37,18 +39,18 @@ package struct PhoneLimits: Hashable, Sendable {
   /// after the last byte.
   package var wifiMilliwatts: Int64 = 400
   package var cellularMilliwatts: Int64 = 1200
-  package var wifiTail = Lapse.milliseconds(300)
-  package var cellularTail = Lapse.seconds(5)
+  package var wifiTail = Interval.milliseconds(300)
+  package var cellularTail = Interval.seconds(5)
 
   // MARK: Pushes
 
   /// The phone's own silent limit, on top of the relay's ("a couple an hour"): one push
   /// per interval and app, stretched or shortened by how the app behaves, with a burst.
-  package var silentInterval = Lapse.minutes(20)
+  package var silentInterval = Interval.minutes(20)
   /// How many at once.
   package var silentBurst: Int64 = 3
   /// The same over all apps.
-  package var phoneSilentInterval = Lapse.minutes(4)
+  package var phoneSilentInterval = Interval.minutes(4)
   package var phoneSilentBurst: Int64 = 15
   /// Pushes that are remembered so that a second delivery is dropped.
   package var recentPushes = 256
@@ -58,16 +60,16 @@ package struct PhoneLimits: Hashable, Sendable {
   // MARK: Background fetch (all ours)
 
   /// Never more often than this, by an app of middling standing.
-  package var fetchFloor = Lapse.minutes(15)
+  package var fetchFloor = Interval.minutes(15)
   /// How long before the earliest expected use.
-  package var fetchLead = Lapse.minutes(10)
+  package var fetchLead = Interval.minutes(10)
   /// A fetch older than this is repeated while the use is still expected.
-  package var fetchFreshness = Lapse.minutes(45)
+  package var fetchFreshness = Interval.minutes(45)
   /// Fetches this far ahead join an awake period.
-  package var fetchCoalescing = Lapse.minutes(15)
+  package var fetchCoalescing = Interval.minutes(15)
   /// Between fetches while nothing is learned yet, and for an app that is hardly ever used.
-  package var fetchExploring = Lapse.hours(3)
-  package var fetchRarely = Lapse.hours(12)
+  package var fetchExploring = Interval.hours(3)
+  package var fetchRarely = Interval.hours(12)
   /// Days of history before it is trusted.
   package var fetchLearningDays = 3
   /// The chance of a use within the hour, in percent, from which it counts as expected; and the
@@ -75,7 +77,7 @@ package struct PhoneLimits: Hashable, Sendable {
   package var fetchExpectedPercent: Int64 = 20
   package var fetchIdlePercent: Int64 = 5
   /// What the local clock is ahead of UTC.
-  package var timeZone = Lapse.zero
+  package var timeZone = Interval.zero
 
   // MARK: Transfers (all ours)
 
@@ -92,7 +94,7 @@ package struct PhoneLimits: Hashable, Sendable {
   // MARK: Documents
 
   /// How long the sync service writes (ours).
-  package var documentWriteTime = Lapse.milliseconds(200)
+  package var documentWriteTime = Interval.milliseconds(200)
   /// Documents on the phone, and requests for access that wait for one of them (ours).
   package var documents = 10_000
   package var waitingAccesses = 64

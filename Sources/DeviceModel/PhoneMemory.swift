@@ -1,3 +1,5 @@
+package import Primitives
+
 /// What lasts of a phone when its power goes: the same as over `PhoneEvent.rebooted`, and what was
 /// under way, so that the next start can say what became of it. Not the archives: they are sealed
 /// and kept one by one, each under its own name.
@@ -22,7 +24,7 @@ package struct PhoneMemory: Codable, Equatable, Sendable {
   package func encode(to encoder: any Encoder) throws { try contents.encode(to: encoder) }
 
   /// The last moment that the phone knew of.
-  package var savedAt: Moment { contents.savedAt }
+  package var savedAt: Instant { contents.savedAt }
 
   /// The app that was in front of the user then.
   package var foreground: String? {
@@ -35,7 +37,7 @@ package struct PhoneMemory: Codable, Equatable, Sendable {
 
   struct Contents: Codable, Equatable, Sendable {
     var format = PhoneMemory.format
-    var savedAt: Moment
+    var savedAt: Instant
     var apps: [App]
     var network: Network
     var isCharging: Bool
@@ -55,12 +57,12 @@ package struct PhoneMemory: Codable, Equatable, Sendable {
     var usage: UsagePattern
     var random: SeededRandom
     var recentPushes: [RecentPushes.Known]
-    var silentAllowance: Allowance
+    var silentAllowance: RateLimit.State
     var radio: Radio
     var reported: PhoneCondition
 
     /// The clock was set back: all that lies in the past stays as long ago as it was.
-    mutating func setClockBack(to now: Moment, timeZone: Lapse) {
+    mutating func setClockBack(to now: Instant, timeZone: Interval) {
       let lapse = now - savedAt
       guard lapse < .zero else { return }
       savedAt = now
@@ -116,7 +118,7 @@ extension Phone {
   /// instance, is as it was until somebody says otherwise.
   package init(
     restoring memory: PhoneMemory, limits: PhoneLimits = PhoneLimits(),
-    systemVersion: String = "7.0", transferMode: TransferMode = .modelled, at now: Moment,
+    systemVersion: String = "7.0", transferMode: TransferMode = .modelled, at now: Instant,
     into effects: inout [PhoneEffect]
   ) {
     self.init(

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Why a phone's memory cannot be restored.
 package enum PhoneMemoryError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Another version of this program wrote it.
@@ -18,7 +20,7 @@ package enum PhoneMemoryError: Error, Hashable, Sendable, CustomStringConvertibl
 /// saturates.
 extension PhoneMemory.Contents {
   func check() throws(PhoneMemoryError) {
-    try demand("the time", savedAt >= Moment(milliseconds: 0) && savedAt <= .latest)
+    try demand("the time", savedAt >= Instant(milliseconds: 0) && savedAt <= .endOfCalendar)
     for (index, app) in apps.enumerated() {
       try demand("app \(index)", app.id.number == index && app.isSound)
     }

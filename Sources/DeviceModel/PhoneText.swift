@@ -1,3 +1,5 @@
+import Primitives
+
 /// What a phone did, in words: one line an effect, the same bytes for the same run.
 extension Phone {
   /// The line of a timeline: time, who, what. Names the app as it is installed.

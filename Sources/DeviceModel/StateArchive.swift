@@ -1,3 +1,5 @@
+package import Primitives
+
 /// An app's state as it is kept: every object that takes part, with references as references (WWDC
 /// 2013 session 222). A value; `encoded` makes bytes of it, which whoever keeps them seals.
 package struct StateArchive: Hashable, Sendable {
@@ -16,14 +18,14 @@ package struct StateArchive: Hashable, Sendable {
   /// The app's version, the system's, and when it was saved.
   package let appVersion: String
   package let systemVersion: String
-  package let savedAt: Moment
+  package let savedAt: Instant
   package let objects: [Object]
   /// What was on top.
   package let top: StateObjectID?
 
   /// Archives what takes part in a graph. Of two objects with one path the first is taken, and what
   /// is below the other is left out with it.
-  package init(of graph: StateGraph, appVersion: String, systemVersion: String, at now: Moment) {
+  package init(of graph: StateGraph, appVersion: String, systemVersion: String, at now: Instant) {
     self.appVersion = appVersion
     self.systemVersion = systemVersion
     savedAt = now
@@ -53,7 +55,7 @@ package struct StateArchive: Hashable, Sendable {
   }
 
   init(
-    appVersion: String, systemVersion: String, savedAt: Moment, objects: [Object],
+    appVersion: String, systemVersion: String, savedAt: Instant, objects: [Object],
     top: StateObjectID?
   ) {
     self.appVersion = appVersion

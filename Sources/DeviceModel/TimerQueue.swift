@@ -1,4 +1,5 @@
 import HeapModule
+import Primitives
 
 /// What may fall due. Timers are not cancelled: each names its subject, and one whose subject is
 /// gone or has a later moment now does nothing.
@@ -19,7 +20,7 @@ enum TimerKind: Hashable, Sendable {
 /// The phone's timers: earliest first, and among equals the one set first.
 struct TimerQueue: Sendable {
   struct Entry: Comparable, Sendable {
-    let at: Moment
+    let at: Instant
     let order: UInt64
     let kind: TimerKind
 
@@ -33,14 +34,14 @@ struct TimerQueue: Sendable {
   private var heap = Heap<Entry>()
   private var numbering = Numbering()
 
-  var nextMoment: Moment? { heap.min?.at }
+  var nextMoment: Instant? { heap.min?.at }
 
-  mutating func set(_ kind: TimerKind, at moment: Moment) {
+  mutating func set(_ kind: TimerKind, at moment: Instant) {
     heap.insert(Entry(at: moment, order: numbering.next(), kind: kind))
   }
 
   /// Takes the earliest timer that is due.
-  mutating func popDue(at moment: Moment) -> Entry? {
+  mutating func popDue(at moment: Instant) -> Entry? {
     guard let first = heap.min, first.at <= moment else { return nil }
     return heap.popMin()
   }

@@ -1,3 +1,5 @@
+import Primitives
+
 /// The part of the system that carries out transfers: it outlives the apps that queued them, and
 /// the start of the phone (WWDC 2013 session 204). Which of them may go on is decided by the phone;
 /// here is what they are and how far they have come.
@@ -6,7 +8,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   package internal(set) var transfers: [Transfer] = []
   private var numbering = Numbering()
   /// Until when the progress of the active ones is accounted for.
-  var accountedUntil = Moment(milliseconds: .min)
+  var accountedUntil = Instant(milliseconds: .min)
   /// Bytes per second times milliseconds that did not make a byte yet.
   private var remainder: Int64 = 0
 
@@ -23,7 +25,7 @@ package struct TransferService: Codable, Equatable, Sendable {
 
   /// Nothing goes on without power: from a moment on that is named when it is back.
   mutating func powerFailed() {
-    accountedUntil = Moment(milliseconds: .min)
+    accountedUntil = Instant(milliseconds: .min)
     remainder = 0
   }
 
@@ -45,7 +47,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   var activeCount: Int { transfers.count { $0.phase == .active } }
 
   /// Moves the modelled ones of the active transfers forward: they share the network equally.
-  mutating func advance(to now: Moment, bytesPerSecond: Int64) {
+  mutating func advance(to now: Instant, bytesPerSecond: Int64) {
     let elapsed = (now - accountedUntil).milliseconds
     accountedUntil = now
     let count = Int64(transfers.count { $0.isModelledAndActive })
@@ -63,7 +65,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   }
 
   /// When the first of them will be done.
-  func nextEnd(bytesPerSecond: Int64) -> Moment? {
+  func nextEnd(bytesPerSecond: Int64) -> Instant? {
     let left = transfers.filter(\.isModelledAndActive).map { $0.request.bytes - $0.done }
     guard let least = left.min(), bytesPerSecond > 0 else { return nil }
     let units = saturatingProduct(saturatingProduct(least, 1000), Int64(left.count)) - remainder

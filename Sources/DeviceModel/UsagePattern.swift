@@ -1,3 +1,5 @@
+import Primitives
+
 /// When in the day something is used, learned from the phone's own history (WWDC 2013 session 204).
 /// The weights of 96 quarter hours; every day that ends makes older ones count less.
 ///
@@ -21,10 +23,10 @@ package struct UsagePattern: Hashable, Codable, Sendable {
   private var today: Int64
   private var lastBin = -1
 
-  init(at localTime: Moment) { today = Self.day(localTime) }
+  init(at localTime: Instant) { today = Self.day(localTime) }
 
   /// The clock was set back: a day begins anew at that time.
-  mutating func setBack(to localTime: Moment) {
+  mutating func setBack(to localTime: Instant) {
     guard today > Self.day(localTime) else { return }
     today = Self.day(localTime)
     lastBin = -1
@@ -34,20 +36,20 @@ package struct UsagePattern: Hashable, Codable, Sendable {
   var isSound: Bool {
     weights.count == Self.binCount && weights.allSatisfy { $0 <= Self.most } && full <= Self.most
       && Numbering.range.contains(Int64(days)) && (-1..<Self.binCount).contains(lastBin)
-      && today.magnitude <= Moment.latest.milliseconds.magnitude
+      && today.magnitude <= Instant.endOfCalendar.milliseconds.magnitude
   }
 
-  static func day(_ localTime: Moment) -> Int64 {
-    floorQuotient(localTime.milliseconds, Lapse.days(1).milliseconds)
+  static func day(_ localTime: Instant) -> Int64 {
+    floorQuotient(localTime.milliseconds, Interval.days(1).milliseconds)
   }
 
-  static func bin(_ localTime: Moment) -> Int {
-    let inDay = localTime.milliseconds &- day(localTime) &* Lapse.days(1).milliseconds
+  static func bin(_ localTime: Instant) -> Int {
+    let inDay = localTime.milliseconds &- day(localTime) &* Interval.days(1).milliseconds
     return Int(inDay / binMilliseconds)
   }
 
   /// Ends the days that are over.
-  mutating func roll(to localTime: Moment) {
+  mutating func roll(to localTime: Instant) {
     let day = Self.day(localTime)
     guard day > today else { return }
     // After so many empty days nothing is left anyway.
@@ -61,7 +63,7 @@ package struct UsagePattern: Hashable, Codable, Sendable {
   }
 
   /// Notes a use. Further ones in the same quarter hour add nothing.
-  mutating func record(at localTime: Moment) {
+  mutating func record(at localTime: Instant) {
     roll(to: localTime)
     let bin = Self.bin(localTime)
     guard bin != lastBin, Self.day(localTime) == today else { return }

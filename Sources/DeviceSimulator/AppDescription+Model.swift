@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 
 /// From the words of a test to those of the model.
 extension AppDescription {
@@ -87,5 +88,5 @@ extension NetworkKind {
 }
 
 extension Duration {
-  var lapse: Lapse { .milliseconds(worldMilliseconds) }
+  var lapse: Interval { .milliseconds(worldMilliseconds) }
 }

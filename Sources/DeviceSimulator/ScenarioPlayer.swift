@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 
 /// Plays a scenario: everything that is to happen, in order, in a world of its own.
 struct ScenarioPlayer: Sendable {

@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 import RelayCore
 
 /// What happened, in words.
@@ -67,10 +68,6 @@ extension LifeStep {
 extension TraceEntry {
   static func text(_ instant: Instant, since start: Int64) -> String {
     TimeText.text(time: max(0, instant.milliseconds - start))
-  }
-
-  static func text(_ moment: Moment, since start: Int64) -> String {
-    TimeText.text(time: max(0, moment.milliseconds - start))
   }
 
   static func text(_ plan: FetchPlan, since start: Int64) -> String {

@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 import RelayCore
 
 /// The link between relay and phones: connecting, losing it, what travels over it.

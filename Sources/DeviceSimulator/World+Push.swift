@@ -1,3 +1,4 @@
+import Primitives
 import RelayCore
 
 /// The provider's side: what is posted goes through the very checks that a request over the network

@@ -1,5 +1,6 @@
 import DeviceModel
 import HeapModule
+import Primitives
 import RelayCore
 
 /// One relay and any number of phones in virtual time: the relay's own core and the phone's own
@@ -88,7 +89,7 @@ public struct World: Sendable {
   var nextHappening: Int64? { queue.min?.at }
 
   var instant: Instant { Instant(milliseconds: start + time) }
-  var moment: Moment { Moment(milliseconds: start + time) }
+  var moment: Instant { Instant(milliseconds: start + time) }
 
   // MARK: Time
 

@@ -1,3 +1,5 @@
+import Primitives
+
 /// What a session remembers of one open stream.
 struct StreamSlot {
   /// Facts about a stream; each is set once and never taken back, but for the two marked.
@@ -46,38 +48,28 @@ struct StreamSlot {
   var bodyBytes: Int { queue.count - headBytes }
 }
 
-/// All open streams of a session: a flat array of slots with a free list, and an open-addressing
-/// index from stream id to slot. Nothing is allocated per stream.
-///
-/// Ids are spread by a keyed hash: neighbours would form one long run, which a removal by shifting
-/// back walks to its end, and a peer could choose ids that all meet in one place.
+/// All open streams of a session: a flat array of slots with a free list, and an index from stream
+/// id to slot. Nothing is allocated per stream.
 struct StreamTable {
   /// Slot 0 and up; free ones have id 0.
   var slots: [StreamSlot] = []
-  /// Streams now open.
-  private(set) var count = 0
   /// Server: what became of those that are not.
   var history = StreamHistory()
   private var firstFree: Int32 = -1
-  private let hash = StreamHash()
-  private var keys: [StreamID] = []
-  private var positions: [Int32] = []
+  private let hash = KeyedHash.ofProcess
+  private(set) var index = HashIndex()
+
+  /// Streams now open.
+  var count: Int { index.count }
 
   /// The slot of an open stream, or nil.
   func find(_ id: StreamID) -> Int? {
     guard count > 0 else { return nil }
-    let mask = keys.count - 1
-    var at = hash.home(id) & mask
-    while keys[at] != 0 {
-      if keys[at] == id { return Int(positions[at]) }
-      at = (at + 1) & mask
-    }
-    return nil
+    return index.find(hash.hash(counting: id)) { slots[Int($0)].id == id }.map { Int($0) }
   }
 
   /// Takes a slot for a stream that is not in the table.
   mutating func open(_ id: StreamID) -> Int {
-    if (count + 1) * 2 > keys.count { rebuildIndex(capacity: max(8, keys.count * 2)) }
     let slot: Int
     if firstFree >= 0 {
       slot = Int(firstFree)
@@ -88,8 +80,7 @@ struct StreamTable {
       slots.append(StreamSlot())
     }
     slots[slot].id = id
-    count += 1
-    insert(id, slot)
+    index.insert(Int32(truncatingIfNeeded: slot), hash.hash(counting: id))
     return slot
   }
 
@@ -110,56 +101,14 @@ struct StreamTable {
 
   /// Gives the slot back. Its queue must have been released.
   mutating func close(_ slot: Int) {
-    remove(slots[slot].id)
+    index.remove(Int32(truncatingIfNeeded: slot), hash.hash(counting: slots[slot].id))
     slots[slot].id = 0
     slots[slot].nextFree = firstFree
     firstFree = Int32(truncatingIfNeeded: slot)
-    count -= 1
     // A burst of streams must not leave its memory behind on a connection that lives for days.
     guard count == 0 && slots.count > 256 else { return }
     let history = history
     self = StreamTable()
     self.history = history
-  }
-
-  /// The farthest that any entry lies from where it would like to be.
-  var longestProbe: Int {
-    keys.indices.reduce(0) { longest, at in
-      keys[at] == 0 ? longest : max(longest, (at - hash.home(keys[at])) & (keys.count - 1))
-    }
-  }
-
-  private mutating func insert(_ id: StreamID, _ slot: Int) {
-    let mask = keys.count - 1
-    var at = hash.home(id) & mask
-    while keys[at] != 0 { at = (at + 1) & mask }
-    keys[at] = id
-    positions[at] = Int32(truncatingIfNeeded: slot)
-  }
-
-  /// Deletion by shifting back, so that no tombstones gather.
-  private mutating func remove(_ id: StreamID) {
-    let mask = keys.count - 1
-    var hole = hash.home(id) & mask
-    while keys[hole] != id { hole = (hole + 1) & mask }
-    var at = hole
-    while true {
-      at = (at + 1) & mask
-      let key = keys[at]
-      if key == 0 { break }
-      // An entry may move into the hole only if that does not put it before its home.
-      if ((at - hash.home(key)) & mask) >= ((at - hole) & mask) {
-        keys[hole] = key
-        positions[hole] = positions[at]
-        hole = at
-      }
-    }
-    keys[hole] = 0
-  }
-
-  private mutating func rebuildIndex(capacity: Int) {
-    keys = [StreamID](repeating: 0, count: capacity)
-    positions = [Int32](repeating: 0, count: capacity)
-    for (slot, stream) in slots.enumerated() where stream.id != 0 { insert(stream.id, slot) }
   }
 }

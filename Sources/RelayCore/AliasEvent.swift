@@ -1,3 +1,5 @@
+package import Primitives
+
 /// A token that a device brought along, and the app that it is for.
 package struct OwnToken: Hashable, Sendable {
   package var token: DeviceToken

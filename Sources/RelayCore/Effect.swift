@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Everything a shard may ask for: requests, in the imperative. They carry addresses, never
 /// channels or promises, so that tests compare them and the simulator performs them against a world
 /// of its own.

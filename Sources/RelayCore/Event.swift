@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Everything that can happen to a shard: facts, in the past tense.
 package enum Event: Hashable, Sendable {
   /// A provider posted a well-formed, authorized notification.

@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// Tokens that are no longer registered, and since when: what 410 says. Bounded: beyond the limit
 /// the oldest are forgotten.

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// What the journal writes. Sequences rise from record to record of a shard, by one but where a
 /// range ends (`SequenceRanges`), and shards of one run or of different runs never share one.
 package struct JournalRecord: Hashable, Sendable {

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// One step in the life of a notification, in the words of Apple's delivery log where it has some
 /// (Apple, "Viewing the status of push notifications using Metrics and APNs").
 package struct LifeEvent: Hashable, Sendable {
@@ -96,39 +98,5 @@ extension DeliveryOutcome: CustomStringConvertible {
     case .notLaunched(let reason): "not launched: \(reason)"
     case .later: "later"
     }
-  }
-}
-
-extension Instant {
-  /// UTC in the form 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm:
-  /// the core has no calendar library.
-  package var iso8601: String {
-    let day = Int64(86_400_000)
-    var days = milliseconds / day
-    var rest = milliseconds % day
-    if rest < 0 {
-      days -= 1
-      rest += day
-    }
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let shiftedMonth = (5 * dayOfYear + 2) / 153
-    let dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-    let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))"
-    let seconds = rest / 1000
-    let time =
-      "\(padded(seconds / 3600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))"
-    return "\(date)T\(time).\(padded(rest % 1000, 3))Z"
-  }
-
-  private func padded(_ number: Int64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
   }
 }

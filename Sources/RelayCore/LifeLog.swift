@@ -1,3 +1,5 @@
+import Primitives
+
 /// The latest steps of notifications' lives, in a ring of bounded size: what `pushrelay log` and
 /// `GET /v1/notifications/{id}` show.
 ///
@@ -32,7 +34,7 @@ package struct LifeLog: Sendable {
     let place = events.count < capacity ? events.count : oldest
     byUniqueID.append(place, Self.hash(event.uniqueID))
     if case .received(_, let name, _) = event.step, name != event.uniqueID {
-      byName.append(place, Int(NumberIndex.hash(name)))
+      byName.append(place, Int(KeyedHash.hash(name)))
     }
     if events.count < capacity {
       events.append(event)
@@ -49,7 +51,7 @@ package struct LifeLog: Sendable {
     let found = steps(ofUnique: id)
     guard found.isEmpty else { return found }
     var named: UniqueID?
-    byName.walk(from: Int(NumberIndex.hash(id)), age: age) { place in
+    byName.walk(from: Int(KeyedHash.hash(id)), age: age) { place in
       if case .received(_, id, _) = events[place].step { named = events[place].uniqueID }
       return named == nil
     }

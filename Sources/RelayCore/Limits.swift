@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used;
 /// these numbers do. Reaching one is an answer to the peer, never a crash.
 package enum Limits {

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// One accepted notification that has not reached its end.
 package struct Entry: Sendable {
   /// Exactly one of these at any time.

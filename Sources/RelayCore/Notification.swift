@@ -1,3 +1,5 @@
+package import Primitives
+
 extension NotificationClass {
   /// The word in logs and answers.
   package var name: String {

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// The head of a provider's request while it is read, field by field, and the checks on it in the
 /// order of docs/PROTOCOL.md, "Order of checks".
 ///

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Counts what a rate limit gives back, in parts of an event: a clock whose speed is the rate.
 ///
 /// A budget that is kept by this clock ("full again when it reads so much") needs no look when the
@@ -43,7 +45,7 @@ package struct RefillClock: Hashable, Sendable {
     let parts = Self.quotient(of: rest, times: interval.milliseconds, by: Self.event)
     // Rounded up: a moment before, it does not read this yet.
     let wait = Interval(milliseconds: parts.quotient + (parts.remainder > 0 ? 1 : 0))
-    return overflow ? .distantFuture : since + Interval(milliseconds: whole) + wait
+    return overflow ? .never : since + Interval(milliseconds: whole) + wait
   }
 
   /// `first` times `second` by `divisor`, which is greater than one of them: no step can overflow.
@@ -89,5 +91,14 @@ extension RefillClock {
   package func remaining(_ state: RateLimit.State, burst: Int64, at now: Instant) -> Int64 {
     let used = max(0, state.full - reading(at: now))
     return max(0, burst - (used + Self.event - 1) / Self.event)
+  }
+}
+
+extension RateLimit.State {
+  /// What was written down of a `RefillClock`'s. Nothing is known of what such a clock never
+  /// reads.
+  package init(written full: Int64) {
+    self.init()
+    if (0...RefillClock.latest).contains(full) { self.full = full }
   }
 }

@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// Tokens that devices bring along.
 ///
@@ -47,7 +48,7 @@ extension Shard {
   /// The alias for this token, granted or about to be.
   func aliasNumber(_ token: DeviceToken) -> Int32? {
     guard aliases.count > 0 else { return nil }
-    return aliasIndex.find(NumberIndex.hash(token)) { aliases[$0].own.token == token }
+    return aliasIndex.find(KeyedHash.hash(token)) { aliases[$0].own.token == token }
   }
 
   /// The alias that a push to this token takes: one that the journal has.
@@ -93,13 +94,13 @@ extension Shard {
   }
 
   private mutating func insert(_ alias: Alias) {
-    let hash = NumberIndex.hash(alias.own.token)
+    let hash = KeyedHash.hash(alias.own.token)
     aliasIndex.insert(aliases.insert(alias), hash)
     snapshot.aliases += 1
   }
 
   private mutating func remove(_ alias: Int32) {
-    aliasIndex.remove(alias, NumberIndex.hash(aliases[alias].own.token))
+    aliasIndex.remove(alias, KeyedHash.hash(aliases[alias].own.token))
     aliases.remove(at: alias)
     snapshot.aliases -= 1
   }
@@ -172,7 +173,7 @@ extension Shard {
   /// Takes the token from its app: dead from now on. One of the device's own is then to be left.
   mutating func takeToken(of app: Int32) {
     let own = ownToken(of: app)
-    appIndex.remove(app, NumberIndex.hash(own.token))
+    appIndex.remove(app, KeyedHash.hash(own.token))
     if apps[app].isOwn {
       tokenChanges.begin(own, .leaving(since: now, then: nil))
     } else {
@@ -260,7 +261,7 @@ extension Shard {
         // It was removed meanwhile, which gives the token back.
         return effects.append(.answer(request, reply.answer))
       }
-      appIndex.remove(app, NumberIndex.hash(own.token))
+      appIndex.remove(app, KeyedHash.hash(own.token))
       removeApp(app, into: &effects)
       giveBack(own, since: nil, then: reply, into: &effects)
     case .removal(let own, let request):
@@ -307,7 +308,7 @@ extension Shard {
   private mutating func denied(_ own: OwnToken, into effects: inout [Effect]) {
     guard let app = ownApp(own.token, of: own.device) else { return }
     note(.unregistered(own.device, own.topic, own.token, at: now), into: &effects)
-    appIndex.remove(app, NumberIndex.hash(own.token))
+    appIndex.remove(app, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
   }
 

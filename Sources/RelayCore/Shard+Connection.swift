@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// Devices come, speak, acknowledge, fall silent and go.
 extension Shard {
@@ -11,7 +12,7 @@ extension Shard {
       end(older, device, into: &effects)
     }
     devices[device].phase = .live(connection)
-    connectionIndex.insert(device, NumberIndex.hash(connection))
+    connectionIndex.insert(device, KeyedHash.hash(connection))
     snapshot.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
@@ -214,7 +215,7 @@ extension Shard {
   private mutating func end(
     _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
   ) {
-    connectionIndex.remove(device, NumberIndex.hash(connection))
+    connectionIndex.remove(device, KeyedHash.hash(connection))
     devices[device].phase = .away
     snapshot.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)

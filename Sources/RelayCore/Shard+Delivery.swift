@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// Why silents that are held may ride along without being paid from a budget.
 enum RideCause: Hashable, CaseIterable, Sendable {

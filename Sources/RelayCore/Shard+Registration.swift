@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// Devices and apps: made, removed, looked at.
 extension Shard {
@@ -13,7 +14,7 @@ extension Shard {
     }
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
-      devices.insert(Device(id: id, secret: secret)), NumberIndex.hash(id))
+      devices.insert(Device(id: id, secret: secret)), KeyedHash.hash(id))
     snapshot.devices += 1
     answerWhenPersisted(
       .enrolled(id), to: request, record: .enrolled(id, secret), into: &effects)
@@ -111,13 +112,13 @@ extension Shard {
       guard let device = deviceNumber(id), devices[device].firstApp < 0,
         devices[device].connection == nil
       else { return }
-      deviceIndex.remove(device, NumberIndex.hash(id))
+      deviceIndex.remove(device, KeyedHash.hash(id))
       devices.remove(at: device)
       snapshot.devices -= 1
     case .registered(let token):
       // The token may by now be another registration's.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
-      appIndex.remove(app, NumberIndex.hash(token))
+      appIndex.remove(app, KeyedHash.hash(token))
       removeApp(app, into: &effects)
     case .unregistered, .inspected, .refused:
       // An app that is gone stays gone until the next start; the device is told to try again.
@@ -164,7 +165,7 @@ extension Shard {
   /// Gives a device one more app.
   mutating func attach(_ app: consuming App, to device: Int32) {
     app.next = devices[device].firstApp
-    let hash = NumberIndex.hash(app.token)
+    let hash = KeyedHash.hash(app.token)
     let number = apps.insert(app)
     devices[device].firstApp = number
     devices[device].appCount += 1

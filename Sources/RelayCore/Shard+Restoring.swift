@@ -1,3 +1,5 @@
+package import Primitives
+
 /// After a restart: what the journal remembers becomes the shard's state again.
 ///
 /// What was in flight when the relay ended is stored like the rest: nobody acknowledged it. Two of
@@ -29,7 +31,7 @@ extension Shard {
     guard deviceNumber(id) == nil else { return }
     var device = Device(id: id, secret: secret)
     device.budget = budget
-    deviceIndex.insert(devices.insert(device), NumberIndex.hash(id))
+    deviceIndex.insert(devices.insert(device), KeyedHash.hash(id))
     snapshot.devices += 1
   }
 

@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 
 /// From a provider's submission to the journal and back.
 extension Shard {

@@ -1,4 +1,5 @@
 import DequeModule
+package import Primitives
 
 /// The whole truth of one event loop's devices: one value, one entry, no I/O, no clock.
 ///
@@ -93,12 +94,12 @@ package struct Shard: Sendable {
   var entries = Slab(vacant: Entry.vacant)
   var timers: TimerWheel
   /// Finds devices by their ids, apps by their tokens, connected devices by their connections.
-  var deviceIndex = NumberIndex()
-  var appIndex = NumberIndex()
-  var connectionIndex = NumberIndex()
+  var deviceIndex = HashIndex()
+  var appIndex = HashIndex()
+  var connectionIndex = HashIndex()
   /// Tokens that devices brought along and that this shard decides about (`Shard+Aliases.swift`).
   var aliases = Slab(vacant: Alias.vacant)
-  var aliasIndex = NumberIndex()
+  var aliasIndex = HashIndex()
   /// What devices of this shard have under way with such tokens.
   var tokenChanges = TokenChanges()
   var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
@@ -192,19 +193,19 @@ package struct Shard: Sendable {
 
   /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {
-    deviceIndex.find(NumberIndex.hash(id)) { devices[$0].id == id }
+    deviceIndex.find(KeyedHash.hash(id)) { devices[$0].id == id }
   }
 
   /// The device that listens on this connection.
   @inline(__always)
   func deviceNumber(of connection: ConnectionID) -> Int32? {
-    connectionIndex.find(NumberIndex.hash(connection)) { devices[$0].connection == connection }
+    connectionIndex.find(KeyedHash.hash(connection)) { devices[$0].connection == connection }
   }
 
   /// The registered app with this token.
   @inline(__always)
   func appNumber(_ token: DeviceToken) -> Int32? {
-    appIndex.find(NumberIndex.hash(token)) { apps[$0].token == token }
+    appIndex.find(KeyedHash.hash(token)) { apps[$0].token == token }
   }
 
   /// The first step of a life.

@@ -1,3 +1,5 @@
+package import Primitives
+
 /// What a phone reports about itself; it scales the silent budget.
 package struct DeviceCondition: Hashable, Sendable {
   package enum Power: String, CaseIterable, Sendable {

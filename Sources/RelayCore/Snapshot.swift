@@ -1,3 +1,5 @@
+package import Primitives
+
 /// What a shard has done, as a value. Sums of snapshots are snapshots.
 package struct Snapshot: Hashable, Sendable {
   /// Accepted from providers.

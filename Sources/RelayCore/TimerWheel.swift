@@ -1,3 +1,5 @@
+package import Primitives
+
 /// All timers of a shard: a hierarchical timing wheel (Varghese and Lauck, 1987).
 ///
 /// Setting and cancelling take constant time and leave nothing behind, which a heap with lazy

@@ -1,3 +1,5 @@
+import Primitives
+
 /// What a shard's devices have under way with tokens of their own: claims that are not decided yet,
 /// and tokens that are being given back. While one is under way for an app, no other begins.
 ///

@@ -2,6 +2,7 @@ import DeviceLink
 import HTTP2
 import Logging
 import NIOCore
+import Primitives
 import RelayCore
 import Transport
 

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Primitives
 import RelayCore
 
 /// The JSON of the device API's answers (docs/PROTOCOL.md, "Device API").

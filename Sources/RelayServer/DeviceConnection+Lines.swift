@@ -1,5 +1,6 @@
 import DeviceLink
 import HTTP2
+import Primitives
 import RelayCore
 import Transport
 

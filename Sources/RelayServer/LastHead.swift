@@ -1,4 +1,5 @@
 import HTTP2
+import Primitives
 import RelayCore
 
 /// The newest head of a provider's connection, with what was proved of it: the one place that

@@ -2,6 +2,7 @@ import HTTP2
 import Logging
 import NIOCore
 import NIOPosix
+import Primitives
 import RelayCore
 import RelayStore
 import Synchronization

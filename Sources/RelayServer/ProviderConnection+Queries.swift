@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import RelayCore
 import RelayStore
 import Transport

@@ -1,5 +1,6 @@
 import HTTP2
 import Logging
+import Primitives
 import RelayCore
 import TLS
 import Transport

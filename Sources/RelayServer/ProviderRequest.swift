@@ -1,4 +1,5 @@
 import HTTP2
+import Primitives
 import RelayCore
 
 /// One provider's request under way.

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Logging
 import NIOCore
 import NIOPosix
+import Primitives
 import RelayCore
 import RelayStore
 import TLS

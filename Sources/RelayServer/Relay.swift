@@ -2,6 +2,7 @@ import FoundationEssentials
 package import Logging
 import NIOCore
 import NIOPosix
+import Primitives
 package import RelayCore
 import RelayStore
 import ServiceLifecycle

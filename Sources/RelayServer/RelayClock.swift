@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Primitives
 import RelayCore
 
 /// The only place where the server asks what time it is. Once per batch is often enough; the core

@@ -1,6 +1,7 @@
 package import Configuration
 import FoundationEssentials
 package import Logging
+package import Primitives
 package import RelayCore
 
 /// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Logging
+import Primitives
 import RelayCore
 import TLS
 

@@ -1,3 +1,4 @@
+package import Primitives
 package import RelayCore
 
 /// What every loop of a running server knows; made once from the configuration.

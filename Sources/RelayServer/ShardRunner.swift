@@ -1,6 +1,7 @@
 import DeviceLink
 import Logging
 import NIOCore
+import Primitives
 import RelayCore
 import RelayStore
 import Transport

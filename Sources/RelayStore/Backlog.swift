@@ -1,3 +1,4 @@
+import Primitives
 import RelayCore
 
 /// What waits to be written: one line of records per shard, and the forgets. A value without clock

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+package import Primitives
 package import RelayCore
 import Synchronization
 

@@ -1,4 +1,5 @@
 import GRDB
+import Primitives
 import RelayCore
 
 /// The silent policy beside the budgets that were used under it.

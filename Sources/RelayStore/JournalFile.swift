@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Primitives
 import RelayCore
 
 /// An open journal file: what is done to it in SQL.

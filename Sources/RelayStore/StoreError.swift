@@ -1,3 +1,4 @@
+package import Primitives
 package import RelayCore
 
 /// Why the store could not be opened, read or written; each says what to do about it.

@@ -1,5 +1,6 @@
 import DeviceModel
 import FoundationEssentials
+import Primitives
 
 /// A state archive as JSON: what `StateArchive.description` says, for programs.
 struct ArchiveReport: Encodable {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DeviceLink
+import Primitives
 import RelayClient
 import RelayCore
 import RelayServer

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Primitives
 import RelayCore
 import RelayServer
 

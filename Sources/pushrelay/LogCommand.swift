@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Primitives
 import RelayClient
 import RelayCore
 import RelayServer

@@ -2,6 +2,7 @@ import ArgumentParser
 import DeviceSimulator
 import FoundationEssentials
 import PhoneRuntime
+import Primitives
 import RelayClient
 import RelayCore
 

@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayCore
 import Testing
 

@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayCore
 import Testing
 
@@ -54,7 +55,7 @@ struct LineSplitterTests {
 
   @Test func randomSplitsOfRandomBytes() {
     for seed in UInt64(0)..<300 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let alphabet: [UInt8] = [10, 10, 13, 65, 66, 0, 255]
       let whole = (0..<Int.random(in: 0...200, using: &generator)).map { _ in
         alphabet[Int.random(in: alphabet.indices, using: &generator)]

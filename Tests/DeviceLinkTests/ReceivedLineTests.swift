@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayCore
 import Testing
 
@@ -91,7 +92,7 @@ struct ReceivedLineTests {
     var good: [UInt8] = []
     DownLine.notification(try DownLineTests.delivery(collapseID: bytes("c\"d"))).write(to: &good)
     for seed in UInt64(0)..<3_000 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var line = good
       for _ in 0..<Int.random(in: 1...6, using: &generator) {
         line[Int.random(in: line.indices, using: &generator)] = UInt8.random(

@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayCore
 import Testing
 
@@ -117,7 +118,7 @@ struct UpLineTests {
   @Test func randomGarbageNeverTraps() {
     let alphabet = bytes(#"{}[]",:\u00d8 ntypeack012.-"#) + [0, 10, 128, 195, 255]
     for seed in UInt64(0)..<3_000 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var line: [UInt8] = []
       if seed % 2 == 0 {
         line = (0..<Int.random(in: 0...60, using: &generator)).map { _ in

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -43,7 +44,7 @@ import Testing
     var budget = Budget(perDay: perDay, at: Bench.start)
     budget.spend(.max, at: .never)
     #expect(budget.level(at: .never) == 0)
-    #expect(budget.level(at: Moment(milliseconds: .min)) == 0)
+    #expect(budget.level(at: Instant(milliseconds: .min)) == 0)
   }
 }
 
@@ -83,24 +84,11 @@ import Testing
   }
 }
 
-@Suite struct AllowanceTests {
-  @Test func aBurstAndThenOnePerInterval() {
-    var allowance = Allowance()
-    var now = Bench.start
-    for _ in 0..<3 {
-      #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) <= now)
-      allowance.take(at: now, interval: .minutes(20))
-    }
-    #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) == now + .minutes(20))
-    now = now + .minutes(20)
-    allowance.take(at: now, interval: .minutes(20))
-    #expect(allowance.nextAllowed(interval: .minutes(20), burst: 3) == now + .minutes(20))
-  }
-
+@Suite struct RadioTests {
   @Test func overlappingUsesOfTheRadioShareItsTime() {
     var apart = Radio()
     var together = Radio()
-    let tail = Lapse.seconds(5)
+    let tail = Interval.seconds(5)
     let first = Bench.start
     let second = first + .minutes(1)
     let alone =

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -67,8 +68,8 @@ import Testing
   }
 
   @Test func aLateCallIsInTimeOrNot() {
-    for (late, reason) in [(Lapse.seconds(20), nil), (.seconds(28), .handlerNotCalled)]
-      as [(Lapse, TerminationReason?)]
+    for (late, reason) in [(Interval.seconds(20), nil), (.seconds(28), .handlerNotCalled)]
+      as [(Interval, TerminationReason?)]
     {
       var bench = Bench([.ordinary { $0.onPush.handler = .late(late) }])
       bench.send(.pushReceived(.silent(1)))

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import DeviceModel
 
 /// Watches everything a phone does and says what must not be. It knows the phone by its effects
@@ -16,7 +18,7 @@ struct Checker {
   private(set) var lastSaved: [AppID: StateArchive] = [:]
   private var asked: Set<TransferID> = []
   private var over: Set<TransferID> = []
-  private var last = Moment(milliseconds: .min)
+  private var last = Instant(milliseconds: .min)
   private(set) var counts: [String: Int] = [:]
 
   private mutating func demand(_ isFine: Bool, _ sentence: @autoclosure () -> String) {

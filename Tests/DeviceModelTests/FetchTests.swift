@@ -1,10 +1,11 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
 
 /// WWDC 2013 session 204.
 @Suite struct FetchTests {
-  private func fetches(_ bench: Bench, _ app: AppID = mail) -> [Moment] {
+  private func fetches(_ bench: Bench, _ app: AppID = mail) -> [Instant] {
     bench.effects.compactMap {
       if case .callback(_, app, .began(.fetch)) = $0.action { $0.at } else { nil }
     }
@@ -26,7 +27,7 @@ import Testing
 
   @Test func anIntervalIsCountedFromAnyActivity() {
     var bench = Bench([.ordinary(fetchInterval: .seconds(6 * 3600))])
-    var uses: [Moment] = []
+    var uses: [Instant] = []
     for hour in 0..<24 * 10 {
       if hour % 5 == 0 {
         bench.use(mail)
@@ -50,8 +51,8 @@ import Testing
       for minutes in [7 * 60 + 40, 12 * 60 + 30, 19 * 60] as [Int64] {
         let day =
           floorQuotient(
-            bench.now.milliseconds, Lapse.days(1).milliseconds) * Lapse.days(1).milliseconds
-        bench.wait(Moment(milliseconds: day) + .minutes(minutes) - bench.now)
+            bench.now.milliseconds, Interval.days(1).milliseconds) * Interval.days(1).milliseconds
+        bench.wait(Instant(milliseconds: day) + .minutes(minutes) - bench.now)
         bench.use(mail)
       }
       bench.wait(.hours(5))
@@ -220,7 +221,7 @@ import Testing
     bench.wait(.days(1))
   }
   bench.send(.rebooted, .unlocked, .networkChanged(.cellular))
-  #expect((bench.phone[mail]?.plan.dueAt ?? bench.now) > .latest)
+  #expect((bench.phone[mail]?.plan.dueAt ?? bench.now) > .endOfCalendar)
 }
 
 @Suite struct UsagePatternTests {

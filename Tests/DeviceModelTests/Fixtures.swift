@@ -1,9 +1,11 @@
+import Primitives
+
 @testable import DeviceModel
 
 /// A phone with its time and everything it did: what nearly every test begins with.
 struct Bench {
   /// 2026-11-21T00:00:00Z: a day that begins at midnight, so that hours of the day read as such.
-  static let start = Moment(milliseconds: 1_795_219_200_000)
+  static let start = Instant(milliseconds: 1_795_219_200_000)
 
   var phone: Phone
   var now = Bench.start
@@ -25,7 +27,7 @@ struct Bench {
     for event in events { phone.handle(event, at: now, into: &effects) }
   }
 
-  mutating func wait(_ lapse: Lapse) {
+  mutating func wait(_ lapse: Interval) {
     now = now + lapse
     phone.handle(.tick, at: now, into: &effects)
   }
@@ -66,7 +68,7 @@ struct Bench {
   }
 
   /// When the first effect of that sort happened.
-  func moment(of isIt: (PhoneAction) -> Bool) -> Moment? {
+  func moment(of isIt: (PhoneAction) -> Bool) -> Instant? {
     effects.first { isIt($0.action) }?.at
   }
 }

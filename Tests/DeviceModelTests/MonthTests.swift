@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -18,7 +19,7 @@ struct Month {
   let appCount: Int
   let days: Int64
   let pushesPerDay: Int64
-  private(set) var happenings: [(at: Moment, what: Happening)] = []
+  private(set) var happenings: [(at: Instant, what: Happening)] = []
 
   init(
     seed: UInt64, appCount: Int = 20, days: Int64 = 30, pushesPerDay: Int64 = 200,
@@ -96,7 +97,7 @@ struct Month {
   /// within the hour before every use of that day.
   private func hitPercent(seed: UInt64, jitterMinutes: Int64) -> (percent: Int, fetches: Int) {
     let month = Month(seed: seed, pushesPerDay: 20, jitterMinutes: jitterMinutes)
-    var lastFetch: [AppID: Moment] = [:]
+    var lastFetch: [AppID: Instant] = [:]
     struct Day: Hashable {
       let app: AppID
       let number: Int64

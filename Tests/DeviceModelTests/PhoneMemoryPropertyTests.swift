@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -62,7 +63,7 @@ import Testing
         let memory = try reread(life.phone.memory())
         #expect(memory == life.phone.memory(), "seed \(seed), cut \(cut)")
         let quit = life.phone.apps.map { $0.state == .forceQuit }
-        let off: Lapse = life.random.chance(20) ? .zero : life.random.lapse() * 10
+        let off: Interval = life.random.chance(20) ? .zero : life.random.lapse() * 10
         life.now = life.now + off
         var effects: [PhoneEffect] = []
         life.phone = Phone(restoring: memory, at: life.now, into: &effects)

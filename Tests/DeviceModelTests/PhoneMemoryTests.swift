@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -10,7 +11,7 @@ func reread(_ memory: PhoneMemory) throws -> PhoneMemory {
 
 extension Bench {
   /// The power goes, and comes back after that time; what is told before is forgotten.
-  mutating func powerCut(_ lapse: Lapse, limits: PhoneLimits = PhoneLimits()) throws {
+  mutating func powerCut(_ lapse: Interval, limits: PhoneLimits = PhoneLimits()) throws {
     let memory = try reread(phone.memory())
     now = now + lapse
     clear()
@@ -200,13 +201,13 @@ extension Bench {
     var bench = Bench([.ordinary(fetchInterval: .minimum)])
     bench.use(mail)
     let memory = try reread(bench.phone.memory())
-    for milliseconds in [Int64.min, -1, 0, Moment.latest.milliseconds, .max] {
+    for milliseconds in [Int64.min, -1, 0, Instant.endOfCalendar.milliseconds, .max] {
       var effects: [PhoneEffect] = []
       var phone = Phone(
-        restoring: memory, at: Moment(milliseconds: milliseconds), into: &effects)
+        restoring: memory, at: Instant(milliseconds: milliseconds), into: &effects)
       phone.handle(.unlocked, at: phone.now, into: &effects)
       phone.handle(.tick, at: phone.now + .days(1), into: &effects)
-      #expect(phone.now <= .latest && phone.lock == .unlocked)
+      #expect(phone.now <= .endOfCalendar && phone.lock == .unlocked)
     }
   }
 

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -7,7 +8,7 @@ import Testing
   private static let eventCount = 250
 
   private struct Step {
-    let lapse: Lapse
+    let lapse: Interval
     let event: PhoneEvent
   }
 
@@ -120,7 +121,7 @@ import Testing
   @Test func anyMomentIsSurvived() {
     for start in [Int64.min, 0, Bench.start.milliseconds, .max] {
       for end in [Int64.min, 0, .max - 1, .max] {
-        var phone = Phone(seed: 1, at: Moment(milliseconds: start))
+        var phone = Phone(seed: 1, at: Instant(milliseconds: start))
         var effects: [PhoneEffect] = []
         let events: [PhoneEvent] = [
           .appInstalled(.ordinary()), .unlocked, .appOpened(mail), .pushReceived(.silent(1)),
@@ -128,9 +129,9 @@ import Testing
           .networkChanged(.cellular), .locked, .rebooted,
         ]
         for event in events {
-          phone.handle(event, at: Moment(milliseconds: end), into: &effects)
+          phone.handle(event, at: Instant(milliseconds: end), into: &effects)
         }
-        #expect(!effects.isEmpty && phone.now <= .latest)
+        #expect(!effects.isEmpty && phone.now <= .endOfCalendar)
       }
     }
   }

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import DeviceModel
 
 /// A random phone, its random apps, and what happens to them, all from one seed.
@@ -94,7 +96,7 @@ struct RandomLife {
 
   private mutating func app() -> AppID { AppID(Int(random.below(Self.appCount))) }
 
-  mutating func lapse() -> Lapse {
+  mutating func lapse() -> Interval {
     switch random.below(10) {
     case 0: .zero
     case 1...3: .milliseconds(random.below(2000))

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -113,7 +114,7 @@ import Testing
   }
 
   @Test func anOldArchiveMayBeDeclined() {
-    for (wait, isDeclined) in [(Lapse.hours(1), false), (.days(2), true)] {
+    for (wait, isDeclined) in [(Interval.hours(1), false), (.days(2), true)] {
       var bench = left { $0.restoration.oldest = .days(1) }
       bench.send(.memoryRanOut)
       bench.wait(wait)

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -113,7 +114,7 @@ import Testing
     bench.wait(.minutes(5))
     bench.send(.networkChanged(.airplane), .unlocked, .appOpened(mail))
     #expect(bench.steps(of: mail).contains(.merged(2)))
-    let opened = bench.steps(of: mail).compactMap { step -> Lapse? in
+    let opened = bench.steps(of: mail).compactMap { step -> Interval? in
       if case .opened(let age) = step { age } else { nil }
     }
     #expect(opened.count == 1 && opened[0] < .minutes(5))
@@ -151,7 +152,7 @@ import Testing
     bench.clear()
     bench.wait(.hours(23) + .minutes(59))
     let before = bench.now
-    let fetches = bench.effects.compactMap { effect -> Moment? in
+    let fetches = bench.effects.compactMap { effect -> Instant? in
       if case .callback(_, _, .began(.fetch)) = effect.action { effect.at } else { nil }
     }
     #expect(fetches.contains { before - $0 < .hours(1) }, "\(fetches)")

@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 
 @testable import DeviceSimulator
 

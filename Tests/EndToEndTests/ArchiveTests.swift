@@ -1,6 +1,7 @@
 import DeviceModel
 import Foundation
 import PhoneRuntime
+import Primitives
 import Testing
 
 /// What `pushrelay archive print` says of a phone's files.
@@ -18,7 +19,7 @@ import Testing
     graph.apply(.show(["window", "list"]))
     let archive = StateArchive(
       of: graph, appVersion: "1.2", systemVersion: "7.0",
-      at: Moment(milliseconds: 1_795_219_200_000))
+      at: Instant(milliseconds: 1_795_219_200_000))
     var storage = try PhoneStorage(directory: directory)
     try storage.unlock(passcode: passcode)
     try storage.save(archive, of: app)

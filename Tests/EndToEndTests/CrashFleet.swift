@@ -1,3 +1,4 @@
+import Primitives
 import RelayClient
 
 /// All phones, some on one connection each.
@@ -8,7 +9,7 @@ struct CrashFleet: Sendable {
   let ledger: CrashLedger
   private let phones: [CrashPhone]
 
-  init(ledger: CrashLedger, random: inout CrashRandom) {
+  init(ledger: CrashLedger, random: inout SeededRandom) {
     self.ledger = ledger
     var phones: [CrashPhone] = []
     for number in 0..<Self.phones {
@@ -18,7 +19,7 @@ struct CrashFleet: Sendable {
   }
 
   /// The phones do as they like until the life winds down or ends.
-  func live(_ life: CrashLife, _ random: CrashRandom) async {
+  func live(_ life: CrashLife, _ random: SeededRandom) async {
     var random = random
     await withTaskGroup { group in
       for first in stride(from: 0, to: phones.count, by: Self.phonesPerConnection) {

@@ -1,5 +1,6 @@
 import DeviceLink
 import Foundation
+import Primitives
 import RelayClient
 import RelayCore
 import Synchronization
@@ -120,7 +121,7 @@ final class CrashLedger: Sendable {
 
   /// What to post next, if there is an app to post to.
   func begin(
-    lane: Int, of lanes: Int, _ random: inout CrashRandom
+    lane: Int, of lanes: Int, _ random: inout SeededRandom
   ) -> (number: Int, push: PushRequest)? {
     var choices = random
     let draft = state.withLock { state in state.draft(lane: lane, of: lanes, &choices) }
@@ -169,7 +170,7 @@ extension CrashLedger.State {
   /// Whom to post to. Lanes mostly keep to apps of their own, so that these are posted to one after
   /// the other. Some apps are posted to often and most seldom, or each push would be replaced
   /// before it is missed. A token that is gone is tried now and then.
-  private func choose(lane: Int, of lanes: Int, _ random: inout CrashRandom) -> Int? {
+  private func choose(lane: Int, of lanes: Int, _ random: inout SeededRandom) -> Int? {
     guard let last = live.indices.last else { return nil }
     if random.chance(1) { return random.number(0...apps.count - 1) }
     let skewed = Double.random(in: 0..<1, using: &random)
@@ -180,7 +181,7 @@ extension CrashLedger.State {
   }
 
   fileprivate mutating func draft(
-    lane: Int, of lanes: Int, _ random: inout CrashRandom
+    lane: Int, of lanes: Int, _ random: inout SeededRandom
   ) -> (number: Int, push: PushRequest)? {
     guard let app = choose(lane: lane, of: lanes, &random) else { return nil }
     let isSilent = random.chance(40)

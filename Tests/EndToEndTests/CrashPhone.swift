@@ -1,5 +1,6 @@
 import DeviceLink
 import Foundation
+import Primitives
 import RelayClient
 import RelayCore
 
@@ -17,7 +18,7 @@ actor CrashPhone {
 
   let number: Int
   let ledger: CrashLedger
-  var random: CrashRandom
+  var random: SeededRandom
   private(set) var identity: DeviceIdentity?
   private let topics: [String]
   /// Topics whose registration was answered, and those whose removal was not.
@@ -29,7 +30,7 @@ actor CrashPhone {
   /// The last stream began with `empty`.
   var wasEmpty = false
 
-  init(number: Int, ledger: CrashLedger, random: CrashRandom) {
+  init(number: Int, ledger: CrashLedger, random: SeededRandom) {
     self.number = number
     self.ledger = ledger
     self.random = random

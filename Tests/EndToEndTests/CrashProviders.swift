@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayClient
 import RelayCore
 
@@ -13,7 +14,7 @@ struct CrashProviders: Sendable {
   let token: String
 
   /// Returns when the life winds down or ends.
-  func post(_ life: CrashLife, _ random: CrashRandom) async {
+  func post(_ life: CrashLife, _ random: SeededRandom) async {
     var random = random
     await withTaskGroup { group in
       for connection in 0..<Self.connections {
@@ -23,7 +24,7 @@ struct CrashProviders: Sendable {
     }
   }
 
-  private func post(_ life: CrashLife, _ connection: Int, _ random: CrashRandom) async {
+  private func post(_ life: CrashLife, _ connection: Int, _ random: SeededRandom) async {
     var random = random
     do {
       let client = try await life.connectToProviderPort()
@@ -41,7 +42,7 @@ struct CrashProviders: Sendable {
   }
 
   private func post(
-    _ life: CrashLife, _ client: RelayClient, lane: Int, _ random: CrashRandom
+    _ life: CrashLife, _ client: RelayClient, lane: Int, _ random: SeededRandom
   ) async {
     var random = random
     while !life.isEnding {

@@ -1,5 +1,6 @@
 import Foundation
 import NIOPosix
+import Primitives
 import RelayClient
 import Subprocess
 import Synchronization
@@ -58,7 +59,7 @@ struct CrashRelay: Sendable {
 
   /// Settings of one life, as environment variables: what was written under some must be read
   /// under others, with more shards or fewer, too.
-  static func settings(_ random: inout CrashRandom) -> [String: String] {
+  static func settings(_ random: inout SeededRandom) -> [String: String] {
     let policies = ["documented", "documented", "strict", "unlimited"]
     var settings = [
       "PUSHRELAY_THREADS": "\(random.number(1...4))",

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import Testing
 
 /// The relay is killed at random moments while providers post and phones come and go, again and
@@ -42,11 +43,11 @@ private final class CrashRun: Sendable {
   private let plan: CrashPlan
   private let relay: CrashRelay
   private let fleet: CrashFleet
-  private let choices: CrashRandom
+  private let choices: SeededRandom
 
   init(_ plan: CrashPlan, state: String) async throws {
     self.plan = plan
-    var random = CrashRandom(seed: plan.seed)
+    var random = SeededRandom(seed: plan.seed)
     fleet = CrashFleet(ledger: ledger, random: &random)
     choices = random
     relay = CrashRelay(state: state)
@@ -79,7 +80,8 @@ private final class CrashRun: Sendable {
     }
   }
 
-  private func liveAndDie(_ round: Int, _ token: String, _ random: inout CrashRandom) async throws {
+  private func liveAndDie(_ round: Int, _ token: String, _ random: inout SeededRandom) async throws
+  {
     ledger.begin(life: round)
     let (posting, phoning) = (random.branch(), random.branch())
     let pause = random.milliseconds(20...1500)
@@ -109,7 +111,7 @@ private final class CrashRun: Sendable {
 
   /// The last life: all phones come, the relay is asked what it knows, and ends in peace.
   func finish() async throws {
-    var random = CrashRandom(seed: ~plan.seed)
+    var random = SeededRandom(seed: ~plan.seed)
     let token = try await command("jwt", "--key", RelaySetup.keyID)
     ledger.begin(life: plan.rounds)
     let (posting, phoning) = (random.branch(), random.branch())

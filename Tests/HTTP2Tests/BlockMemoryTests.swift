@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import Testing
 
 /// Telling repeated fields must never change what a request says.
@@ -43,7 +44,7 @@ import Testing
   }
 
   /// One random request: a few kinds of fields, so that shapes repeat often and change often.
-  private func randomHead(_ generator: inout SeededGenerator) -> HeaderBlock {
+  private func randomHead(_ generator: inout SeededRandom) -> HeaderBlock {
     var head = HeaderBlock()
     head.append(":method", "POST")
     head.append(":scheme", "https")
@@ -71,7 +72,7 @@ import Testing
   @Test func whatARequestSaysIsTheSameEitherWay() throws {
     var repeated = 0
     for seed in UInt64(0)..<150 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var plain = telling
       plain.tellsRepeatedFields = false
       let (first, second) = (try End(.server, plain), try End(.server, telling))
@@ -91,7 +92,7 @@ import Testing
         let bytes = client.output()
         for end in [first, second] {
           var start = 0
-          var cuts = SeededGenerator(seed: seed)
+          var cuts = SeededRandom(seed: seed)
           while start < bytes.count {
             let stop = min(bytes.count, start + Int.random(in: 1...400, using: &cuts))
             end.receive(bytes[start..<stop])
@@ -165,7 +166,7 @@ import Testing
   @Test func anyRepresentationSaysWhatItSays() throws {
     let statics: [String: UInt8] = [":path": 4, ":authority": 1]
     for seed in UInt64(0)..<300 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       var blocks: [[UInt8]] = []
       var expected: [[String]] = []
       for _ in 0..<30 {

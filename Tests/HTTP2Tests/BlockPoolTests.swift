@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import HTTP2
@@ -17,7 +18,7 @@ import Testing
   /// Several queues of one pool, against arrays.
   @Test func queuesAreQueues() {
     for seed in UInt64(0)..<50 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       var pool = BlockPool()
       var queues = [ByteQueue](repeating: ByteQueue(), count: 5)
       var model = [[UInt8]](repeating: [], count: 5)

@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import Testing
 
 @Suite struct HTTP2SessionTests {
@@ -87,7 +88,7 @@ import Testing
 
   @Test func exchangeInRandomPieces() throws {
     for seed in UInt64(0)..<100 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       let pipe = try exchange { count in
         (0..<count).map { _ in Int.random(in: 1...90, using: &random) }
       }

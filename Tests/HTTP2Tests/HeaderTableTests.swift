@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import HTTP2
@@ -56,7 +57,7 @@ import Testing
   /// Against a plain list, through thousands of inserts and changes of size.
   @Test func anyHistoryIsThatOfAPlainList() {
     for seed in UInt64(0)..<20 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       var table = HeaderTable()
       defer { table.destroy() }
       var list: [(name: String, value: String)] = []

@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import Testing
 
 @Suite struct HostileTests {
@@ -70,7 +71,7 @@ import Testing
 
   @Test func garbageNeverHarms() throws {
     for seed in UInt64(0)..<300 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       var bytes = seed % 3 == 0 ? [] : RawClient().bytes
       bytes += (0..<Int.random(in: 1...2_000, using: &random)).map { _ in
         UInt8.random(in: 0...(seed % 2 == 0 ? 255 : 15), using: &random)
@@ -84,7 +85,7 @@ import Testing
   @Test func mutatedTrafficNeverHarms() throws {
     let (up, down) = try record()
     for seed in UInt64(0)..<1_500 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       let towardsServer = seed % 3 != 0
       var bytes = towardsServer ? up : down
       for _ in 0..<Int.random(in: 1...6, using: &random) {
@@ -126,7 +127,7 @@ import Testing
   /// Gives the bytes to a session in random pieces; it acts on what it understands. At the end
   /// the books must balance: every stream seen was closed at most once and is then gone.
   private func survive(
-    _ role: HTTP2Role, _ bytes: [UInt8], _ random: inout SeededGenerator, _ comment: Comment
+    _ role: HTTP2Role, _ bytes: [UInt8], _ random: inout SeededRandom, _ comment: Comment
   ) throws {
     let end = try End(role)
     if role == .client {

@@ -1,4 +1,5 @@
 import CNghttp2
+import Primitives
 import Testing
 
 @testable import HTTP2
@@ -50,7 +51,7 @@ struct HuffmanDecoderTests {
   @Test func decodesWhatLibnghttp2Encodes() throws {
     var random = SystemRandomNumberGenerator()
     let seed = UInt64.random(in: 0...UInt64.max, using: &random)
-    var generator = Generator(state: seed)
+    var generator = SeededRandom(seed: seed)
     var checked = 0
     for length in 0..<400 {
       let text = (0..<length).map { _ in
@@ -81,7 +82,7 @@ struct HuffmanDecoderTests {
   @Test func decodesWhatLibnghttp2EncodesOfAnything() throws {
     var checked = 0
     for seed in UInt64(0)..<2_000 {
-      var generator = Generator(state: seed)
+      var generator = SeededRandom(seed: seed)
       let rare = Int(generator.next() % 12)
       let text = (0..<Int(generator.next() % 120)).map { _ -> UInt8 in
         Int(generator.next() % 12) < rare
@@ -115,24 +116,12 @@ struct HuffmanDecoderTests {
   }
 
   @Test func anythingEndsWithinItsRoom() {
-    var generator = Generator(state: 11)
+    var generator = SeededRandom(seed: 11)
     for _ in 0..<20_000 {
       let bytes = (0..<Int(generator.next() % 60)).map { _ in
         UInt8(truncatingIfNeeded: generator.next() >> 7)
       }
       if let text = decode(bytes) { #expect(text.count * 5 <= bytes.count * 8) }
-    }
-  }
-
-  /// SplitMix64.
-  struct Generator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var word = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
-      word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-      return word ^ word >> 31
     }
   }
 }

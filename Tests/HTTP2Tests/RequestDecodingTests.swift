@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import HTTP2
@@ -9,7 +10,7 @@ import Testing
     "a-name-that-is-quite-long-and-comes-again",
   ]
 
-  private func randomField(_ random: inout SeededGenerator) -> Field {
+  private func randomField(_ random: inout SeededRandom) -> Field {
     let name =
       Int.random(in: 0..<8, using: &random) == 0
       ? "x-\(Int.random(in: 0..<1_000, using: &random))" : Self.names.randomElement(using: &random)!
@@ -25,7 +26,7 @@ import Testing
 
   @Test func decodesWhatLibnghttp2Encodes() {
     for seed in UInt64(0)..<80 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       let limit = [0, 40, 100, 600, 4_096].randomElement(using: &random)!
       let deflater = Deflater()
       var decoder = RequestDecoder()
@@ -56,7 +57,7 @@ import Testing
   @Test func agreesWithLibnghttp2OnAnything() {
     var (wrong, right) = (0, 0)
     for seed in UInt64(0)..<1_200 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       let (deflater, inflater) = (Deflater(), Inflater())
       var decoder = RequestDecoder()
       defer { decoder.destroy() }

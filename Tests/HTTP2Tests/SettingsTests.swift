@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import Testing
 
 @Suite struct SettingsTests {
@@ -127,7 +128,7 @@ import Testing
     }
     pipe.advance()
     #expect(pipe.server.session.openStreamCount == 1_000)
-    var random = SeededGenerator(seed: 1)
+    var random = SeededRandom(seed: 1)
     var expected: [StreamID: [UInt8]] = [:]
     for _ in 0..<3_000 {
       let id = StreamID(Int.random(in: 0..<1_000, using: &random) * 2 + 1)

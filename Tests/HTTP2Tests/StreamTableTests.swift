@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import HTTP2
@@ -6,7 +7,7 @@ import Testing
   /// Against a dictionary, in random order of opening and closing.
   @Test func behavesAsADictionary() {
     for seed in UInt64(0)..<30 {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       var table = StreamTable()
       var model: [StreamID: Int] = [:]
       var nextID: StreamID = 1
@@ -56,12 +57,12 @@ import Testing
     }.prefix(1_000)
     var table = StreamTable()
     for id in chosen { _ = table.open(id) }
-    #expect(table.count == 1_000 && table.longestProbe < 100, "\(table.longestProbe)")
+    #expect(table.count == 1_000 && table.index.longestProbe < 100, "\(table.index.longestProbe)")
   }
 
   @Test func neighboursDoNotFormRuns() {
     var table = StreamTable()
     for id in stride(from: StreamID(1), to: 8_000, by: 2) { _ = table.open(id) }
-    #expect(table.longestProbe < 100, "\(table.longestProbe)")
+    #expect(table.index.longestProbe < 100, "\(table.index.longestProbe)")
   }
 }

@@ -5,12 +5,22 @@ import Testing
 @testable import RelayClient
 
 /// A client of the server, in plaintext.
-func connect(_ server: TestServer, options: ClientOptions = ClientOptions()) async throws
+func connect(_ server: TestServer, options: ClientOptions = .patient) async throws
   -> RelayClient
 {
   try await RelayClient.connect(
     host: "127.0.0.1", port: server.port, security: .plaintext, options: options,
     on: MultiThreadedEventLoopGroup.singleton)
+}
+
+extension ClientOptions {
+  /// Waits as long as a machine may need that does much else.
+  static var patient: ClientOptions {
+    var options = ClientOptions()
+    options.connectTimeout = .seconds(300)
+    options.timeout = .seconds(300)
+    return options
+  }
 }
 
 struct RelayClientTests {

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -6,7 +7,7 @@ import Testing
   @Test func keysSpreadEvenlyOverShards() {
     for count in [1, 2, 3, 4, 7, 16, 64] {
       var counts = [Int](repeating: 0, count: count)
-      var generator = SeededGenerator(seed: 3)
+      var generator = SeededRandom(seed: 3)
       for number in UInt64(0)..<6400 {
         // Random keys, as devices have them, and counted ones.
         counts[shardIndex(forRoutingKey: generator.next(), count: count)] += 1

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// What must have survived a crash, and what is expected of the next shard.

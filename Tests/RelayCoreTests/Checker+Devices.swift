@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// Devices, their apps, and what those may spend.

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// What rides along, and what has paid for it: a second, slower account of invariant 7.

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// Watches everything a shard is told and asks for, and says what breaks a promise of

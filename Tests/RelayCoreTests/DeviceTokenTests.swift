@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -6,7 +7,7 @@ import Testing
   /// Bytes, hexadecimal digits of either case and the token agree at every length.
   @Test func everyLengthGoesThereAndBack() throws {
     for seed in UInt64(0)..<20 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       for count in 0...110 {
         let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
         let text = bytes.flatMap { [hexadecimalDigit($0 >> 4), hexadecimalDigit($0 & 0xF)] }

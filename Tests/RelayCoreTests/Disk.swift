@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// The journal of a `World`: what is on disk, and what it was asked for and has not answered yet.
@@ -64,7 +66,7 @@ struct Disk {
   /// Writes what is about to be reported as persisted. What was forgotten while it waited may be
   /// left out.
   mutating func write(
-    through sequence: UInt64, at now: Instant, using generator: inout SeededGenerator
+    through sequence: UInt64, at now: Instant, using generator: inout SeededRandom
   ) {
     let count = queue.prefix { $0.sequence <= sequence }.count
     writeOwed(at: now)
@@ -91,7 +93,7 @@ struct Disk {
 
   /// Forgets reach the disk in their order, each one next with this chance; those of unwritten
   /// records wait for them.
-  mutating func forget(percent: Int, using generator: inout SeededGenerator) {
+  mutating func forget(percent: Int, using generator: inout SeededRandom) {
     let first = queue.first?.sequence ?? .max
     var goesOn = true
     forgets.removeAll { sequence in
@@ -104,7 +106,7 @@ struct Disk {
   }
 
   /// The process is gone: some of what waited had been written, some had not.
-  mutating func crash(at now: Instant, using generator: inout SeededGenerator) {
+  mutating func crash(at now: Instant, using generator: inout SeededRandom) {
     if generator.chance(30) {
       for record in doubtful { write(record, at: now) }
     }
@@ -119,7 +121,7 @@ struct Disk {
   }
 
   /// What a new shard is handed. Devices and apps come in any order.
-  func records(using generator: inout SeededGenerator) -> [RestoredRecord] {
+  func records(using generator: inout SeededRandom) -> [RestoredRecord] {
     devices.shuffled(using: &generator).map { .device($0.id, $0.secret, budget: $0.budget) }
       + apps.shuffled(using: &generator).map {
         .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget)

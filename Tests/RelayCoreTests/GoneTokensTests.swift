@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -34,7 +35,7 @@ import Testing
   /// Against a list that keeps no places.
   @Test func randomTrafficForgetsTheOldest() {
     for seed in UInt64(0)..<100 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var gone = GoneTokens(limit: 8)
       var model: [(token: DeviceToken, since: Instant)] = []
       for step in 0..<200 as Range<Int64> {

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import Testing
 
@@ -13,7 +14,7 @@ private func isObjectByFoundation(_ bytes: [UInt8]) -> Bool {
 
 /// Random JSON texts with every feature of the grammar.
 private struct DocumentGenerator {
-  var random: SeededGenerator
+  var random: SeededRandom
 
   mutating func document() -> [UInt8] {
     var text: [UInt8] = []
@@ -100,7 +101,7 @@ private struct DocumentGenerator {
 @Suite struct JSONGrammarTests {
   @Test func acceptsGeneratedDocumentsAndNoTruncation() {
     for seed in 0..<UInt64(200) {
-      var generator = DocumentGenerator(random: SeededGenerator(seed: seed))
+      var generator = DocumentGenerator(random: SeededRandom(seed: seed))
       let document = generator.document()
       let text = String(decoding: document, as: UTF8.self)
       #expect(isAccepted(document), "seed \(seed): \(text)")
@@ -116,7 +117,7 @@ private struct DocumentGenerator {
     var refused = 0
     var total = 0
     for seed in 1000..<UInt64(1300) {
-      var generator = DocumentGenerator(random: SeededGenerator(seed: seed))
+      var generator = DocumentGenerator(random: SeededRandom(seed: seed))
       let document = generator.document()
       for round in 0..<25 {
         let mutant = mutate(document, using: &generator.random)
@@ -135,7 +136,7 @@ private struct DocumentGenerator {
   }
 
   /// One to three small damages: a byte changed, removed, added, or a part said twice.
-  private func mutate(_ document: [UInt8], using random: inout SeededGenerator) -> [UInt8] {
+  private func mutate(_ document: [UInt8], using random: inout SeededRandom) -> [UInt8] {
     var bytes = document
     let interesting =
       Array("{}[]:,\"\\/ \n0123456789-+.eEtfnu\u{1}\u{7f}".utf8) + [0x80, 0xC3, 0xE2, 0xF0]
@@ -206,7 +207,7 @@ private struct DocumentGenerator {
 
   @Test func garbageNeverTraps() {
     for seed in 0..<UInt64(1500) {
-      var random = SeededGenerator(seed: seed)
+      var random = SeededRandom(seed: seed)
       let alphabet = Array(#"{}[]:,"\u0019.eE+-truefalsn aps"#.utf8)
       let isWild = seed % 2 == 0
       let bytes = (0..<Int.random(in: 0...300, using: &random)).map { _ in

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -53,7 +54,7 @@ import Testing
   /// Against a list that is searched from one end to the other.
   @Test func randomLivesAreFoundAsBySearching() {
     for seed in UInt64(0)..<60 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let notifications = Int.random(in: 1...40, using: &generator)
       var log = LifeLog(notifications: notifications)
       var all: [LifeEvent] = []

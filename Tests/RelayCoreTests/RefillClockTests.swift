@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -31,7 +32,7 @@ import Testing
   /// Against fractions.
   @Test func itReadsTheEventsThatWereGivenBack() {
     for seed in UInt64(0)..<500 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let interval = Int64.random(
         in: 1...Int64.random(in: 1...1 << 45, using: &generator), using: &generator)
       let clock = clock(interval, reading: .random(in: 0...1 << 50, using: &generator))

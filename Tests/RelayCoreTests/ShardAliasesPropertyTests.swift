@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -19,7 +20,7 @@ import Testing
     let fails: Bool
 
     init(seed: UInt64) {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let count = Int.random(in: 1...3, using: &generator)
       set = ShardSet(
         count, seed: seed,

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// Several shards of one relay, the mail between them and their one journal, in a test's hand: what
@@ -30,7 +32,7 @@ struct ShardSet {
   /// What must not be, in words.
   var problems: [String] = []
   var now = ShardFixture.start
-  var generator: SeededGenerator
+  var generator: SeededRandom
   private let configuration: Shard.Configuration
   private var run: UInt64 = 0
   private var lastNumber: UInt32 = 0
@@ -38,7 +40,7 @@ struct ShardSet {
   init(
     _ count: Int, seed: UInt64 = 1, configuration: Shard.Configuration = Shard.Configuration()
   ) {
-    generator = SeededGenerator(seed: seed)
+    generator = SeededRandom(seed: seed)
     self.configuration = configuration
     disk = Disk(budgets: SilentBudgets(configuration.policy, at: now))
     start(count)

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -5,7 +6,7 @@ import Testing
 @Suite struct SlabTests {
   @Test func itAgreesWithADictionary() {
     for seed in UInt64(0)..<50 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var slab = Slab<UInt64>(vacant: 0)
       var expected: [Int32: UInt64] = [:]
       var most = 0

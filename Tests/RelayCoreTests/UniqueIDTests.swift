@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayCore
@@ -34,7 +35,7 @@ import Testing
   }
 
   @Test func writingAndReadingAreInverse() {
-    var generator = SeededGenerator(seed: 1)
+    var generator = SeededRandom(seed: 1)
     for _ in 0..<1000 {
       let id = UniqueID(high: generator.next(), low: generator.next())
       #expect(UniqueID(id.description) == id)

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// What chance does in a world.

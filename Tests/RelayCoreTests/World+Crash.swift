@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 extension World {

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// A shard with phones, apps, providers and a journal that do anything at any time, as a seed says.
@@ -27,7 +29,7 @@ struct World {
     case restart(Restart)
   }
 
-  var generator: SeededGenerator
+  var generator: SeededRandom
   var fixture: ShardFixture
   var checker: Checker
   var disk: Disk
@@ -54,7 +56,7 @@ struct World {
   private var isDelivering = false
 
   init(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededRandom(seed: seed)
     plan = Self.plan(&generator)
     self.generator = generator
     fixture = ShardFixture(
@@ -69,7 +71,7 @@ struct World {
     handle(.persisted(through: checker.lastSequence))
   }
 
-  private static func plan(_ generator: inout SeededGenerator) -> Plan {
+  private static func plan(_ generator: inout SeededRandom) -> Plan {
     let policies =
       SilentPolicy.named + [
         SilentPolicy(

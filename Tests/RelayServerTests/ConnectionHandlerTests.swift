@@ -1,6 +1,7 @@
 import HTTP2
 import NIOCore
 import NIOEmbedded
+import Primitives
 import RelayCore
 import TLS
 import Testing

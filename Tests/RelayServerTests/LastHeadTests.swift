@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import RelayCore
 import Testing
 
@@ -47,16 +48,8 @@ import Testing
   }
 
   /// Small numbers from a seed (Knuth's linear congruence, its upper half).
-  private struct Numbers: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return state >> 32 | (state &* 0x9E37_79B9_7F4A_7C15) << 32
-    }
-  }
-
   private func head(
-    _ tokens: [String], _ random: inout Numbers
+    _ tokens: [String], _ random: inout SeededRandom
   ) -> HeaderBlock {
     var head = HeaderBlock()
     let indexing: [HeaderBlock.Indexing] = [.incremental, .withoutIndexing]
@@ -85,7 +78,7 @@ import Testing
   @Test func rememberingChangesNoVerdict() throws {
     var reasons: Set<String> = []
     for seed in 1...20 as ClosedRange<UInt64> {
-      var random = Numbers(state: seed)
+      var random = SeededRandom(seed: seed)
       let world = CredentialScene.World()
       let tokens = [
         try world.header(.topic), try world.header(.related), try world.header(.unrelated),

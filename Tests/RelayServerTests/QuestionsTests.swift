@@ -1,3 +1,4 @@
+import Primitives
 import RelayClient
 import RelayCore
 import RelayStore

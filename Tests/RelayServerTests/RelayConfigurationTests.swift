@@ -1,5 +1,6 @@
 import Configuration
 import Logging
+import Primitives
 import RelayCore
 import Testing
 

@@ -1,3 +1,4 @@
+import Primitives
 import RelayCore
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
   @Test(arguments: [1, 2, 3, 7])
   func everythingGoesToItsShard(_ count: Int) throws {
     var router = RestoringRouter(shardCount: count)
-    var random = SplitMix(state: 7)
+    var random = SeededRandom(seed: 7)
     var expected: [DeviceToken: Int] = [:]
     var batches = Array(repeating: [RestoredRecord](), count: count)
     func add(_ record: RestoredRecord) {

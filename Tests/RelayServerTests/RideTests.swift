@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayClient
 import RelayCore
 import RelayTestKit

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayServer
@@ -5,7 +6,7 @@ import Testing
 @Suite struct StreamMapTests {
   @Test func agreesWithADictionaryUnderRandomUse() {
     for seed in UInt64(1)...50 {
-      var random = SplitMix(state: seed)
+      var random = SeededRandom(seed: seed)
       var map = StreamMap<Int>(vacant: -1)
       var model: [Int32: Int] = [:]
       for step in 0..<2000 {
@@ -41,18 +42,5 @@ import Testing
     #expect(map.all.isEmpty)
     map[7] = 3
     #expect(map[7] == 3)
-  }
-}
-
-/// SplitMix64.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

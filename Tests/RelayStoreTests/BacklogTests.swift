@@ -1,3 +1,4 @@
+import Primitives
 import RelayCore
 import Testing
 
@@ -178,7 +179,7 @@ import Testing
   /// in order, and reported once.
   @Test func randomTrafficIsTakenOnceAndInOrder() throws {
     for seed in 0..<300 as Range<UInt64> {
-      var random = Seeded(state: seed)
+      var random = SeededRandom(seed: seed)
       var backlog = Backlog(lingerNanoseconds: 10, forgetDelayNanoseconds: 100)
       var last: [UInt64] = [0, 1000]
       var reported: [UInt64] = [0, 1000]

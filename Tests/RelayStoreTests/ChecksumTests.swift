@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayStore
@@ -20,7 +21,7 @@ import Testing
   }
 
   @Test func everyLengthAgreesWithTheDefinition() {
-    var random = Seeded(state: 1)
+    var random = SeededRandom(seed: 1)
     for count in 0..<70 {
       let key = random.next()
       let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import Testing
 
@@ -16,7 +17,7 @@ import Testing
       $0.slackBytes = Self.slackBytes
       $0.forgetDelay = .zero
     }
-    var random = Seeded(state: seed)
+    var random = SeededRandom(seed: seed)
     var next = journal.firstSequence(ofShard: 0)
     var live: [UInt64: Int] = [:]
     for round in 0..<60 {

@@ -1,5 +1,6 @@
 import CFaultVFS
 import Foundation
+import Primitives
 import RelayCore
 import Testing
 

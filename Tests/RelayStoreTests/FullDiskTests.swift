@@ -1,4 +1,5 @@
 import CFaultVFS
+import Primitives
 import RelayCore
 import Testing
 

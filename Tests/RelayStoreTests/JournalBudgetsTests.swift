@@ -1,4 +1,5 @@
 import GRDB
+import Primitives
 import RelayCore
 import Testing
 

@@ -1,4 +1,5 @@
 import CFaultVFS
+import Primitives
 import RelayCore
 import Testing
 
@@ -6,7 +7,7 @@ import Testing
 
 /// Random traffic, faults, crashes and restarts against a model.
 private final class Model {
-  private var random: Seeded
+  private var random: SeededRandom
   private let seed: UInt64
   private let directory: TemporaryDirectory
   private var journal: Journal
@@ -25,7 +26,7 @@ private final class Model {
 
   init(seed: UInt64) throws {
     self.seed = seed
-    random = Seeded(state: seed)
+    random = SeededRandom(seed: seed)
     directory = try TemporaryDirectory(prefix: "relay-fault")
     faultvfs_install()
     faultvfs_watch(directory.number)

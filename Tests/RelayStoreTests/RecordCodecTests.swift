@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import Testing
 
@@ -22,7 +23,7 @@ import Testing
   @Test(arguments: PushType.allCases, Priority.allCases)
   func everyPushTypeComesBack(type: PushType, priority: Priority) throws {
     for expiration in [
-      Expiration.once, .at(.distantFuture), .at(Instant(milliseconds: -5)),
+      Expiration.once, .at(.never), .at(Instant(milliseconds: -5)),
       .at(Instant(milliseconds: 1_800_000_000_123)),
     ] {
       for notificationClass in NotificationClass.allCases {
@@ -103,7 +104,7 @@ import Testing
 
   @Test func garbageNeverTraps() {
     for seed in 0..<2000 as Range<UInt64> {
-      var random = Seeded(state: seed)
+      var random = SeededRandom(seed: seed)
       var bytes = (0..<Int.random(in: 0...300, using: &random)).map { _ in
         UInt8.random(in: 0...255, using: &random)
       }

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import Synchronization
 import Testing
@@ -96,19 +97,6 @@ extension Journal {
     try everything().compactMap { record in
       if case .notification(_, let sequence, _) = record { sequence } else { nil }
     }
-  }
-}
-
-/// A seeded generator: SplitMix64.
-struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
   }
 }
 

@@ -1,4 +1,5 @@
 import NIOCore
+import Primitives
 import Testing
 
 @testable import TLS
@@ -86,7 +87,7 @@ import Testing
   func largeRecordsInFragments(size: Int) throws {
     let pipe = try Parties(.tls13).connect()
     pipe.advance()
-    var numbers = SeededNumbers(state: UInt64(size))
+    var numbers = SeededRandom(seed: UInt64(size))
     let message = numbers.bytes(70_000)
     try pipe.clientSends(message)
     pipe.advance(fragment: size)

@@ -1,5 +1,6 @@
 import COpenSSL
 import NIOCore
+import Primitives
 import Testing
 
 @testable import TLS
@@ -13,7 +14,7 @@ import Testing
   }
 
   private static let garbage: [Garbage] = {
-    var numbers = SeededNumbers(state: 42)
+    var numbers = SeededRandom(seed: 42)
     return [
       Garbage(name: "HTTP/1.1", bytes: Array("GET / HTTP/1.1\r\nhost: a\r\n\r\n".utf8)),
       Garbage(name: "HTTP/2", bytes: Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)),
@@ -108,7 +109,7 @@ import Testing
     let server = try Contexts.server(clientCertificates: .optional(.insecure))
     var failures = 0
     for seed in UInt64(0)..<150 {
-      var numbers = SeededNumbers(state: seed)
+      var numbers = SeededRandom(seed: seed)
       let pipe = try Pipe(client: client, server: server)
       let up = numbers.bytes(600)
       let down = numbers.bytes(600)
@@ -132,7 +133,7 @@ import Testing
   }
 
   /// Moves a fragment each way; now and then one is changed, dropped, doubled or preceded by noise.
-  private func spoilOne(of pipe: Pipe, with numbers: inout SeededNumbers) {
+  private func spoilOne(of pipe: Pipe, with numbers: inout SeededRandom) {
     let size = Int.random(in: 1...300, using: &numbers)
     let toServer = numbers.next() & 1 == 0
     let waiting = toServer ? pipe.toServer : pipe.toClient

@@ -1,5 +1,6 @@
 import COpenSSL
 import NIOCore
+import Primitives
 import Testing
 
 @testable import TLS
@@ -34,7 +35,7 @@ import Testing
 
   @Test(arguments: TLSVersion.allCases)
   func oneMegabyteBothWays(version: TLSVersion) throws {
-    var numbers = SeededNumbers(state: 1)
+    var numbers = SeededRandom(seed: 1)
     let message = numbers.bytes(1 << 20)
     let answer = numbers.bytes((1 << 20) + 1)
     let pipe = try Pipe(

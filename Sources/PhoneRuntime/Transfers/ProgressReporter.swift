@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 
 /// Takes reports from wherever bytes move, and hands them on one after the other, those of progress

@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// Requests of providers: whatever the fields say, there is a notification that keeps to all

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -146,7 +147,7 @@ import Testing
     let window = graph.add("Window", identifier: "window")
     graph.set(window, "big", .data([UInt8](repeating: 1, count: PhoneLimits.archiveBytes)))
     let tooLarge = StateArchive(
-      of: graph, appVersion: "1", systemVersion: "7", at: Moment(milliseconds: 0))
+      of: graph, appVersion: "1", systemVersion: "7", at: Instant(milliseconds: 0))
     #expect {
       try storage.save(tooLarge, of: mail)
     } throws: { "\($0)".hasPrefix("the state of com.example.mail is not kept") }

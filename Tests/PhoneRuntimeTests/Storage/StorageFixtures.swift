@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 
 @testable import DeviceModel
 @testable import PhoneRuntime
@@ -41,12 +42,12 @@ func sampleArchive(row: Int64 = 5) -> StateArchive {
   graph.top = list
   return StateArchive(
     of: graph, appVersion: "1.0", systemVersion: "7.0",
-    at: Moment(milliseconds: 1_795_219_200_000))
+    at: Instant(milliseconds: 1_795_219_200_000))
 }
 
 /// A phone with something to remember.
 func samplePhone() -> Phone {
-  var phone = Phone(seed: 3, at: Moment(milliseconds: 1_795_219_200_000))
+  var phone = Phone(seed: 3, at: Instant(milliseconds: 1_795_219_200_000))
   var effects: [PhoneEffect] = []
   var script = AppScript()
   script.onPush.work = .seconds(1)

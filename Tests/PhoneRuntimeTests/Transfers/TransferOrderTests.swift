@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import DeviceModel
@@ -10,7 +11,7 @@ import Testing
     authorization: "Bearer key")
 
   private func phone(_ request: TransferRequest, _ mode: TransferMode) -> Phone {
-    var phone = Phone(transferMode: mode, seed: 1, at: Moment(milliseconds: 0))
+    var phone = Phone(transferMode: mode, seed: 1, at: Instant(milliseconds: 0))
     send([.appInstalled(AppDefinition(name: "a")), .unlocked, .appOpened(AppID(0))], to: &phone)
     send([.transferQueued(AppID(0), request)], to: &phone)
     return phone

@@ -1,3 +1,4 @@
+import Primitives
 import Testing
 
 @testable import RelayServer
@@ -18,7 +19,7 @@ import Testing
   /// just put in is there.
   @Test(arguments: [1, 2, 3, 10]) func agreesWithADictionary(limit: Int) {
     for seed in UInt64(1)...50 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       var cache = ByteKeyedCache<Int>(limit: limit)
       var model: [[UInt8]: Int] = [:]
       for step in 0..<200 {

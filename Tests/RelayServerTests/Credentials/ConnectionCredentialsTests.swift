@@ -1,3 +1,4 @@
+import Primitives
 import RelayServer
 import TLS
 import Testing
@@ -195,7 +196,7 @@ import Testing
       }
     }
     for seed in UInt64(1)...200 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       world.connection = ConnectionCredentials()
       var now = TestProvider.now
       var bound: ConnectionCredentials.Binding?

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import TLS
 import Testing
 
@@ -116,7 +117,7 @@ import Testing
     let original = try certificate(userID: "a.b", extensions: [list(value)])
     var survivors = 0
     for seed in UInt64(1)...2000 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let mutated = ProviderTokenTests.mutate(original, with: &generator)
       if (try? ProviderCertificate(derEncoded: mutated)) != nil { survivors += 1 }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import TLS
 import Testing
 
@@ -226,7 +227,7 @@ import Testing
     for name in ["AuthKey_ABC.p8", "ABC123DEFG.p8", "AuthKey_ABC123DEFG.txt", "keys.json", ""] {
       #expect(ProviderKeyDirectory.keyID(ofFileName: name) == nil)
     }
-    var generator = SeededGenerator(seed: 1)
+    var generator = SeededRandom(seed: 1)
     let made = (0..<100).map { _ in ProviderKeyDirectory.randomKeyID(using: &generator) }
     #expect(Set(made).count == 100 && made.allSatisfy(ProviderToken.isIdentifier))
   }

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import TLS
 import Testing
@@ -137,7 +138,7 @@ import Testing
   @Test func mutationsNeverTrapAndNeverVerify() throws {
     let publicKey = try P256.PublicKey(pem: Self.vectorKey)
     for seed in UInt64(1)...3000 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let original = Array((seed % 2 == 0 ? Self.rawVector : Self.asn1Vector).utf8)
       let mutated = Self.mutate(original, with: &generator)
       guard mutated != original, let token = try? ProviderToken(parsing: mutated.span) else {
@@ -153,7 +154,7 @@ import Testing
     let claims = Array(#"{"iss":"TEAM123456","iat":1700000000}"#.utf8)
     let signature = Array(try key.signature(for: header).der)
     for seed in UInt64(1)...3000 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let parts = [header, claims, signature].map { part in
         Bool.random(using: &generator) ? Self.mutate(part, with: &generator) : part
       }
@@ -168,7 +169,7 @@ import Testing
 
   @Test func base64URLAgreesWithFoundation() {
     for seed in UInt64(1)...200 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let bytes = (0..<Int(seed % 70)).map { _ in UInt8.random(in: .min ... .max, using: &generator)
       }
       #expect(Base64URL.encode(bytes) == TestProvider.base64URL(bytes), "seed \(seed)")
@@ -183,7 +184,7 @@ import Testing
     return problem { () throws(CredentialProblem) in _ = try ProviderToken(parsing: bytes.span) }
   }
 
-  static func mutate(_ bytes: [UInt8], with generator: inout SeededGenerator) -> [UInt8] {
+  static func mutate(_ bytes: [UInt8], with generator: inout SeededRandom) -> [UInt8] {
     var bytes = bytes
     for _ in 0..<Int.random(in: 1...3, using: &generator) {
       let index = Int.random(in: 0...bytes.count, using: &generator)

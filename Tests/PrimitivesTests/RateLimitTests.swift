@@ -1,6 +1,5 @@
+import Primitives
 import Testing
-
-@testable import RelayCore
 
 @Suite struct RateLimitTests {
   private let start = Instant(unixSeconds: 1_767_225_600)
@@ -24,7 +23,7 @@ import Testing
   /// In every window of every length at most the burst and what the rate adds in it.
   @Test func noWindowEverHoldsMore() {
     for seed in UInt64(0)..<200 {
-      var generator = SeededGenerator(seed: seed)
+      var generator = SeededRandom(seed: seed)
       let count = Int64.random(in: 1...20, using: &generator)
       let period = Interval(milliseconds: .random(in: 1...10_000, using: &generator))
       let burst = Int64.random(in: 1...8, using: &generator)
@@ -43,7 +42,7 @@ import Testing
           #expect(limit.nextAllowed(state) > now, "seed \(seed)")
         }
         now =
-          generator.chance(30) && !allowed
+          Int.random(in: 0..<100, using: &generator) < 30 && !allowed
           ? limit.nextAllowed(state)
           : now + Interval(milliseconds: .random(in: 0...period.milliseconds, using: &generator))
       }
@@ -59,5 +58,29 @@ import Testing
         }
       }
     }
+  }
+
+  @Test func theExtremesSaturate() {
+    let limit = RateLimit(interval: .hours(1), burst: 3)
+    var state = RateLimit.State()
+    state.full = .min
+    #expect(limit.allows(state, at: Instant(milliseconds: .min)))
+    state.full = .max
+    #expect(!limit.allows(state, at: Instant(milliseconds: 0)))
+    #expect(limit.remaining(state, at: Instant(milliseconds: -1)) == 0)
+    limit.take(&state, at: .never)
+    #expect(state.full == .max)
+  }
+
+  /// A clock that is set makes nobody wait longer or shorter.
+  @Test func aClockThatIsSetTakesTheStateAlong() {
+    let limit = RateLimit(interval: .minutes(20), burst: 2)
+    let now = Instant(unixSeconds: 1_700_000_000)
+    var state = RateLimit.State()
+    limit.take(&state, at: now)
+    limit.take(&state, at: now)
+    let wait = limit.nextAllowed(state) - now
+    state.moveClock(by: .days(3))
+    #expect(wait == .minutes(20) && limit.nextAllowed(state) - (now + .days(3)) == wait)
   }
 }

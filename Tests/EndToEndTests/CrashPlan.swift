@@ -1,21 +1,7 @@
 import Foundation
+import Primitives
 
-/// SplitMix64 (Steele, Lea and Flood 2014): the same seed, the same choices.
-struct CrashRandom: RandomNumberGenerator, Sendable {
-  private var state: UInt64
-
-  init(seed: UInt64) {
-    state = seed
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
-  }
-
+extension SeededRandom {
   mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
   mutating func chance(_ percent: Int) -> Bool { number(0...99) < percent }
@@ -23,7 +9,7 @@ struct CrashRandom: RandomNumberGenerator, Sendable {
   mutating func milliseconds(_ range: ClosedRange<Int>) -> Duration { .milliseconds(number(range)) }
 
   /// A generator for somebody who chooses at the same time as others.
-  mutating func branch() -> CrashRandom { CrashRandom(seed: next()) }
+  mutating func branch() -> SeededRandom { SeededRandom(seed: next()) }
 }
 
 /// How many crashes, and which.

@@ -1,0 +1,39 @@
+extension Instant {
+  /// The end of the year 9999. Calendar arithmetic up to here cannot overflow.
+  package static let endOfCalendar = Instant(milliseconds: 253_402_300_799_999)
+
+  /// UTC in the form 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm:
+  /// the cores have no calendar library.
+  package var iso8601: String {
+    let day = Interval.days(1).milliseconds
+    let days = floorQuotient(milliseconds, day)
+    // Wraps on the way for the earliest instants; the result is in 0..<day all the same.
+    let rest = milliseconds &- days &* day
+    let shifted = days + 719_468
+    let era = floorQuotient(shifted, 146_097)
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shiftedMonth = (5 * dayOfYear + 2) / 153
+    let dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+    let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    let seconds = rest / 1000
+    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))T"
+      + "\(padded(seconds / 3600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))"
+      + ".\(padded(rest % 1000, 3))Z"
+  }
+}
+
+/// The number with zeros in front, until it has so many digits.
+package func padded(_ number: Int64, _ width: Int) -> String {
+  let digits = String(number)
+  return String(repeating: "0", count: max(0, width - digits.count)) + digits
+}
+
+/// The quotient rounded down, also for negative numbers.
+package func floorQuotient(_ number: Int64, _ divisor: Int64) -> Int64 {
+  let quotient = number / divisor
+  return number % divisor < 0 ? quotient - 1 : quotient
+}
