@@ -202,7 +202,7 @@ package final class HTTP2Session {
     let state = state
     state.pointee.stagedHead.withUnsafeBytes { staged in
       let record = UnsafeRawBufferPointer(rebasing: staged[..<state.pointee.stagedHeadBytes])
-      let room = Self.frameHeadBytes + AnswerEncoder.room(for: record)
+      let room = Self.frameHeadBytes + HPACKEncoder.room(for: record)
       _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: room) { target in
         let start = target.baseAddress.unsafelyUnwrapped
         let count = state.pointee.encoder.encode(record, into: start + Self.frameHeadBytes)
@@ -262,5 +262,211 @@ package final class HTTP2Session {
       settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: enforced)
     guard nghttp2_submit_settings(library, 0, &entry, 1) == 0 else { return }
     state.pointee.advertisedStreams.append(value)
+  }
+}
+
+/// Requests, responses and bodies.
+extension HTTP2Session {
+  /// Server: answers a request. Without `endStream` the answer stays open for `write` and
+  /// `finish`. Throws `streamClosed` when the client left, `headersAlreadySent`,
+  /// `headersTooLarge`.
+  package func respond(
+    to id: StreamID, _ head: borrowing HeaderBlock, endStream: Bool
+  ) throws(HTTP2Error) {
+    guard state.pointee.role == .server else { throw .wrongRole }
+    guard let slot = state.pointee.slot(of: id) else { throw .streamClosed(id) }
+    let flags = state.pointee.streams.slots[slot].flags
+    guard !flags.contains(.resetByUs) else { throw .streamClosed(id) }
+    guard !flags.contains(.headersSubmitted) else { throw .headersAlreadySent(id) }
+    guard state.pointee.keepHead(head, slot: slot) else { throw .headersTooLarge(id) }
+    let endFlag = endStream ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
+    let result = nghttp2_submit_headers(library, endFlag, id, nil, nil, 0, nil)
+    guard result >= 0 else { throw .library(code: result) }
+    state.pointee.streams.slots[slot].flags.insert(
+      endStream ? [.headersSubmitted, .finishing] : .headersSubmitted)
+    if !endStream { shareFairly(id) }
+  }
+
+  /// Server: answers a request whole. The body leaves as DATA with END_STREAM on its last frame,
+  /// which is the only one for a body that fits window and frame; an empty body is no DATA frame.
+  package func respond(
+    to id: StreamID, _ head: borrowing HeaderBlock, body: [UInt8]
+  ) throws(HTTP2Error) {
+    // Nothing is said when not all of it can be.
+    guard body.isEmpty || state.pointee.canQueue(body.count, besides: 0) else {
+      throw .queueFull(id)
+    }
+    try respond(to: id, head, endStream: body.isEmpty)
+    if !body.isEmpty {
+      try write(body.span, to: id)
+      finish(id)
+    }
+  }
+
+  /// Client: makes a request and returns its stream. A body is queued whole and, with
+  /// `endStream`, ends the stream. Above `peerMaximumConcurrentStreams` requests wait inside.
+  package func request(
+    _ head: borrowing HeaderBlock, body: [UInt8]?, endStream: Bool
+  ) throws(HTTP2Error) -> StreamID {
+    guard state.pointee.role == .client else { throw .wrongRole }
+    guard nghttp2_session_check_request_allowed(library) != 0 else { throw .noNewStreams }
+    let body = body ?? []
+    guard body.count <= state.pointee.limits.maximumQueuedBytes else { throw .queueFull(0) }
+    let endFlag = endStream && body.isEmpty ? UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) : 0
+    let library = library
+    let id = head.withNameValues(&state.pointee.indexedNames) { fields, count in
+      nghttp2_submit_headers(library, endFlag, -1, nil, fields, count, nil)
+    }
+    guard id > 0 else {
+      throw id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue
+        ? .noNewStreams : .library(code: id)
+    }
+    state.pointee.openSlot(id)
+    if let slot = state.pointee.slot(of: id) {
+      state.pointee.streams.slots[slot].flags.insert(
+        endStream && body.isEmpty ? [.headersSubmitted, .finishing] : .headersSubmitted)
+    }
+    if !body.isEmpty {
+      try write(body.span, to: id)
+      if endStream { finish(id) }
+    }
+    return id
+  }
+
+  /// Both: queues body bytes, any time after headers were sent without `endStream`. They leave as
+  /// the peer's windows allow; `drained` tells when all are out. Throws `streamClosed`,
+  /// `notWritable`, `queueFull` (the stream's or the connection's; nothing is queued then).
+  package func write(_ bytes: Span<UInt8>, to id: StreamID) throws(HTTP2Error) {
+    let slot = try writableSlot(id, adding: bytes.count)
+    guard !bytes.isEmpty else { return }
+    bytes.withUnsafeBufferPointer { state.pointee.enqueue($0, slot: slot) }
+    state.pointee.submitData(slot: slot)
+  }
+
+  /// As `write` of a span: the readable bytes of a buffer.
+  package func write(_ bytes: ByteBuffer, to id: StreamID) throws(HTTP2Error) {
+    let slot = try writableSlot(id, adding: bytes.readableBytes)
+    guard bytes.readableBytes > 0 else { return }
+    bytes.withUnsafeReadableBytes { bytes in
+      bytes.withMemoryRebound(to: UInt8.self) { state.pointee.enqueue($0, slot: slot) }
+    }
+    state.pointee.submitData(slot: slot)
+  }
+
+  private func writableSlot(_ id: StreamID, adding count: Int) throws(HTTP2Error) -> Int {
+    guard let slot = state.pointee.slot(of: id) else { throw .streamClosed(id) }
+    let stream = state.pointee.streams.slots[slot]
+    guard !stream.flags.contains(.resetByUs) else { throw .streamClosed(id) }
+    guard stream.flags.contains(.headersSubmitted), !stream.flags.contains(.finishing) else {
+      throw .notWritable(id)
+    }
+    guard state.pointee.canQueue(count, besides: stream.bodyBytes) else { throw .queueFull(id) }
+    return slot
+  }
+
+  /// Both: ends our side of the stream after what is queued. Does nothing when that is done
+  /// already, or the stream is gone.
+  package func finish(_ id: StreamID) {
+    guard let slot = state.pointee.slot(of: id) else { return }
+    let flags = state.pointee.streams.slots[slot].flags
+    guard flags.contains(.headersSubmitted), !flags.contains(.finishing) else { return }
+    state.pointee.streams.slots[slot].flags.insert(.finishing)
+    state.pointee.submitData(slot: slot)
+  }
+
+  /// Server: whether a request was answered, be it only with a head; true when its stream is gone.
+  package func hasAnswer(_ id: StreamID) -> Bool {
+    guard let slot = state.pointee.slot(of: id) else { return true }
+    return !state.pointee.streams.slots[slot].flags.isDisjoint(with: [
+      .headersSubmitted, .resetByUs,
+    ])
+  }
+
+  /// Bytes of a stream that wait to be handed out, for the caller's back-pressure.
+  package func queuedBytes(of id: StreamID) -> Int {
+    guard let slot = state.pointee.slot(of: id) else { return 0 }
+    return state.pointee.streams.slots[slot].bodyBytes
+  }
+
+  /// Both: ends the stream at once, in both directions; what is queued is dropped. `closed` with
+  /// this code follows when `send` has handed the frame out.
+  package func reset(_ id: StreamID, errorCode: UInt32) {
+    guard let slot = state.pointee.slot(of: id),
+      !state.pointee.streams.slots[slot].flags.contains(.resetByUs)
+    else { return }
+    state.pointee.streams.slots[slot].flags.insert(.resetByUs)
+    nghttp2_submit_rst_stream(library, 0, id, errorCode)
+  }
+
+  /// Long answers of one connection take turns, frame by frame; without this libnghttp2 would send
+  /// the first to its end (RFC 9218 section 4.2, "incremental").
+  private func shareFairly(_ id: StreamID) {
+    var priority = nghttp2_extpri(
+      urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
+    nghttp2_session_change_extpri_stream_priority(library, id, &priority, 1)
+  }
+}
+
+/// Options and SETTINGS.
+extension HTTP2Session {
+  static func setOptions(
+    _ option: OpaquePointer?, _ role: HTTP2Role, _ configuration: HTTP2Configuration
+  ) {
+    // A server reads header blocks itself, and judges them (`SessionState+Requests`).
+    if role == .server { nghttp2_option_set_no_http_messaging(option, 1) }
+    // Closed streams are not kept for the priority tree.
+    nghttp2_option_set_no_closed_streams(option, 1)
+    // Trailing blanks in a value are nobody's attack; some clients send them.
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1)
+    nghttp2_option_set_max_deflate_dynamic_table_size(option, configuration.headerTableBytes)
+    // Resets are counted against answers (`maximumUnansweredResets`), not against a wall clock:
+    // a thousand phones may leave at once.
+    nghttp2_option_set_stream_reset_rate_limit(option, UInt64.max, 0)
+  }
+
+  /// The first frame of either end (RFC 9113 section 3.4), and the connection's window.
+  func queueSettings(
+    _ role: HTTP2Role, _ configuration: HTTP2Configuration
+  ) throws(HTTP2Error) {
+    var entries: [nghttp2_settings_entry] = []
+    func add(_ id: nghttp2_settings_id, _ value: Int) {
+      entries.append(
+        nghttp2_settings_entry(
+          settings_id: Int32(id.rawValue), value: UInt32(clamping: value)))
+    }
+    if role == .server {
+      // First, because `showAdvertisedStreams` looks for it there.
+      add(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, Int(configuration.enforcedConcurrentStreams))
+      // PRIORITY frames are ignored, and no dependency tree is kept (RFC 9218 section 2.1).
+      add(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1)
+      state.pointee.advertisedStreams.append(configuration.maximumConcurrentStreams)
+    } else {
+      add(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
+    }
+    add(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, Int(configuration.initialWindowSize))
+    add(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, configuration.maximumHeaderListBytes)
+    if configuration.headerTableBytes != 4_096 {
+      add(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, configuration.headerTableBytes)
+    }
+    var result = nghttp2_submit_settings(library, 0, entries, entries.count)
+    if result == 0 {
+      let window = Int32(clamping: max(65_535, configuration.connectionWindowSize))
+      result = nghttp2_session_set_local_window_size(library, 0, 0, window)
+    }
+    guard result == 0 else { throw .library(code: result) }
+  }
+
+  /// Libnghttp2 enforces what it announces. To announce less than is tolerated, the number is
+  /// changed in the SETTINGS frame on its way out: 9 bytes of frame header, then the identifier
+  /// (two bytes) and the value (four) of the first setting (RFC 9113 section 6.5.1).
+  func showAdvertisedStreams(_ output: inout ByteBuffer, at start: Int) {
+    guard output.getInteger(at: start + 3, as: UInt8.self) == UInt8(NGHTTP2_SETTINGS.rawValue),
+      output.getInteger(at: start + 4, as: UInt8.self) == 0,
+      output.getInteger(at: start + 9, as: UInt16.self)
+        == UInt16(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
+    else { return }
+    let value = state.pointee.advertisedStreams.removeFirst()
+    output.setInteger(value, at: start + 11)
+    state.pointee.streamLimit.announced(value)
   }
 }

@@ -11,7 +11,7 @@ extension SessionState {
     beginBlock(id)
     guard hasRoomForBlock() else { return }
     memory.begin()
-    var reader = BlockReader(block)
+    var reader = HPACKReader(block)
     var isFirst = true
     while let first = reader.first, failure == nil {
       let isDone =
@@ -48,7 +48,7 @@ extension SessionState {
   // MARK: Representations (RFC 7541 section 6); false when they are wrong
 
   @inline(__always)
-  private mutating func takeIndexed(_ reader: inout BlockReader) -> Bool {
+  private mutating func takeIndexed(_ reader: inout HPACKReader) -> Bool {
     guard let index = reader.integer(prefixBits: 7), let identity = table.identity(at: index)
     else { return false }
     if memory.repeats(identity) {
@@ -69,30 +69,30 @@ extension SessionState {
 
   private mutating func takeFromTable(_ identity: Int) {
     let field = table.field(identity)
-    let listBytes = field.name.count + field.value.count + HeaderTable.overheadBytes
+    let listBytes = field.name.count + field.value.count + HPACKDynamicTable.overheadBytes
     // Counted before it is copied: one byte may stand for thousands.
     guard blockListBytes + listBytes <= limits.maximumHeaderListBytes else {
       _ = count(listBytes: listBytes)
       return
     }
     guard let place = keep(field.name, field.value) else { return }
-    var known = BlockMemory.Known()
+    var known = HPACKRepetition.Known()
     known.identity = identity
     known.nameIdentity = field.nameIdentity
     known.traits = field.traits
     take(known, field.name, field.value, place, coded: nil)
   }
 
-  private mutating func takeSize(_ reader: inout BlockReader) -> Bool {
+  private mutating func takeSize(_ reader: inout HPACKReader) -> Bool {
     guard let bytes = reader.integer(prefixBits: 5) else { return false }
     return table.resize(bytes)
   }
 
   private mutating func takeLiteral(
-    _ reader: inout BlockReader, prefixBits: Int, isIndexed: Bool
+    _ reader: inout HPACKReader, prefixBits: Int, isIndexed: Bool
   ) -> Bool {
     guard let index = reader.integer(prefixBits: prefixBits) else { return false }
-    var name: HeaderTable.Field?
+    var name: HPACKDynamicTable.Field?
     var codedName: CodedString?
     if index > 0 {
       guard let identity = table.identity(at: index) else { return false }
@@ -111,7 +111,7 @@ extension SessionState {
 
   /// Decodes a literal into the arena, name and value one behind the other.
   private mutating func take(
-    _ codedName: CodedString?, _ tableName: HeaderTable.Field?, _ codedValue: CodedString,
+    _ codedName: CodedString?, _ tableName: HPACKDynamicTable.Field?, _ codedValue: CodedString,
     isIndexed: Bool
   ) -> Bool {
     let start = arenaUsed
@@ -135,7 +135,7 @@ extension SessionState {
       )
     }
     let kind = tableName?.kind ?? FieldKind(name: name)
-    var known = BlockMemory.Known()
+    var known = HPACKRepetition.Known()
     known.traits = FieldTraits(kind, value: value)
     known.nameIdentity = tableName?.nameIdentity ?? 0
     if isIndexed,
@@ -153,7 +153,8 @@ extension SessionState {
 
   /// Decodes a string to the end of the arena. Nil when that is full; false when it is no string.
   private mutating func decode(_ string: CodedString) -> Bool? {
-    let room = string.isHuffman ? HuffmanDecoder.room(for: string.bytes.count) : string.bytes.count
+    let room =
+      string.isHuffman ? HPACKHuffmanDecoder.room(for: string.bytes.count) : string.bytes.count
     guard reserve(room) else { return nil }
     guard let source = string.bytes.baseAddress, string.bytes.count > 0 else { return true }
     let start = arenaUsed
@@ -172,11 +173,11 @@ extension SessionState {
 
   /// A field that is in the arena.
   private mutating func take(
-    _ field: BlockMemory.Known, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
+    _ field: HPACKRepetition.Known, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
     _ place: HeaderField, coded: CodedString?
   ) {
     var field = field
-    field.listBytes = name.count + value.count + HeaderTable.overheadBytes
+    field.listBytes = name.count + value.count + HPACKDynamicTable.overheadBytes
     if field.traits.contains(.contentLength) {
       field.contentLength = FieldTraits.number(value) ?? -1
       blockContentLength = field.contentLength

@@ -27,11 +27,11 @@ struct SessionState {
   var indexedNames = IndexedNames()
   /// A server reads requests itself: `SessionState+Requests`.
   var frames: FrameReader
-  var table = HeaderTable()
-  let huffman = HuffmanDecoder()
-  var memory = BlockMemory()
-  /// A server writes its answers' heads itself: `AnswerEncoder`.
-  var encoder = AnswerEncoder()
+  var table = HPACKDynamicTable()
+  let huffman = HPACKHuffmanDecoder()
+  var memory = HPACKRepetition()
+  /// A server writes its answers' heads itself: `HPACKEncoder`.
+  var encoder = HPACKEncoder()
   /// The head of the answer whose frame is being handed out.
   var stagedHead: [UInt8] = []
   var stagedHeadBytes = 0
@@ -48,10 +48,10 @@ struct SessionState {
   private var batch = Batch.done
   /// What came in for it.
   private var batchBytes = 0
-  private var currentStream: StreamID = 0
-  private var currentSlot = 0
+  var currentStream: StreamID = 0
+  var currentSlot = 0
   /// Streams that ended unanswered by the peer's doing, less those that were answered.
-  private var unansweredResets = 0
+  var unansweredResets = 0
 
   // The header block being received. It may go on in the next batch, and then moves along.
   var blockStream: StreamID = 0
@@ -146,7 +146,7 @@ struct SessionState {
   }
 
   /// Copies bytes into the arena; false when its limit is reached.
-  private mutating func keep(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
+  mutating func keep(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
     guard reserve(count) else { return false }
     guard count > 0, let bytes else { return true }
     let start = arenaUsed
@@ -184,136 +184,5 @@ struct SessionState {
     if role == .server { streams.history.used(id, isServed: true) }
     currentSlot = streams.open(id)
     currentStream = id
-  }
-
-  // MARK: bodies
-
-  mutating func dataArrived(_ id: StreamID, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
-    guard failure == nil, count > 0, let slot = slot(of: id) else { return }
-    guard !exceedsContentLength(slot, adding: count) else { return rejectStream(id, slot) }
-    if streams.slots[slot].flags.isDisjoint(with: [.bodyDropped, .muted]) {
-      let total = streams.slots[slot].keptBytes + count
-      if total <= limits.maximumBodyBytes {
-        streams.slots[slot].keptBytes = total
-        appendData(id, bytes, count)
-        return
-      }
-      streams.slots[slot].flags.insert(.bodyDropped)
-      events.append(.bodyTooLarge(id, endStream: false))
-    }
-    streams.slots[slot].droppedBytes += count
-    if streams.slots[slot].droppedBytes > limits.maximumDiscardedBytes,
-      !streams.slots[slot].flags.contains(.resetByUs)
-    {
-      // After a whole answer RFC 9113 section 8.1 wants NO_ERROR, so that the client reads it.
-      let flags = streams.slots[slot].flags
-      let answered = flags.contains(.finishing) && !flags.contains(.dataSubmitted)
-      streams.slots[slot].flags.insert(.resetByUs)
-      let code = answered ? HTTP2ErrorCode.noError : HTTP2ErrorCode.enhanceYourCalm
-      nghttp2_submit_rst_stream(library, 0, id, code)
-    }
-  }
-
-  private mutating func appendData(_ id: StreamID, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
-    let start = arenaUsed
-    guard keep(bytes, count) else { return }
-    if let last = events.last, case .data(id, let earlier, endStream: false) = last,
-      earlier.upperBound == start
-    {
-      events[events.count - 1] =
-        .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
-    } else {
-      events.append(.data(id, bytes: start..<arenaUsed, endStream: false))
-    }
-  }
-
-  /// END_STREAM of a body or of trailers: joined with the stream's last event where that is the
-  /// newest one.
-  mutating func streamEnded(_ id: StreamID) {
-    guard failure == nil, let slot = slot(of: id) else { return }
-    guard !streams.slots[slot].flags.contains(.muted) else { return }
-    guard hasContentLength(slot) else { return rejectStream(id, slot) }
-    switch events.last {
-    case .data(id, let bytes, endStream: false):
-      events[events.count - 1] = .data(id, bytes: bytes, endStream: true)
-    case .bodyTooLarge(id, endStream: false):
-      events[events.count - 1] = .bodyTooLarge(id, endStream: true)
-    default:
-      events.append(.data(id, bytes: arenaUsed..<arenaUsed, endStream: true))
-    }
-  }
-
-  /// A body of another length than `content-length` said makes a request malformed (RFC 9113
-  /// section 8.1.1).
-  private func exceedsContentLength(_ slot: Int, adding count: Int) -> Bool {
-    let stream = streams.slots[slot]
-    guard stream.contentLength >= 0 else { return false }
-    return stream.keptBytes + stream.droppedBytes + count > stream.contentLength
-  }
-
-  private func hasContentLength(_ slot: Int) -> Bool {
-    let stream = streams.slots[slot]
-    return stream.contentLength < 0
-      || stream.keptBytes + stream.droppedBytes == stream.contentLength
-  }
-
-  /// What came on this stream is malformed: it ends, and nothing more is told of it (RFC 9113
-  /// section 8.1.1). It counts as the peer's doing.
-  mutating func rejectStream(
-    _ id: StreamID, _ slot: Int, _ code: UInt32 = HTTP2ErrorCode.protocolError
-  ) {
-    guard !streams.slots[slot].flags.contains(.muted) else { return }
-    streams.slots[slot].flags.insert([.headersReported, .muted])
-    nghttp2_submit_rst_stream(library, 0, id, code)
-  }
-
-  // MARK: ends
-
-  /// The peer has reset the stream.
-  mutating func peerEnded(_ id: StreamID) {
-    if let slot = slot(of: id) { streams.slots[slot].flags.insert(.remoteEnded) }
-  }
-
-  mutating func streamClosed(_ id: StreamID, errorCode: UInt32) {
-    guard let slot = slot(of: id) else { return }
-    let flags = streams.slots[slot].flags
-    outgoing.release(&streams.slots[slot].queue)
-    streams.close(slot)
-    currentStream = 0
-    if id == blockStream { blockStream = 0 }
-    events.append(.closed(id, errorCode: errorCode))
-    guard role == .server else { return }
-    if !flags.contains(.remoteEnded) { streams.history.abandoned(id) }
-    if flags.contains(.headersSubmitted) {
-      unansweredResets = max(0, unansweredResets - 1)
-    } else if !flags.contains(.resetByUs) && requestedGoAwayCode == nil {
-      unansweredResets += 1
-      if unansweredResets > limits.maximumUnansweredResets && failure == nil {
-        failure = .excessiveResets
-      }
-    }
-  }
-
-  mutating func settingsArrived(_ entries: UnsafeBufferPointer<nghttp2_settings_entry>) {
-    for entry in entries
-    where entry.settings_id == Int32(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue) {
-      encoder.limitTable(Int(entry.value))
-    }
-    events.append(.settingsReceived)
-  }
-
-  mutating func settingsAcknowledged() {
-    table.limit(limits.headerTableBytes)
-    streamLimit.acknowledged()
-  }
-
-  mutating func goAwayArrived(
-    lastStream: StreamID, errorCode: UInt32, _ debugData: UnsafePointer<UInt8>?, _ count: Int
-  ) {
-    let start = arenaUsed
-    guard failure == nil, keep(debugData, count) else { return }
-    events.append(
-      .goAwayReceived(
-        lastStream: lastStream, errorCode: errorCode, debugData: start..<arenaUsed))
   }
 }

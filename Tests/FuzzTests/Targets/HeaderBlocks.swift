@@ -12,7 +12,7 @@ struct HeaderBlocks {
     var name: [UInt8]
     var value: [UInt8]
 
-    var listBytes: Int { name.count + value.count + HeaderTable.overheadBytes }
+    var listBytes: Int { name.count + value.count + HPACKDynamicTable.overheadBytes }
   }
 
   private static let restOfInput: UInt8 = 0xEF

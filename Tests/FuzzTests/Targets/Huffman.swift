@@ -8,10 +8,10 @@ enum Huffman {
     // Two bytes of length are enough for any input of libFuzzer's usual size.
     guard input.count < 127 + 1 << 14 else { return }
     let expected = inflate(input)
-    let room = HuffmanDecoder.room(for: input.count)
+    let room = HPACKHuffmanDecoder.room(for: input.count)
     let target = UnsafeMutableRawPointer.allocate(byteCount: room, alignment: 1)
     defer { target.deallocate() }
-    let count = HuffmanDecoder().decode(input, into: target)
+    let count = HPACKHuffmanDecoder().decode(input, into: target)
     let found = count.map { Array(UnsafeRawBufferPointer(start: target, count: $0)) }
     guard found == expected else {
       throw Finding("libnghttp2 has \(text(expected)), we have \(text(found))")

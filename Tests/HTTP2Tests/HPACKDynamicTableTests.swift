@@ -3,12 +3,13 @@ import Testing
 
 @testable import HTTP2
 
-@Suite struct HeaderTableTests {
+@Suite struct HPACKDynamicTableTests {
   private func text(_ bytes: UnsafeRawBufferPointer) -> String {
     String(decoding: bytes, as: UTF8.self)
   }
 
-  private func insert(_ name: String, _ value: String, into table: inout HeaderTable) -> Int? {
+  private func insert(_ name: String, _ value: String, into table: inout HPACKDynamicTable) -> Int?
+  {
     Array(name.utf8).withUnsafeBytes { name in
       Array(value.utf8).withUnsafeBytes { value in
         table.insert(
@@ -18,7 +19,7 @@ import Testing
   }
 
   @Test func theStaticTableIsThatOfTheStandard() {
-    let table = StaticTable()
+    let table = HPACKStaticTable()
     // The first, the last, and where names come again (RFC 7541, Appendix A).
     for (index, name, value, nameIndex) in [
       (1, ":authority", "", 1), (2, ":method", "GET", 2), (3, ":method", "POST", 2),
@@ -32,7 +33,7 @@ import Testing
     }
     // All of it, as libnghttp2 decodes it.
     let inflater = Inflater()
-    for index in 1...StaticTable.count {
+    for index in 1...HPACKStaticTable.count {
       let expected = inflater.decode([0x80 | UInt8(index)])
       #expect(expected == [Field(Array(table[index].name), Array(table[index].value))])
     }
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test func indicesCountFromTheNewest() {
-    var table = HeaderTable()
+    var table = HPACKDynamicTable()
     defer { table.destroy() }
     #expect(table.identity(at: 0) == nil)
     #expect(table.identity(at: 61) == 61)
@@ -58,7 +59,7 @@ import Testing
   @Test func anyHistoryIsThatOfAPlainList() {
     for seed in UInt64(0)..<20 {
       var random = SeededRandom(seed: seed)
-      var table = HeaderTable()
+      var table = HPACKDynamicTable()
       defer { table.destroy() }
       var list: [(name: String, value: String)] = []
       func size() -> Int { list.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 } }

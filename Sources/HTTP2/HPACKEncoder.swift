@@ -6,7 +6,7 @@
 /// and value are both known at compile time, or a name (`HeaderBlock.Indexing`). It is a handful,
 /// far less than a table holds, so nothing is ever evicted. Strings are not compressed: an id would
 /// be a quarter shorter, and took 3 % of the relay's time.
-struct AnswerEncoder {
+struct HPACKEncoder {
   /// A name, or a name with its value, that may be in the peer's table.
   private struct Literal {
     let name: UnsafeRawPointer?
@@ -31,7 +31,7 @@ struct AnswerEncoder {
   /// The peer's SETTINGS_HEADER_TABLE_SIZE. Less than the initial size ends the use of the table
   /// for good: an empty table is within any limit (RFC 7541 section 4.2).
   mutating func limitTable(_ bytes: Int) {
-    guard bytes < HeaderTable.initialBytes, usesTable else { return }
+    guard bytes < HPACKDynamicTable.initialBytes, usesTable else { return }
     usesTable = false
     mustEmptyTable = true
     for place in literals.indices { literals[place].number = 0 }
@@ -54,7 +54,7 @@ struct AnswerEncoder {
   mutating func encode(
     _ record: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
   ) -> Int {
-    var writer = BlockWriter(target)
+    var writer = HPACKWriter(target)
     if mustEmptyTable {
       mustEmptyTable = false
       writer.write(integer: 0, prefixBits: 5, mark: 0x20)
@@ -64,14 +64,14 @@ struct AnswerEncoder {
     return writer.count
   }
 
-  private mutating func encode(_ field: BlockField, _ writer: inout BlockWriter) {
+  private mutating func encode(_ field: BlockField, _ writer: inout HPACKWriter) {
     let isWhole = field.indexing == .incremental && field.hasStaticValue
     let mark: UInt8 = field.indexing == .withoutIndexing ? 0x10 : 0
     guard field.hasStaticName, let place = place(of: field, isWhole: isWhole) else {
       return writer.write(literal: field, nameIndex: 0, prefixBits: 4, mark: mark)
     }
     let literal = literals[place]
-    let index = literal.number > 0 ? StaticTable.count + 1 + inserted - literal.number : 0
+    let index = literal.number > 0 ? HPACKStaticTable.count + 1 + inserted - literal.number : 0
     if isWhole, literal.fieldIndex > 0 || index > 0 {
       writer.write(integer: max(literal.fieldIndex, index), prefixBits: 7, mark: 0x80)
     } else if isWhole || field.indexing == .nameOnly && literal.nameIndex == 0 && index == 0 {
@@ -84,11 +84,11 @@ struct AnswerEncoder {
 
   /// Writes a field that goes into the peer's table, if it fits without pushing another out.
   private mutating func insert(
-    _ field: BlockField, _ place: Int, _ writer: inout BlockWriter
+    _ field: BlockField, _ place: Int, _ writer: inout HPACKWriter
   ) {
     let nameIndex = literals[place].nameIndex
-    let size = field.name.count + field.value.count + HeaderTable.overheadBytes
-    guard usesTable, tableBytes + size <= HeaderTable.initialBytes else {
+    let size = field.name.count + field.value.count + HPACKDynamicTable.overheadBytes
+    guard usesTable, tableBytes + size <= HPACKDynamicTable.initialBytes else {
       return writer.write(literal: field, nameIndex: nameIndex, prefixBits: 4, mark: 0)
     }
     writer.write(literal: field, nameIndex: nameIndex, prefixBits: 6, mark: 0x40)
@@ -105,21 +105,21 @@ struct AnswerEncoder {
       return place
     }
     guard literals.count < Self.mostLiterals else { return nil }
-    let table = StaticTable()
-    let whole = (1...StaticTable.count).first {
+    let table = HPACKStaticTable()
+    let whole = (1...HPACKStaticTable.count).first {
       isWhole && table[$0].name.elementsEqual(field.name)
         && table[$0].value.elementsEqual(field.value)
     }
     literals.append(
       Literal(
-        name: name, value: value, nameIndex: StaticTable.index(ofName: field.name),
+        name: name, value: value, nameIndex: HPACKStaticTable.index(ofName: field.name),
         fieldIndex: whole ?? 0))
     return literals.count - 1
   }
 }
 
 /// Writes the primitives of a header block (RFC 7541 section 5) where there is room for them.
-private struct BlockWriter {
+private struct HPACKWriter {
   private let target: UnsafeMutableRawPointer
   private(set) var count = 0
 

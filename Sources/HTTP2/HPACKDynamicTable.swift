@@ -4,7 +4,7 @@
 /// Every field that ever stood in a table has an identity of its own: its index in the static one,
 /// numbers counted on from there in the dynamic one. An equal identity is an equal field, which
 /// takes no look at its bytes.
-struct HeaderTable {
+struct HPACKDynamicTable {
   /// A field in a table. The pointers hold until the next change of the table.
   struct Field {
     let name: UnsafeRawBufferPointer
@@ -24,7 +24,7 @@ struct HeaderTable {
     var traits: FieldTraits
     var nameIdentity: Int
 
-    var sizeBytes: Int { nameCount + valueCount + HeaderTable.overheadBytes }
+    var sizeBytes: Int { nameCount + valueCount + HPACKDynamicTable.overheadBytes }
   }
 
   /// What a field counts for beyond its bytes (RFC 7541 section 4.1).
@@ -32,7 +32,7 @@ struct HeaderTable {
   /// What a peer may use before it has seen our SETTINGS (RFC 9113 section 6.5.2).
   static let initialBytes = 4_096
 
-  private let fixed = StaticTable()
+  private let fixed = HPACKStaticTable()
   /// A ring: the entry with the number n is at n modulo its size, which is a power of two.
   private var entries: [Entry] = []
   /// The text of the entries in the order of their coming; what came before the oldest is dead.
@@ -57,20 +57,20 @@ struct HeaderTable {
   /// The identity of the field with this index; nil when there is none.
   @inline(__always)
   func identity(at index: Int) -> Int? {
-    if index <= StaticTable.count { return index > 0 ? index : nil }
-    let place = index &- StaticTable.count &- 1
-    return place < count ? StaticTable.count &+ inserted &- place : nil
+    if index <= HPACKStaticTable.count { return index > 0 ? index : nil }
+    let place = index &- HPACKStaticTable.count &- 1
+    return place < count ? HPACKStaticTable.count &+ inserted &- place : nil
   }
 
   /// The field with an identity that `identity(at:)` gave.
   func field(_ identity: Int) -> Field {
-    guard identity > StaticTable.count else {
+    guard identity > HPACKStaticTable.count else {
       let entry = fixed[identity]
       return Field(
         name: entry.name, value: entry.value, kind: entry.kind, traits: entry.traits,
         nameIdentity: entry.nameIndex)
     }
-    let entry = entries[(identity &- StaticTable.count) & (entries.count &- 1)]
+    let entry = entries[(identity &- HPACKStaticTable.count) & (entries.count &- 1)]
     let name = UnsafeRawPointer(text.unsafelyUnwrapped) + entry.start
     return Field(
       name: UnsafeRawBufferPointer(start: name, count: entry.nameCount),
@@ -97,7 +97,7 @@ struct HeaderTable {
     append(value)
     inserted += 1
     if count == entries.count { growRing() }
-    let identity = StaticTable.count + inserted
+    let identity = HPACKStaticTable.count + inserted
     entries[inserted & (entries.count - 1)] = Entry(
       start: start, nameCount: name.count, valueCount: value.count, kind: kind, traits: traits,
       nameIdentity: nameIdentity ?? identity)

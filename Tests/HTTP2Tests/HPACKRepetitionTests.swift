@@ -4,7 +4,7 @@ import Primitives
 import Testing
 
 /// Telling repeated fields must never change what a request says.
-@Suite struct BlockMemoryTests {
+@Suite struct HPACKRepetitionTests {
   private var telling: HTTP2Configuration {
     var configuration = HTTP2Configuration()
     configuration.maximumConcurrentStreams = 10_000

@@ -3,10 +3,10 @@ import Testing
 @testable import HTTP2
 
 /// The heads of answers, with libnghttp2 for a reader.
-@Suite struct AnswerEncoderTests {
-  private func encode(_ head: HeaderBlock, _ encoder: inout AnswerEncoder) -> [UInt8] {
+@Suite struct HPACKEncoderTests {
+  private func encode(_ head: HeaderBlock, _ encoder: inout HPACKEncoder) -> [UInt8] {
     head.record.withUnsafeBytes { record in
-      var target = [UInt8](repeating: 0xEE, count: AnswerEncoder.room(for: record) + 8)
+      var target = [UInt8](repeating: 0xEE, count: HPACKEncoder.room(for: record) + 8)
       let count = target.withUnsafeMutableBytes {
         encoder.encode(record, into: $0.baseAddress!)
       }
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func libnghttp2ReadsWhatWasSaid() {
-    var encoder = AnswerEncoder()
+    var encoder = HPACKEncoder()
     let inflater = Inflater()
     for number in 0..<400 {
       #expect(inflater.decode(encode(head(number), &encoder)) == fields(number), "\(number)")
@@ -48,7 +48,7 @@ import Testing
 
   /// A peer that wants a smaller table, before the first answer or after some.
   @Test(arguments: [0, 1, 5]) func aPeerMayWantNoTable(before: Int) {
-    var encoder = AnswerEncoder()
+    var encoder = HPACKEncoder()
     let inflater = Inflater()
     for number in 0..<20 {
       if number == before {
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func aSecretIsNeverToBeIndexed() {
-    var encoder = AnswerEncoder()
+    var encoder = HPACKEncoder()
     var head = HeaderBlock()
     head.append("set-cookie", "s", indexing: .withoutIndexing)
     // RFC 7541 section 6.2.3, with the static name 55.
@@ -75,7 +75,7 @@ import Testing
 
   /// Far more literals than are remembered, and more bytes than the peer's table holds.
   @Test func whatDoesNotFitIsSpelledOut() {
-    var encoder = AnswerEncoder()
+    var encoder = HPACKEncoder()
     let inflater = Inflater()
     for round in 0..<3 {
       for name in Self.manyNames {

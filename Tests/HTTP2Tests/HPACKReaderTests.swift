@@ -2,10 +2,10 @@ import Testing
 
 @testable import HTTP2
 
-@Suite struct BlockReaderTests {
+@Suite struct HPACKReaderTests {
   private func integer(_ bytes: [UInt8], prefixBits: Int) -> Int? {
     bytes.withUnsafeBytes { bytes in
-      var reader = BlockReader(bytes)
+      var reader = HPACKReader(bytes)
       let value = reader.integer(prefixBits: prefixBits)
       return reader.first == nil ? value : nil
     }
@@ -44,7 +44,7 @@ import Testing
   @Test func stringsStandInTheBlock() {
     for (bytes, length) in [([3, 1, 2, 3], 3), ([0], 0), ([0x83, 1, 2, 3], 3)] as [([UInt8], Int)] {
       bytes.withUnsafeBytes { bytes in
-        var reader = BlockReader(bytes)
+        var reader = HPACKReader(bytes)
         let string = reader.string()
         #expect(string?.bytes.count == length)
         #expect(string?.isHuffman == (bytes[0] & 0x80 != 0))
@@ -55,7 +55,7 @@ import Testing
     ]
     for bytes in wrong {
       bytes.withUnsafeBytes { bytes in
-        var reader = BlockReader(bytes)
+        var reader = HPACKReader(bytes)
         #expect(reader.string() == nil)
       }
     }

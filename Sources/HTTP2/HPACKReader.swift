@@ -6,7 +6,7 @@ struct CodedString {
 
 /// Reads the primitives of a header block (RFC 7541 section 5). Nil means that the block is cut off
 /// or wrong: all that follows would be, too.
-struct BlockReader {
+struct HPACKReader {
   private let block: UnsafeRawBufferPointer
   private var offset = 0
 

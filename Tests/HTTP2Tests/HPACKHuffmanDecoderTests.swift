@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2
 
-struct HuffmanDecoderTests {
+struct HPACKHuffmanDecoderTests {
   /// A string in Huffman code, as libnghttp2's encoder writes it; nil when plain is not longer.
   static func encode(_ text: [UInt8]) -> [UInt8]? {
     var deflater: OpaquePointer?
@@ -38,9 +38,9 @@ struct HuffmanDecoderTests {
   }
 
   private func decode(_ bytes: [UInt8]) -> [UInt8]? {
-    var target = [UInt8](repeating: 0xEE, count: HuffmanDecoder.room(for: bytes.count))
+    var target = [UInt8](repeating: 0xEE, count: HPACKHuffmanDecoder.room(for: bytes.count))
     let count = bytes.withUnsafeBytes { source in
-      target.withUnsafeMutableBytes { HuffmanDecoder().decode(source, into: $0.baseAddress!) }
+      target.withUnsafeMutableBytes { HPACKHuffmanDecoder().decode(source, into: $0.baseAddress!) }
     }
     return count.map { Array(target[..<$0]) }
   }

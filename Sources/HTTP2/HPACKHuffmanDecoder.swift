@@ -5,7 +5,7 @@
 /// branch, and the table of 512 bytes stays in the cache; with one of 16 kB, for two symbols a
 /// step, the relay was no faster (docs/PERFORMANCE.md). From the first longer code on, the rest of
 /// a string goes symbol by symbol.
-struct HuffmanDecoder {
+struct HPACKHuffmanDecoder {
   /// The code is canonical: of one length they count up, in the order of the symbols; a longer
   /// length goes on where the shorter ended. These have at most `window` bits.
   private static let shortSymbols: [(bits: Int, text: StaticString)] = [

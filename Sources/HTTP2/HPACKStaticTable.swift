@@ -1,5 +1,5 @@
 /// HPACK's static table (RFC 7541, Appendix A).
-struct StaticTable {
+struct HPACKStaticTable {
   struct Entry {
     let name: UnsafeRawBufferPointer
     let value: UnsafeRawBufferPointer
@@ -23,7 +23,7 @@ struct StaticTable {
 
   /// The first index with this name; 0 when there is none.
   static func index(ofName name: UnsafeRawBufferPointer) -> Int {
-    let table = StaticTable()
+    let table = HPACKStaticTable()
     for index in 1...count where table[index].name.elementsEqual(name) { return index }
     return 0
   }

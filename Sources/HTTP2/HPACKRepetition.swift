@@ -9,7 +9,7 @@ import Glibc
 ///
 /// Invariant: while a block is being received, the first `count` fields are the block's own so
 /// far; what lies behind them is left from the block before.
-struct BlockMemory {
+struct HPACKRepetition {
   struct Known {
     /// 0 for a field that stands in no table.
     var identity = 0
