@@ -3,8 +3,10 @@
 /// How many there are is fixed when a state directory is made, and so which partition a key belongs
 /// to never changes. Who holds a partition does.
 package struct PartitionID: Hashable, Sendable {
+  /// From 0.
   package let number: UInt16
 
+  /// The partition with this number.
   package init(_ number: UInt16) {
     self.number = number
   }
@@ -49,7 +51,7 @@ package struct PartitionTable: Hashable, Sendable {
   /// The loop that holds a partition.
   package subscript(partition: PartitionID) -> Int {
     @inline(__always) get { Int(holders[Int(partition.number)]) }
-    set { holders[Int(partition.number)] = UInt16(newValue) }
+    @inline(__always) set { holders[Int(partition.number)] = UInt16(newValue) }
   }
 
   /// The loop that holds the partition of a routing key.

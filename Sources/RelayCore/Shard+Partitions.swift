@@ -11,8 +11,8 @@ import DequeModule
 ///    fire, and connections may end, until it leaves.
 /// 2. What leaves has nothing that waits for this shard's journal line. So each answer of the
 ///    journal finds what it is about, and what the next shard writes of a device comes later.
-/// 3. An entry keeps the sequence and the order of the shard that accepted it; a sequence of another
-///    shard never waits here (`isPending`).
+/// 3. An entry keeps the sequence and the order of the shard that accepted it; a sequence of
+///    another shard never waits here (`isPending`).
 /// 4. A life is counted where it ends. In between, `handedOver` and `takenOver` keep both shards'
 ///    counters adding up.
 extension Shard {
@@ -30,15 +30,17 @@ extension Shard {
   }
 
   /// The partition of a device or of a token.
+  @inline(__always)
   func partition(ofRoutingKey key: UInt64) -> PartitionID {
     PartitionID(routingKey: key, count: configuration.partitionCount)
   }
 
   /// Whether an app is about to leave, but pushes to its token still come: it is its device's own,
   /// and of another partition. They take the way over the alias, to be kept back.
-  @inline(__always)
-  func isLeaving(_ app: Int32) -> Bool {
-    guard let leaving, apps[app].isOwn else { return false }
+  ///
+  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  mutating func isLeaving(_ app: Int32) -> Bool {
+    guard apps[app].isOwn else { return false }
     return partition(ofRoutingKey: devices[apps[app].device].id.routingKey) == leaving
   }
 

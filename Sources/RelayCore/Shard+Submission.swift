@@ -5,7 +5,7 @@ extension Shard {
   mutating func submit(
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
-    guard let app = appNumber(notification.token), !isLeaving(app) else {
+    guard let app = appNumber(notification.token), leaving == nil || !isLeaving(app) else {
       return submitWithoutApp(notification, from: request, into: &effects)
     }
     accept(notification, app, from: request, into: &effects)
@@ -200,6 +200,7 @@ extension Shard {
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
   /// Whether the record with this sequence waits for the journal. One of another shard's does not.
+  @inline(__always)
   func isPending(_ sequence: UInt64) -> Bool {
     sequence >= firstPendingSequence && sequences.contains(sequence)
   }

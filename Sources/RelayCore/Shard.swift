@@ -1,6 +1,7 @@
 import DequeModule
 
-/// The whole truth of the devices of one event loop's partitions: one value, one entry, no I/O, no clock.
+/// The whole truth of the devices of one event loop's partitions: one value, one entry, no I/O, no
+/// clock.
 ///
 /// ```
 ///   provider ─ submitted ─▶ ┌───────────┐ ─ respond ─▶ provider

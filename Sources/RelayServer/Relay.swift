@@ -72,6 +72,7 @@ package final class Relay: Service {
 
   /// Why a partition was not moved.
   package enum MoveProblem: Error {
+    /// Not yet, or not any more.
     case notRunning
     case noSuchPartition
     case noSuchLoop

@@ -3,8 +3,8 @@ import Testing
 @testable import RelayCore
 
 /// Several shards, phones that bring tokens along, a journal that is slow or fails, crashes after
-/// which there may be another number of shards, partitions that move: whatever happens in whatever order, a token has one
-/// app, every request one answer, and nothing is left over.
+/// which there may be another number of shards, partitions that move: whatever happens in whatever
+/// order, a token has one app, every request one answer, and nothing is left over.
 @Suite struct ShardAliasesPropertyTests {
   private struct Life {
     var set: ShardSet
