@@ -36,8 +36,8 @@ extension World {
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
-    case .answer, .hello, .persist, .forget:
-      // Devices are made in memory, the journal answers at once.
+    case .answer, .hello, .persist, .forget, .handOver:
+      // Devices are made in memory, the journal answers at once, and there is no other shard.
       break
     }
   }

@@ -40,6 +40,11 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
   package var routingKey: UInt64 { value.high }
 
   package var description: String { value.description }
+
+  /// An order for lists that must not depend on where their items lay.
+  func precedes(_ other: DeviceID) -> Bool {
+    (value.high, value.low) < (other.value.high, other.value.low)
+  }
 }
 
 /// SHA-256 of a device's secret. The relay never keeps the secret itself.
@@ -64,11 +69,4 @@ package struct SecretHash: Hashable, Sendable {
     hasher.combine(words.2)
     hasher.combine(words.3)
   }
-}
-
-/// Which of `count` shards a routing key belongs to (multiplicative hashing on the high half).
-package func shardIndex(forRoutingKey key: UInt64, count: Int) -> Int {
-  let mixed = key &* 0x9E37_79B9_7F4A_7C15
-  // Shifts bind tighter than products in Swift: the parentheses are needed.
-  return Int(((mixed >> 32) &* UInt64(count)) >> 32)
 }

@@ -46,7 +46,7 @@ package enum ClaimDecision: Hashable, Sendable {
 }
 
 /// Where a push to a token of a device's own goes: kept by the token's shard, granted to one app.
-struct Alias: Sendable {
+struct Alias: Hashable, Sendable {
   var own: OwnToken
   /// When it was granted: later than everything that was accepted for an earlier owner.
   var since: Instant

@@ -4,14 +4,19 @@ import DequeModule
 /// which device. Bounded: beyond the limit the oldest promise is forgotten, and an outcome that
 /// nobody waits for is not logged. So a device can add to the lives of its own notifications only.
 struct AwaitedOutcomes: Sendable {
-  private struct Promise: Sendable {
+  struct Promise: Hashable, Sendable {
+    var id: UniqueID
+    var device: Int32
+  }
+
+  private struct Item: Sendable {
     var device: Int32
     /// Counts promises: which item of `order` is the valid one when an id comes twice.
     var number: UInt64
   }
 
   private let limit: Int
-  private var promises: [UniqueID: Promise] = [:]
+  private var promises: [UniqueID: Item] = [:]
   /// Oldest first. An outcome that came leaves its item behind.
   private var order = Deque<(id: UniqueID, number: UInt64)>()
   private var lastNumber: UInt64 = 0
@@ -25,7 +30,7 @@ struct AwaitedOutcomes: Sendable {
       promises[oldest.id] = nil
     }
     lastNumber += 1
-    promises[id] = Promise(device: device, number: lastNumber)
+    promises[id] = Item(device: device, number: lastNumber)
     order.append((id, lastNumber))
   }
 
@@ -38,5 +43,18 @@ struct AwaitedOutcomes: Sendable {
       order.removeFirst()
     }
     return true
+  }
+
+  /// Takes out what these devices have promised, oldest first; `places` says what to call them.
+  mutating func take(of places: [Int32: Int32]) -> [Promise] {
+    var taken: [Promise] = []
+    for (id, number) in order {
+      guard let item = promises[id], item.number == number, let place = places[item.device]
+      else { continue }
+      taken.append(Promise(id: id, device: place))
+      promises[id] = nil
+    }
+    order.removeAll { promises[$0.id]?.number != $0.number }
+    return taken
   }
 }

@@ -39,6 +39,12 @@ package enum Event: Hashable, Sendable {
   /// A device's stream ended.
   case disconnected(ConnectionID)
 
+  /// The partition is wanted by another shard. Nothing more comes for it; it is handed over as soon
+  /// as the journal has answered what waits of it.
+  case partitionRequested(PartitionID)
+  /// The partition has come from another shard.
+  indirect case partitionReceived(PartitionState)
+
   /// Somebody configured another policy at that moment, which is the same for all shards: their
   /// budgets are kept by the same clocks.
   indirect case policyChanged(SilentPolicy, at: Instant)

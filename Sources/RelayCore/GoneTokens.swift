@@ -4,6 +4,11 @@ import Primitives
 /// Tokens that are no longer registered, and since when: what 410 says. Bounded: beyond the limit
 /// the oldest are forgotten.
 struct GoneTokens: Sendable {
+  struct Token: Hashable, Sendable {
+    var token: DeviceToken
+    var since: Instant
+  }
+
   private struct Item: Sendable {
     var since: Instant
     /// Counts removals: which item of `order` is the valid one when a token went more than once.
@@ -40,6 +45,18 @@ struct GoneTokens: Sendable {
   mutating func remove(_ token: DeviceToken) {
     items[token] = nil
     dropLeftPlaces()
+  }
+
+  /// Takes out those that `isIt` names, oldest first.
+  mutating func take(_ isIt: (DeviceToken) -> Bool) -> [Token] {
+    var taken: [Token] = []
+    for (token, number) in order where isIt(token) {
+      guard let item = items[token], item.number == number else { continue }
+      taken.append(Token(token: token, since: item.since))
+      items[token] = nil
+    }
+    order.removeAll { items[$0.token]?.number != $0.number }
+    return taken
   }
 
   /// The first place is a valid one afterwards, and at least half of all are: so tokens that come

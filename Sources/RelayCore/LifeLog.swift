@@ -58,6 +58,19 @@ package struct LifeLog: Sendable {
     return named.map { steps(ofUnique: $0) } ?? []
   }
 
+  /// One life from what several logs hold of it: its device may have moved from one shard to
+  /// another on the way.
+  package static func join(_ parts: [[LifeEvent]]) -> [LifeEvent] {
+    let parts = parts.filter { !$0.isEmpty }
+    guard parts.count > 1 else { return parts.first ?? [] }
+    // In the same millisecond, what follows is not before the beginning.
+    let first = parts.filter(\.beginsWithReceived)
+    let steps = first + parts.filter { !$0.beginsWithReceived }
+    return steps.joined().enumerated()
+      .sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
+      .map(\.element)
+  }
+
   private func steps(ofUnique id: UniqueID) -> [LifeEvent] {
     var found: [LifeEvent] = []
     byUniqueID.walk(from: Self.hash(id), age: age) { place in
@@ -78,6 +91,12 @@ package struct LifeLog: Sendable {
   /// in the cache together. Nobody else chooses them.
   private static func hash(_ id: UniqueID) -> Int {
     Int(truncatingIfNeeded: id.low &+ id.high >> 16)
+  }
+}
+
+extension [LifeEvent] {
+  fileprivate var beginsWithReceived: Bool {
+    if case .received? = first?.step { true } else { false }
   }
 }
 

@@ -29,6 +29,9 @@ package enum Limits {
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
+  /// Events for one partition that a loop keeps back while the partition moves to another loop; one
+  /// more is answered `ServiceUnavailable`.
+  package static let parkedEvents = 262_144
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard; one more registration is answered with an error.

@@ -1,7 +1,7 @@
 package import Primitives
 
 /// One accepted notification that has not reached its end.
-package struct Entry: Sendable {
+package struct Entry: Hashable, Sendable {
   /// Exactly one of these at any time.
   package enum Phase: Hashable, Sendable {
     /// Until the journal has it, it may not take a slot: it could not give it back.
@@ -13,7 +13,7 @@ package struct Entry: Sendable {
   }
 
   package var notification: Notification
-  /// The place in the order of acceptance over the whole shard.
+  /// The place in the order of acceptance; rises within a device, whatever shard it is in.
   package var order: UInt64
   /// The journal's number, or 0 for what is never stored.
   package var sequence: UInt64
@@ -74,7 +74,7 @@ package struct PerClass: Hashable, Sendable {
 }
 
 /// One app on one device: its token, its budget and its two slots.
-package struct App: Sendable {
+package struct App: Hashable, Sendable {
   package var token: DeviceToken
   package var topic: Topic
   package var device: Int32
@@ -103,7 +103,7 @@ package struct App: Sendable {
 }
 
 /// One device.
-package struct Device: Sendable {
+package struct Device: Hashable, Sendable {
   /// How the relay is connected with it; exactly one of these.
   package enum Phase: Hashable, Sendable {
     case away

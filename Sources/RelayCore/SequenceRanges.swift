@@ -25,11 +25,22 @@ package struct SequenceRanges: Hashable, Sendable {
     self.bits = bits
   }
 
+  /// The ranges of a shard of a relay that keeps nothing: no two shards share a number.
+  package init(ofShard shard: Int) {
+    self.init(first: UInt64(shard) << UInt64(Self.defaultBits) + 1)
+  }
+
   private var mask: UInt64 { 1 << UInt64(bits) - 1 }
 
   /// The number of the n-th record, from 0.
   package func sequence(_ ordinal: UInt64) -> UInt64 {
     first + (ordinal >> UInt64(bits)) << UInt64(bits + Self.shardBits) + ordinal & mask
+  }
+
+  /// Whether a number, from `first` on, is this shard's and not another one's of the same run.
+  @inline(__always)
+  package func contains(_ sequence: UInt64) -> Bool {
+    (sequence - first) >> UInt64(bits) & (1 << UInt64(Self.shardBits) - 1) == 0
   }
 
   /// Which record has this number; one that `sequence` has given.

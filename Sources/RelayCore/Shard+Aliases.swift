@@ -68,7 +68,7 @@ extension Shard {
     if let gone { since = max(since, gone + .milliseconds(1)) }
     let sequence = nextSequence
     insert(Alias(own: own, since: since, grant: sequence, goneBefore: gone))
-    pending.append(.alias)
+    pending.append(.alias(key: own.token.routingKey))
     aliasSteps.append(.grant(own))
     effects.append(
       .persist(JournalRecord(sequence: sequence, content: .granted(own, since: since))))
@@ -88,7 +88,7 @@ extension Shard {
       if let moment = since ?? aliases[alias].goneBefore { retire(own.token, since: moment) }
       remove(alias)
       // When this is lost, the next start finds that no registration confirms the alias.
-      note(.released(own), into: &effects)
+      note(.released(own), key: own.token.routingKey, into: &effects)
     }
     tell(own.device, .released(own), into: &effects)
   }
@@ -153,7 +153,7 @@ extension Shard {
       App(
         token: own.token, topic: own.topic, device: device, registration: sequence, isOwn: true),
       to: device)
-    pending.append(.alias)
+    pending.append(.alias(key: own.device.routingKey))
     aliasSteps.append(.registration(own, request, replaced: replaced))
     let content = JournalRecord.Content.registered(own.device, own.topic, own.token, isOwn: true)
     effects.append(.persist(JournalRecord(sequence: sequence, content: content)))
@@ -163,7 +163,9 @@ extension Shard {
   private mutating func removeReplaced(_ app: Int32, into effects: inout [Effect]) -> OwnToken? {
     let own = ownToken(of: app)
     // A record of its own, so that the moment is the same after a restart.
-    note(.unregistered(own.device, own.topic, own.token, at: now), into: &effects)
+    note(
+      .unregistered(own.device, own.topic, own.token, at: now), key: own.device.routingKey,
+      into: &effects)
     let isOwn = apps[app].isOwn
     takeToken(of: app)
     removeApp(app, into: &effects)
@@ -286,7 +288,8 @@ extension Shard {
   private mutating func confirmed(_ own: OwnToken, into effects: inout [Effect]) {
     guard let alias = aliasNumber(own.token) else {
       insert(Alias(own: own, since: Instant(milliseconds: 0), grant: 0))
-      return note(.granted(own, since: Instant(milliseconds: 0)), into: &effects)
+      return note(
+        .granted(own, since: Instant(milliseconds: 0)), key: own.token.routingKey, into: &effects)
     }
     if aliases[alias].own == own {
       aliases[alias].isConfirmed = true
@@ -294,20 +297,22 @@ extension Shard {
       tell(own.device, .denied(own), into: &effects)
     } else {
       aliases[alias] = Alias(own: own, since: aliases[alias].since, grant: 0)
-      note(.granted(own, since: aliases[alias].since), into: &effects)
+      note(.granted(own, since: aliases[alias].since), key: own.token.routingKey, into: &effects)
     }
   }
 
   private mutating func allConfirmed(into effects: inout [Effect]) {
     for alias in aliases.indices where !aliases[alias].isConfirmed {
-      note(.released(aliases[alias].own), into: &effects)
+      note(.released(aliases[alias].own), key: aliases[alias].own.token.routingKey, into: &effects)
       remove(alias)
     }
   }
 
   private mutating func denied(_ own: OwnToken, into effects: inout [Effect]) {
     guard let app = ownApp(own.token, of: own.device) else { return }
-    note(.unregistered(own.device, own.topic, own.token, at: now), into: &effects)
+    note(
+      .unregistered(own.device, own.topic, own.token, at: now), key: own.device.routingKey,
+      into: &effects)
     appIndex.remove(app, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
   }

@@ -338,7 +338,7 @@ extension Shard {
     note(
       .spent(
         devices[device].id, apps[app].topic, app: apps[app].budget, device: devices[device].budget),
-      into: &effects)
+      key: devices[device].id.routingKey, into: &effects)
   }
 
   private mutating func setReleaseTimer(

@@ -17,7 +17,7 @@ extension Shard {
       devices.insert(Device(id: id, secret: secret)), KeyedHash.hash(id))
     snapshot.devices += 1
     answerWhenPersisted(
-      .enrolled(id), to: request, record: .enrolled(id, secret), into: &effects)
+      .enrolled(id), to: request, of: id, record: .enrolled(id, secret), into: &effects)
   }
 
   mutating func register(
@@ -55,7 +55,7 @@ extension Shard {
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
     goneTokens.remove(token)
     answerWhenPersisted(
-      .registered(token), to: request,
+      .registered(token), to: request, of: credential.device,
       record: .registered(credential.device, topic, token, isOwn: false), into: &effects)
   }
 
@@ -81,10 +81,11 @@ extension Shard {
     if isOwn {
       aliasSteps.append(.removal(own, request))
       let sequence = nextSequence
-      pending.append(.alias)
+      pending.append(.alias(key: own.device.routingKey))
       effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
     } else {
-      answerWhenPersisted(.unregistered, to: request, record: record, into: &effects)
+      answerWhenPersisted(
+        .unregistered, to: request, of: own.device, record: record, into: &effects)
     }
   }
 
@@ -144,11 +145,11 @@ extension Shard {
   // MARK: Details
 
   private mutating func answerWhenPersisted(
-    _ answer: DeviceAnswer, to request: RequestID, record: JournalRecord.Content,
-    into effects: inout [Effect]
+    _ answer: DeviceAnswer, to request: RequestID, of device: DeviceID,
+    record: JournalRecord.Content, into effects: inout [Effect]
   ) {
     let sequence = nextSequence
-    pending.append(.device)
+    pending.append(.device(key: device.routingKey))
     pendingAnswers.append((request, answer))
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }

@@ -6,7 +6,7 @@ extension Shard {
   mutating func submit(
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
-    guard let app = appNumber(notification.token) else {
+    guard let app = appNumber(notification.token), leaving == nil || !isLeaving(app) else {
       return submitWithoutApp(notification, from: request, into: &effects)
     }
     accept(notification, app, from: request, into: &effects)
@@ -112,7 +112,7 @@ extension Shard {
         effects.append(.answer(request, answer))
       case .alias:
         aliasPersisted(into: &effects)
-      case .nothing:
+      case .note, .nothing:
         break
       }
     }
@@ -132,7 +132,7 @@ extension Shard {
         effects.append(.answer(request, .refused(.unavailable)))
       case .alias:
         aliasFailed(failed, into: &effects)
-      case .nothing:
+      case .note, .nothing:
         break
       }
     }
@@ -170,10 +170,14 @@ extension Shard {
 
   /// Writes down what nobody waits for. When too much waits already it is left out: what is lost
   /// by that is a part of a budget, or when a token was replaced, after a crash.
-  mutating func note(_ content: JournalRecord.Content, into effects: inout [Effect]) {
+  ///
+  /// - Parameter key: of the device or token that it is about.
+  mutating func note(
+    _ content: JournalRecord.Content, key: UInt64, into effects: inout [Effect]
+  ) {
     guard hasRoomForPersist else { return }
     let record = JournalRecord(sequence: nextSequence, content: content, mayLinger: true)
-    pending.append(.nothing)
+    pending.append(.note(key: key))
     effects.append(.persist(record))
   }
 
@@ -196,7 +200,11 @@ extension Shard {
   /// Whether one more record may wait for the journal.
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
-  func isPending(_ sequence: UInt64) -> Bool { sequence >= firstPendingSequence }
+  /// Whether the record with this sequence waits for the journal. One of another shard's does not.
+  @inline(__always)
+  func isPending(_ sequence: UInt64) -> Bool {
+    sequence >= firstPendingSequence && sequences.contains(sequence)
+  }
 
   mutating func refuse(gone moment: Instant, _ request: RequestID, into effects: inout [Effect]) {
     snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1

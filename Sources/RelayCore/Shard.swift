@@ -1,7 +1,8 @@
 import DequeModule
 package import Primitives
 
-/// The whole truth of one event loop's devices: one value, one entry, no I/O, no clock.
+/// The whole truth of the devices of one event loop's partitions: one value, one entry, no I/O, no
+/// clock.
 ///
 /// ```
 ///   provider ─ submitted ─▶ ┌───────────┐ ─ respond ─▶ provider
@@ -53,6 +54,8 @@ package struct Shard: Sendable {
     package var requestsPerToken: RateLimit?
     package var inFlightPerDevice: Int
     package var pendingPersists: Int
+    /// How many partitions all shards hold together.
+    package var partitionCount: Int
 
     package init(
       policy: SilentPolicy = .documented, keepAlive: Interval = .minutes(15),
@@ -60,7 +63,8 @@ package struct Shard: Sendable {
       rides: RateLimit = RateLimit(1, per: .minutes(1), burst: 3),
       lowPriorityHold: Interval = .minutes(15),
       requestsPerToken: RateLimit? = nil, inFlightPerDevice: Int = Limits.inFlightPerDevice,
-      pendingPersists: Int = Limits.pendingPersists
+      pendingPersists: Int = Limits.pendingPersists,
+      partitionCount: Int = PartitionTable.defaultCount
     ) {
       self.policy = policy
       self.keepAlive = keepAlive
@@ -71,6 +75,7 @@ package struct Shard: Sendable {
       self.requestsPerToken = requestsPerToken
       self.inFlightPerDevice = inFlightPerDevice
       self.pendingPersists = pendingPersists
+      self.partitionCount = partitionCount
     }
   }
 
@@ -78,11 +83,14 @@ package struct Shard: Sendable {
   enum Pending: Sendable {
     /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
-    /// Give the next of `pendingAnswers`, which would make copies of all others dear.
-    case device
+    /// Give the next of `pendingAnswers`, which would make copies of all others dear. The key says
+    /// which partition's the record is, as below.
+    case device(key: UInt64)
     /// Go on with the next of `aliasSteps`.
-    case alias
+    case alias(key: UInt64)
     /// Nobody waits.
+    case note(key: UInt64)
+    /// Nobody waits, and nobody needs the record any more.
     case nothing
   }
 
@@ -121,6 +129,8 @@ package struct Shard: Sendable {
   /// The app from which on held silents are to be looked at again, because the policy has changed;
   /// nil when all were.
   var nextToReview: Int32?
+  /// The partition that another shard wants and that is still here (`Shard+Partitions.swift`).
+  var leaving: PartitionID?
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
@@ -156,8 +166,10 @@ package struct Shard: Sendable {
       submit(notification, from: request, into: &effects)
     case .persisted(let sequence):
       persisted(through: sequence, into: &effects)
+      if leaving != nil { handOverWhenSettled(into: &effects) }
     case .persistFailed(let sequence):
       persistFailed(through: sequence, into: &effects)
+      if leaving != nil { handOverWhenSettled(into: &effects) }
     case .enrolled(let device, let secret, let request):
       enroll(device, secret, from: request, into: &effects)
     case .registered(let credential, let topic, let token, let isOwn, let request):
@@ -182,6 +194,10 @@ package struct Shard: Sendable {
       queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
+    case .partitionRequested(let partition):
+      request(partition, into: &effects)
+    case .partitionReceived(let state):
+      load(state)
     case .policyChanged(let policy, let moment):
       change(to: policy, at: moment)
     case .shutDown:
@@ -218,5 +234,50 @@ package struct Shard: Sendable {
   /// Appends a log effect.
   func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
     effects.append(.log(LifeEvent(at: now, uniqueID: uniqueID, step: step)))
+  }
+}
+
+extension Shard {
+  // MARK: Time passes
+
+  mutating func tick(into effects: inout [Effect]) {
+    while let subject = timers.popDue(at: now) {
+      switch subject {
+      case .expiration(let entry):
+        entries[entry].expirationTimer = TimerWheel.none
+        expire(entry, into: &effects)
+      case .refill(let app):
+        apps[app].refillTimer = TimerWheel.none
+        releaseHeld(app, .silent, into: &effects)
+      case .hold(let app):
+        apps[app].holdTimer = TimerWheel.none
+        releaseHeld(app, .visible, into: &effects)
+      case .keepAlive(let device):
+        keepAliveFired(device, into: &effects)
+      case .acknowledgement(let device):
+        ackTimerFired(device, into: &effects)
+      }
+    }
+    reviewHeld(into: &effects)
+  }
+
+  /// The policy has changed: what is held is sent, or waits until another moment. So many apps with
+  /// one tick; `nextWake` asks for the next one at once, and events are handled in between.
+  private mutating func reviewHeld(into effects: inout [Effect]) {
+    guard let first = nextToReview else { return }
+    let end = min(Int(first) + Limits.reviewedApps, apps.placeCount)
+    nextToReview = end < apps.placeCount ? Int32(end) : nil
+    for app in first..<max(first, Int32(end)) where apps.isTaken(app) {
+      if apps[app].slots.silent >= 0 { releaseHeld(app, .silent, into: &effects) }
+    }
+  }
+
+  /// What is in flight is not awaited any longer; whatever its place in the window kept back may
+  /// go.
+  private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {
+    let device = apps[entries[entry].app].device
+    let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }
+    discard(entry, .expired, into: &effects)
+    if wasInFlight { sendHeld(of: device, .piggyback, .none, into: &effects) }
   }
 }

@@ -6,6 +6,9 @@ package struct Snapshot: Hashable, Sendable {
   package var received = 0
   /// Taken over from the journal at start.
   package var restored = 0
+  /// Lives that came from another shard, and that went to one, with their partitions.
+  package var takenOver = 0
+  package var handedOver = 0
   /// Refused by the shard (the edge counts its own refusals), by `Rejection.rawValue`.
   package var rejected = [Int](repeating: 0, count: Rejection.allCases.count)
   /// Frames sent, by `Via.rawValue`. One notification may be sent more than once.
@@ -35,10 +38,10 @@ package struct Snapshot: Hashable, Sendable {
     delivered + expired + discardedUnregistered + notStored + replaced + journalFailed
   }
 
-  /// Every accepted notification is somewhere: ended, in a slot, in flight or waiting for the
-  /// journal.
+  /// Every accepted notification is somewhere: ended, in a slot, in flight, waiting for the
+  /// journal, or another shard's.
   package var addsUp: Bool {
-    received + restored == ended + waiting + inSlots + inFlight
+    received + restored + takenOver == ended + handedOver + waiting + inSlots + inFlight
   }
 
   package mutating func count(_ reason: DiscardReason) {
@@ -51,10 +54,23 @@ package struct Snapshot: Hashable, Sendable {
     }
   }
 
+  /// Takes what is there now of another snapshot out of this one; what happened stays.
+  mutating func removeGauges(_ gone: Snapshot) {
+    waiting -= gone.waiting
+    inSlots -= gone.inSlots
+    inFlight -= gone.inFlight
+    devices -= gone.devices
+    apps -= gone.apps
+    aliases -= gone.aliases
+    connections -= gone.connections
+  }
+
   package static func + (left: Snapshot, right: Snapshot) -> Snapshot {
     var sum = left
     sum.received += right.received
     sum.restored += right.restored
+    sum.takenOver += right.takenOver
+    sum.handedOver += right.handedOver
     for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
     for index in sum.sent.indices { sum.sent[index] += right.sent[index] }
     sum.stored += right.stored

@@ -118,6 +118,30 @@ package struct TimerWheel: Sendable {
     return nil
   }
 
+  /// Takes out the timers for which `rename` has a subject, in the order in which they would fire:
+  /// of those with one deadline, the one first that was set first.
+  package mutating func take(
+    _ rename: (Subject) -> Subject?
+  ) -> [(deadline: Instant, subject: Subject)] {
+    var taken: [(deadline: Int64, subject: Subject)] = []
+    for list in heads.indices {
+      var id = heads[list]
+      while id >= 0 {
+        let node = nodes[Int(id)]
+        if let subject = rename(node.subject) {
+          taken.append((node.deadline, subject))
+          unlink(id)
+          release(id)
+        }
+        id = node.next
+      }
+    }
+    // Those with one deadline lie in one list, in their order.
+    return taken.enumerated()
+      .sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
+      .map { (Instant(milliseconds: $0.element.deadline), $0.element.subject) }
+  }
+
   // MARK: Details
 
   /// Takes the slots that contain `now` on the outer levels apart, outermost first.

@@ -71,6 +71,14 @@ struct TokenChanges: Sendable {
     return change?.step
   }
 
+  /// Takes out all changes of these devices: by device, of each in the order in which they began.
+  mutating func take(_ isIt: (DeviceID) -> Bool) -> [Change] {
+    let devices = changes.keys.filter(isIt).sorted { $0.precedes($1) }
+    let taken = devices.flatMap { changes.removeValue(forKey: $0) ?? [] }
+    count -= taken.count
+    return taken
+  }
+
   private func index(of own: OwnToken) -> Int? {
     changes[own.device]?.firstIndex { $0.own == own }
   }

@@ -15,6 +15,15 @@ final class LoopSet: Sendable {
   private let group: MultiThreadedEventLoopGroup
   private let peers: [ShardRunner.Peer]
   private let sweeps: [RepeatedTask]
+  private let partitions: Mutex<Partitions>
+
+  private struct Partitions {
+    var table: PartitionTable
+    /// Not before all is restored, nor while the loops come to their end.
+    var mayMove = false
+    /// The last move that was asked for.
+    var lastMove: Task<Void, Never>?
+  }
 
   /// Makes a runner on every loop and introduces them to each other.
   init(group: MultiThreadedEventLoopGroup, settings: ServerSettings, logger: Logger) async throws {
@@ -34,6 +43,9 @@ final class LoopSet: Sendable {
       try await peer.eventLoop.submit { peer.runner.value.introduce(all) }.get()
     }
     self.peers = all
+    let table = PartitionTable(
+      partitionCount: settings.shard.partitionCount, loopCount: all.count)
+    partitions = Mutex(Partitions(table: table))
     sweeps = all.map { peer in
       peer.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
         peer.runner.value.sweep()
@@ -137,6 +149,41 @@ final class LoopSet: Sendable {
     }
   }
 
+  /// Which loop holds which partition when no move is under way.
+  var table: PartitionTable { partitions.withLock { $0.table } }
+
+  /// Everything is restored: partitions may move.
+  func allowMoves() { partitions.withLock { $0.mayMove = true } }
+
+  /// Gives a partition to another loop, after the moves that were asked for before; returns when
+  /// every loop knows (`ShardRunner+Partitions.swift`). False when partitions may not move.
+  func move(_ partition: PartitionID, to loop: Int) async -> Bool {
+    let move = PartitionMove(partition: partition, destination: loop)
+    let task: Task<Void, Never>? = partitions.withLock { partitions in
+      guard partitions.mayMove else { return nil }
+      let before = partitions.lastMove
+      let task = Task {
+        await before?.value
+        await self.perform(move)
+      }
+      partitions.lastMove = task
+      return task
+    }
+    await task?.value
+    return task != nil
+  }
+
+  private func perform(_ move: PartitionMove) async {
+    guard table[move.partition] != move.destination else { return }
+    let replayed = peers.map { peer in
+      let done = peer.eventLoop.makePromise(of: Void.self)
+      peer.eventLoop.execute { peer.runner.value.park(move, done: done) }
+      return done.futureResult
+    }
+    for future in replayed { try? await future.get() }
+    partitions.withLock { $0.table[move.partition] = move.destination }
+  }
+
   /// Hands an event to every shard.
   func administer(_ event: Event) {
     for peer in peers {
@@ -153,6 +200,11 @@ final class LoopSet: Sendable {
 
   /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
   func drain(within timeout: Interval) async {
+    let lastMove = partitions.withLock { partitions in
+      partitions.mayMove = false
+      return partitions.lastMove
+    }
+    await lastMove?.value
     for peer in peers { peer.eventLoop.execute { peer.runner.value.drain() } }
     let clock = ContinuousClock()
     let deadline = clock.now + .milliseconds(timeout.milliseconds)
@@ -184,6 +236,9 @@ final class Inbox: Sendable {
 
   /// The journal that the loops use, if they do.
   var journal: Journal? { running.withLock { $0 }?.journal }
+
+  /// The loops, once there are any.
+  var loops: LoopSet? { running.withLock { $0 }?.loops }
 
   func send(_ event: Event) {
     running.withLock { $0 }?.loops.administer(event)

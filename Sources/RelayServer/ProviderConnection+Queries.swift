@@ -23,14 +23,16 @@ extension ProviderConnection {
     let bound = NIOLoopBound(handler, eventLoop: loop)
     switch query {
     case .notification(let id):
-      let found = runner.peers.map { peer in
-        peer.eventLoop.submit {
-          question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
+      let peers = runner.peers
+      Self.life(id, peers, question, on: loop)
+        .flatMap { life in
+          // Only the loop that accepted it knows what its provider calls it.
+          guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
+            return loop.makeSucceededFuture(life)
+          }
+          return Self.life(uniqueID, peers, question, on: loop)
         }
-      }
-      EventLoopFuture.whenAllSucceed(found, on: loop).whenSuccess { lives in
-        bound.value.answer(stream, .life(lives.first { !$0.isEmpty } ?? []))
-      }
+        .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -40,6 +42,18 @@ extension ProviderConnection {
         bound.value.answer(stream, .feedback(result, since: position))
       }
     }
+  }
+
+  /// What all loops know of a notification.
+  private static func life(
+    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ question: Question, on loop: any EventLoop
+  ) -> EventLoopFuture<[LifeEvent]> {
+    let found = peers.map { peer in
+      peer.eventLoop.submit {
+        question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
+      }
+    }
+    return EventLoopFuture.whenAllSucceed(found, on: loop).map(LifeLog.join)
   }
 
   /// The answer is there; what the provider's credentials do not cover is not shown.

@@ -103,7 +103,7 @@ extension LoopSet {
   /// along, and have heard it.
   func restore(from journal: Journal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
-      var router = RestoringRouter(shardCount: count)
+      var router = RestoringRouter(table, shardCount: count)
       // One batch of a shard may be under way while the next is read, and no more.
       let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
       var restored = 0
@@ -159,9 +159,11 @@ extension LoopSet {
 struct RestoringRouter {
   private static let batchCount = 4096
 
+  private let table: PartitionTable
   private var batches: [[RestoredRecord]]
 
-  init(shardCount: Int) {
+  init(_ table: PartitionTable, shardCount: Int) {
+    self.table = table
     batches = Array(repeating: [], count: shardCount)
   }
 
@@ -181,7 +183,7 @@ struct RestoringRouter {
       case .gone(let token, _): token.routingKey
       case .notification(let notification, _, _): notification.token.routingKey
       }
-    let shard = shardIndex(forRoutingKey: key, count: batches.count)
+    let shard = table.loop(ofRoutingKey: key)
     batches[shard].append(record)
     guard batches[shard].count >= Self.batchCount else { return nil }
     var full: [RestoredRecord] = []

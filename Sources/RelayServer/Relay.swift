@@ -71,9 +71,35 @@ package final class Relay: Service {
     inbox.send(.policyChanged(policy, at: now))
   }
 
+  /// Why a partition was not moved.
+  package enum MoveProblem: Error {
+    /// Not yet, or not any more.
+    case notRunning
+    case noSuchPartition
+    case noSuchLoop
+  }
+
+  /// Gives a partition to another event loop, with everything that is known of its devices, while
+  /// they and their providers go on. Returns when that is done.
+  package func move(_ partition: PartitionID, to loop: Int) async throws(MoveProblem) {
+    guard let loops = inbox.loops else { throw .notRunning }
+    guard Int(partition.number) < loops.table.count else { throw .noSuchPartition }
+    guard (0..<loops.count).contains(loop) else { throw .noSuchLoop }
+    guard await loops.move(partition, to: loop) else { throw .notRunning }
+  }
+
+  /// The event loop that holds a partition; nil when there is none, or the relay does not run.
+  package func holder(of partition: PartitionID) -> Int? {
+    guard let table = inbox.loops?.table, Int(partition.number) < table.count else { return nil }
+    return table[partition]
+  }
+
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     var settings = settings
     settings.storage = try openStorage()
+    if let journal = settings.storage.journal {
+      settings.shard.partitionCount = journal.partitionCount
+    }
     do {
       settings.budgets = try await storedBudgets(in: settings.storage)
       try await serve(on: group, settings)
@@ -101,6 +127,7 @@ package final class Relay: Service {
     let loops = try await LoopSet(group: group, settings: settings, logger: logger)
     inbox.open(loops, settings.storage.journal)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
+    loops.allowMoves()
     let keys = try firstKeys()
     loops.replaceKeys(keys)
     let provider = try await loops.listen(

@@ -41,6 +41,9 @@ final class ShardRunner {
   private var spareDirty: [ConnectionHandler] = []
   var peers: [Peer] = []
   var outboxes: [LoopMessage] = []
+  /// Which loop holds which partition, as far as this one has heard.
+  var table: PartitionTable
+  var parking = Parking()
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
@@ -64,8 +67,9 @@ final class ShardRunner {
     self.shard = Shard(
       configuration: settings.shard, at: RelayClock.now(),
       sequences: settings.storage.journal?.sequences(ofShard: Int(index))
-        ?? SequenceRanges(first: 1),
+        ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
+    self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
     self.lifeLog = LifeLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
   }
@@ -74,6 +78,8 @@ final class ShardRunner {
   func introduce(_ peers: [Peer]) {
     self.peers = peers
     outboxes = peers.map { _ in LoopMessage() }
+    table = PartitionTable(
+      partitionCount: settings.shard.partitionCount, loopCount: peers.count)
   }
 
   // MARK: Events in
@@ -99,11 +105,18 @@ final class ShardRunner {
   }
 
   private func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
-    let owner = shardIndex(forRoutingKey: routingKey, count: peers.count)
-    if owner == Int(index) {
+    let partition = table.partition(ofRoutingKey: routingKey)
+    guard partition != parking.partition else { return keepBack(event) }
+    hand(event, to: table[partition], at: now)
+  }
+
+  /// Hands an event to the shard of a loop.
+  @inline(__always)
+  func hand(_ event: Event, to loop: Int, at now: Instant) {
+    if loop == Int(index) {
       shard.handle(event, at: now, into: &effects)
     } else {
-      outboxes[owner].events.append(event)
+      outboxes[loop].events.append(event)
     }
   }
 
@@ -206,6 +219,8 @@ final class ShardRunner {
       connection(address.connection)?.close(address.stream, reason)
     case .tell(let routingKey, let event):
       raise(event, forKey: routingKey, at: now)
+    case .handOver(let state):
+      parking.departure = state
     }
   }
 
@@ -233,12 +248,14 @@ final class ShardRunner {
       let runner = peers[loop].runner
       peers[loop].eventLoop.execute { runner.value.receive(message) }
     }
+    sendDeparture()
   }
 
   private func receive(_ message: LoopMessage) {
     let now = now
     for event in message.events { shard.handle(event, at: now, into: &effects) }
     effects.append(contentsOf: message.effects)
+    if let notice = message.notice { take(notice) }
     finishBatch()
   }
 
@@ -267,5 +284,104 @@ final class ShardRunner {
     let now = now
     for connection in connections.values { connection.sweep(at: now) }
     finishBatch()
+  }
+}
+
+/// The shard and its storage: records out at the end of a batch, the journal's word back in.
+extension ShardRunner {
+  /// Takes a record on its way to the journal; without one it is as safe as it will get.
+  func persist(_ record: JournalRecord) {
+    switch settings.storage {
+    case .journal:
+      records.append(record)
+    case .memory(let feedback):
+      lastPersist = record.sequence
+      if case .unregistered(_, let topic, let token, let moment) = record.content {
+        Task { await feedback.append(token, topic, at: moment) }
+      }
+    }
+  }
+
+  func forget(_ sequence: UInt64) {
+    if settings.storage.journal != nil { forgets.append(sequence) }
+  }
+
+  /// Hands the journal what this batch has asked for.
+  func submitRecords() {
+    guard let journal = settings.storage.journal, !records.isEmpty || !forgets.isEmpty else {
+      return
+    }
+    journal.submit(shard: Int(index), records: records, forgets: forgets)
+    records = []
+    forgets = []
+  }
+
+  /// The journal has written, or could not.
+  func journalAnswered(_ outcome: Journal.Outcome) {
+    switch outcome {
+    case .persisted(_, let sequence):
+      shard.handle(.persisted(through: sequence), at: now, into: &effects)
+    case .failed(_, let sequence):
+      shard.handle(.persistFailed(through: sequence), at: now, into: &effects)
+    }
+    finishBatch()
+  }
+
+  /// Takes over what the journal remembers, before anybody connects.
+  func restore(_ records: [RestoredRecord]) {
+    let now = now
+    for record in records { shard.restore(record, at: now, into: &effects) }
+    finishBatch()
+  }
+}
+
+/// What happens to a whole loop: keys and policies change, it drains, it ends.
+extension ShardRunner {
+  /// Takes an event that concerns the whole shard.
+  func administer(_ event: Event) {
+    shard.handle(event, at: now, into: &effects)
+    finishBatch()
+  }
+
+  /// Says good-bye: GOAWAY `Shutdown` to providers, `bye` to devices; streams under way finish.
+  func drain() {
+    guard !isDraining else { return }
+    isDraining = true
+    shard.handle(.shutDown, at: now, into: &effects)
+    finishBatch()
+    for connection in connections.values { connection.drain() }
+    finishBatch()
+  }
+
+  /// Ends what has not ended by itself.
+  func closeAll() {
+    for connection in connections.values { connection.abort() }
+    wake?.task.cancel()
+  }
+
+  var connectionCount: Int { connections.count }
+}
+
+extension ShardRunner {
+  /// Looks whether the directory of keys has changed since it was read, and if so reads it again;
+  /// answers whether other keys are in force now.
+  ///
+  /// Called when a token names a key that is not known, so that a key counts from the moment in
+  /// which `pushrelay key new` returns, on every loop, without a word between the processes. A
+  /// stranger can make it look, which is two questions to the file system, each a few
+  /// microseconds; to make it read, which blocks this loop for as long, one must have changed the
+  /// directory.
+  func readKeysAgain() -> Bool {
+    guard let directory = settings.keyDirectory else { return false }
+    let stamp = directory.stamp
+    guard stamp != verifier.keys.stamp, stamp != unreadableKeys else { return false }
+    do throws(CredentialFileError) {
+      verifier.replaceKeys(try directory.load())
+      return true
+    } catch {
+      // Once is enough for each state of the directory. `Relay` looks too, and tells.
+      unreadableKeys = stamp
+      return false
+    }
   }
 }

@@ -36,6 +36,8 @@ package final class Journal: Sendable {
     package var slackBytes = 16 << 20
     /// How long a failed disk is left alone before forgets are tried on it again.
     package var retryDelay: Duration = .seconds(1)
+    /// How many partitions a state directory gets that has no number yet.
+    package var partitionCount = PartitionTable.defaultCount
     /// A range of sequences has two to this many; smaller ones are for tests.
     var rangeBits = SequenceRanges.defaultBits
     /// The relay's clock, for tokens that another one replaced.
@@ -76,6 +78,8 @@ package final class Journal: Sendable {
   }
 
   let configuration: Configuration
+  /// How many partitions the state directory has: decided when it was made.
+  package let partitionCount: Int
   let queue: DispatchQueue
   let writer: Mutex<Writer>
   private let interruption: Interruption
@@ -87,7 +91,7 @@ package final class Journal: Sendable {
 
   private init(
     _ configuration: Configuration, _ writer: consuming sending Writer,
-    _ interruption: Interruption, path: String, highest: UInt64,
+    _ interruption: Interruption, path: String, highest: UInt64, partitionCount: Int,
     report: @escaping @Sendable ([Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreProblem) -> Void
   ) {
@@ -95,6 +99,7 @@ package final class Journal: Sendable {
     self.writer = Mutex(writer)
     self.interruption = interruption
     self.path = path
+    self.partitionCount = partitionCount
     self.firstRegion = highest >> configuration.regionBits + 1
     self.report = report
     self.onProblem = onProblem
@@ -121,8 +126,12 @@ package final class Journal: Sendable {
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
     let file = try JournalFile(existing: path, afterFailure: false)
     let highest: UInt64
+    let partitionCount: Int
     do {
       highest = try file.highestSequence()
+      partitionCount = try file.partitionCount(new: configuration.partitionCount)
+    } catch let error as StoreError {
+      throw error
     } catch {
       throw StoreError(error, path: path)
     }
@@ -133,7 +142,7 @@ package final class Journal: Sendable {
     let interruption = Interruption()
     return Journal(
       configuration, Writer(configuration, file, lock, interruption), interruption, path: path,
-      highest: highest, report: report, onProblem: onProblem)
+      highest: highest, partitionCount: partitionCount, report: report, onProblem: onProblem)
   }
 
   /// Hands out everything that is stored: devices, their apps, unregistered tokens oldest first,

@@ -78,6 +78,25 @@ final class JournalFile: Sendable {
     }
   }
 
+  /// How many partitions the state directory has. One that an earlier release made gets its number
+  /// now.
+  func partitionCount(new count: Int) throws -> Int {
+    let kept = try connection.read { database in
+      try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'partitions'")
+    }
+    guard let kept else {
+      try connection.write { database in
+        try database.execute(
+          sql: "INSERT INTO meta VALUES ('partitions', ?)", arguments: [Int64(count)])
+      }
+      return count
+    }
+    guard let kept = Int(exactly: kept), PartitionTable.counts.contains(kept) else {
+      throw StoreError.damaged(path: path, reason: "the number of partitions")
+    }
+    return kept
+  }
+
   /// Bytes of the file and of its write-ahead log.
   static func bytesOnDisk(path: String) -> Int {
     ["", "-wal"].reduce(0) { sum, suffix in

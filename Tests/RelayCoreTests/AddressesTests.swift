@@ -4,21 +4,6 @@ import Testing
 @testable import RelayCore
 
 @Suite struct AddressesTests {
-  @Test func keysSpreadEvenlyOverShards() {
-    for count in [1, 2, 3, 4, 7, 16, 64] {
-      var counts = [Int](repeating: 0, count: count)
-      var generator = SeededRandom(seed: 3)
-      for number in UInt64(0)..<6400 {
-        // Random keys, as devices have them, and counted ones.
-        counts[shardIndex(forRoutingKey: generator.next(), count: count)] += 1
-        counts[shardIndex(forRoutingKey: number, count: count)] += 1
-      }
-      let mean = 12_800 / count
-      #expect(counts.allSatisfy { $0 > mean * 6 / 10 && $0 < mean * 14 / 10 }, "\(counts)")
-    }
-    #expect(shardIndex(forRoutingKey: .max, count: 64) < 64)
-  }
-
   @Test func secretsAreComparedWhole() {
     let secret = SecretHash(words: (1, 2, 3, 4))
     #expect(secret == SecretHash(words: (1, 2, 3, 4)))

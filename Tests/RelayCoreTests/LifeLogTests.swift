@@ -32,6 +32,21 @@ import Testing
     #expect(log.steps(of: id(3)).isEmpty)
   }
 
+  /// Its device moved from one shard to another, in the millisecond of its first steps.
+  @Test func aLifeInSeveralLogsIsOne() {
+    let all = [
+      received(1, apnsID: id(7)), event(1, .storedOffline), event(1, .sent(.connect)),
+      event(1, .delivered),
+    ]
+    let parts = [[], Array(all[2...]), Array(all[..<2])]
+    #expect(LifeLog.join(parts) == all)
+    #expect(LifeLog.join([[], all, []]) == all)
+    #expect(LifeLog.join([[], []]).isEmpty)
+    var later = event(1, .outcome(.newData))
+    later.at = Instant(milliseconds: 9)
+    #expect(LifeLog.join([[all[0], later], [all[3]]]) == [all[0], all[3], later])
+  }
+
   @Test func ofTwoThatTheirProviderCallsTheSameTheLatestCounts() {
     var log = LifeLog(notifications: 10)
     let name = UniqueID(generator: 9, number: 9)

@@ -16,6 +16,7 @@ struct ShardSet {
   }
 
   private(set) var shards: [Shard] = []
+  private(set) var table = PartitionTable(loopCount: 1)
   /// On its way: from, to, oldest first.
   private var mail: [[[Event]]] = []
   /// Records that a shard asked for and the journal has not answered.
@@ -35,6 +36,8 @@ struct ShardSet {
   var generator: SeededRandom
   private let configuration: Shard.Configuration
   private var run: UInt64 = 0
+  /// What a shard has let go.
+  private var departed: PartitionState?
   private var lastNumber: UInt32 = 0
 
   init(
@@ -48,6 +51,7 @@ struct ShardSet {
 
   private mutating func start(_ count: Int) {
     run += 1
+    table = PartitionTable(partitionCount: configuration.partitionCount, loopCount: count)
     shards = (0..<count).map { shard in
       let first = run << 32 + UInt64(shard) << UInt64(SequenceRanges.defaultBits) + 1
       return Shard(
@@ -62,7 +66,7 @@ struct ShardSet {
 
   // MARK: What happens
 
-  func index(of key: UInt64) -> Int { shardIndex(forRoutingKey: key, count: shards.count) }
+  func index(of key: UInt64) -> Int { table.loop(ofRoutingKey: key) }
 
   /// From outside to the shard of a device or token.
   mutating func raise(_ event: Event, key: UInt64) { handle(event, on: index(of: key)) }
@@ -85,6 +89,7 @@ struct ShardSet {
         if responses.updateValue(answer, forKey: request) != nil { problems.append("two answers") }
       case .send(let connection, let delivery):
         sent[connection, default: []].append(delivery.notification)
+      case .handOver(let state): departed = state
       case .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .log: break
       }
     }
@@ -123,6 +128,23 @@ struct ShardSet {
   private mutating func write(_ record: JournalRecord) {
     // A journal need not write what nobody needs any more.
     if !forgets.contains(record.sequence) { disk.write(record, at: now) }
+  }
+
+  /// A partition goes to another shard, when what the shards have told each other is known. False
+  /// when something of it waits for the journal.
+  mutating func move(_ partition: PartitionID, to shard: Int) -> Bool {
+    deliverAll()
+    let (before, holder) = (shards, table[partition])
+    handle(.partitionRequested(partition), on: holder)
+    guard let state = departed else {
+      // Events would have to wait meanwhile: that is for those who run shards.
+      shards = before
+      return false
+    }
+    departed = nil
+    table[partition] = shard
+    handle(.partitionReceived(state), on: shard)
+    return true
   }
 
   /// Until nothing is under way, in an order that chance decides.

@@ -36,6 +36,40 @@ import Testing
     #expect(wheel.popDue(at: start) == Self.subject(2))
   }
 
+  /// Set again in the order in which they were taken, they fire as they would have.
+  @Test func whatIsTakenOutFiresElsewhereInTheSameOrder() {
+    for seed in UInt64(0)..<50 {
+      var generator = SeededRandom(seed: seed)
+      var wheel = TimerWheel(now: Instant(milliseconds: 0))
+      var now: Int64 = 0
+      for number in Int32(0)..<60 {
+        // Many have the same moment, some of them set when it was far away.
+        let delay: Int64 = [1, 64, 4096, 300_000].randomElement(using: &generator)!
+        _ = wheel.set(Instant(milliseconds: (now + delay) / 64 * 64), Self.subject(number))
+        now += Int64.random(in: 0...20, using: &generator)
+        while wheel.popDue(at: Instant(milliseconds: now)) != nil {}
+      }
+      var whole = wheel
+      let count = wheel.count
+      let taken = wheel.take { subject in
+        Self.number(subject) % 2 == 0 ? .hold(app: Self.number(subject)) : nil
+      }
+      #expect(wheel.count == count - taken.count)
+      var other = TimerWheel(now: Instant(milliseconds: now))
+      for (deadline, subject) in taken { _ = other.set(deadline, subject) }
+      let end = Instant(milliseconds: now + 1_000_000)
+      var expected: [TimerWheel.Subject] = []
+      while let subject = whole.popDue(at: end) {
+        let number = Self.number(subject)
+        if number % 2 == 0 { expected.append(.hold(app: number)) }
+      }
+      var found: [TimerWheel.Subject] = []
+      while let subject = other.popDue(at: end) { found.append(subject) }
+      #expect(found == expected && !found.isEmpty, "seed \(seed)")
+      while let subject = wheel.popDue(at: end) { #expect(Self.number(subject) % 2 == 1) }
+    }
+  }
+
   @Test func cancellingTwiceIsHarmless() {
     let start = Instant(milliseconds: 0)
     var wheel = TimerWheel(now: start)

@@ -55,9 +55,11 @@ struct World {
   private var mail: [Event] = []
   private var isDelivering = false
 
-  init(seed: UInt64) {
+  init(seed: UInt64, _ change: (inout Plan) -> Void = { _ in }) {
     var generator = SeededRandom(seed: seed)
-    plan = Self.plan(&generator)
+    var plan = Self.plan(&generator)
+    change(&plan)
+    self.plan = plan
     self.generator = generator
     fixture = ShardFixture(
       .manual, configuration: plan.configuration, rangeBits: plan.rangeBits)

@@ -98,6 +98,20 @@ import Testing
     #expect(backlog.isEmpty)
   }
 
+  /// A notification moved to another shard with its partition: that one forgets it, among records
+  /// of its own whose sequences lie around it.
+  @Test mutating func anotherShardMayForgetWhatIsWritten() throws {
+    try append(10...10)
+    #expect(take(at: 0) == [10])
+    try append(5...5, shard: 1, mayLinger: true)
+    try append(12...13, shard: 1, mayLinger: true, forgets: [10, 13])
+    #expect(backlog.skippedCount == 1)
+    let batch = backlog.takeBatch(limit: 10, at: 100)
+    #expect(batch.notifications.map(\.sequence) == [5])
+    #expect(batch.forgets == [10])
+    #expect(take(at: 100) == [12])
+  }
+
   @Test mutating func aBatchHasALimit() throws {
     try append(1...10)
     #expect(take(4, at: 0) == [1, 2, 3, 4])

@@ -109,6 +109,8 @@ import Testing
   @Test func aJournalOfTheFirstVersionOpens() async throws {
     try makeFirstVersion()
     let journal = try open()
+    // It had no partitions.
+    #expect(journal.partitionCount == PartitionTable.defaultCount)
     // Ranges of that version were longer.
     #expect(journal.firstSequence(ofShard: 0) > Self.firstVersionHighest)
     let now = Make.instant(1_000_000)
@@ -157,6 +159,25 @@ import Testing
           Make.token(1).stored, Make.token(2).stored, topic.stored, Int64(sequence), Data(record),
           Int64(Self.firstVersionHighest),
         ])
+    }
+    try raw.close()
+  }
+
+  @Test func theNumberOfPartitionsIsDecidedOnce() async throws {
+    for wanted in [64, 256, 1000] {
+      let journal = try Listener().open(directory) { $0.partitionCount = wanted }
+      #expect(journal.partitionCount == 64)
+      await journal.stop()
+    }
+    let raw = try DatabaseQueue(path: directory.journal)
+    for value in [Int64(0), 65_536, -1, .max] {
+      try await raw.write {
+        try $0.execute(sql: "UPDATE meta SET value = \(value) WHERE key = 'partitions'")
+      }
+      try await raw.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint") }
+      #expect(
+        throws: StoreError.damaged(path: directory.journal, reason: "the number of partitions")
+      ) { try open() }
     }
     try raw.close()
   }

@@ -1,0 +1,59 @@
+import Primitives
+
+/// Everything that a shard knows of one partition's devices and tokens, while it is on its way to
+/// another shard.
+///
+/// Devices, apps and entries name each other as in a shard, but by their places in these arrays.
+/// Timers have left the wheel: they are moments again. The same partition gives the same state,
+/// whatever places it had in the shard that it leaves.
+package struct PartitionState: Hashable, Sendable {
+  struct Timer: Hashable, Sendable {
+    var deadline: Instant
+    var subject: TimerWheel.Subject
+  }
+
+  package let partition: PartitionID
+  /// By their ids.
+  var devices: [Device] = []
+  var apps: [App] = []
+  var entries: [Entry] = []
+  /// In the order in which they fire.
+  var timers: [Timer] = []
+  /// By their tokens.
+  var aliases: [Alias] = []
+  /// By their devices; of each in the order in which they began.
+  var tokenChanges: [TokenChanges.Change] = []
+  /// Oldest first.
+  var goneTokens: [GoneTokens.Token] = []
+  /// Oldest first, with the places of the devices.
+  var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
+  /// What comes from now on is accepted later than what is here.
+  var lastOrder: UInt64
+  var now: Instant
+  /// The policy by which what is held was looked at last, if all was.
+  var policy: SilentPolicy?
+
+  init(_ partition: PartitionID, lastOrder: UInt64, at now: Instant, policy: SilentPolicy?) {
+    self.partition = partition
+    self.lastOrder = lastOrder
+    self.now = now
+    self.policy = policy
+  }
+
+  /// What the counters of a shard say of this: only what is there now, not what happened to it.
+  var counts: Snapshot {
+    var counts = Snapshot()
+    counts.devices = devices.count
+    counts.connections = devices.count { $0.connection != nil }
+    counts.apps = apps.count(where: \.isRegistered)
+    counts.aliases = aliases.count
+    for entry in entries {
+      switch entry.phase {
+      case .waiting: counts.waiting += 1
+      case .stored: counts.inSlots += 1
+      case .inFlight: counts.inFlight += 1
+      }
+    }
+    return counts
+  }
+}

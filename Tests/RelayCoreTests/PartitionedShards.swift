@@ -1,0 +1,164 @@
+import Primitives
+@testable import RelayCore
+
+/// Shards that hold partitions, with one journal and prompt mail between them, to which the history
+/// of a single shard can be played. However many there are and whatever moves in between, each
+/// event should set off the same.
+struct PartitionedShards {
+  /// An effect without what depends on the shard: numbers of records, and what shards tell each
+  /// other.
+  enum Outcome: Hashable {
+    case effect(Effect)
+    /// The record of this notification is not needed any more.
+    case forget(UniqueID?)
+  }
+
+  private(set) var shards: [Shard]
+  private(set) var table: PartitionTable
+  private(set) var now = ShardFixture.start
+  /// All records in the order in which they were asked for, and how many the journal has answered.
+  private var records: [(shard: Int, sequence: UInt64)] = []
+  private var answeredCount = 0
+  private var notifications: [UInt64: UniqueID] = [:]
+  /// The routing keys of devices by their connections.
+  private var keys: [ConnectionID: UInt64] = [:]
+  private var departed: PartitionState?
+
+  init(_ count: Int, _ configuration: Shard.Configuration, rangeBits: Int) {
+    shards = (0..<count).map { shard in
+      let first = 1 + UInt64(shard) << UInt64(rangeBits)
+      return Shard(
+        configuration: configuration, at: ShardFixture.start,
+        sequences: SequenceRanges(first: first, bits: rangeBits))
+    }
+    table = PartitionTable(partitionCount: configuration.partitionCount, loopCount: count)
+  }
+
+  /// One event of a history, with all that it sets off.
+  mutating func play(_ event: Event, at instant: Instant) -> [Outcome] {
+    now = max(now, instant)
+    var outcomes: [Outcome] = []
+    switch event {
+    case .persisted(let sequence): answer(sequence, isPersisted: true, &outcomes)
+    case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
+    case .policyChanged, .shutDown, .tick:
+      for shard in shards.indices { handle(event, on: shard, &outcomes) }
+    case .alias, .partitionRequested, .partitionReceived:
+      // What shards tell each other they tell each other here, too.
+      break
+    case .submitted(let notification, _):
+      handle(event, key: notification.token.routingKey, &outcomes)
+    case .enrolled(let device, _, _): handle(event, key: device.routingKey, &outcomes)
+    case .registered(let credential, _, _, _, _), .unregistered(let credential, _, _),
+      .inspected(let credential, _):
+      handle(event, key: credential.device.routingKey, &outcomes)
+    case .connected(let credential, let connection):
+      keys[connection] = credential.device.routingKey
+      handle(event, key: credential.device.routingKey, &outcomes)
+    case .acked(let connection, _, _), .reported(let connection, _), .keptAlive(let connection),
+      .heard(let connection), .queueChecked(let connection, _), .disconnected(let connection):
+      if let key = keys[connection] { handle(event, key: key, &outcomes) }
+    }
+    return outcomes
+  }
+
+  /// As many records as that are on disk, or cannot be.
+  private mutating func answer(
+    _ sequence: UInt64, isPersisted: Bool, _ outcomes: inout [Outcome]
+  ) {
+    // The history's one shard numbered its records from 1, in ranges of its own.
+    let end = min(records.count, Int(sequence))
+    while answeredCount < end {
+      let (shard, sequence) = records[answeredCount]
+      answeredCount += 1
+      let event =
+        isPersisted ? Event.persisted(through: sequence) : .persistFailed(through: sequence)
+      handle(event, on: shard, &outcomes)
+    }
+  }
+
+  /// Everything that was asked for is on disk.
+  mutating func persistAll() -> [Outcome] {
+    var outcomes: [Outcome] = []
+    while answeredCount < records.count {
+      answer(UInt64(records.count), isPersisted: true, &outcomes)
+    }
+    return outcomes
+  }
+
+  private mutating func handle(_ event: Event, key: UInt64, _ outcomes: inout [Outcome]) {
+    handle(event, on: table.loop(ofRoutingKey: key), &outcomes)
+  }
+
+  private mutating func handle(_ event: Event, on shard: Int, _ outcomes: inout [Outcome]) {
+    var mail = [(shard, event)]
+    while !mail.isEmpty {
+      let (shard, event) = mail.removeFirst()
+      var effects: [Effect] = []
+      shards[shard].handle(event, at: now, into: &effects)
+      now = max(now, shards[shard].now)
+      for effect in effects {
+        switch effect {
+        case .tell(let key, let event): mail.append((table.loop(ofRoutingKey: key), event))
+        case .handOver(let state): departed = state
+        case .forget(let sequence): outcomes.append(.forget(notifications[sequence]))
+        case .persist(var record):
+          records.append((shard, record.sequence))
+          if case .accepted(let notification, _) = record.content {
+            notifications[record.sequence] = notification.uniqueID
+          }
+          record.sequence = 0
+          outcomes.append(.effect(.persist(record)))
+        case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close,
+          .log:
+          outcomes.append(.effect(effect))
+        }
+      }
+    }
+  }
+
+  /// Gives a partition to a shard, which may be the one that has it; nil when something of it waits
+  /// for the journal.
+  mutating func move(_ partition: PartitionID, to shard: Int) -> PartitionState? {
+    let (before, holder) = (shards, table[partition])
+    var effects: [Outcome] = []
+    handle(.partitionRequested(partition), on: holder, &effects)
+    guard let state = departed else {
+      shards = before
+      return nil
+    }
+    departed = nil
+    table[partition] = shard
+    handle(.partitionReceived(state), on: shard, &effects)
+    return effects.isEmpty ? state : nil
+  }
+
+  /// The counters of all shards together; a life that went from one to another counts once.
+  var snapshot: Snapshot {
+    var sum = shards.dropFirst().reduce(shards[0].snapshot) { $0 + $1.snapshot }
+    sum.handedOver = 0
+    sum.takenOver = 0
+    return sum
+  }
+
+  /// All that is known of all partitions, without what depends on the shard. Nothing may wait for
+  /// the journal.
+  func states() -> [PartitionState?] {
+    (0..<table.count).map { number in
+      var copy = self
+      let partition = PartitionID(UInt16(number))
+      guard var state = copy.move(partition, to: copy.table[partition]) else { return nil }
+      state.lastOrder = 0
+      state.now = now
+      let ranks = state.entries.map(\.order).sorted()
+      for place in state.entries.indices {
+        let order = state.entries[place].order
+        state.entries[place].order = UInt64(ranks.firstIndex(of: order) ?? 0)
+        state.entries[place].sequence = min(1, state.entries[place].sequence)
+      }
+      for place in state.apps.indices { state.apps[place].registration = 0 }
+      for place in state.aliases.indices { state.aliases[place].grant = 0 }
+      return state
+    }
+  }
+}

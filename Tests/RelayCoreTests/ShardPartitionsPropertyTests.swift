@@ -1,0 +1,124 @@
+import Primitives
+import Testing
+
+@testable import RelayCore
+
+/// The random histories of one shard, played to several, between which partitions move at any time.
+@Suite struct ShardPartitionsPropertyTests {
+  private struct Run {
+    var moves = 0
+    var livesMoved = 0
+    var problems: [String] = []
+  }
+
+  /// A world whose journal has room for everything and that never crashes: the same for any number
+  /// of shards.
+  private func history(seed: UInt64) -> (World, [(Event, Instant)]) {
+    var generator = SeededRandom(seed: ~seed)
+    var world = World(seed: seed) { plan in
+      plan.configuration.pendingPersists = 100_000
+      plan.configuration.partitionCount = [2, 5, 256].randomElement(using: &generator)!
+      plan.crashes = 0
+      plan.rangeBits = SequenceRanges.defaultBits
+    }
+    for _ in 0..<300 { world.step() }
+    let events: [(Event, Instant)] = world.history.compactMap { happening in
+      guard case .event(let event, let moment) = happening else { return nil }
+      // Held pushes are looked at by the numbers of their apps, which are a shard's own.
+      if case .policyChanged = event { return nil }
+      return (event, moment)
+    }
+    return (world, events)
+  }
+
+  /// What belongs to one life, connection or request comes in the same order; for all shards at
+  /// once, the order between them is not fixed.
+  private func isSame(
+    _ event: Event, _ one: [PartitionedShards.Outcome], _ several: [PartitionedShards.Outcome]
+  ) -> Bool {
+    guard one != several else { return true }
+    guard event == .tick || event == .shutDown else { return false }
+    return Dictionary(grouping: one, by: \.subject) == Dictionary(grouping: several, by: \.subject)
+  }
+
+  private func play(seed: UInt64) -> Run {
+    var run = Run()
+    var generator = SeededRandom(seed: seed &* 31)
+    let (world, events) = history(seed: seed)
+    let configuration = world.plan.configuration
+    var one = PartitionedShards(1, configuration, rangeBits: world.plan.rangeBits)
+    var several = PartitionedShards(
+      Int.random(in: 2...4, using: &generator), configuration, rangeBits: world.plan.rangeBits)
+    let keys = world.phones.map(\.credential.device.routingKey) + world.ownTokens.map(\.routingKey)
+    for (number, (event, moment)) in events.enumerated() {
+      let expected = one.play(event, at: moment)
+      let found = several.play(event, at: moment)
+      func problem(_ text: String) { run.problems.append("step \(number), \(event): \(text)") }
+      if !isSame(event, expected, found) { problem("\(expected) became \(found)") }
+      if generator.chance(30), let key = keys.randomElement(using: &generator) {
+        let destination = several.shards.indices.randomElement(using: &generator)!
+        if let state = several.move(several.table.partition(ofRoutingKey: key), to: destination) {
+          run.moves += 1
+          run.livesMoved += state.entries.count
+        }
+      }
+      if number % 8 == 0 {
+        for shard in several.shards {
+          for text in shard.inconsistencies { problem(text) }
+        }
+      }
+      if several.snapshot != one.snapshot { problem("the counters are others") }
+      guard run.problems.isEmpty else { return run }
+    }
+    if one.persistAll() != several.persistAll() { run.problems.append("the journal's last word") }
+    if one.states() != several.states() { run.problems.append("the states at the end") }
+    return run
+  }
+
+  @Test func partitionsThatMoveChangeNothing() {
+    var (moves, livesMoved) = (0, 0)
+    for seed in UInt64(0)..<150 {
+      let run = play(seed: seed)
+      #expect(run.problems.isEmpty, "seed \(seed): \(run.problems.prefix(2))")
+      moves += run.moves
+      livesMoved += run.livesMoved
+    }
+    // Worth something only if there was something to move.
+    #expect(moves >= 3000 && livesMoved >= 3000, "\(moves) moves, \(livesMoved) lives")
+  }
+
+  /// What comes back is what left, wherever it lies now.
+  @Test func whatLeavesAndComesBackIsTheSame() {
+    var lives = 0
+    for seed in UInt64(0)..<60 {
+      let (world, events) = history(seed: seed)
+      var shards = PartitionedShards(
+        1, world.plan.configuration, rangeBits: world.plan.rangeBits)
+      for (event, moment) in events { _ = shards.play(event, at: moment) }
+      _ = shards.persistAll()
+      for number in 0..<shards.table.count {
+        let partition = PartitionID(UInt16(number))
+        let first = shards.move(partition, to: 0)
+        let second = shards.move(partition, to: 0)
+        #expect(first != nil && first == second, "seed \(seed)")
+        lives += first?.entries.count ?? 0
+      }
+      #expect(shards.shards[0].inconsistencies == [], "seed \(seed)")
+    }
+    #expect(lives >= 100, "\(lives)")
+  }
+}
+
+extension PartitionedShards.Outcome {
+  /// What it belongs to: a connection, a life, or nothing but itself.
+  fileprivate var subject: AnyHashable {
+    guard case .effect(let effect) = self else { return self }
+    return switch effect {
+    case .send(let connection, _), .sendKeepAlive(let connection), .checkQueue(let connection),
+      .close(let connection, _), .hello(let connection), .sendEmpty(let connection):
+      connection
+    case .log(let event): event.uniqueID
+    case .respond, .answer, .persist, .forget, .tell, .handOver: self
+    }
+  }
+}
