@@ -26,7 +26,7 @@ extension FetchWish {
     switch self {
     case .never: .never
     case .minimum: .minimum
-    case .notWithin(let time): .seconds(time.worldMilliseconds / 1000)
+    case .notWithin(let time): .seconds(time.simulatedMilliseconds / 1000)
     }
   }
 }
@@ -87,5 +87,5 @@ extension NetworkKind {
 }
 
 extension Duration {
-  var lapse: Lapse { .milliseconds(worldMilliseconds) }
+  var lapse: Lapse { .milliseconds(simulatedMilliseconds) }
 }

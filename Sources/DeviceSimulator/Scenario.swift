@@ -1,4 +1,4 @@
-/// A story to be played in a world: phones and apps, what happens when, what must come of it. Read
+/// A story to be played in a simulation: phones and apps, what happens when, what must come of it. Read
 /// from JSON; docs/SCENARIOS.md has the table of all keys.
 public struct Scenario: Sendable {
   /// As errors name it.

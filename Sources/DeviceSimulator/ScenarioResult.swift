@@ -6,7 +6,7 @@ public struct ScenarioResult: Sendable {
   public let title: String
   public let file: String
   /// As it was at the end.
-  public let world: World
+  public let simulation: Simulation
   /// One for each expectation, in their order.
   public let verdicts: [Verdict]
 
@@ -16,8 +16,8 @@ public struct ScenarioResult: Sendable {
   /// verdicts. The same scenario and seed give the same bytes.
   public var json: [String] {
     let head =
-      "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(world.seed)}"
-    return [head] + world.trace().map(\.json) + verdicts.map(\.json)
+      "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(simulation.seed)}"
+    return [head] + simulation.trace().map(\.json) + verdicts.map(\.json)
   }
 }
 
@@ -40,13 +40,14 @@ extension Scenario {
   public func run(seed: UInt64? = nil) -> ScenarioResult {
     var player = ScenarioPlayer(self, seed: seed ?? self.seed)
     player.play()
-    let world = player.world
+    let simulation = player.simulation
     return ScenarioResult(
-      title: title, file: file, world: world, verdicts: expectations.map { world.verdict($0) })
+      title: title, file: file, simulation: simulation,
+      verdicts: expectations.map { simulation.verdict($0) })
   }
 }
 
-extension World {
+extension Simulation {
   func verdict(_ expectation: Expectation) -> Verdict {
     let (isPassed, found) =
       switch expectation.rule {

@@ -8,7 +8,7 @@ struct TraceEntry: Sendable {
     case refused(status: UInt16, reason: String)
     case connected
     case disconnected(String)
-    /// What it was, if there is no relay in this world that tells.
+    /// What it was, if there is no relay in this simulation that tells.
     case arrived(String)
     case changed(String)
     case fetchBegan(CallbackID, FetchReason?)

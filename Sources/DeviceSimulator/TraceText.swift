@@ -57,7 +57,7 @@ extension LifeStep {
     case .storedPower(.none, let limit): "held by \(limit.name)"
     case .storedPower(let until?, let limit):
       "held until \(TraceEntry.text(until, since: start)) by \(limit.name)"
-    case .discarded(.replaced(let id)): "replaced by push \(World.pushNumber(id) + 1)"
+    case .discarded(.replaced(let id)): "replaced by push \(Simulation.pushNumber(id) + 1)"
     case .discarded(let reason): reason.name
     case .outcome(let outcome): "\(outcome)"
     }
@@ -184,7 +184,7 @@ extension AppStep {
 }
 
 extension RunCause {
-  /// A push by its number in this world.
+  /// A push by its number in this simulation.
   fileprivate func words(push: Int32) -> String {
     if case .push = self { "push \(push + 1)" } else { "\(self)" }
   }

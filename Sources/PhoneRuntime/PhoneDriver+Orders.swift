@@ -3,7 +3,7 @@ import DeviceModel
 import DeviceSimulator
 import RelayCore
 
-/// What the world orders.
+/// What the simulation orders.
 extension PhoneDriver {
   func perform(_ order: LiveOrder) {
     let phone = order.phone
@@ -63,7 +63,7 @@ extension PhoneDriver {
   private func perform(_ step: TransferStep, of id: TransferID, _ phone: Int) {
     let key = TransferKey(phone: phone, id: id)
     transfers.removeValue(forKey: key)?.cancel()
-    guard case .started = step, let transfer = world.model(of: phone).service[id],
+    guard case .started = step, let transfer = simulation.model(of: phone).service[id],
       transfer.isPerformed
     else { return }
     attempt {
@@ -83,13 +83,13 @@ extension PhoneDriver {
     // What the phone has stopped meanwhile is no news.
     guard ending == nil, transfers[key] != nil || report.isFailure else { return }
     if case .failed(let why) = report {
-      let transfer = world.model(of: key.phone).service[key.id]
+      let transfer = simulation.model(of: key.phone).service[key.id]
       configuration.warn(
-        "\(world.phones[key.phone].name): \(transfer?.request.name ?? "a transfer"): \(why)")
+        "\(simulation.phones[key.phone].name): \(transfer?.request.name ?? "a transfer"): \(why)")
     }
     let now = configuration.now()
     for event in report.events(of: key.id) {
-      world.handle(.phone(event), of: key.phone, at: now)
+      simulation.handle(.phone(event), of: key.phone, at: now)
     }
     settle()
   }

@@ -19,15 +19,15 @@ extension PhoneDriver {
     phones[session.phone].abandoned?.cancel()
     phones[session.phone].abandoned = nil
     counts.listening += 1
-    world.handle(.connected, of: session.phone, at: configuration.now())
+    simulation.handle(.connected, of: session.phone, at: configuration.now())
     settle()
     return true
   }
 
-  func happened(_ events: [LiveWorld.Event], to session: PhoneSession) {
+  func happened(_ events: [LiveSimulation.Event], to session: PhoneSession) {
     guard isWanted(session) else { return }
     let now = configuration.now()
-    for event in events { world.handle(event, of: session.phone, at: now) }
+    for event in events { simulation.handle(event, of: session.phone, at: now) }
     settle()
   }
 
@@ -36,10 +36,10 @@ extension PhoneDriver {
     guard isWanted(session) else { return false }
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
-    world.handle(.lost(reason: reason), of: session.phone, at: configuration.now())
+    simulation.handle(.lost(reason: reason), of: session.phone, at: configuration.now())
     settle()
     if reason == CloseReason.superseded.name {
-      end(.failure(PhoneDriverError.superseded(phone: world.phones[session.phone].name)))
+      end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone].name)))
       return false
     }
     return true

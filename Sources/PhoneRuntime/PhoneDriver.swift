@@ -2,7 +2,7 @@ import DeviceModel
 package import DeviceSimulator
 package import RelayClient
 
-/// Simulated phones in real time: the model decides, this actor does. It owns the world of the
+/// Simulated phones in real time: the model decides, this actor does. It owns the simulation of the
 /// phones, gives it the time and what the relay sends, and performs what it orders: streams and the
 /// lines on them, transfers, archives.
 package actor PhoneDriver {
@@ -62,7 +62,7 @@ package actor PhoneDriver {
   let configuration: Configuration
   let pool: LinkPool
   var keeper: PhoneKeeper
-  var world: LiveWorld
+  var simulation: LiveSimulation
   var phones: [Phone]
   /// What is being carried out.
   var transfers: [TransferKey: Task<Void, Never>] = [:]
@@ -99,10 +99,10 @@ package actor PhoneDriver {
     keeper = try PhoneKeeper(
       phones: configuration.scenario.livePhones.map(\.name),
       directory: configuration.storageDirectory, passcode: configuration.passcode)
-    world = LiveWorld(
+    simulation = LiveSimulation(
       configuration.scenario, seed: configuration.seed, at: configuration.now(),
       last: try keeper.lastingPhones())
-    phones = Array(repeating: Phone(), count: world.phones.count)
+    phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
   }
 
@@ -124,22 +124,22 @@ package actor PhoneDriver {
 
   /// What came of the scenario's expectations, and which could not be judged from here.
   package func verdicts() -> (judged: [Verdict], unjudged: [String]) {
-    (world.verdicts(), world.unjudged)
+    (simulation.verdicts(), simulation.unjudged)
   }
 
   /// Does what a person says, such as `open com.example.app`.
   package func perform(command: String) throws(LiveCommandProblem) {
-    try world.perform(command: command, at: configuration.now())
+    try simulation.perform(command: command, at: configuration.now())
     settle()
   }
 
-  // MARK: What the world wants
+  // MARK: What the simulation wants
 
   /// Does what has been ordered, tells what has happened, sets the timer.
   func settle() {
     guard ending == nil else { return }
-    for order in world.takeOrders() { perform(order) }
-    let lines = world.takeTrace()
+    for order in simulation.takeOrders() { perform(order) }
+    let lines = simulation.takeTrace()
     if !lines.isEmpty {
       for line in lines { count(line) }
       configuration.tell(lines)
@@ -147,7 +147,7 @@ package actor PhoneDriver {
     let now = configuration.now()
     keep(lines, now)
     if saveAt <= now { save() }
-    if world.isOver(at: now) || hasAllReports { return end(.success(())) }
+    if simulation.isOver(at: now) || hasAllReports { return end(.success(())) }
     setTimer(now)
   }
 
@@ -160,14 +160,14 @@ package actor PhoneDriver {
       default: false
       }
     }
-    unsaved.formUnion(lines.compactMap { world.place(ofPhone: $0.phone) })
+    unsaved.formUnion(lines.compactMap { simulation.place(ofPhone: $0.phone) })
     saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
   }
 
   private func save() {
     saveAt = .max
     for phone in unsaved {
-      attempt { try keeper.save(world.model(of: phone).memory(), of: phone) }
+      attempt { try keeper.save(simulation.model(of: phone).memory(), of: phone) }
     }
     unsaved.removeAll(keepingCapacity: true)
   }
@@ -175,9 +175,9 @@ package actor PhoneDriver {
   /// The phones are switched off in good order: what is in front saves its state as it leaves.
   private func putAway() {
     let now = configuration.now()
-    let memories = phones.indices.map { world.model(of: $0).memory() }
-    for phone in phones.indices { world.handle(.phone(.locked), of: phone, at: now) }
-    for order in world.takeOrders() {
+    let memories = phones.indices.map { simulation.model(of: $0).memory() }
+    for phone in phones.indices { simulation.handle(.phone(.locked), of: phone, at: now) }
+    for order in simulation.takeOrders() {
       switch order {
       case .archive, .lock: perform(order)
       default: break
@@ -198,14 +198,14 @@ package actor PhoneDriver {
     case .arrived: counts.arrived += 1
     case .reported:
       counts.reported += 1
-      guard let phone = world.place(ofPhone: line.phone) else { return }
+      guard let phone = simulation.place(ofPhone: line.phone) else { return }
       phones[phone].reports += 1
     default: break
     }
   }
 
   private func setTimer(_ now: Int64) {
-    let wake = min(world.nextWake, saveAt)
+    let wake = min(simulation.nextWake, saveAt)
     guard wake < timerAt else { return }
     timer?.cancel()
     timerAt = wake
@@ -223,7 +223,7 @@ package actor PhoneDriver {
   private func timerFired(_ wake: Int64) {
     guard timerAt == wake else { return }
     timerAt = .max
-    world.advance(to: max(wake, configuration.now()))
+    simulation.advance(to: max(wake, configuration.now()))
     settle()
   }
 

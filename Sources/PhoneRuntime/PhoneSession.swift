@@ -77,7 +77,7 @@ struct PhoneSession: Sendable {
     var splitter = LineSplitter()
     var reason = "the relay ended the stream"
     for try await bytes in stream.chunks {
-      var events: [LiveWorld.Event] = []
+      var events: [LiveSimulation.Event] = []
       splitter.take(bytes.span) { piece in
         guard case .line(let line) = piece else { return }
         switch ReceivedLine(line.span) {

@@ -66,7 +66,7 @@ import Testing
       let short = scenario.length <= TimeText.day
       text += "### \(name)\n\n\(scenario.about)\n\n"
       text += "[payloads/scenarios/\(name).json](../payloads/scenarios/\(name).json)\n\n```text\n"
-      if short { text += result.world.timeline + "\n" }
+      if short { text += result.simulation.timeline + "\n" }
       for verdict in result.verdicts {
         text += "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)\n"
       }

@@ -2,7 +2,7 @@ import DeviceModel
 import RelayCore
 
 /// What people do to their phones, and what happens to phones.
-extension World {
+extension Simulation {
   /// Unlocks the phone and brings an app to the front.
   public mutating func open(_ app: AppHandle) {
     let entry = apps[Int(app.number)]

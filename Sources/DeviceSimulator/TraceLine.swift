@@ -1,7 +1,7 @@
 import RelayCore
 
 /// What happened, for people and programs: lines of time, who, what, why.
-extension World {
+extension Simulation {
   /// What happened so far, a line each, without details such as snapshots and sleep.
   public var timeline: String { text(of: trace().filter { !$0.kind.isDetail }) }
 

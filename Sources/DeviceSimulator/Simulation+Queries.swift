@@ -2,13 +2,13 @@ import DeviceModel
 import RelayCore
 
 /// What a test asks.
-extension World {
-  /// What became of a push. A push of another world, or of this one later on, has status 0.
+extension Simulation {
+  /// What became of a push. A push of another simulation, or of this one later on, has status 0.
   public func life(of push: PushHandle) -> PushLife {
     let index = Int(push.index)
     guard pushes.indices.contains(index) else {
       return PushLife(
-        status: 0, reason: "this world has no such push", steps: [], ending: nil, outcome: nil)
+        status: 0, reason: "this simulation has no such push", steps: [], ending: nil, outcome: nil)
     }
     var steps: [TraceLine] = []
     var ending: TraceKind?
@@ -109,7 +109,11 @@ extension World {
 
   /// What the relay did so far.
   public var relayCounts: RelayCounts {
-    let snapshot = shard?.snapshot ?? Snapshot()
+    let snapshot =
+      switch relay {
+      case .modelled(let relay): relay.core.snapshot
+      case .external: Snapshot()
+      }
     return RelayCounts(
       received: snapshot.received, delivered: snapshot.delivered, replaced: snapshot.replaced,
       expired: snapshot.expired, stored: snapshot.inSlots, underWay: snapshot.inFlight,
