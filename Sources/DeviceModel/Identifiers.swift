@@ -28,10 +28,10 @@ package struct TransferID: Hashable, Codable, Sendable {
 }
 
 /// A document on one phone.
-package struct DocumentID: Hashable, Codable, Sendable {
-  package let number: UInt64
+public struct DocumentID: Hashable, Codable, Sendable {
+  public let number: UInt64
 
-  package init(_ number: UInt64) { self.number = number }
+  public init(_ number: UInt64) { self.number = number }
 }
 
 /// One request to read or write a document under coordination.

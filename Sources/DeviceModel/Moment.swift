@@ -34,34 +34,34 @@ package struct Moment: Hashable, Comparable, Codable, Sendable {
 }
 
 /// A length of time in whole milliseconds.
-package struct Lapse: Hashable, Comparable, Codable, Sendable {
+public struct Lapse: Hashable, Comparable, Codable, Sendable {
   /// Its length; may be negative.
-  package var milliseconds: Int64
+  public var milliseconds: Int64
 
-  package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+  public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
   /// No time at all.
-  package static let zero = Lapse(milliseconds: 0)
+  public static let zero = Lapse(milliseconds: 0)
 
-  package static func milliseconds(_ count: Int64) -> Lapse { Lapse(milliseconds: count) }
-  package static func seconds(_ count: Int64) -> Lapse { .milliseconds(1000) * count }
-  package static func minutes(_ count: Int64) -> Lapse { .seconds(60) * count }
-  package static func hours(_ count: Int64) -> Lapse { .minutes(60) * count }
-  package static func days(_ count: Int64) -> Lapse { .hours(24) * count }
+  public static func milliseconds(_ count: Int64) -> Lapse { Lapse(milliseconds: count) }
+  public static func seconds(_ count: Int64) -> Lapse { .milliseconds(1000) * count }
+  public static func minutes(_ count: Int64) -> Lapse { .seconds(60) * count }
+  public static func hours(_ count: Int64) -> Lapse { .minutes(60) * count }
+  public static func days(_ count: Int64) -> Lapse { .hours(24) * count }
 
-  package static func < (left: Lapse, right: Lapse) -> Bool {
+  public static func < (left: Lapse, right: Lapse) -> Bool {
     left.milliseconds < right.milliseconds
   }
 
-  package static func + (left: Lapse, right: Lapse) -> Lapse {
+  public static func + (left: Lapse, right: Lapse) -> Lapse {
     Lapse(milliseconds: saturatingSum(left.milliseconds, right.milliseconds))
   }
 
-  package static func - (left: Lapse, right: Lapse) -> Lapse {
+  public static func - (left: Lapse, right: Lapse) -> Lapse {
     left + Lapse(milliseconds: 0 &- max(right.milliseconds, -.max))
   }
 
-  package static func * (lapse: Lapse, factor: Int64) -> Lapse {
+  public static func * (lapse: Lapse, factor: Int64) -> Lapse {
     Lapse(milliseconds: saturatingProduct(lapse.milliseconds, factor))
   }
 }

@@ -79,7 +79,7 @@ package struct RemotePush: Hashable, Codable, Sendable {
 }
 
 /// What the phone is connected to.
-package enum Network: String, CaseIterable, Hashable, Codable, Sendable {
+public enum Network: String, CaseIterable, Hashable, Codable, Sendable {
   case wifi
   case cellular
   /// No coverage.
@@ -87,7 +87,7 @@ package enum Network: String, CaseIterable, Hashable, Codable, Sendable {
   case airplane
 
   /// Whether anything gets through.
-  package var isConnected: Bool { self == .wifi || self == .cellular }
+  public var isConnected: Bool { self == .wifi || self == .cellular }
 }
 
 /// How a transfer ended.

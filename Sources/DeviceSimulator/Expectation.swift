@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// What must come of a scenario, or must not.
 struct Expectation: Sendable {
   enum Rule: Sendable {

@@ -200,12 +200,12 @@ extension Simulation {
   /// Apps that were there already are brought up to date, and what is said of the phone itself
   /// stands; what is not said is as it was.
   mutating func update(_ phone: PhoneHandle, to plan: Scenario.PhonePlan) {
-    if plan.network != .wifi { tell(phone.number, .networkChanged(plan.network.network)) }
+    if plan.network != .wifi { tell(phone.number, .networkChanged(plan.network)) }
     if plan.isCharging { tell(phone.number, .chargerChanged(isConnected: true)) }
     if plan.isLowPower { tell(phone.number, .lowPowerSwitched(isOn: true)) }
     for app in plan.apps where phones[Int(phone.number)].model.app(named: app.name) != nil {
       let known = phones[Int(phone.number)].model.app(named: app.name)?.definition
-      if known != app.definition { tell(phone.number, .appInstalled(app.definition)) }
+      if known != app { tell(phone.number, .appInstalled(app)) }
     }
   }
 }

@@ -177,4 +177,7 @@ struct Reader: Sendable {
 
   /// A length of time for those who take a `Duration`.
   func span() throws(ScenarioProblem) -> Duration { .milliseconds(try duration()) }
+
+  /// The same for the phone's model.
+  func lapse() throws(ScenarioProblem) -> Lapse { .milliseconds(try duration()) }
 }

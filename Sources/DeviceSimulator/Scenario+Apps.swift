@@ -1,14 +1,16 @@
+import DeviceModel
+
 /// Reading what phones and apps are.
 extension Scenario.PhonePlan {
   init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
     try reader.check(ScenarioKeys.phone)
     name = try reader.required("name").text()
-    network = try reader["network"]?.choice(NetworkKind.self) ?? .wifi
+    network = try reader["network"]?.choice(Network.self) ?? .wifi
     isCharging = try reader["charging"]?.flag() ?? false
     isLowPower = try reader["lowPower"]?.flag() ?? false
-    var apps: [AppDescription] = []
+    var apps: [AppDefinition] = []
     for app in try reader.list("apps") {
-      for description in try AppDescription.read(app) {
+      for description in try AppDefinition.readAll(app) {
         guard !apps.contains(where: { $0.name == description.name }) else {
           throw app.problem("there are two apps with the name \"\(description.name)\"")
         }
@@ -63,29 +65,22 @@ extension Scenario.Habits {
   }
 }
 
-extension AppDescription {
+extension AppDefinition {
   /// One app, or its copies, whose names have numbers in the place of `#`.
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> [AppDescription] {
+  fileprivate static func readAll(_ reader: Reader) throws(ScenarioProblem) -> [AppDefinition] {
     try reader.check(ScenarioKeys.app)
     let name = try reader.required("name").text()
-    var app = AppDescription(name, modes: [.remoteNotification])
+    var app = AppDefinition(name: name, modes: .remoteNotification)
+    if let version = reader["version"] { app.version = try version.text() }
     if let modes = reader["modes"] {
       app.modes = []
-      for mode in try modes.list() { app.modes.insert(try mode.choice(BackgroundMode.self)) }
+      for mode in try modes.list() {
+        app.modes.formUnion(
+          try mode.choice([("fetch", .fetch), ("remote-notification", .remoteNotification)]))
+      }
     }
-    if let fetch = reader["fetch"] { app.fetch = try FetchWish.read(fetch) }
-    if let work = reader["onPush"] { app.onPush = try Work.read(work) }
-    if let work = reader["onFetch"] { app.onFetch = try Work.read(work) }
-    if let work = reader["onTransfers"] { app.onTransfers = try Work.read(work) }
-    if let leave = reader["onLeave"] {
-      try leave.check(ScenarioKeys.leave)
-      app.transfersOnLeave = try TransferDescription.readList(leave, "transfers")
-      if let task = leave["task"] { app.taskOnLeave = try TaskDescription.read(task) }
-    }
-    if let time = reader["contentTime"] { app.contentTime = try time.span() }
-    app.state = try StateDescription.readAll(reader["state"])
-    app.hidesContent = try reader["hidesContent"]?.flag() ?? false
-    app.keepsOneHandler = try reader["keepsOneHandler"]?.flag() ?? false
+    if let fetch = reader["fetch"] { app.fetchInterval = try .read(fetch) }
+    app.script = try AppScript(reader)
     guard let copies = reader["copies"] else { return [app] }
     let count = try copies.number(1...256)
     guard name.contains("#") else {
@@ -100,8 +95,57 @@ extension AppDescription {
   }
 }
 
-extension FetchWish {
-  static func read(_ reader: Reader) throws(ScenarioProblem) -> FetchWish {
+extension AppScript {
+  /// What an app does, from the app's own keys.
+  fileprivate init(_ reader: Reader) throws(ScenarioProblem) {
+    self.init()
+    if let work = reader["onPush"] { onPush = try .read(work) }
+    if let work = reader["onFetch"] { onFetch = try .read(work) }
+    if let work = reader["onTransfers"] { onTransfers = try .read(work) }
+    if let answer = reader["onAuthentication"] { onAuthentication = try .read(answer) }
+    if let leave = reader["onLeave"] {
+      try leave.check(ScenarioKeys.leave)
+      onLeave.transfers = try TransferRequest.readList(leave, "transfers")
+      if let task = leave["task"] { onLeave.task = try .read(task) }
+    }
+    if let time = reader["contentTime"] { contentTime = try time.lapse() }
+    for (path, memos) in try StatePath.readMemos(reader["state"]) {
+      guard let id = interface.add(path) else { continue }
+      for (key, value) in memos { interface.set(id, key, value) }
+    }
+    if let restoration = reader["restoration"] { self.restoration = try .read(restoration) }
+    hidesContent = try reader["hidesContent"]?.flag() ?? false
+    if try reader["keepsOneHandler"]?.flag() ?? false { handlers = .oneProperty }
+  }
+}
+
+extension AuthenticationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> AuthenticationScript {
+    try reader.check(ScenarioKeys.authentication)
+    guard let cancels = reader["cancels"] else {
+      return .provides(after: try reader.required("provides").lapse())
+    }
+    if let provides = reader["provides"] {
+      throw provides.problem("provides and cancels do not go together")
+    }
+    return .cancels(after: try cancels.lapse())
+  }
+}
+
+extension RestorationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> RestorationScript {
+    try reader.check(ScenarioKeys.restoration)
+    var script = RestorationScript()
+    script.oldest = try reader["oldest"].map { time throws(ScenarioProblem) in try time.lapse() }
+    for name in try reader.list("answersNothing") { script.answersNothing.insert(try name.text()) }
+    for path in try reader.list("gone") { script.gone.insert(StatePath(text: try path.text())) }
+    script.crashes = try reader["crashes"]?.flag() ?? false
+    return script
+  }
+}
+
+extension FetchInterval {
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> FetchInterval {
     switch try reader.text() {
     case "never": return .never
     case "minimum": return .minimum
@@ -110,77 +154,82 @@ extension FetchWish {
         throw reader.problem(
           "\"\(text)\" is none of never, minimum, or a length of time such as 15m")
       }
-      return .notWithin(.milliseconds(time))
+      return .seconds(time / 1000)
     }
   }
 }
 
-extension Work {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> Work {
+extension CallbackScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> CallbackScript {
     try reader.check(ScenarioKeys.work)
-    var work = Work()
-    if let time = reader["takes"] { work.takes = try time.span() }
-    if let time = reader["jitter"] { work.jitter = try time.span() }
-    work.remembers = try StateDescription.readAll(reader["remembers"])
-    if let bytes = reader["bytes"] { work.bytes = Int(try bytes.number(0...1_000_000_000_000)) }
-    if let energy = reader["energy"] { work.energy = Int(try energy.number(0...1_000_000_000)) }
+    var script = CallbackScript()
+    if let time = reader["takes"] { script.work = try time.lapse() }
+    if let time = reader["jitter"] { script.workJitter = try time.lapse() }
+    for (path, memos) in try StatePath.readMemos(reader["remembers"]) {
+      script.changes += memos.map { .set(path, key: $0, $1) }
+    }
+    if let bytes = reader["bytes"] { script.bytes = try bytes.number(0...1_000_000_000_000) }
+    if let energy = reader["energy"] { script.energy = try energy.number(0...1_000_000_000) }
     if let outcome = reader["outcome"] {
-      work.outcome = try outcome.choice([
-        ("newData", .newData), ("noData", .noData), ("failed", .failed),
-      ])
+      script.outcome = .always(try outcome.choice(CallbackOutcome.self))
     }
     if let percent = reader["newDataPercent"] {
-      work.outcome = .newDataPercent(Int(try percent.number(0...100)))
+      script.outcome = .newDataPercent(try percent.number(0...100))
     }
     if let handler = reader["handler"] {
-      work.handler = try handler.choice([("called", .called), ("never called", .neverCalled)])
+      script.handler = try handler.choice([("called", .afterWork), ("never called", .never)])
     }
-    if let late = reader["handlerLate"] { work.handler = .calledLate(try late.span()) }
-    work.transfers = try TransferDescription.readList(reader, "transfers")
+    if let late = reader["handlerLate"] { script.handler = .late(try late.lapse()) }
+    if let reads = reader["reads"] { script.reads = try reads.choice(DataProtection.self) }
+    if let writes = reader["writes"] { script.writes = try writes.choice(DataProtection.self) }
+    script.transfers = try TransferRequest.readList(reader, "transfers")
     if let notification = reader["notification"] {
       try notification.check(ScenarioKeys.notification)
-      work.notification = LocalBanner(
-        try notification.required("text").text(),
+      script.notification = LocalNotification(
+        text: try notification.required("text").text(),
         badge: try notification["badge"].map { badge throws(ScenarioProblem) in
           Int(try badge.number(0...1_000_000))
         }, hasSound: try notification["sound"]?.flag() ?? false)
     }
-    if let task = reader["task"] { work.task = try TaskDescription.read(task) }
-    if let fetch = reader["fetch"] { work.fetch = try FetchWish.read(fetch) }
-    return work
+    if let task = reader["task"] { script.task = try .read(task) }
+    if let fetch = reader["fetch"] { script.setsFetchInterval = try .read(fetch) }
+    script.ignoresNextSnapshot = try reader["ignoresSnapshot"]?.flag() ?? false
+    return script
   }
 }
 
-extension TaskDescription {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> TaskDescription {
+extension TaskScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> TaskScript {
     try reader.check(ScenarioKeys.task)
-    return TaskDescription(
-      takes: try reader.required("takes").span(),
+    var task = TaskScript(
+      work: try reader.required("takes").lapse(),
       endsInTime: try reader["endsInTime"]?.flag() ?? true)
+    if let energy = reader["energy"] { task.energy = try energy.number(0...1_000_000_000) }
+    return task
   }
 }
 
-extension TransferDescription {
+extension TransferRequest {
   fileprivate static func readList(
     _ reader: Reader, _ name: String
-  ) throws(ScenarioProblem) -> [TransferDescription] {
-    var transfers: [TransferDescription] = []
+  ) throws(ScenarioProblem) -> [TransferRequest] {
+    var transfers: [TransferRequest] = []
     for transfer in try reader.list(name) { transfers.append(try read(transfer)) }
     return transfers
   }
 
-  static func read(_ reader: Reader) throws(ScenarioProblem) -> TransferDescription {
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> TransferRequest {
     try reader.check(ScenarioKeys.transfer)
-    var transfer = TransferDescription(
-      try reader.required("name").text(),
-      bytes: Int(try reader.required("bytes").number(0...1_000_000_000_000)))
+    var transfer = TransferRequest(
+      name: try reader.required("name").text(),
+      bytes: try reader.required("bytes").number(0...1_000_000_000_000))
     transfer.session = try reader["session"]?.text() ?? transfer.session
-    transfer.isUpload = try reader["upload"]?.flag() ?? false
+    if try reader["upload"]?.flag() ?? false { transfer.direction = .upload }
     transfer.isDiscretionary = try reader["discretionary"]?.flag() ?? false
     transfer.demandsCredentials = try reader["credentials"]?.flag() ?? false
     transfer.resumes = try reader["resumes"]?.flag() ?? true
     if let document = reader["document"] {
-      transfer.document = Int(try document.number(1...10_000))
+      transfer.document = DocumentID(UInt64(try document.number(1...10_000)))
     }
     transfer.url = try reader["url"]?.webAddress()
     if let authorization = reader["authorization"] {
@@ -190,5 +239,38 @@ extension TransferDescription {
       transfer.authorization = try authorization.fieldValue()
     }
     return transfer
+  }
+}
+
+extension StateValue {
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> StateValue {
+    switch reader.tree.value {
+    case .text(let text): return .text(text)
+    case .flag(let flag): return .flag(flag)
+    case .number: return .number(try reader.number(-(1 << 53)...(1 << 53)))
+    case .object, .list, .null:
+      throw reader.problem("a text, a whole number, true or false is wanted")
+    }
+  }
+}
+
+extension StatePath {
+  /// An object: by paths, what is remembered there by keys, which are answered in their order.
+  fileprivate static func readMemos(
+    _ reader: Reader?
+  ) throws(ScenarioProblem) -> [(path: StatePath, memos: [(key: String, value: StateValue)])] {
+    guard let reader else { return [] }
+    var all: [(path: StatePath, memos: [(key: String, value: StateValue)])] = []
+    for (text, place) in try reader.members() {
+      let path = StatePath(text: text)
+      guard !path.components.isEmpty else {
+        throw place.problem("a path such as window/inbox is wanted")
+      }
+      var memos: [(key: String, value: StateValue)] = []
+      for (key, value) in try place.members() { memos.append((key, try .read(value))) }
+      all.append((path, memos.sorted { $0.key < $1.key }))
+    }
+    guard all.count <= 100 else { throw reader.problem("the most is 100 objects") }
+    return all
   }
 }

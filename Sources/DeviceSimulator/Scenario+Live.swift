@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// Scenarios that are made on the spot, for phones whose story nobody has written down.
 extension Scenario {
   /// A phone as somebody at a command line describes it.
@@ -26,8 +28,8 @@ extension Scenario {
           name: phone.name, network: phone.isOnCellular ? .cellular : .wifi,
           isCharging: phone.isCharging, isLowPower: phone.isLowPower,
           apps: phone.apps.map { name in
-            var app = AppDescription(name)
-            app.state = [StateDescription("window/list")]
+            var app = AppDefinition(name: name, modes: .remoteNotification)
+            app.script.interface.add(["window", "list"])
             return app
           }, usage: [], habits: nil)
       },

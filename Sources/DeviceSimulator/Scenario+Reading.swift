@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// Reading a scenario: everything in it is checked before anything is played.
 extension Scenario {
   /// - Parameters:
@@ -144,6 +146,26 @@ struct PlaceNames {
       throw reader.problem("\"\(text)\" is no app such as phone/app, or phone/*")
     }
     return found
+  }
+
+  // MARK: What is done
+
+  func action(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
+    let verb = try reader.required("do").choice(Verb.all.map { ($0.name, $0) })
+    try reader.refuse(
+      ScenarioKeys.event, but: ScenarioKeys.times + ["do"] + verb.allKeys, of: verb.name)
+    switch verb.deed {
+    case .app(let deed):
+      let phone = try self.phone(try reader.required("phone"))
+      return .app(try app(try reader.required("app"), on: phone), try deed(reader))
+    case .phone(let deed):
+      return .phone(try phone(try reader.required("phone")), try deed(reader))
+    case .either(let ofApp, let ofPhone):
+      let phone = try self.phone(try reader.required("phone"))
+      guard let app = reader["app"] else { return .phone(phone, try ofPhone(reader)) }
+      return .app(try self.app(app, on: phone), try ofApp(reader))
+    case .relay(let policy): return .policy(try policy(reader))
+    }
   }
 
   // MARK: Events

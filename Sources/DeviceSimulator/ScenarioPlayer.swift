@@ -178,41 +178,8 @@ struct ScenarioPlayer: Sendable {
       case .external: break  // A real relay has providers of its own.
       }
     case .policy(let policy): simulation.setPolicy(policy)
-    case .app(let place, let verb): perform(verb, handle(place))
-    case .phone(let phone, let verb): perform(verb, phones[phone])
-    }
-  }
-
-  private mutating func perform(_ verb: Scenario.AppVerb, _ app: AppHandle) {
-    switch verb {
-    case .open, .use: simulation.open(app)
-    case .openBanner: simulation.openBanner(of: app)
-    case .swipeAway: simulation.swipeAway(app)
-    case .refresh(let isOn): simulation.setRefresh(isOn, of: app)
-    case .crash: simulation.crash(app)
-    case .fetch(let wish): simulation.setFetch(wish, of: app)
-    case .transfer(let transfer): simulation.queue(transfer, by: app)
-    case .remember(let path, let key, let memo):
-      simulation.remember(memo, under: key, at: path, in: app)
-    case .show(let path): simulation.show(path, in: app)
-    case .createDocument(let name, let bytes):
-      simulation.createDocument(name, bytes: bytes, by: app)
-    }
-  }
-
-  private mutating func perform(_ verb: Scenario.PhoneVerb, _ phone: PhoneHandle) {
-    switch verb {
-    case .unlock: simulation.unlock(phone)
-    case .lock: simulation.lock(phone)
-    case .leave: simulation.leave(phone)
-    case .reboot: simulation.reboot(phone)
-    case .exhaustMemory: simulation.exhaustMemory(of: phone)
-    case .network(let network): simulation.setNetwork(network, of: phone)
-    case .charger(let isOn): simulation.setCharging(isOn, of: phone)
-    case .lowPower(let isOn): simulation.setLowPower(isOn, of: phone)
-    case .refresh(let isOn): simulation.setRefresh(isOn, of: phone)
-    case .changeDocument(let document, let bytes):
-      simulation.changeDocumentElsewhere(document, bytes: bytes, on: phone)
+    case .app(let place, let deed): simulation.perform(deed, of: handle(place))
+    case .phone(let phone, let deed): simulation.perform(deed, of: phones[phone])
     }
   }
 }

@@ -1,4 +1,4 @@
-import DeviceModel
+public import DeviceModel
 import RelayCore
 
 /// What a test asks.
@@ -51,17 +51,11 @@ extension Simulation {
 
   /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
   /// or does not run.
-  public func memo(under key: String, at path: String, in app: AppHandle) -> StateMemo? {
+  public func memo(under key: String, at path: StatePath, in app: AppHandle) -> StateValue? {
     guard let model = model(of: app), model.state.hasProcess,
-      let id = model.process.interface.find(StateDescription.path(path)),
-      let entry = model.process.interface[id]?.entries.first(where: { $0.key == key })
+      let id = model.process.interface.find(path)
     else { return nil }
-    return switch entry.value {
-    case .number(let number): .number(number)
-    case .text(let text): .text(text)
-    case .flag(let flag): .flag(flag)
-    case .data, .reference, .list: nil
-    }
+    return model.process.interface[id]?.entries.first { $0.key == key }?.value
   }
 
   /// How often an app's content has changed.

@@ -1,4 +1,4 @@
-import DeviceModel
+public import DeviceModel
 import RelayCore
 
 /// What people do to their phones, and what happens to phones.
@@ -39,9 +39,9 @@ extension Simulation {
 
   /// Changes what the phone is connected to; `.airplane` says good-bye to the relay, `.none` does
   /// not.
-  public mutating func setNetwork(_ network: NetworkKind, of phone: PhoneHandle) {
+  public mutating func setNetwork(_ network: Network, of phone: PhoneHandle) {
     record(.changed("network \(network.rawValue)"), phone: phone.number)
-    tell(phone.number, .networkChanged(network.network))
+    tell(phone.number, .networkChanged(network))
   }
 
   /// Plugs the charger in, or out.
@@ -82,39 +82,40 @@ extension Simulation {
   }
 
   /// An app that runs asks for another fetch interval, on sign-in or sign-out for instance.
-  public mutating func setFetch(_ wish: FetchWish, of app: AppHandle) {
+  public mutating func setFetch(_ interval: FetchInterval, of app: AppHandle) {
     let entry = apps[Int(app.number)]
-    tell(entry.phone, .fetchIntervalSet(entry.id, wish.interval))
+    tell(entry.phone, .fetchIntervalSet(entry.id, interval))
   }
 
   /// An app that runs queues a transfer.
-  public mutating func queue(_ transfer: TransferDescription, by app: AppHandle) {
+  public mutating func queue(_ transfer: TransferRequest, by app: AppHandle) {
     let entry = apps[Int(app.number)]
-    tell(entry.phone, .transferQueued(entry.id, transfer.request))
+    tell(entry.phone, .transferQueued(entry.id, transfer))
   }
 
   /// An object in the interface of a running app remembers something from now on; an object that is
   /// not there does not. It is saved with the app's state and there again after any restart.
   public mutating func remember(
-    _ memo: StateMemo, under key: String, at path: String, in app: AppHandle
+    _ value: StateValue, under key: String, at path: StatePath, in app: AppHandle
   ) {
-    change(.set(StateDescription.path(path), key: key, memo.value), app)
+    change(.set(path, key: key, value), in: app)
   }
 
   /// Brings an object to the top of a running app.
-  public mutating func show(_ path: String, in app: AppHandle) {
-    change(.show(StateDescription.path(path)), app)
+  public mutating func show(_ path: StatePath, in app: AppHandle) {
+    change(.show(path), in: app)
   }
 
-  private mutating func change(_ change: StateChange, _ app: AppHandle) {
+  /// A running app changes something about its own state.
+  public mutating func change(_ change: StateChange, in app: AppHandle) {
     let entry = apps[Int(app.number)]
     tell(entry.phone, .stateChanged(entry.id, [change]))
   }
 
   /// An app that runs makes a document, which is then with the sync service too.
-  public mutating func createDocument(_ name: String, bytes: Int, by app: AppHandle) {
+  public mutating func createDocument(_ name: String, bytes: Int64, by app: AppHandle) {
     let entry = apps[Int(app.number)]
-    tell(entry.phone, .document(.created(by: entry.id, name: name, bytes: Int64(bytes))))
+    tell(entry.phone, .document(.created(by: entry.id, name: name, bytes: bytes)))
     let made = phones[Int(entry.phone)].model.documents.documents.values
       .filter { $0.name == name && $0.container == entry.id }.map(\.id.number).max()
     guard let made else { return }
@@ -122,9 +123,10 @@ extension Simulation {
   }
 
   /// A document, the n-th that came to be on the phone, was edited on another device.
-  public mutating func changeDocumentElsewhere(_ number: Int, bytes: Int, on phone: PhoneHandle) {
-    let id = DocumentID(UInt64(max(0, number)))
-    tell(phone.number, .document(.changedElsewhere(id, bytes: Int64(bytes))))
+  public mutating func changeDocumentElsewhere(
+    _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
+  ) {
+    tell(phone.number, .document(.changedElsewhere(id, bytes: bytes)))
   }
 
   /// The relay is given another policy.
@@ -144,5 +146,47 @@ extension Simulation {
     let entry = apps[Int(app.number)]
     guard phones[Int(entry.phone)].model.foreground == entry.id else { return }
     tell(entry.phone, .locked)
+  }
+
+  // MARK: The verbs
+
+  mutating func perform(_ deed: AppDeed, of app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    switch deed {
+    // Whoever plays a use ends it.
+    case .open, .use: open(app)
+    case .openBanner: openBanner(of: app)
+    case .swipeAway: swipeAway(app)
+    case .refresh(let isOn): setRefresh(isOn, of: app)
+    case .crash: crash(app)
+    case .setFetch(let interval): setFetch(interval, of: app)
+    case .queue(let transfer): queue(transfer, by: app)
+    case .createDocument(let name, let bytes): createDocument(name, bytes: bytes, by: app)
+    case .document(let id, .rename(let name)):
+      tell(entry.phone, .document(.renamed(id, by: entry.id, to: name)))
+    case .document(let id, .delete): tell(entry.phone, .document(.deleted(id, by: entry.id)))
+    case .document(let id, .want):
+      tell(entry.phone, .document(.contentRequested(id, by: entry.id)))
+    case .document(let id, .pick): tell(entry.phone, .document(.picked(id, by: entry.id)))
+    case .change(let change): self.change(change, in: app)
+    case .ignoreSnapshot: tell(entry.phone, .snapshotIgnoredOnce(entry.id))
+    }
+  }
+
+  mutating func perform(_ deed: PhoneDeed, of phone: PhoneHandle) {
+    switch deed {
+    case .unlock: unlock(phone)
+    case .lock: lock(phone)
+    case .leave: leave(phone)
+    case .reboot: reboot(phone)
+    case .exhaustMemory: exhaustMemory(of: phone)
+    case .network(let network): setNetwork(network, of: phone)
+    case .charger(let isOn): setCharging(isOn, of: phone)
+    case .lowPower(let isOn): setLowPower(isOn, of: phone)
+    case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
+    case .refresh(let isOn): setRefresh(isOn, of: phone)
+    case .changeDocument(let id, let bytes): changeDocumentElsewhere(id, bytes: bytes, on: phone)
+    case .loseDocument(let id): tell(phone.number, .document(.deletedElsewhere(id)))
+    }
   }
 }

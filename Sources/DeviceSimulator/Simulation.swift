@@ -1,4 +1,4 @@
-import DeviceModel
+public import DeviceModel
 import HeapModule
 import RelayCore
 
@@ -178,7 +178,7 @@ public struct Simulation: Sendable {
 extension Simulation {
   /// Adds a phone: locked, asleep, unlocked once since its start, about to connect.
   public mutating func addPhone(
-    _ name: String, network: NetworkKind = .wifi, isCharging: Bool = false,
+    _ name: String, network: Network = .wifi, isCharging: Bool = false,
     isLowPower: Bool = false
   ) -> PhoneHandle {
     let number = Int32(phones.count)
@@ -191,7 +191,7 @@ extension Simulation {
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
         network: .none))
     tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
-    if network != .wifi { tell(number, .networkChanged(network.network)) }
+    if network != .wifi { tell(number, .networkChanged(network)) }
     if isCharging { tell(number, .chargerChanged(isConnected: true)) }
     if isLowPower { tell(number, .lowPowerSwitched(isOn: true)) }
     followNetwork(number)
@@ -199,13 +199,13 @@ extension Simulation {
   }
 
   /// Installs an app and registers it with the relay. An app that is there already stays as it is.
-  public mutating func install(_ app: AppDescription, on phone: PhoneHandle) -> AppHandle {
+  public mutating func install(_ app: AppDefinition, on phone: PhoneHandle) -> AppHandle {
     let owner = Int(phone.number)
     if let there = phones[owner].apps.first(where: { apps[Int($0)].name == app.name }) {
       return AppHandle(number: there, name: app.name)
     }
     let number = addApp(app.name, of: phone.number)
-    tell(phone.number, .appInstalled(app.definition))
+    tell(phone.number, .appInstalled(app))
     return AppHandle(number: number, name: app.name)
   }
 

@@ -5,12 +5,13 @@ import Testing
 
 /// What apps remember, over kills, reboots and restarts of the program.
 struct AppStateTests {
-  private func app() -> AppDescription {
-    var app = AppDescription("mail")
-    app.state = [
-      StateDescription("window/inbox", remembers: ["scroll": .number(0), "all": .flag(true)])
-    ]
-    app.onPush.remembers = [StateDescription("window/inbox", remembers: ["unread": .number(3)])]
+  private func app() -> AppDefinition {
+    var app = AppDefinition(name: "mail", modes: .remoteNotification)
+    if let inbox = app.script.interface.add(["window", "inbox"]) {
+      app.script.interface.set(inbox, "scroll", .number(0))
+      app.script.interface.set(inbox, "all", .flag(true))
+    }
+    app.script.onPush.changes = [.set(["window", "inbox"], key: "unread", .number(3))]
     return app
   }
 
@@ -18,21 +19,22 @@ struct AppStateTests {
     var simulation = Simulation(seed: 1)
     let phone = simulation.addPhone("anna")
     let mail = simulation.install(app(), on: phone)
-    #expect(simulation.memo(under: "scroll", at: "window/inbox", in: mail) == nil, "it does not run")
+    #expect(
+      simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == nil, "it does not run")
     simulation.open(mail)
-    #expect(simulation.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
-    simulation.remember(.number(120), under: "scroll", at: "window/inbox", in: mail)
-    simulation.remember(.text("x"), under: "scroll", at: "window/gone", in: mail)
-    simulation.show("window/inbox", in: mail)
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(0))
+    simulation.remember(.number(120), under: "scroll", at: ["window", "inbox"], in: mail)
+    simulation.remember(.text("x"), under: "scroll", at: ["window", "gone"], in: mail)
+    simulation.show(["window", "inbox"], in: mail)
     simulation.lock(phone)
     simulation.reboot(phone)
     simulation.open(mail)
-    #expect(simulation.memo(under: "scroll", at: "window/inbox", in: mail) == .number(120))
-    #expect(simulation.memo(under: "all", at: "window/inbox", in: mail) == .flag(true))
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(120))
+    #expect(simulation.memo(under: "all", at: ["window", "inbox"], in: mail) == .flag(true))
     // Swiped away, it begins anew.
     simulation.swipeAway(mail)
     simulation.open(mail)
-    #expect(simulation.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(0))
   }
 
   @Test func whatAPushBringsIsRemembered() {
@@ -43,7 +45,7 @@ struct AppStateTests {
     simulation.advance(by: .minutes(1))
     simulation.push(.silent, to: mail)
     simulation.advance(by: .minutes(1))
-    #expect(simulation.memo(under: "unread", at: "window/inbox", in: mail) == .number(3))
+    #expect(simulation.memo(under: "unread", at: ["window", "inbox"], in: mail) == .number(3))
   }
 
   @Test func aPhoneGoesOnWhereItsMemoryEnds() throws {

@@ -1,3 +1,4 @@
+import DeviceModel
 import DeviceSimulator
 import Testing
 
@@ -6,8 +7,8 @@ import Testing
   @Test func mailComesBeforeItsBanner() {
     var simulation = Simulation(seed: 7)
     let anna = simulation.addPhone("anna")
-    var app = AppDescription("com.example.mail")
-    app.onPush.takes = .seconds(3)
+    var app = AppDefinition(name: "com.example.mail", modes: .remoteNotification)
+    app.script.onPush.work = .seconds(3)
     let mail = simulation.install(app, on: anna)
     simulation.advance(by: .minutes(1))
 
@@ -21,12 +22,14 @@ import Testing
   @Test func theFourthSilentPushOfAnHourWaits() {
     var simulation = Simulation(seed: 7)
     let anna = simulation.addPhone("anna")
-    let mail = simulation.install(AppDescription("com.example.mail"), on: anna)
+    let app = AppDefinition(name: "com.example.mail", modes: .remoteNotification)
+    let mail = simulation.install(app, on: anna)
     simulation.advance(by: .minutes(1))
 
     var pushes: [PushHandle] = []
     for _ in 1...4 {
-      pushes.append(simulation.push(.silent, to: mail, PushOptions(type: "background", priority: 5)))
+      pushes.append(
+        simulation.push(.silent, to: mail, PushOptions(type: "background", priority: 5)))
     }
     let waiting = simulation.life(of: pushes[3])
     #expect(waiting.status == 200)
@@ -41,7 +44,8 @@ import Testing
   @Test func whatIsSwipedAwayStaysAway() {
     var simulation = Simulation(seed: 7)
     let anna = simulation.addPhone("anna")
-    let mail = simulation.install(AppDescription("com.example.mail"), on: anna)
+    let app = AppDefinition(name: "com.example.mail", modes: .remoteNotification)
+    let mail = simulation.install(app, on: anna)
     simulation.use(mail, for: .minutes(1))
     simulation.swipeAway(mail)
     simulation.lock(anna)
@@ -49,7 +53,8 @@ import Testing
     let push = simulation.push(.silent, to: mail)
     simulation.advance(by: .minutes(1))
     #expect(simulation.life(of: push).isDelivered)
-    #expect(simulation.life(of: push).outcome == "not launched: force-quit", "\(simulation.timeline)")
+    #expect(
+      simulation.life(of: push).outcome == "not launched: force-quit", "\(simulation.timeline)")
     #expect(simulation.state(of: mail) == .forceQuit)
   }
 }

@@ -1,3 +1,4 @@
+import DeviceModel
 import Testing
 
 @testable import DeviceSimulator
@@ -5,12 +6,12 @@ import Testing
 /// The simulation as a test of its user sees it.
 @Suite struct SimulationTests {
   private func simulation(
-    _ change: (inout AppDescription) -> Void = { _ in }, network: NetworkKind = .wifi,
+    _ change: (inout AppDefinition) -> Void = { _ in }, network: Network = .wifi,
     policy: RelayPolicy = .documented
   ) -> (Simulation, PhoneHandle, AppHandle) {
     var simulation = Simulation(seed: 3, policy: policy)
     let phone = simulation.addPhone("anna", network: network)
-    var app = AppDescription("chat", modes: [.remoteNotification, .fetch])
+    var app = AppDefinition(name: "chat", modes: [.remoteNotification, .fetch])
     change(&app)
     let handle = simulation.install(app, on: phone)
     simulation.advance(by: .minutes(1))
@@ -18,7 +19,7 @@ import Testing
   }
 
   @Test func phonesConnectIfTheyCan() {
-    for network in NetworkKind.allCases {
+    for network in Network.allCases {
       let (simulation, phone, _) = simulation(network: network)
       #expect(simulation.isConnected(phone) == (network == .wifi || network == .cellular))
     }
@@ -29,7 +30,7 @@ import Testing
     #expect(simulation.phone(named: "anna") == phone && simulation.phone(named: "ben") == nil)
     #expect(simulation.app(named: "chat", on: phone) == app)
     #expect(simulation.app(named: "tv", on: phone) == nil)
-    #expect(simulation.install(AppDescription("chat"), on: phone) == app, "installed once")
+    #expect(simulation.install(AppDefinition(name: "chat"), on: phone) == app, "installed once")
   }
 
   @Test(
@@ -69,7 +70,8 @@ import Testing
     var (simulation, phone, _) = simulation()
     simulation.setNetwork(.none, of: phone)
     simulation.advance(by: .minutes(16))
-    #expect(simulation.trace().contains { $0.kind == .disconnected && $0.why == "keep-alive-timeout" })
+    #expect(
+      simulation.trace().contains { $0.kind == .disconnected && $0.why == "keep-alive-timeout" })
   }
 
   @Test func aLostConnectionIsNoticedByAcknowledgementsThatDoNotCome() {
@@ -89,7 +91,7 @@ import Testing
 
   /// The app finishes while the phone is offline; the relay hears of it when the phone is back.
   @Test func anOutcomeIsToldWhenThePhoneIsBack() {
-    var (simulation, phone, app) = simulation { $0.onPush.takes = .seconds(2) }
+    var (simulation, phone, app) = simulation { $0.script.onPush.work = .seconds(2) }
     let push = simulation.push(.silent, to: app)
     simulation.advance(by: .milliseconds(500))
     simulation.setNetwork(.none, of: phone)
@@ -103,7 +105,8 @@ import Testing
   }
 
   @Test func nobodyIsMissedWhoWasNeverThere() {
-    var simulation = Simulation(seed: 1, link: LinkModel(latency: .seconds(2), reconnect: .seconds(2)))
+    var simulation = Simulation(
+      seed: 1, link: LinkModel(latency: .seconds(2), reconnect: .seconds(2)))
     let phone = simulation.addPhone("anna")
     // Airplane mode before the greeting has arrived.
     simulation.advance(by: .milliseconds(3500))
@@ -130,9 +133,9 @@ import Testing
 
   @Test func runsHaveCauseAndEnding() {
     var (simulation, _, app) = simulation({
-      $0.fetch = .minimum
-      $0.onFetch.outcome = .noData
-      $0.onPush.transfers = [TransferDescription("t", bytes: 1000)]
+      $0.fetchInterval = .minimum
+      $0.script.onFetch.outcome = .always(.noData)
+      $0.script.onPush.transfers = [TransferRequest(name: "t", bytes: 1000)]
     })
     let push = simulation.push(.silent, to: app)
     simulation.advance(by: .hours(5))
@@ -142,11 +145,13 @@ import Testing
     #expect(!simulation.fetches(of: app).isEmpty)
     #expect(simulation.fetches(of: app).allSatisfy { $0.ending == "noData" })
     #expect(
-      simulation.transfers(of: app).map(\.kind) == [.transferQueued, .transferStarted, .transferEnded])
+      simulation.transfers(of: app).map(\.kind) == [
+        .transferQueued, .transferStarted, .transferEnded,
+      ])
   }
 
   @Test func aHandlerThatIsNeverCalledEndsTheApp() {
-    var (simulation, _, app) = simulation({ $0.onPush.handler = .neverCalled })
+    var (simulation, _, app) = simulation({ $0.script.onPush.handler = .never })
     simulation.push(.silent, to: app)
     simulation.advance(by: .minutes(2))
     #expect(simulation.runs(of: app).map(\.ending) == ["handler not called in time"])
@@ -171,7 +176,8 @@ import Testing
     var (simulation, _, app) = simulation()
     let before = simulation
     let life = before.life(of: simulation.push(.silent, to: app))
-    #expect(life.status == 0 && life.reason == "this simulation has no such push" && !life.isDelivered)
+    #expect(
+      life.status == 0 && life.reason == "this simulation has no such push" && !life.isDelivered)
   }
 
   @Test func aCopyGoesItsOwnWay() {
