@@ -35,8 +35,8 @@ package struct LiveSimulation: Sendable {
     keepsTrace = !scenario.expectations.isEmpty
   }
 
-  /// The phones' names, and the apps of each.
-  package var phones: [(name: String, apps: [String])] { scenario.livePhones }
+  /// The phones' names.
+  package var phones: [String] { scenario.phones.map(\.name) }
 
   /// The place of the phone with this name.
   package func place(ofPhone name: String?) -> Int? { name.flatMap { places[$0] } }
@@ -162,10 +162,67 @@ extension Expectation {
 extension Expectation.Match {
   fileprivate var needsRelay: Bool {
     if push != nil { return true }
-    switch kind {
-    case .received, .refused, .sent, .stored, .discarded, .delivered, .outcome: return true
-    default: return false
+    return kind.map(TraceKind.seenByRelay.contains) ?? false
+  }
+}
+
+/// What the driver of a real relay has seen.
+extension Simulation {
+  /// Pushes that are remembered at least; twice as many at most.
+  static let rememberedPushes = 10_000
+
+  /// A phone has its stream, or has it again.
+  mutating func linkOpened(_ phone: Int32) {
+    guard case .connecting(let connection) = phones[Int(phone)].link else { return }
+    phones[Int(phone)].link = .live(connection)
+    record(.connected, phone: phone)
+    introduce(phone)
+  }
+
+  /// A phone has lost its stream, and the driver tries to get it a new one.
+  mutating func linkLost(_ phone: Int32, _ reason: String) {
+    guard case .live(let connection) = phones[Int(phone)].link else { return }
+    phones[Int(phone)].link = .connecting(connection)
+    record(.disconnected(reason), phone: phone)
+  }
+
+  /// The relay has sent a push over the phone's stream.
+  mutating func receive(_ arrival: LiveArrival, at phone: Int32) {
+    guard case .live = phones[Int(phone)].link else { return }
+    guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == arrival.topic })
+    else {
+      let refusal = DeliveryOutcome(.notLaunched(.notInstalled))
+      return relay.order(.ack(phone: Int(phone), arrival.uniqueID, refusal))
     }
+    let id = Self.pushID(arrival.uniqueID)
+    if let known = relay.number(of: id) { return arrived(known, at: phone) }
+    forgetOldPushes()
+    let number = firstPush + Int32(pushes.count)
+    var entry = PushEntry(
+      app: app, name: nil, payload: Payload(bytes: arrival.payload),
+      collapseID: arrival.collapseID, postedAt: time)
+    entry.notificationClass = arrival.isSilent ? .silent : .visible
+    entry.wakesApp = arrival.wakesApp || arrival.isSilent
+    entry.id = arrival.uniqueID
+    entry.told = arrival.told
+    pushes.append(entry)
+    relay.withExternal { $0.pushIDs[id] = number }
+    arrived(number, at: phone)
+  }
+
+  /// The relay has said something else.
+  mutating func hear(_ phone: Int32, isKeepAlive: Bool) {
+    guard case .live = phones[Int(phone)].link else { return }
+    tell(phone, .linkHeard)
+    if isKeepAlive { sendUp(.keepAlive, from: phone) }
+  }
+
+  private mutating func forgetOldPushes() {
+    guard pushes.count >= 2 * Self.rememberedPushes else { return }
+    pushes.removeFirst(Self.rememberedPushes)
+    firstPush += Int32(Self.rememberedPushes)
+    let first = firstPush
+    relay.withExternal { $0.pushIDs = $0.pushIDs.filter { $0.value >= first } }
   }
 }
 
@@ -231,6 +288,14 @@ package enum LiveOrder: Hashable, Sendable {
     case .locked, .booted: self = .lock(phone: phone)
     case .unlocked: self = .unlock(phone: phone)
     case .woke, .slept: return nil
+    }
+  }
+
+  /// Whether it is about what a phone keeps when it is switched off.
+  package var isOfFiles: Bool {
+    switch self {
+    case .archive, .lock: true
+    case .connect, .disconnect, .ack, .state, .keepAlive, .transfer, .unlock: false
     }
   }
 

@@ -390,74 +390,6 @@ extension Simulation {
     UniqueID(generator: seed, number: UInt64(push) + 1)
   }
 
-  /// The number within an id of `UniqueID.init(generator:number:)`.
-  static func pushNumber(_ id: UniqueID) -> Int32 {
-    Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
-  }
-}
-
-// MARK: What the driver of a real relay has seen
-
-extension Simulation {
-  /// Pushes that are remembered at least; twice as many at most.
-  static let rememberedPushes = 10_000
-
-  /// A phone has its stream, or has it again.
-  mutating func linkOpened(_ phone: Int32) {
-    guard case .connecting(let connection) = phones[Int(phone)].link else { return }
-    phones[Int(phone)].link = .live(connection)
-    record(.connected, phone: phone)
-    introduce(phone)
-  }
-
-  /// A phone has lost its stream, and the driver tries to get it a new one.
-  mutating func linkLost(_ phone: Int32, _ reason: String) {
-    guard case .live(let connection) = phones[Int(phone)].link else { return }
-    phones[Int(phone)].link = .connecting(connection)
-    record(.disconnected(reason), phone: phone)
-  }
-
-  /// The relay has sent a push over the phone's stream.
-  mutating func receive(_ arrival: LiveArrival, at phone: Int32) {
-    guard case .live = phones[Int(phone)].link else { return }
-    guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == arrival.topic })
-    else {
-      let refusal = DeliveryOutcome(.notLaunched(.notInstalled))
-      return relay.order(.ack(phone: Int(phone), arrival.uniqueID, refusal))
-    }
-    let id = Self.pushID(arrival.uniqueID)
-    if let known = relay.number(of: id) { return arrived(known, at: phone) }
-    forgetOldPushes()
-    let number = firstPush + Int32(pushes.count)
-    var entry = PushEntry(
-      app: app, name: nil, payload: Payload(bytes: arrival.payload),
-      collapseID: arrival.collapseID, postedAt: time)
-    entry.notificationClass = arrival.isSilent ? .silent : .visible
-    entry.wakesApp = arrival.wakesApp || arrival.isSilent
-    entry.id = arrival.uniqueID
-    entry.told = arrival.told
-    pushes.append(entry)
-    relay.withExternal { $0.pushIDs[id] = number }
-    arrived(number, at: phone)
-  }
-
-  /// The relay has said something else.
-  mutating func hear(_ phone: Int32, isKeepAlive: Bool) {
-    guard case .live = phones[Int(phone)].link else { return }
-    tell(phone, .linkHeard)
-    if isKeepAlive { sendUp(.keepAlive, from: phone) }
-  }
-
-  private mutating func forgetOldPushes() {
-    guard pushes.count >= 2 * Self.rememberedPushes else { return }
-    pushes.removeFirst(Self.rememberedPushes)
-    firstPush += Int32(Self.rememberedPushes)
-    let first = firstPush
-    relay.withExternal { $0.pushIDs = $0.pushIDs.filter { $0.value >= first } }
-  }
-
-  // MARK: Pushes and their numbers
-
   /// The push with this number, unless it is forgotten or -1.
   func entry(of push: Int32) -> PushEntry? {
     let index = Int(push) - Int(firstPush)
@@ -474,8 +406,13 @@ extension Simulation {
     relay.number(of: push) ?? -1
   }
 
-  private static func pushID(_ id: UniqueID) -> PushID {
+  static func pushID(_ id: UniqueID) -> PushID {
     PushID(id.low ^ (id.high &* 0x9E37_79B9_7F4A_7C15))
+  }
+
+  /// The number within an id of `UniqueID.init(generator:number:)`.
+  static func pushNumber(_ id: UniqueID) -> Int32 {
+    Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
   }
 }
 

@@ -112,6 +112,66 @@ extension LinkModel {
   }
 }
 
+extension Scenario.PhonePlan {
+  init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.phone)
+    self.init(name: try reader.required("name").text())
+    network = try reader["network"]?.choice(Network.self) ?? .wifi
+    isCharging = try reader["charging"]?.flag() ?? false
+    isLowPower = try reader["lowPower"]?.flag() ?? false
+    for app in try reader.list("apps") {
+      for description in try AppDefinition.readAll(app) {
+        guard !apps.contains(where: { $0.name == description.name }) else {
+          throw app.problem("there are two apps with the name \"\(description.name)\"")
+        }
+        apps.append(description)
+      }
+    }
+    for item in try reader.list("usage") {
+      usage.append(try Scenario.Usage(item, apps: apps.map(\.name), length: length))
+    }
+    habits = try reader["habits"].map { habits throws(ScenarioProblem) in
+      try Scenario.Habits(habits, length: length)
+    }
+  }
+}
+
+extension Scenario.Usage {
+  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.usage)
+    app = try reader.required("app").choice(apps.enumerated().map { ($1, $0) })
+    var clocks: [Int64] = []
+    for item in try reader.required("at").list() {
+      let clock = try item.clock()
+      guard clock <= length else { throw item.isOver(after: length) }
+      clocks.append(clock)
+    }
+    self.clocks = clocks
+    jitter = try reader["jitter"]?.duration() ?? 0
+    duration = try reader["for"]?.duration() ?? 60_000
+  }
+}
+
+extension Scenario.Habits {
+  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.habits)
+    perDay = try reader.required("perDay").range { one throws(ScenarioProblem) in
+      try one.number(1...24)
+    }
+    between = try reader.required("between").range { one throws(ScenarioProblem) in
+      try one.clock()
+    }
+    guard between.lowerBound <= length else {
+      throw try reader.required("between").isOver(after: length)
+    }
+    apart = try reader.required("apart").range { one throws(ScenarioProblem) in
+      try one.duration()
+    }
+    jitter = try reader["jitter"]?.duration() ?? 0
+    duration = try reader["for"]?.duration() ?? 60_000
+  }
+}
+
 /// Which phones and apps there are to be named.
 struct PlaceNames {
   let phones: [Scenario.PhonePlan]

@@ -1,4 +1,4 @@
-import DeviceModel
+package import DeviceModel
 
 /// A story to be played in a simulation: phones and apps, what happens when, what must come of it. Read
 /// from JSON; docs/SCENARIOS.md has the table of all keys.
@@ -15,19 +15,34 @@ public struct Scenario: Sendable {
   let policy: RelayPolicy
   let keepAlive: Int64
   let link: LinkModel
-  let phones: [PhonePlan]
+  package let phones: [PhonePlan]
   let events: [EventPlan]
   let expectations: [Expectation]
 
   /// A phone with its apps and its user's days.
-  struct PhonePlan: Sendable {
-    let name: String
-    let network: Network
-    let isCharging: Bool
-    let isLowPower: Bool
-    let apps: [AppDefinition]
-    let usage: [Usage]
-    let habits: Habits?
+  package struct PhonePlan: Sendable {
+    package let name: String
+    package var network = Network.wifi
+    package var isCharging = false
+    package var isLowPower = false
+    var apps: [AppDefinition] = []
+    var usage: [Usage] = []
+    var habits: Habits?
+
+    init(name: String) { self.name = name }
+
+    /// One to which nothing happens by itself, with apps that pushes may wake.
+    package init(name: String, topics: [String]) {
+      self.init(name: name)
+      apps = topics.map { topic in
+        var app = AppDefinition(name: topic, modes: .remoteNotification)
+        app.script.interface.add(["window", "list"])
+        return app
+      }
+    }
+
+    /// The names of its apps.
+    package var topics: [String] { apps.map(\.name) }
   }
 
   /// At which times of every day an app is used.
@@ -84,6 +99,16 @@ public struct Scenario: Sendable {
     case policy(RelayPolicy)
     case app(Place, AppDeed)
     case phone(Int, PhoneDeed)
+  }
+}
+
+extension Scenario {
+  /// Phones whose story nobody has written down, made on the spot. Their names must differ.
+  package init(phones: [PhonePlan]) {
+    self.init(
+      file: "", title: "phones", about: "", seed: 1, length: TimeText.longest - TimeText.day,
+      policy: .documented, keepAlive: 0, link: LinkModel(), phones: phones, events: [],
+      expectations: [])
   }
 }
 

@@ -183,3 +183,36 @@ struct ScenarioPlayer: Sendable {
     }
   }
 }
+
+extension Scenario {
+  /// Plays it. The same seed gives the same result, to the byte.
+  public func run(seed: UInt64? = nil) -> ScenarioResult {
+    var player = ScenarioPlayer(self, seed: seed ?? self.seed)
+    player.play()
+    let simulation = player.simulation
+    return ScenarioResult(
+      title: title, file: file, simulation: simulation,
+      verdicts: expectations.map { simulation.verdict($0) })
+  }
+}
+
+/// What came of a scenario.
+public struct ScenarioResult: Sendable {
+  /// Of the scenario.
+  public let title: String
+  public let file: String
+  /// As it was at the end.
+  public let simulation: Simulation
+  /// One for each expectation, in their order.
+  public let verdicts: [Verdict]
+
+  public var isPassed: Bool { verdicts.allSatisfy(\.isPassed) }
+
+  /// One JSON object a line: which scenario with which seed, everything that happened, the
+  /// verdicts. The same scenario and seed give the same bytes.
+  public var json: [String] {
+    let head =
+      "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(simulation.seed)}"
+    return [head] + simulation.trace().map(\.json) + verdicts.map(\.json)
+  }
+}

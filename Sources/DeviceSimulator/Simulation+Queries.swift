@@ -66,18 +66,17 @@ extension Simulation {
     var runs: [AppRun] = []
     var open: [CallbackID: Int] = [:]
     for entry in entries where entry.app == app.number {
-      switch entry.fact {
-      case .fetchBegan(let id, _):
+      if case .fetchBegan(let id, _) = entry.fact {
         open[id] = runs.count
         runs.append(AppRun(time: .milliseconds(entry.at), cause: .fetch))
-      case .phone(.callback(let id, _, .began(let cause))):
+      }
+      guard case .phone(.callback(let id, _, let step)) = entry.fact else { continue }
+      switch step {
+      case .began(let cause):
         open[id] = runs.count
         runs.append(AppRun(time: .milliseconds(entry.at), cause: AppRun.Cause(cause)))
-      case .phone(.callback(let id, _, .completed(let outcome))):
-        if let place = open[id] { runs[place].ending = outcome.rawValue }
-      case .phone(.callback(let id, _, .abandoned(let reason))):
-        if let place = open[id] { runs[place].ending = reason.text }
-      default: break
+      case .completed(let outcome): open[id].map { runs[$0].ending = outcome.rawValue }
+      case .abandoned(let reason): open[id].map { runs[$0].ending = reason.text }
       }
     }
     return runs
@@ -88,12 +87,8 @@ extension Simulation {
 
   /// What an app's transfers did, oldest first.
   public func transfers(of app: AppHandle) -> [TraceLine] {
-    entries.indices.filter { entries[$0].app == app.number }.map { line($0) }.filter {
-      switch $0.kind {
-      case .transferQueued, .transferStarted, .transferHeld, .transferEnded: true
-      default: false
-      }
-    }
+    entries.indices.filter { entries[$0].app == app.number }.map { line($0) }
+      .filter { TraceKind.transfers.contains($0.kind) }
   }
 
   /// Whether the relay has a phone on the line.
