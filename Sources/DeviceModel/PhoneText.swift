@@ -67,12 +67,6 @@ extension PushOutcome: CustomStringConvertible {
   }
 }
 
-extension PhoneCondition: CustomStringConvertible {
-  package var description: String {
-    "power \(power), network \(network), screen \(isScreenOn ? "on" : "off")"
-  }
-}
-
 extension RunCause: CustomStringConvertible {
   package var description: String {
     switch self {

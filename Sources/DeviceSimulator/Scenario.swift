@@ -1,7 +1,7 @@
 package import DeviceModel
 
-/// A story to be played in a simulation: phones and apps, what happens when, what must come of it. Read
-/// from JSON; docs/SCENARIOS.md has the table of all keys.
+/// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
+/// Read from JSON; docs/SCENARIOS.md has the table of all keys.
 public struct Scenario: Sendable {
   /// As errors name it.
   public let file: String

@@ -25,7 +25,7 @@ struct ScenarioPlayer: Sendable {
     self.init(scenario, in: simulation, seed: seed)
   }
 
-  /// In a simulation that has just been made; the scenario's time begins with the simulation's.
+  /// In a simulation that has just been made, with whose time the scenario's begins.
   init(
     _ scenario: Scenario, in simulation: Simulation, seed: UInt64,
     last: [String: LastingPhone] = [:]
@@ -33,7 +33,7 @@ struct ScenarioPlayer: Sendable {
     self.scenario = scenario
     self.simulation = simulation
     self.simulation.origin = simulation.time
-    // Not the simulation's own: what chance makes of the days does not depend on what the relay does.
+    // Not the simulation's own: what chance makes of the days does not depend on the relay.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
       let phone =

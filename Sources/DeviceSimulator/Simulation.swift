@@ -8,7 +8,8 @@ import RelayCore
 /// ```swift
 /// var simulation = Simulation(seed: 7)
 /// let anna = simulation.addPhone("anna")
-/// let mail = simulation.install(AppDescription("com.example.mail"), on: anna)
+/// let app = AppDefinition(name: "com.example.mail", modes: .remoteNotification)
+/// let mail = simulation.install(app, on: anna)
 /// let push = simulation.push(.silent, to: mail)
 /// simulation.advance(by: .minutes(1))
 /// #expect(simulation.life(of: push).outcome == "newData")
