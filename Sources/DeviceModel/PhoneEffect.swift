@@ -89,7 +89,7 @@ package enum AppStep: Hashable, Sendable {
 }
 
 /// Why an app was run.
-package enum RunCause: Hashable, Sendable {
+public enum RunCause: Hashable, Sendable {
   case user
   case push(PushID)
   case fetch

@@ -68,7 +68,7 @@ extension PushOutcome: CustomStringConvertible {
 }
 
 extension RunCause: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     switch self {
     case .user: "the user"
     case .push(let push): "push \(push.number)"

@@ -45,9 +45,7 @@ extension Simulation {
   public func badge(of app: AppHandle) -> Int { model(of: app)?.badge ?? 0 }
 
   /// Where an app stands.
-  public func state(of app: AppHandle) -> AppSituation {
-    model(of: app).flatMap { AppSituation(rawValue: $0.state.rawValue) } ?? .notRunning
-  }
+  public func state(of app: AppHandle) -> AppState { model(of: app)?.state ?? .notRunning }
 
   /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
   /// or does not run.
@@ -74,7 +72,7 @@ extension Simulation {
       switch step {
       case .began(let cause):
         open[id] = runs.count
-        runs.append(AppRun(time: .milliseconds(entry.at), cause: AppRun.Cause(cause)))
+        runs.append(AppRun(time: .milliseconds(entry.at), cause: cause))
       case .completed(let outcome): open[id].map { runs[$0].ending = outcome.rawValue }
       case .abandoned(let reason): open[id].map { runs[$0].ending = reason.text }
       }
@@ -138,40 +136,12 @@ public struct ShownBanner: Hashable, Sendable {
   public let isContentReady: Bool
 }
 
-/// Where an app stands.
-public enum AppSituation: String, CaseIterable, Hashable, Sendable {
-  case notRunning
-  case foreground
-  case background
-  case suspended
-  /// Swiped away: only its user starts it again.
-  case forceQuit
-}
-
 /// A call of an app in the background.
 public struct AppRun: Hashable, Sendable {
-  /// What it was called for.
-  public enum Cause: Hashable, Sendable {
-    case push(number: Int)
-    case fetch
-    case transfers
-    case authentication
-    case user
-
-    init(_ cause: RunCause) {
-      switch cause {
-      case .push(let push): self = .push(number: Int(truncatingIfNeeded: push.number))
-      case .fetch: self = .fetch
-      case .transfers: self = .transfers
-      case .authentication: self = .authentication
-      case .user: self = .user
-      }
-    }
-  }
-
   /// When it began.
   public let time: Duration
-  public let cause: Cause
+  /// What it was called for; pushes by their numbers.
+  public let cause: RunCause
   /// `newData`, `noData`, `failed`, or why the process ended; nil while it goes on.
   public internal(set) var ending: String?
 }

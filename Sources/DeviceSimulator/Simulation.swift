@@ -243,13 +243,14 @@ extension Simulation {
       .map { AppHandle(number: $0, name: name) }
   }
 
+  /// Does what a phone asks for, and writes down what it did.
   mutating func perform(_ action: PhoneAction, of phone: Int32) {
+    func number(_ app: AppID) -> Int32 { phones[Int(phone)].apps[app.number] }
     switch action {
     case .report(let push, let outcome):
-      let number = number(of: push)
-      record(.phone(action), phone: phone, push: number)
-      lastReported = number
-      sendUp(.ack(number, outcome.map(DeliveryOutcome.init)), from: phone)
+      lastReported = self.number(of: push)
+      record(.phone(action), phone: phone, push: lastReported)
+      sendUp(.ack(lastReported, outcome.map(DeliveryOutcome.init)), from: phone)
     case .condition(let condition):
       record(.phone(action), phone: phone)
       sendUp(.condition(condition), from: phone)
@@ -261,34 +262,28 @@ extension Simulation {
         if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
       }
     case .callback(let id, let app, .began(.fetch)):
-      let number = phones[Int(phone)].apps[app.number]
+      let number = number(app)
       record(.fetchBegan(id, apps[Int(number)].plannedBecause), app: number)
-    case .callback(_, let app, .began(.push(let push))):
-      record(
-        .phone(action), app: phones[Int(phone)].apps[app.number],
-        push: number(of: push))
     case .fetch(let plan):
-      let number = phones[Int(phone)].apps[plan.app.number]
+      let number = number(plan.app)
       if case .fetch = plan.when { apps[Int(number)].plannedBecause = plan.reason }
       record(.phone(action), app: number)
     case .banner(let banner):
-      record(
-        .phone(action), app: phones[Int(phone)].apps[banner.app.number],
-        push: banner.push.map { number(of: $0) } ?? -1)
-    case .app(let app, .launched(.push(let push))), .app(let app, .resumed(.push(let push))):
-      record(
-        .phone(action), app: phones[Int(phone)].apps[app.number],
-        push: number(of: push))
+      let push = banner.push.map { self.number(of: $0) } ?? -1
+      record(.phone(action), app: number(banner.app), push: push)
+    case .callback(_, let app, .began(.push(let push))), .app(let app, .launched(.push(let push))),
+      .app(let app, .resumed(.push(let push))):
+      record(.phone(action), app: number(app), push: self.number(of: push))
     case .transfer(let id, let app, let step):
       relay.order(.transfer(phone: Int(phone), id, step))
-      record(.phone(action), app: phones[Int(phone)].apps[app.number])
+      record(.phone(action), app: number(app))
     case .archive(let app, let step):
-      let number = phones[Int(phone)].apps[app.number]
+      let number = number(app)
       relay.order(.archive(phone: Int(phone), app: apps[Int(number)].name, step))
       record(.phone(action), app: number)
     case .badge(let app, _), .sound(let app), .snapshot(let app, _), .app(let app, _),
       .callback(_, let app, _):
-      record(.phone(action), app: phones[Int(phone)].apps[app.number])
+      record(.phone(action), app: number(app))
     case .document, .ignored: record(.phone(action), phone: phone)
     }
   }

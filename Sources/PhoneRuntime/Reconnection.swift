@@ -14,8 +14,8 @@ struct Backoff: Hashable, Sendable {
   }
 }
 
-/// A connection that is made anew whenever it is lost, after longer and longer pauses: of a phone, a
-/// light device, a fleet.
+/// A connection that is made anew whenever it is lost, after longer and longer pauses: a phone's, a
+/// light device's, a fleet's.
 package struct Reconnection: Sendable {
   private static let backoff = Backoff(first: .milliseconds(500), longest: .seconds(30))
 

@@ -140,7 +140,7 @@ import Testing
     let push = simulation.push(.silent, to: app)
     simulation.advance(by: .hours(5))
     let runs = simulation.runs(of: app)
-    #expect(runs.prefix(2).map(\.cause) == [.push(number: push.number), .transfers])
+    #expect(runs.prefix(2).map(\.cause) == [.push(PushID(UInt64(push.number))), .transfers])
     #expect(runs.prefix(2).map(\.ending) == ["newData", "newData"])
     #expect(!simulation.fetches(of: app).isEmpty)
     #expect(simulation.fetches(of: app).allSatisfy { $0.ending == "noData" })
