@@ -391,18 +391,17 @@ extension Simulation {
     let window = window.shifted(by: origin)
     let times = (window.after ?? 0)...max(window.after ?? 0, window.before ?? .max)
     for entry in entries {
-      switch entry.fact {
-      case .fetchBegan(let id, _): running.insert(Call(phone: entry.phone, id: id))
-      case .phone(.callback(let id, _, .completed(let outcome))):
+      if case .fetchBegan(let id, _) = entry.fact {
+        running.insert(Call(phone: entry.phone, id: id))
+      } else if case .phone(.callback(let id, _, .completed(let outcome))) = entry.fact {
         // What failed, or still runs when the user looks, is of no use to them.
         guard running.remove(Call(phone: entry.phone, id: id)) != nil, outcome != .failed
         else { continue }
         lastFetch[entry.app] = entry.at
-      case .phone(.app(_, .opened)) where times.contains(entry.at):
+      } else if case .phone(.app(_, .opened)) = entry.fact, times.contains(entry.at) {
         let day = AppDay(app: entry.app, day: entry.at / TimeText.day)
         let isHit = lastFetch[entry.app].map { entry.at - $0 <= within } ?? false
         wasHit[day] = (wasHit[day] ?? true) && isHit
-      default: break
       }
     }
     let hits = wasHit.values.count { $0 }

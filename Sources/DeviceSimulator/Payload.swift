@@ -59,7 +59,7 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
         keys.lazy.compactMap { alert[$0]?.text }.first
       }
       return parts.isEmpty ? nil : parts.joined(separator: ": ")
-    default: return nil
+    case .list, .number, .flag, .null: return nil
     }
   }
 }

@@ -297,7 +297,8 @@ struct PlaceNames {
     switch reader.tree.value {
     case .object: return Payload(bytes: reader.tree.source)
     case .text("silent"): return .silent
-    default: throw reader.problem("an object is wanted, or \"silent\"")
+    case .text, .list, .number, .flag, .null:
+      throw reader.problem("an object is wanted, or \"silent\"")
     }
   }
 }
