@@ -1,7 +1,7 @@
 package import Primitives
 
 /// Where an app stands.
-package enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
+public enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case notRunning
   case foreground
   /// It has a callback, a background task, or a moment of grace.
@@ -12,7 +12,7 @@ package enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case forceQuit
 
   /// Whether there is a process.
-  package var hasProcess: Bool {
+  public var hasProcess: Bool {
     switch self {
     case .foreground, .background, .suspended: true
     case .notRunning, .forceQuit: false

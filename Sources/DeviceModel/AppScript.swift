@@ -2,16 +2,16 @@ package import Primitives
 
 /// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
 /// that real apps make can be scripted too.
-package struct AppDefinition: Hashable, Codable, Sendable {
+public struct AppDefinition: Hashable, Codable, Sendable {
   /// The bundle identifier, which is also the topic of its pushes.
-  package var name: String
-  package var version: String
-  package var modes: BackgroundModes
+  public var name: String
+  public var version: String
+  public var modes: BackgroundModes
   /// What it asks for at its first start (WWDC 2013 session 204).
-  package var fetchInterval: FetchInterval
-  package var script: AppScript
+  public var fetchInterval: FetchInterval
+  public var script: AppScript
 
-  package init(
+  public init(
     name: String, version: String = "1.0", modes: BackgroundModes = [],
     fetchInterval: FetchInterval = .never, script: AppScript = AppScript()
   ) {
@@ -25,17 +25,17 @@ package struct AppDefinition: Hashable, Codable, Sendable {
 
 /// What an app declares to do in the background; transfers need no declaration (WWDC 2013 session
 /// 204).
-package struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
-  package let rawValue: UInt8
+public struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
+  public let rawValue: UInt8
 
-  package init(rawValue: UInt8) { self.rawValue = rawValue }
+  public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  package static let fetch = BackgroundModes(rawValue: 1)
-  package static let remoteNotification = BackgroundModes(rawValue: 2)
+  public static let fetch = BackgroundModes(rawValue: 1)
+  public static let remoteNotification = BackgroundModes(rawValue: 2)
 }
 
 /// How often an app wants background fetches at most (WWDC 2013 session 204).
-package enum FetchInterval: Hashable, Codable, Sendable {
+public enum FetchInterval: Hashable, Codable, Sendable {
   case never
   /// As the system sees fit.
   case minimum
@@ -43,27 +43,27 @@ package enum FetchInterval: Hashable, Codable, Sendable {
 }
 
 /// What the app does when.
-package struct AppScript: Hashable, Codable, Sendable {
-  package var onPush = CallbackScript()
-  package var onFetch = CallbackScript()
+public struct AppScript: Hashable, Codable, Sendable {
+  public var onPush = CallbackScript()
+  public var onFetch = CallbackScript()
   /// When the transfers of one of its sessions have all ended.
-  package var onTransfers = CallbackScript()
-  package var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
-  package var onLeave = LeaveScript()
+  public var onTransfers = CallbackScript()
+  public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
+  public var onLeave = LeaveScript()
   /// Opened from a banner whose content is not there: how long the user waits for it.
-  package var contentTime = Interval.seconds(3)
-  package var handlers = HandlerKeeping.eachItsOwn
+  public var contentTime = Interval.seconds(3)
+  public var handlers = HandlerKeeping.eachItsOwn
   /// Its state at a first start: the base objects.
-  package var interface = StateGraph()
-  package var restoration = RestorationScript()
+  public var interface = StateGraph()
+  public var restoration = RestorationScript()
   /// It hides what is sensitive before a snapshot is taken (WWDC 2013 session 204).
-  package var hidesContent = false
+  public var hidesContent = false
 
-  package init() {}
+  public init() {}
 }
 
 /// How an app keeps the handlers it is given.
-package enum HandlerKeeping: Hashable, Codable, Sendable {
+public enum HandlerKeeping: Hashable, Codable, Sendable {
   /// Each callback is paired with its own, as it should be.
   case eachItsOwn
   /// The mistake: one property holds the latest. Of two overlapping callbacks the first to finish
@@ -72,50 +72,50 @@ package enum HandlerKeeping: Hashable, Codable, Sendable {
 }
 
 /// One callback: what it costs and how it ends.
-package struct CallbackScript: Hashable, Codable, Sendable {
+public struct CallbackScript: Hashable, Codable, Sendable {
   /// From the callback to the end of its work.
-  package var work = Interval.seconds(2)
+  public var work = Interval.seconds(2)
   /// A random part on top, up to this.
-  package var workJitter = Interval.zero
+  public var workJitter = Interval.zero
   /// What goes over the radio, and the energy beside the radio's, in millijoules.
-  package var bytes: Int64 = 50_000
-  package var energy: Int64 = 500
-  package var outcome = OutcomeRule.always(.newData)
-  package var handler = HandlerCall.afterWork
+  public var bytes: Int64 = 50_000
+  public var energy: Int64 = 500
+  public var outcome = OutcomeRule.always(.newData)
+  public var handler = HandlerCall.afterWork
   /// The protection of the credential it needs, and of the file it writes to (Apple, "Encrypting
   /// Your App's Files").
-  package var reads = DataProtection.untilFirstUnlock
-  package var writes = DataProtection.unlessOpen
+  public var reads = DataProtection.untilFirstUnlock
+  public var writes = DataProtection.unlessOpen
   /// What it does when there was something new.
-  package var transfers: [TransferRequest] = []
-  package var notification: LocalNotification?
-  package var changes: [StateChange] = []
+  public var transfers: [TransferRequest] = []
+  public var notification: LocalNotification?
+  public var changes: [StateChange] = []
   /// Asks for another interval, unless it failed.
-  package var setsFetchInterval: FetchInterval?
+  public var setsFetchInterval: FetchInterval?
   /// Asks for the plain image at the next launch, once.
-  package var ignoresNextSnapshot = false
+  public var ignoresNextSnapshot = false
   /// A background task begun then, and whether it stops when its time is over.
-  package var task: TaskScript?
+  public var task: TaskScript?
 
-  package init() {}
+  public init() {}
 }
 
 /// What a callback reports.
-package enum OutcomeRule: Hashable, Codable, Sendable {
+public enum OutcomeRule: Hashable, Codable, Sendable {
   case always(CallbackOutcome)
   /// New data so often in a hundred, by the phone's seed; no data otherwise.
   case newDataPercent(Int64)
 }
 
 /// What a handler is called with (WWDC 2013 session 204).
-package enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable {
+public enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable {
   case newData
   case noData
   case failed
 }
 
 /// When the handler is called.
-package enum HandlerCall: Hashable, Codable, Sendable {
+public enum HandlerCall: Hashable, Codable, Sendable {
   case afterWork
   case late(Interval)
   /// The mistake that gets an app killed.
@@ -123,21 +123,21 @@ package enum HandlerCall: Hashable, Codable, Sendable {
 }
 
 /// An answer to a server that asks a transfer for credentials (WWDC 2013 session 204).
-package enum AuthenticationScript: Hashable, Codable, Sendable {
+public enum AuthenticationScript: Hashable, Codable, Sendable {
   case provides(after: Interval)
   case cancels(after: Interval)
 }
 
 /// Time asked for beyond a callback or beyond the foreground.
-package struct TaskScript: Hashable, Codable, Sendable {
+public struct TaskScript: Hashable, Codable, Sendable {
   /// How long it takes, slices added up.
-  package var work: Interval
+  public var work: Interval
   /// Whether it ends itself when the system says that time is over; if not, the app is killed.
-  package var endsInTime: Bool
+  public var endsInTime: Bool
   /// Millijoules for all of it.
-  package var energy: Int64
+  public var energy: Int64
 
-  package init(work: Interval, endsInTime: Bool = true, energy: Int64 = 1000) {
+  public init(work: Interval, endsInTime: Bool = true, energy: Int64 = 1000) {
     self.work = work
     self.endsInTime = endsInTime
     self.energy = energy
@@ -145,35 +145,35 @@ package struct TaskScript: Hashable, Codable, Sendable {
 }
 
 /// What an app does when it leaves the foreground.
-package struct LeaveScript: Hashable, Codable, Sendable {
+public struct LeaveScript: Hashable, Codable, Sendable {
   /// A background task begun on the way out.
-  package var task: TaskScript?
-  package var transfers: [TransferRequest] = []
+  public var task: TaskScript?
+  public var transfers: [TransferRequest] = []
 
-  package init() {}
+  public init() {}
 }
 
 /// How an app takes part in restoration.
-package struct RestorationScript: Hashable, Codable, Sendable {
+public struct RestorationScript: Hashable, Codable, Sendable {
   /// An older archive is declined; nil takes any (WWDC 2013 session 222).
-  package var oldest: Interval?
+  public var oldest: Interval?
   /// Restoration classes that answer nothing.
-  package var answersNothing: Set<String> = []
+  public var answersNothing: Set<String> = []
   /// Single objects whose data is gone.
-  package var gone: Set<StatePath> = []
+  public var gone: Set<StatePath> = []
   /// The mistake that costs the archive.
-  package var crashes = false
+  public var crashes = false
 
-  package init() {}
+  public init() {}
 }
 
 /// A notification that the app posts itself.
-package struct LocalNotification: Hashable, Codable, Sendable {
-  package var text: String
-  package var badge: Int?
-  package var hasSound: Bool
+public struct LocalNotification: Hashable, Codable, Sendable {
+  public var text: String
+  public var badge: Int?
+  public var hasSound: Bool
 
-  package init(text: String, badge: Int? = nil, hasSound: Bool = false) {
+  public init(text: String, badge: Int? = nil, hasSound: Bool = false) {
     self.text = text
     self.badge = badge
     self.hasSound = hasSound
@@ -181,33 +181,33 @@ package struct LocalNotification: Hashable, Codable, Sendable {
 }
 
 /// A piece of work for the transfer service (WWDC 2013 session 204).
-package struct TransferRequest: Hashable, Codable, Sendable {
-  package enum Direction: Hashable, Codable, Sendable {
+public struct TransferRequest: Hashable, Codable, Sendable {
+  public enum Direction: Hashable, Codable, Sendable {
     case download
     case upload
   }
 
   /// By which the app reconnects to it, and what it is.
-  package var session: String
-  package var name: String
-  package var direction: Direction
+  public var session: String
+  public var name: String
+  public var direction: Direction
   /// Its size; of a performed one a guess, its server knows better.
-  package var bytes: Int64
+  public var bytes: Int64
   /// A choice in the foreground; queued from the background it always is.
-  package var isDiscretionary: Bool
+  public var isDiscretionary: Bool
   /// Whether its server asks who it is, once. Of a performed one the server itself decides.
-  package var demandsCredentials: Bool
+  public var demandsCredentials: Bool
   /// Whether it goes on where it was interrupted; else it starts over.
-  package var resumes: Bool
+  public var resumes: Bool
   /// The document that a download brings up to date.
-  package var document: DocumentID?
+  public var document: DocumentID?
   /// Where `TransferMode.performed` gets it from or takes it to, by HTTP; nil for the modelled
   /// network in any mode.
-  package var url: String?
+  public var url: String?
   /// What the app provides when that server asks: the value of the field `Authorization`.
-  package var authorization: String?
+  public var authorization: String?
 
-  package init(
+  public init(
     session: String = "default", name: String, direction: Direction = .download, bytes: Int64,
     isDiscretionary: Bool = false, demandsCredentials: Bool = false, resumes: Bool = true,
     document: DocumentID? = nil, url: String? = nil, authorization: String? = nil
@@ -226,14 +226,14 @@ package struct TransferRequest: Hashable, Codable, Sendable {
 }
 
 /// The protection classes of files and keys (Apple, "Encrypting Your App's Files").
-package enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
+public enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
   case complete
   case unlessOpen
   case untilFirstUnlock
   case none
 
   /// Whether what exists can be read.
-  package func isReadable(_ lock: LockState) -> Bool {
+  public func isReadable(_ lock: LockState) -> Bool {
     switch self {
     case .complete, .unlessOpen: lock == .unlocked
     case .untilFirstUnlock: lock != .beforeFirstUnlock
@@ -242,13 +242,13 @@ package enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
   }
 
   /// Whether a new file can be created and written until it is closed.
-  package func isWritable(_ lock: LockState) -> Bool {
+  public func isWritable(_ lock: LockState) -> Bool {
     self == .unlessOpen || isReadable(lock)
   }
 }
 
 /// Whether the keys of protected data exist.
-package enum LockState: String, CaseIterable, Hashable, Sendable {
+public enum LockState: String, CaseIterable, Hashable, Sendable {
   /// Since the last start nobody has entered the code.
   case beforeFirstUnlock
   case locked

@@ -78,7 +78,7 @@ package struct Coordination: Hashable, Codable, Sendable {
     case (.readers(let readers), .read) where waiting.isEmpty:
       holders = .readers(readers + [access])
       return true
-    default:
+    case (.nobody, _), (.readers, _), (.writer, _):
       waiting.append(access)
       return false
     }

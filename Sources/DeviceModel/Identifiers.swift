@@ -6,10 +6,10 @@ package struct AppID: Hashable, Codable, Sendable {
 }
 
 /// A push, as its sender numbers it; the driver maps it to the relay's id.
-package struct PushID: Hashable, Codable, Sendable {
-  package let number: UInt64
+public struct PushID: Hashable, Codable, Sendable {
+  public let number: UInt64
 
-  package init(_ number: UInt64) { self.number = number }
+  public init(_ number: UInt64) { self.number = number }
 }
 
 /// One call of an app by the system, and so the completion handler that was handed over with it.
@@ -28,10 +28,10 @@ package struct TransferID: Hashable, Codable, Sendable {
 }
 
 /// A document on one phone.
-package struct DocumentID: Hashable, Codable, Sendable {
-  package let number: UInt64
+public struct DocumentID: Hashable, Codable, Sendable {
+  public let number: UInt64
 
-  package init(_ number: UInt64) { self.number = number }
+  public init(_ number: UInt64) { self.number = number }
 }
 
 /// One request to read or write a document under coordination.

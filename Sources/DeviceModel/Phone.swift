@@ -182,3 +182,98 @@ package struct RunningCallback: Hashable, Codable, Sendable {
   /// When the app is killed; nil while it is in the foreground, where its user decides.
   package internal(set) var deadline: Instant?
 }
+
+/// Events and timers, handed to who answers them.
+extension Phone {
+  mutating func perform(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
+    if let (app, mustRun) = event.appNeeded {
+      guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }
+      guard !mustRun || isRunning(app.number) else { return ignore(.notRunning, &effects) }
+    }
+    switch event {
+    case .tick: break
+    case .appInstalled(let definition): install(definition, &effects)
+    case .pushReceived(let push): received(push, &effects)
+    case .linkHeard: wake(&effects)
+    case .networkChanged(let network): networkChanged(network, &effects)
+    case .chargerChanged(let isConnected): chargerChanged(isConnected, &effects)
+    case .rebooted: reboot(&effects)
+    case .memoryRanOut: memoryRanOut(&effects)
+    case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
+    case .unlocked: unlock(&effects)
+    case .locked: lockScreen(&effects)
+    case .bannerOpened(let banner): bannerOpened(banner, &effects)
+    case .appLeft: appLeft(&effects)
+    case .lowPowerSwitched(let isOn): lowPowerSwitched(isOn, &effects)
+    case .developerModeSwitched(let isOn): isDeveloper = isOn
+    case .transferProgressed(let transfer, let bytes): progressed(transfer, bytes, &effects)
+    case .transferChallenged(let transfer): challenged(transfer, &effects)
+    case .transferEnded(let transfer, let result): ended(transfer, result, &effects)
+    case .document(let event): perform(event, &effects)
+    case .refreshSwitched(nil, let isOn):
+      isRefreshOn = isOn
+      replanAll(&effects)
+    case .refreshSwitched(let app?, let isOn):
+      apps[app.number].isRefreshOn = isOn
+      replan(app.number, &effects)
+    case .appOpened(let app):
+      guard lock == .unlocked else { return ignore(.locked, &effects) }
+      open(app.number, waitsForContent: false, &effects)
+    case .appSwipedAway(let app): swipedAway(app.number, &effects)
+    case .appCrashed(let app): terminate(app.number, .crash, &effects)
+    case .fetchIntervalSet(let app, let interval):
+      apps[app.number].fetchInterval = interval
+      replan(app.number, &effects)
+    case .stateChanged(let app, let changes):
+      for change in changes { apps[app.number].process.interface.apply(change) }
+    case .transferQueued(let app, let request): queue(request, of: app.number, &effects)
+    case .snapshotIgnoredOnce(let app): apps[app.number].ignoresNextSnapshot = true
+    }
+  }
+
+  /// A timer that is due. Each checks whether it still means anything.
+  mutating func fire(_ timer: TimerKind, _ effects: inout [PhoneEffect]) {
+    switch timer {
+    case .workEnds(let callback): workEnded(callback, &effects)
+    case .handlerCalled(let callback): handlerDue(callback, &effects)
+    case .deadline(let callback): deadlinePassed(callback, &effects)
+    case .graceEnds(let app): suspendIfIdle(app.number, &effects)
+    case .taskSliceEnds(let app): taskSliceEnded(app.number, &effects)
+    case .sleepDue: sleepTimer = .never
+    case .foregroundContent(let app): contentArrived(app.number, &effects)
+    case .heldPush(let app): releaseHeld(app.number, &effects)
+    case .fetchesDue:
+      fetchTimer = .never
+      fetchesDue(&effects)
+    case .transfersDue:
+      transferTimer = .never
+      mustReviewTransfers = true
+    case .documentWritten(let document): syncServiceWrote(document, &effects)
+    }
+  }
+
+  /// What is decided once everything has its new state: transfers, fetches that join an awake
+  /// period, timers, the report of the condition, sleep.
+  mutating func settle(_ effects: inout [PhoneEffect]) {
+    // Transfers that end wake apps, whose callbacks may queue others, at later moments.
+    if mustReviewTransfers { reviewTransfers(&effects) }
+    if mustCoalesce { coalesceFetches(&effects) }
+    setFetchTimer()
+    sleepIfIdle(&effects)
+    let condition = condition
+    if condition != reported {
+      reported = condition
+      emit(.condition(condition), &effects)
+    }
+  }
+
+  /// Whether its code runs at this moment: suspended apps do not, nor does anybody while the phone
+  /// sleeps.
+  func isRunning(_ index: Int) -> Bool {
+    switch apps[index].state {
+    case .foreground: true
+    case .background: wakefulness != .asleep
+    case .notRunning, .suspended, .forceQuit: false
+    }
+  }
+}

@@ -64,19 +64,6 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case tooManyCallbacks = "too many callbacks"
 }
 
-/// What a relay is told of a phone.
-package struct PhoneCondition: Hashable, Codable, Sendable {
-  package enum Power: String, CaseIterable, Hashable, Codable, Sendable {
-    case battery
-    case charging
-    case low
-  }
-
-  package var power: Power
-  package var network: Network
-  package var isScreenOn: Bool
-}
-
 /// Steps in the life of an app.
 package enum AppStep: Hashable, Sendable {
   /// For the first time, or another version of it.
@@ -104,7 +91,7 @@ package enum AppStep: Hashable, Sendable {
 }
 
 /// Why an app was run.
-package enum RunCause: Hashable, Sendable {
+public enum RunCause: Hashable, Sendable {
   case user
   case push(PushID)
   case fetch

@@ -47,6 +47,22 @@ package enum PhoneEvent: Hashable, Sendable {
   case snapshotIgnoredOnce(AppID)
 
   case document(DocumentEvent)
+
+  /// The app that must be there for it to mean anything, and whether it must be running.
+  var appNeeded: (AppID, mustRun: Bool)? {
+    switch self {
+    case .appOpened(let app), .appSwipedAway(let app): (app, false)
+    case .refreshSwitched(let app, _): app.map { ($0, false) }
+    case .appCrashed(let app), .fetchIntervalSet(let app, _), .stateChanged(let app, _),
+      .transferQueued(let app, _), .snapshotIgnoredOnce(let app):
+      (app, true)
+    case .tick, .appInstalled, .pushReceived, .linkHeard, .networkChanged, .chargerChanged,
+      .rebooted, .memoryRanOut, .transferProgressed, .transferChallenged, .transferEnded,
+      .archiveFound, .unlocked, .locked, .bannerOpened, .appLeft, .lowPowerSwitched,
+      .developerModeSwitched, .document:
+      nil
+    }
+  }
 }
 
 /// A push as it arrives, its payload already read.
@@ -76,18 +92,6 @@ package struct RemotePush: Hashable, Codable, Sendable {
 
   /// Whether the user would never know of it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
-}
-
-/// What the phone is connected to.
-package enum Network: String, CaseIterable, Hashable, Codable, Sendable {
-  case wifi
-  case cellular
-  /// No coverage.
-  case none
-  case airplane
-
-  /// Whether anything gets through.
-  package var isConnected: Bool { self == .wifi || self == .cellular }
 }
 
 /// How a transfer ended.

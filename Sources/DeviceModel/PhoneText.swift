@@ -69,14 +69,8 @@ extension PushOutcome: CustomStringConvertible {
   }
 }
 
-extension PhoneCondition: CustomStringConvertible {
-  package var description: String {
-    "power \(power), network \(network), screen \(isScreenOn ? "on" : "off")"
-  }
-}
-
 extension RunCause: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     switch self {
     case .user: "the user"
     case .push(let push): "push \(push.number)"

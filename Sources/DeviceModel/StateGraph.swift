@@ -1,17 +1,17 @@
 /// The objects that make up what an app shows, as far as state restoration is concerned: who is
 /// whose parent, what each remembers, who refers to whom (WWDC 2013 session 222).
-package struct StateGraph: Hashable, Codable, Sendable {
+public struct StateGraph: Hashable, Codable, Sendable {
   /// Parents stand before their children.
-  package private(set) var objects: [StateObject] = []
+  public private(set) var objects: [StateObject] = []
   /// What is on top, in front of the user.
-  package internal(set) var top: StateObjectID?
+  public internal(set) var top: StateObjectID?
   private var lastID: Int32 = 0
 
-  package init() {}
+  public init() {}
 
   /// Adds an object; its parent must be one of this graph, or nil for a root.
   @discardableResult
-  package mutating func add(
+  public mutating func add(
     _ className: String, identifier: String?, parent: StateObjectID? = nil,
     restorationClass: String? = nil, origin: StateObject.Origin = .base,
     isRegistered: Bool = false
@@ -26,20 +26,31 @@ package struct StateGraph: Hashable, Codable, Sendable {
     return id
   }
 
+  /// Adds what is missing of a path, views that are there from the start; the object at its end.
+  @discardableResult
+  public mutating func add(_ path: StatePath) -> StateObjectID? {
+    var above: StateObjectID?
+    for (index, component) in path.components.enumerated() {
+      let known = find(StatePath(Array(path.components[...index])))
+      above = known ?? add("View", identifier: component, parent: above)
+    }
+    return above
+  }
+
   /// The object with this id.
-  package subscript(id: StateObjectID) -> StateObject? {
+  public subscript(id: StateObjectID) -> StateObject? {
     index(of: id).map { objects[$0] }
   }
 
   /// Remembers a value under a key of an object; nil forgets the key.
-  package mutating func set(_ id: StateObjectID, _ key: String, _ value: StateValue?) {
+  public mutating func set(_ id: StateObjectID, _ key: String, _ value: StateValue?) {
     guard let index = index(of: id) else { return }
     objects[index].set(key, value)
   }
 
   /// Where an object stands in the archive, or nil if it takes no part: without an identifier, or
   /// below a view without one. A registered object needs nobody above it.
-  package func path(of id: StateObjectID) -> StatePath? {
+  public func path(of id: StateObjectID) -> StatePath? {
     guard let object = self[id], let identifier = object.identifier else { return nil }
     guard let parent = object.parent else { return StatePath([identifier]) }
     if let above = path(of: parent) { return StatePath(above.components + [identifier]) }
@@ -47,12 +58,12 @@ package struct StateGraph: Hashable, Codable, Sendable {
   }
 
   /// The first object with this path.
-  package func find(_ path: StatePath) -> StateObjectID? {
+  public func find(_ path: StatePath) -> StateObjectID? {
     objects.first { $0.identifier == path.components.last && self.path(of: $0.id) == path }?.id
   }
 
   /// Removes an object and everything below it. Base objects are part of the app and stay.
-  package mutating func remove(_ id: StateObjectID) {
+  public mutating func remove(_ id: StateObjectID) {
     guard self[id]?.origin == .dynamic else { return }
     var gone: Set<StateObjectID> = [id]
     for object in objects where object.parent.map(gone.contains) == true { gone.insert(object.id) }
@@ -89,48 +100,51 @@ package struct StateGraph: Hashable, Codable, Sendable {
 }
 
 /// An object of one graph.
-package struct StateObjectID: Hashable, Codable, Sendable {
-  package let number: Int32
+public struct StateObjectID: Hashable, Codable, Sendable {
+  public let number: Int32
 }
 
 /// The restoration identifiers from the root down to an object.
-package struct StatePath: Hashable, Codable, Sendable, ExpressibleByArrayLiteral,
+public struct StatePath: Hashable, Codable, Sendable, ExpressibleByArrayLiteral,
   CustomStringConvertible
 {
-  package let components: [String]
+  public let components: [String]
 
-  package init(_ components: [String]) { self.components = components }
+  public init(_ components: [String]) { self.components = components }
 
-  package init(arrayLiteral elements: String...) { components = elements }
+  public init(arrayLiteral elements: String...) { components = elements }
 
-  package var description: String { components.joined(separator: "/") }
+  /// `window/inbox`.
+  public init(text: String) { components = text.split(separator: "/").map(String.init) }
+
+  public var description: String { components.joined(separator: "/") }
 }
 
 /// One object and what it remembers.
-package struct StateObject: Hashable, Codable, Sendable {
+public struct StateObject: Hashable, Codable, Sendable {
   /// Whether it is there before anything is restored, or made while the app runs.
-  package enum Origin: Hashable, Codable, Sendable {
+  public enum Origin: Hashable, Codable, Sendable {
     case base
     case dynamic
   }
 
-  package struct Entry: Hashable, Codable, Sendable {
-    package let key: String
-    package var value: StateValue
+  public struct Entry: Hashable, Codable, Sendable {
+    public let key: String
+    public var value: StateValue
   }
 
-  package let id: StateObjectID
-  package let className: String
+  public let id: StateObjectID
+  public let className: String
   /// Without one it takes no part in restoration.
-  package let identifier: String?
-  package let parent: StateObjectID?
+  public let identifier: String?
+  public let parent: StateObjectID?
   /// Who makes it anew when it is needed.
-  package let restorationClass: String?
-  package let origin: Origin
+  public let restorationClass: String?
+  public let origin: Origin
   /// Registered explicitly: a model object or a controller without a view.
-  package let isRegistered: Bool
+  public let isRegistered: Bool
   /// Sorted by key.
-  package private(set) var entries: [Entry] = []
+  public private(set) var entries: [Entry] = []
 
   mutating func set(_ key: String, _ value: StateValue?) {
     let place = entries.firstIndex { $0.key >= key } ?? entries.count
@@ -151,7 +165,7 @@ package struct StateObject: Hashable, Codable, Sendable {
 }
 
 /// What an object remembers under one key.
-package enum StateValue: Hashable, Codable, Sendable {
+public enum StateValue: Hashable, Codable, Sendable {
   case number(Int64)
   case text(String)
   case flag(Bool)
@@ -184,7 +198,7 @@ package enum StateValue: Hashable, Codable, Sendable {
 }
 
 /// One thing that an app changes about its own state, as a script says it.
-package enum StateChange: Hashable, Codable, Sendable {
+public enum StateChange: Hashable, Codable, Sendable {
   case set(StatePath, key: String, StateValue)
   case unset(StatePath, key: String)
   case link(StatePath, key: String, to: StatePath)
@@ -199,7 +213,7 @@ package enum StateChange: Hashable, Codable, Sendable {
 
 extension StateGraph {
   /// Makes a change; one that does not apply (no such object, identifier taken) changes nothing.
-  package mutating func apply(_ change: StateChange) {
+  public mutating func apply(_ change: StateChange) {
     switch change {
     case .set(let path, let key, let value):
       if let id = find(path), !value.hasReferences { set(id, key, value) }

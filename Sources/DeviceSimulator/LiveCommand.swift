@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// A line that somebody types to act on a phone: a verb of the scenarios and what it needs.
 ///
 /// ```
@@ -18,39 +20,26 @@ struct LiveCommand {
       throw LiveCommandProblem(text: "name the phone first, as in \"\(phone): lock\"")
     }
     // The longest verb counts: "open banner" before "open".
-    let verbs = Self.verbs.filter { words.starts(with: $0.split(separator: " ").map(String.init)) }
-    guard let verb = verbs.max(by: { $0.count < $1.count }) else {
+    let verbs = Self.verbs.filter {
+      words.starts(with: $0.name.split(separator: " ").map(String.init))
+    }
+    guard let verb = verbs.max(by: { $0.name.count < $1.name.count }) else {
       let what = words.first.map { "there is no \"\($0)\"" } ?? "what is to be done?"
       throw LiveCommandProblem(text: "\(what); 'help' lists what there is")
     }
-    var members = ["\"do\":\(quoted(verb))", "\"phone\":\(quoted(phone))"]
-    var arguments = Array(words.dropFirst(verb.split(separator: " ").count))
-    let plan = scenario.phones.first { $0.name == phone }
-    if Self.needsApp(verb, arguments, plan) {
-      // With one app there is no doubt which is meant.
-      let isNamed = plan?.apps.contains { $0.name == arguments.first } ?? false
-      if isNamed || plan?.apps.count != 1 {
-        guard !arguments.isEmpty else {
-          throw LiveCommandProblem(
-            text: "\(verb) needs the name of an app: \(Self.usage(of: verb))")
-        }
-        members.append("\"app\":\(quoted(arguments.removeFirst()))")
-      } else if let app = plan?.apps.first {
-        guard arguments.count <= Self.arguments(of: verb).count else {
-          let text = "\(phone) has no app \"\(arguments[0])\", only \(app.name)"
-          throw LiveCommandProblem(text: text)
-        }
-        members.append("\"app\":\(quoted(app.name))")
-      }
+    var members = ["\"do\":\(quoted(verb.name))", "\"phone\":\(quoted(phone))"]
+    var arguments = Array(words.dropFirst(verb.name.split(separator: " ").count))
+    let apps = scenario.phones.first { $0.name == phone }?.apps.map(\.name) ?? []
+    if let app = try Self.app(of: verb, &arguments, among: apps, of: phone) {
+      members.append("\"app\":\(quoted(app))")
     }
-    if verb != "use", arguments.count < Self.arguments(of: verb).count {
-      throw LiveCommandProblem(text: "\(verb) needs more: \(Self.usage(of: verb))")
+    guard arguments.count >= verb.keys.count(where: { !$0.isOptional }) else {
+      throw LiveCommandProblem(text: "\(verb.name) needs more: \(verb.usage)")
     }
-    for key in Self.arguments(of: verb) where !arguments.isEmpty {
+    for key in verb.keys where !arguments.isEmpty {
       let argument = arguments.removeFirst()
-      // Numbers and truth may be remembered as what they are.
-      let isPlain = key == "value" && (Int64(argument) != nil || Bool(argument) != nil)
-      members.append("\"\(key)\":\(isPlain ? argument : quoted(argument))")
+      let isPlain = key.isPlain && (Int64(argument) != nil || Bool(argument) != nil)
+      members.append("\"\(key.name)\":\(isPlain ? argument : quoted(argument))")
     }
     guard arguments.isEmpty else {
       throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")
@@ -69,49 +58,30 @@ struct LiveCommand {
     }
   }
 
-  /// Those that a line can say: the others need more than a word.
-  static let verbs = [
-    "open", "open banner", "swipe away", "use", "crash", "set fetch", "remember", "show",
-    "unlock", "lock", "leave", "reboot", "exhaust memory", "network", "charger", "low power",
-    "refresh",
-  ]
+  /// Those that a line can say.
+  static let verbs = Verb.all.filter(\.isCommand)
 
-  /// How a verb is said.
-  static func usage(of verb: String) -> String {
-    let rest: String =
-      switch verb {
-      case "open", "open banner", "swipe away", "crash": " [APP]"
-      case "use": " [APP] [TIME]"
-      case "set fetch": " [APP] never|minimum|TIME"
-      case "remember": " [APP] PATH KEY VALUE"
-      case "show": " [APP] PATH"
-      case "network": " " + NetworkKind.allCases.map(\.rawValue).joined(separator: "|")
-      case "charger", "low power": " on|off"
-      case "refresh": " [APP] on|off"
-      default: ""
+  /// The app that is meant, taken from the words; nil when it is the phone.
+  private static func app(
+    of verb: Verb, _ words: inout [String], among apps: [String], of phone: String
+  ) throws(LiveCommandProblem) -> String? {
+    let isNamed = words.first.map(apps.contains) ?? false
+    switch verb.scope {
+    case .phone, .relay: return nil
+    case .appOrPhone: return isNamed ? words.removeFirst() : nil
+    case .app: break
+    }
+    // With one app there is no doubt which is meant.
+    guard !isNamed, apps.count == 1 else {
+      guard !words.isEmpty else {
+        throw LiveCommandProblem(text: "\(verb.name) needs the name of an app: \(verb.usage)")
       }
-    return verb + rest
-  }
-
-  /// Under which keys the words after the verb, and its app, stand in a scenario.
-  private static func arguments(of verb: String) -> [String] {
-    switch verb {
-    case "use": ["for"]
-    case "set fetch", "network", "charger", "low power", "refresh": ["to"]
-    case "remember": ["path", "key", "value"]
-    case "show": ["path"]
-    default: []
+      return words.removeFirst()
     }
-  }
-
-  private static func needsApp(
-    _ verb: String, _ arguments: [String], _ phone: Scenario.PhonePlan?
-  ) -> Bool {
-    switch verb {
-    case "open", "open banner", "swipe away", "use", "crash", "set fetch", "remember", "show": true
-    case "refresh": phone?.apps.contains { $0.name == arguments.first } ?? false
-    default: false
+    guard words.count <= verb.keys.count else {
+      throw LiveCommandProblem(text: "\(phone) has no app \"\(words[0])\", only \(apps[0])")
     }
+    return apps[0]
   }
 }
 
@@ -119,7 +89,7 @@ struct LiveCommand {
 package enum LiveCommandHelp {
   /// One verb a line, with what it needs; what is in brackets may be left out.
   package static var lines: [String] {
-    LiveCommand.verbs.map { LiveCommand.usage(of: $0) } + [
+    LiveCommand.verbs.map(\.usage) + [
       "help", "quit",
       "APP may be left out when there is only one; TIME is such as 30s or 1h30m; of several phones "
         + "one is named first, as in \"anna: lock\"",

@@ -3,9 +3,9 @@ import RelayCore
 /// What a provider posts: bytes, and what a phone reads in them.
 ///
 /// ```swift
-/// world.push(.alert("Lunch?"), to: messenger)
-/// world.push(.silent, to: messenger)
-/// world.push(#"{"aps":{"badge":3}}"#, to: messenger)
+/// simulation.push(.alert("Lunch?"), to: messenger)
+/// simulation.push(.silent, to: messenger)
+/// simulation.push(#"{"aps":{"badge":3}}"#, to: messenger)
 /// ```
 public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
   /// As they travel.
@@ -59,7 +59,7 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
         keys.lazy.compactMap { alert[$0]?.text }.first
       }
       return parts.isEmpty ? nil : parts.joined(separator: ": ")
-    default: return nil
+    case .list, .number, .flag, .null: return nil
     }
   }
 }

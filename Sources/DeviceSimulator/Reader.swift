@@ -1,3 +1,4 @@
+import Primitives
 import DeviceModel
 
 /// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
@@ -177,4 +178,7 @@ struct Reader: Sendable {
 
   /// A length of time for those who take a `Duration`.
   func span() throws(ScenarioProblem) -> Duration { .milliseconds(try duration()) }
+
+  /// The same for the phone's model.
+  func lapse() throws(ScenarioProblem) -> Interval { .milliseconds(try duration()) }
 }

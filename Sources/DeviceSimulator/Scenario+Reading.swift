@@ -1,3 +1,5 @@
+import DeviceModel
+
 /// Reading a scenario: everything in it is checked before anything is played.
 extension Scenario {
   /// - Parameters:
@@ -110,6 +112,66 @@ extension LinkModel {
   }
 }
 
+extension Scenario.PhonePlan {
+  init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.phone)
+    self.init(name: try reader.required("name").text())
+    network = try reader["network"]?.choice(Network.self) ?? .wifi
+    isCharging = try reader["charging"]?.flag() ?? false
+    isLowPower = try reader["lowPower"]?.flag() ?? false
+    for app in try reader.list("apps") {
+      for description in try AppDefinition.readAll(app) {
+        guard !apps.contains(where: { $0.name == description.name }) else {
+          throw app.problem("there are two apps with the name \"\(description.name)\"")
+        }
+        apps.append(description)
+      }
+    }
+    for item in try reader.list("usage") {
+      usage.append(try Scenario.Usage(item, apps: apps.map(\.name), length: length))
+    }
+    habits = try reader["habits"].map { habits throws(ScenarioProblem) in
+      try Scenario.Habits(habits, length: length)
+    }
+  }
+}
+
+extension Scenario.Usage {
+  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.usage)
+    app = try reader.required("app").choice(apps.enumerated().map { ($1, $0) })
+    var clocks: [Int64] = []
+    for item in try reader.required("at").list() {
+      let clock = try item.clock()
+      guard clock <= length else { throw item.isOver(after: length) }
+      clocks.append(clock)
+    }
+    self.clocks = clocks
+    jitter = try reader["jitter"]?.duration() ?? 0
+    duration = try reader["for"]?.duration() ?? 60_000
+  }
+}
+
+extension Scenario.Habits {
+  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+    try reader.check(ScenarioKeys.habits)
+    perDay = try reader.required("perDay").range { one throws(ScenarioProblem) in
+      try one.number(1...24)
+    }
+    between = try reader.required("between").range { one throws(ScenarioProblem) in
+      try one.clock()
+    }
+    guard between.lowerBound <= length else {
+      throw try reader.required("between").isOver(after: length)
+    }
+    apart = try reader.required("apart").range { one throws(ScenarioProblem) in
+      try one.duration()
+    }
+    jitter = try reader["jitter"]?.duration() ?? 0
+    duration = try reader["for"]?.duration() ?? 60_000
+  }
+}
+
 /// Which phones and apps there are to be named.
 struct PlaceNames {
   let phones: [Scenario.PhonePlan]
@@ -144,6 +206,26 @@ struct PlaceNames {
       throw reader.problem("\"\(text)\" is no app such as phone/app, or phone/*")
     }
     return found
+  }
+
+  // MARK: What is done
+
+  func action(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
+    let verb = try reader.required("do").choice(Verb.all.map { ($0.name, $0) })
+    try reader.refuse(
+      ScenarioKeys.event, but: ScenarioKeys.times + ["do"] + verb.allKeys, of: verb.name)
+    switch verb.deed {
+    case .app(let deed):
+      let phone = try self.phone(try reader.required("phone"))
+      return .app(try app(try reader.required("app"), on: phone), try deed(reader))
+    case .phone(let deed):
+      return .phone(try phone(try reader.required("phone")), try deed(reader))
+    case .either(let ofApp, let ofPhone):
+      let phone = try self.phone(try reader.required("phone"))
+      guard let app = reader["app"] else { return .phone(phone, try ofPhone(reader)) }
+      return .app(try self.app(app, on: phone), try ofApp(reader))
+    case .relay(let policy): return .policy(try policy(reader))
+    }
   }
 
   // MARK: Events
@@ -215,7 +297,8 @@ struct PlaceNames {
     switch reader.tree.value {
     case .object: return Payload(bytes: reader.tree.source)
     case .text("silent"): return .silent
-    default: throw reader.problem("an object is wanted, or \"silent\"")
+    case .text, .list, .number, .flag, .null:
+      throw reader.problem("an object is wanted, or \"silent\"")
     }
   }
 }

@@ -1,5 +1,7 @@
-/// A story to be played in a world: phones and apps, what happens when, what must come of it. Read
-/// from JSON; docs/SCENARIOS.md has the table of all keys.
+package import DeviceModel
+
+/// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
+/// Read from JSON; docs/SCENARIOS.md has the table of all keys.
 public struct Scenario: Sendable {
   /// As errors name it.
   public let file: String
@@ -13,19 +15,34 @@ public struct Scenario: Sendable {
   let policy: RelayPolicy
   let keepAlive: Int64
   let link: LinkModel
-  let phones: [PhonePlan]
+  package let phones: [PhonePlan]
   let events: [EventPlan]
   let expectations: [Expectation]
 
   /// A phone with its apps and its user's days.
-  struct PhonePlan: Sendable {
-    let name: String
-    let network: NetworkKind
-    let isCharging: Bool
-    let isLowPower: Bool
-    let apps: [AppDescription]
-    let usage: [Usage]
-    let habits: Habits?
+  package struct PhonePlan: Sendable {
+    package let name: String
+    package var network = Network.wifi
+    package var isCharging = false
+    package var isLowPower = false
+    var apps: [AppDefinition] = []
+    var usage: [Usage] = []
+    var habits: Habits?
+
+    init(name: String) { self.name = name }
+
+    /// One to which nothing happens by itself, with apps that pushes may wake.
+    package init(name: String, topics: [String]) {
+      self.init(name: name)
+      apps = topics.map { topic in
+        var app = AppDefinition(name: topic, modes: .remoteNotification)
+        app.script.interface.add(["window", "list"])
+        return app
+      }
+    }
+
+    /// The names of its apps.
+    package var topics: [String] { apps.map(\.name) }
   }
 
   /// At which times of every day an app is used.
@@ -80,35 +97,18 @@ public struct Scenario: Sendable {
     /// One of the payloads to one of the places, by chance when there are several.
     case push(to: [Place], [Payload], PushOptions)
     case policy(RelayPolicy)
-    case app(Place, AppVerb)
-    case phone(Int, PhoneVerb)
+    case app(Place, AppDeed)
+    case phone(Int, PhoneDeed)
   }
+}
 
-  enum AppVerb: Sendable {
-    case open
-    case openBanner
-    case swipeAway
-    case use(Int64)
-    case refresh(Bool)
-    case crash
-    case fetch(FetchWish)
-    case transfer(TransferDescription)
-    case createDocument(String, bytes: Int)
-    case remember(path: String, key: String, StateMemo)
-    case show(path: String)
-  }
-
-  enum PhoneVerb: Sendable {
-    case unlock
-    case lock
-    case leave
-    case reboot
-    case exhaustMemory
-    case network(NetworkKind)
-    case charger(Bool)
-    case lowPower(Bool)
-    case refresh(Bool)
-    case changeDocument(Int, bytes: Int)
+extension Scenario {
+  /// Phones whose story nobody has written down, made on the spot. Their names must differ.
+  package init(phones: [PhonePlan]) {
+    self.init(
+      file: "", title: "phones", about: "", seed: 1, length: TimeText.longest - TimeText.day,
+      policy: .documented, keepAlive: 0, link: LinkModel(), phones: phones, events: [],
+      expectations: [])
   }
 }
 
@@ -137,15 +137,19 @@ enum ScenarioKeys {
   static let link = ["latency", "jitter", "reconnect"]
   static let phone = ["name", "network", "charging", "lowPower", "apps", "usage", "habits"]
   static let app = [
-    "name", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onLeave",
-    "contentTime", "state", "hidesContent", "keepsOneHandler",
+    "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers",
+    "onAuthentication", "onLeave", "contentTime", "state", "restoration", "hidesContent",
+    "keepsOneHandler",
   ]
   static let work = [
     "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
-    "transfers", "notification", "task", "fetch", "remembers",
+    "reads", "writes", "transfers", "notification", "task", "fetch", "remembers",
+    "ignoresSnapshot",
   ]
+  static let authentication = ["provides", "cancels"]
   static let leave = ["transfers", "task"]
-  static let task = ["takes", "endsInTime"]
+  static let restoration = ["oldest", "answersNothing", "gone", "crashes"]
+  static let task = ["takes", "endsInTime", "energy"]
   static let notification = ["text", "badge", "sound"]
   static let transfer = [
     "name", "bytes", "session", "upload", "discretionary", "credentials", "resumes", "document",
@@ -154,11 +158,9 @@ enum ScenarioKeys {
   static let usage = ["app", "at", "jitter", "for"]
   static let habits = ["perDay", "between", "apart", "jitter", "for"]
   static let times = ["at", "every", "count", "until", "perDay"]
-  static let event =
-    times + [
-      "push", "do", "phone", "app", "to", "for", "transfer", "name", "bytes", "document", "path",
-      "key", "value",
-    ]
+  static let event = Verb.all.reduce(into: times + ["push", "do"]) { keys, verb in
+    keys += verb.allKeys.filter { !keys.contains($0) }
+  }
   static let push = [
     "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",
   ]
@@ -171,7 +173,9 @@ enum ScenarioKeys {
 
   static let all: [(place: String, keys: [String])] = [
     ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
-    ("phone", phone), ("app", app), ("work", work), ("onLeave", leave), ("task", task),
+    ("phone", phone), ("app", app), ("work", work),
+    ("onAuthentication", authentication), ("onLeave", leave), ("restoration", restoration),
+    ("task", task),
     ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),
     ("event", event), ("push", push), ("expectation", expectation), ("match", match),
     ("count", count), ("fetchedBeforeUse", fetchedBeforeUse),

@@ -1,7 +1,7 @@
 import DeviceModel
 import Primitives
 
-/// Plays a scenario: everything that is to happen, in order, in a world of its own.
+/// Plays a scenario: everything that is to happen, in order, in a simulation of its own.
 struct ScenarioPlayer: Sendable {
   /// What happens at one moment.
   private enum Step: Sendable {
@@ -11,7 +11,7 @@ struct ScenarioPlayer: Sendable {
   }
 
   private let scenario: Scenario
-  var world: World
+  var simulation: Simulation
   private var random: SeededRandom
   private var apps: [[AppHandle]] = []
   private(set) var phones: [PhoneHandle] = []
@@ -20,33 +20,34 @@ struct ScenarioPlayer: Sendable {
   private var nextStep = 0
 
   init(_ scenario: Scenario, seed: UInt64) {
-    let world = World(
+    let simulation = Simulation(
       seed: seed, policy: scenario.policy, keepAlive: .milliseconds(scenario.keepAlive),
       link: scenario.link)
-    self.init(scenario, in: world, seed: seed)
+    self.init(scenario, in: simulation, seed: seed)
   }
 
-  /// In a world that has just been made; the scenario's time begins with the world's.
+  /// In a simulation that has just been made, with whose time the scenario's begins.
   init(
-    _ scenario: Scenario, in world: World, seed: UInt64, last: [String: LastingPhone] = [:]
+    _ scenario: Scenario, in simulation: Simulation, seed: UInt64,
+    last: [String: LastingPhone] = [:]
   ) {
     self.scenario = scenario
-    self.world = world
-    self.world.origin = world.time
-    // Not the world's own: what chance makes of the days does not depend on what the relay does.
+    self.simulation = simulation
+    self.simulation.origin = simulation.time
+    // Not the simulation's own: what chance makes of the days does not depend on the relay.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
       let phone =
         if let last = last[plan.name] {
-          self.world.addPhone(plan.name, restoring: last.memory, archives: last.archives)
+          self.simulation.addPhone(plan.name, restoring: last.memory, archives: last.archives)
         } else {
-          self.world.addPhone(
+          self.simulation.addPhone(
             plan.name, network: plan.network, isCharging: plan.isCharging,
             isLowPower: plan.isLowPower)
         }
       phones.append(phone)
-      apps.append(plan.apps.map { self.world.install($0, on: phone) })
-      if last[plan.name] != nil { self.world.update(phone, to: plan) }
+      apps.append(plan.apps.map { self.simulation.install($0, on: phone) })
+      if last[plan.name] != nil { self.simulation.update(phone, to: plan) }
     }
     planUsage()
     planEvents()
@@ -54,26 +55,26 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// Plays to the end.
-  mutating func play() { play(until: world.origin + scenario.length) }
+  mutating func play() { play(until: simulation.origin + scenario.length) }
 
-  /// Plays until a time of the world's, at most to the end.
+  /// Plays until a time of the simulation's, at most to the end.
   mutating func play(until time: Int64) {
     let time = min(time, end)
-    while nextStep < steps.count, world.origin + steps[nextStep].at <= time {
-      world.advance(toMilliseconds: world.origin + steps[nextStep].at)
+    while nextStep < steps.count, simulation.origin + steps[nextStep].at <= time {
+      simulation.advance(toMilliseconds: simulation.origin + steps[nextStep].at)
       perform(steps[nextStep].step)
       nextStep += 1
     }
-    world.advance(toMilliseconds: time)
+    simulation.advance(toMilliseconds: time)
   }
 
-  /// When the scenario is over, in the world's time.
-  var end: Int64 { world.origin + scenario.length }
+  /// When the scenario is over, in the simulation's time.
+  var end: Int64 { simulation.origin + scenario.length }
 
-  /// When something is to happen next, in the world's time.
+  /// When something is to happen next, in the simulation's time.
   var nextMoment: Int64 {
-    let step = nextStep < steps.count ? world.origin + steps[nextStep].at : end
-    return min(step, end, world.nextHappening ?? .max)
+    let step = nextStep < steps.count ? simulation.origin + steps[nextStep].at : end
+    return min(step, end, simulation.nextHappening ?? .max)
   }
 
   private mutating func plan(_ step: Step, at moment: Int64) {
@@ -160,8 +161,8 @@ struct ScenarioPlayer: Sendable {
 
   private mutating func perform(_ step: Step) {
     switch step {
-    case .use(let place): world.open(handle(place))
-    case .endUse(let place): world.endUse(handle(place))
+    case .use(let place): simulation.open(handle(place))
+    case .endUse(let place): simulation.endUse(handle(place))
     case .event(let index): perform(scenario.events[index].action)
     }
   }
@@ -170,45 +171,49 @@ struct ScenarioPlayer: Sendable {
   mutating func perform(_ action: Scenario.Action) {
     switch action {
     case .push(let places, let payloads, let options):
-      // A real relay has providers of its own.
-      guard world.shard != nil else { return }
-      let place = places[Int(random.below(Int64(places.count)))]
-      let payload = payloads[Int(random.below(Int64(payloads.count)))]
-      world.push(payload, to: handle(place), options)
-    case .policy(let policy): world.setPolicy(policy)
-    case .app(let place, let verb): perform(verb, handle(place))
-    case .phone(let phone, let verb): perform(verb, phones[phone])
+      switch simulation.relay {
+      case .modelled:
+        let place = places[Int(random.below(Int64(places.count)))]
+        let payload = payloads[Int(random.below(Int64(payloads.count)))]
+        simulation.push(payload, to: handle(place), options)
+      case .external: break  // A real relay has providers of its own.
+      }
+    case .policy(let policy): simulation.setPolicy(policy)
+    case .app(let place, let deed): simulation.perform(deed, of: handle(place))
+    case .phone(let phone, let deed): simulation.perform(deed, of: phones[phone])
     }
   }
+}
 
-  private mutating func perform(_ verb: Scenario.AppVerb, _ app: AppHandle) {
-    switch verb {
-    case .open, .use: world.open(app)
-    case .openBanner: world.openBanner(of: app)
-    case .swipeAway: world.swipeAway(app)
-    case .refresh(let isOn): world.setRefresh(isOn, of: app)
-    case .crash: world.crash(app)
-    case .fetch(let wish): world.setFetch(wish, of: app)
-    case .transfer(let transfer): world.queue(transfer, by: app)
-    case .remember(let path, let key, let memo): world.remember(memo, under: key, at: path, in: app)
-    case .show(let path): world.show(path, in: app)
-    case .createDocument(let name, let bytes): world.createDocument(name, bytes: bytes, by: app)
-    }
+extension Scenario {
+  /// Plays it. The same seed gives the same result, to the byte.
+  public func run(seed: UInt64? = nil) -> ScenarioResult {
+    var player = ScenarioPlayer(self, seed: seed ?? self.seed)
+    player.play()
+    let simulation = player.simulation
+    return ScenarioResult(
+      title: title, file: file, simulation: simulation,
+      verdicts: expectations.map { simulation.verdict($0) })
   }
+}
 
-  private mutating func perform(_ verb: Scenario.PhoneVerb, _ phone: PhoneHandle) {
-    switch verb {
-    case .unlock: world.unlock(phone)
-    case .lock: world.lock(phone)
-    case .leave: world.leave(phone)
-    case .reboot: world.reboot(phone)
-    case .exhaustMemory: world.exhaustMemory(of: phone)
-    case .network(let network): world.setNetwork(network, of: phone)
-    case .charger(let isOn): world.setCharging(isOn, of: phone)
-    case .lowPower(let isOn): world.setLowPower(isOn, of: phone)
-    case .refresh(let isOn): world.setRefresh(isOn, of: phone)
-    case .changeDocument(let document, let bytes):
-      world.changeDocumentElsewhere(document, bytes: bytes, on: phone)
-    }
+/// What came of a scenario.
+public struct ScenarioResult: Sendable {
+  /// Of the scenario.
+  public let title: String
+  public let file: String
+  /// As it was at the end.
+  public let simulation: Simulation
+  /// One for each expectation, in their order.
+  public let verdicts: [Verdict]
+
+  public var isPassed: Bool { verdicts.allSatisfy(\.isPassed) }
+
+  /// One JSON object a line: which scenario with which seed, everything that happened, the
+  /// verdicts. The same scenario and seed give the same bytes.
+  public var json: [String] {
+    let head =
+      "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(simulation.seed)}"
+    return [head] + simulation.trace().map(\.json) + verdicts.map(\.json)
   }
 }

@@ -1,5 +1,5 @@
 /// Times and lengths of time as people write and read them: `1h30m`, `day 3 08:15`. All of them are
-/// whole milliseconds since the start of the world, which is midnight of day 1.
+/// whole milliseconds since the start of the simulation, which is midnight of day 1.
 enum TimeText {
   static let day: Int64 = 86_400_000
   /// The longest time that is taken: ten years.
@@ -96,8 +96,8 @@ extension Duration {
   /// So many days of 24 hours.
   public static func days(_ count: some BinaryInteger) -> Duration { .seconds(count) * 86_400 }
 
-  /// In whole milliseconds, between none and ten years: what a world can wait.
-  var worldMilliseconds: Int64 {
+  /// In whole milliseconds, between none and ten years: what a simulation can wait.
+  var simulatedMilliseconds: Int64 {
     let seconds = max(0, min(components.seconds, TimeText.longest / 1000))
     let fraction = max(0, components.attoseconds / 1_000_000_000_000_000)
     return min(seconds * 1000 + fraction, TimeText.longest)

@@ -1,8 +1,10 @@
+import DeviceLink
 import DeviceModel
 package import DeviceSimulator
 package import RelayClient
+import RelayCore
 
-/// Simulated phones in real time: the model decides, this actor does. It owns the world of the
+/// Simulated phones in real time: the model decides, this actor does. It owns the simulation of the
 /// phones, gives it the time and what the relay sends, and performs what it orders: streams and the
 /// lines on them, transfers, archives.
 package actor PhoneDriver {
@@ -62,7 +64,7 @@ package actor PhoneDriver {
   let configuration: Configuration
   let pool: LinkPool
   var keeper: PhoneKeeper
-  var world: LiveWorld
+  var simulation: LiveSimulation
   var phones: [Phone]
   /// What is being carried out.
   var transfers: [TransferKey: Task<Void, Never>] = [:]
@@ -72,6 +74,9 @@ package actor PhoneDriver {
   /// Phones that something has happened to since they were last kept.
   private var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
+  private static let urgent: Set<TraceKind> = [
+    .transferQueued, .transferEnded, .terminated, .changed, .document,
+  ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
   /// Whether any phone has.
@@ -97,12 +102,12 @@ package actor PhoneDriver {
     pool = LinkPool(
       phonesPerConnection: configuration.phonesPerConnection, connect: configuration.connect)
     keeper = try PhoneKeeper(
-      phones: configuration.scenario.livePhones.map(\.name),
+      phones: configuration.scenario.phones.map(\.name),
       directory: configuration.storageDirectory, passcode: configuration.passcode)
-    world = LiveWorld(
+    simulation = LiveSimulation(
       configuration.scenario, seed: configuration.seed, at: configuration.now(),
       last: try keeper.lastingPhones())
-    phones = Array(repeating: Phone(), count: world.phones.count)
+    phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
   }
 
@@ -124,22 +129,22 @@ package actor PhoneDriver {
 
   /// What came of the scenario's expectations, and which could not be judged from here.
   package func verdicts() -> (judged: [Verdict], unjudged: [String]) {
-    (world.verdicts(), world.unjudged)
+    (simulation.verdicts(), simulation.unjudged)
   }
 
   /// Does what a person says, such as `open com.example.app`.
   package func perform(command: String) throws(LiveCommandProblem) {
-    try world.perform(command: command, at: configuration.now())
+    try simulation.perform(command: command, at: configuration.now())
     settle()
   }
 
-  // MARK: What the world wants
+  // MARK: What the simulation wants
 
   /// Does what has been ordered, tells what has happened, sets the timer.
   func settle() {
     guard ending == nil else { return }
-    for order in world.takeOrders() { perform(order) }
-    let lines = world.takeTrace()
+    for order in simulation.takeOrders() { perform(order) }
+    let lines = simulation.takeTrace()
     if !lines.isEmpty {
       for line in lines { count(line) }
       configuration.tell(lines)
@@ -147,27 +152,22 @@ package actor PhoneDriver {
     let now = configuration.now()
     keep(lines, now)
     if saveAt <= now { save() }
-    if world.isOver(at: now) || hasAllReports { return end(.success(())) }
+    if simulation.isOver(at: now) || hasAllReports { return end(.success(())) }
     setTimer(now)
   }
 
   /// What must outlast a kill is kept at once, the rest soon; archives are kept as they come.
   private func keep(_ lines: [TraceLine], _ now: Int64) {
     guard keeper.isKeeping, !lines.isEmpty else { return }
-    let isUrgent = lines.contains {
-      switch $0.kind {
-      case .transferQueued, .transferEnded, .terminated, .changed, .document: true
-      default: false
-      }
-    }
-    unsaved.formUnion(lines.compactMap { world.place(ofPhone: $0.phone) })
+    let isUrgent = lines.contains { Self.urgent.contains($0.kind) }
+    unsaved.formUnion(lines.compactMap { simulation.place(ofPhone: $0.phone) })
     saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
   }
 
   private func save() {
     saveAt = .max
     for phone in unsaved {
-      attempt { try keeper.save(world.model(of: phone).memory(), of: phone) }
+      attempt { try keeper.save(simulation.model(of: phone).memory(), of: phone) }
     }
     unsaved.removeAll(keepingCapacity: true)
   }
@@ -175,13 +175,10 @@ package actor PhoneDriver {
   /// The phones are switched off in good order: what is in front saves its state as it leaves.
   private func putAway() {
     let now = configuration.now()
-    let memories = phones.indices.map { world.model(of: $0).memory() }
-    for phone in phones.indices { world.handle(.phone(.locked), of: phone, at: now) }
-    for order in world.takeOrders() {
-      switch order {
-      case .archive, .lock: perform(order)
-      default: break
-      }
+    let memories = phones.indices.map { simulation.model(of: $0).memory() }
+    for phone in phones.indices { simulation.handle(.phone(.locked), of: phone, at: now) }
+    for order in simulation.takeOrders() {
+      if order.isOfFiles { perform(order) }
     }
     for (phone, memory) in memories.enumerated() {
       attempt { try keeper.save(memory, of: phone) }
@@ -194,18 +191,15 @@ package actor PhoneDriver {
   }
 
   private func count(_ line: TraceLine) {
-    switch line.kind {
-    case .arrived: counts.arrived += 1
-    case .reported:
-      counts.reported += 1
-      guard let phone = world.place(ofPhone: line.phone) else { return }
-      phones[phone].reports += 1
-    default: break
-    }
+    if line.kind == .arrived { counts.arrived += 1 }
+    guard line.kind == .reported else { return }
+    counts.reported += 1
+    guard let phone = simulation.place(ofPhone: line.phone) else { return }
+    phones[phone].reports += 1
   }
 
   private func setTimer(_ now: Int64) {
-    let wake = min(world.nextWake, saveAt)
+    let wake = min(simulation.nextWake, saveAt)
     guard wake < timerAt else { return }
     timer?.cancel()
     timerAt = wake
@@ -223,7 +217,7 @@ package actor PhoneDriver {
   private func timerFired(_ wake: Int64) {
     guard timerAt == wake else { return }
     timerAt = .max
-    world.advance(to: max(wake, configuration.now()))
+    simulation.advance(to: max(wake, configuration.now()))
     settle()
   }
 
@@ -251,11 +245,173 @@ package actor PhoneDriver {
     await pool.closeAll()
     if keeper.isKeeping { putAway() }
   }
+}
 
-  /// Half to all of 0.5 s, 1 s, 2 s, … 30 s: many phones must not come back at the same moment.
-  package static func pauseMilliseconds(failures: Int) -> Int64 {
-    let longest = Int64(min(30_000, 500 << min(failures, 6)))
-    return Int64.random(in: longest / 2...longest)
+/// What the simulation orders.
+extension PhoneDriver {
+  func perform(_ order: LiveOrder) {
+    let phone = order.phone
+    switch order {
+    case .connect:
+      phones[phone].session += 1
+      let session = PhoneSession(
+        phone: phone, number: phones[phone].session, driver: self, configuration: configuration,
+        pool: pool)
+      phones[phone].task = Task { await session.run() }
+    case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
+    case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
+    case .state(_, let report):
+      write(.state(power: report.power, network: report.network, screen: report.screen), phone)
+    case .keepAlive: write(.keepAlive, phone)
+    case .archive(_, let app, let step):
+      attempt { try keeper.take(step, of: app, phone) }
+    case .lock: keeper.lock(phone)
+    case .unlock: attempt { try keeper.unlock(phone) }
+    case .transfer(_, let id, let step): perform(step, of: id, phone)
+    }
+  }
+
+  /// The phone goes on without, and its owner is told.
+  func attempt(_ work: () throws -> Void) {
+    do {
+      try work()
+    } catch {
+      configuration.warn("\(error)")
+    }
+  }
+
+  private func write(_ line: UpLine, _ phone: Int) {
+    var bytes: [UInt8] = []
+    line.write(to: &bytes)
+    phones[phone].lines?.yield(bytes)
+  }
+
+  private func disconnect(_ phone: Int, saysGoodbye: Bool) {
+    phones[phone].session += 1
+    if phones[phone].lines != nil { counts.listening -= 1 }
+    if saysGoodbye {
+      // What was said last still arrives; then the stream ends, and its task with it.
+      phones[phone].lines?.finish()
+    } else {
+      // The relay is to find out by itself: the stream stays, and nobody answers.
+      phones[phone].abandoned?.cancel()
+      phones[phone].abandoned = phones[phone].task
+    }
+    phones[phone].lines = nil
+    phones[phone].task = nil
+  }
+
+  // MARK: Transfers
+
+  /// A transfer with an address is carried out from each start to the next other step.
+  private func perform(_ step: TransferStep, of id: TransferID, _ phone: Int) {
+    let key = TransferKey(phone: phone, id: id)
+    transfers.removeValue(forKey: key)?.cancel()
+    guard case .started = step, let transfer = simulation.model(of: phone).service[id],
+      transfer.isPerformed
+    else { return }
+    attempt {
+      guard let file = try keeper.file(for: transfer, of: phone) else {
+        reported(.failed("there is no directory to keep it in"), key)
+        return
+      }
+      guard let order = TransferOrder(transfer, file: file) else { return }
+      let client = try client()
+      transfers[key] = Task {
+        await client.perform(order) { await self.reported($0, key) }
+      }
+    }
+  }
+
+  private func reported(_ report: TransferReport, _ key: TransferKey) {
+    // What the phone has stopped meanwhile is no news.
+    guard ending == nil, transfers[key] != nil || report.isFailure else { return }
+    if case .failed(let why) = report {
+      let transfer = simulation.model(of: key.phone).service[key.id]
+      configuration.warn(
+        "\(simulation.phones[key.phone]): \(transfer?.request.name ?? "a transfer"): \(why)")
+    }
+    let now = configuration.now()
+    for event in report.events(of: key.id) {
+      simulation.handle(.phone(event), of: key.phone, at: now)
+    }
+    settle()
+  }
+
+  /// Made when the first transfer needs it.
+  private func client() throws(TransferClientProblem) -> TransferClient {
+    if let transferClient { return transferClient }
+    var options = TransferOptions()
+    options.trustRoots = configuration.transferTrustRoots
+    let client = try TransferClient(options)
+    transferClient = client
+    return client
+  }
+}
+
+/// A transfer of one of the phones.
+struct TransferKey: Hashable, Sendable {
+  let phone: Int
+  let id: TransferID
+}
+
+extension TransferReport {
+  fileprivate var isFailure: Bool {
+    if case .failed = self { true } else { false }
+  }
+}
+
+/// What sessions say.
+extension PhoneDriver {
+  /// Whether the phone still wants this session.
+  func isWanted(_ session: PhoneSession) -> Bool {
+    phones[session.phone].session == session.number && ending == nil
+  }
+
+  /// A stream is open; false if nobody wants it any more.
+  func opened(_ session: PhoneSession, _ lines: AsyncStream<[UInt8]>.Continuation) -> Bool {
+    guard isWanted(session) else { return false }
+    if phones[session.phone].hasConnected { counts.reconnects += 1 }
+    phones[session.phone].hasConnected = true
+    hasConnected = true
+    phones[session.phone].lines = lines
+    phones[session.phone].abandoned?.cancel()
+    phones[session.phone].abandoned = nil
+    counts.listening += 1
+    simulation.handle(.connected, of: session.phone, at: configuration.now())
+    settle()
+    return true
+  }
+
+  func happened(_ events: [LiveSimulation.Event], to session: PhoneSession) {
+    guard isWanted(session) else { return }
+    let now = configuration.now()
+    for event in events { simulation.handle(event, of: session.phone, at: now) }
+    settle()
+  }
+
+  /// The stream is gone; false if the phone does not want another.
+  func lost(_ session: PhoneSession, _ reason: String) -> Bool {
+    guard isWanted(session) else { return false }
+    if phones[session.phone].lines != nil { counts.listening -= 1 }
+    phones[session.phone].lines = nil
+    simulation.handle(.lost(reason: reason), of: session.phone, at: configuration.now())
+    settle()
+    if reason == CloseReason.superseded.name {
+      end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone])))
+      return false
+    }
+    return true
+  }
+
+  /// Whether another attempt makes sense. What fails the first time ends it all, for it is likely a
+  /// mistake in the command.
+  func mayTryAgain(_ session: PhoneSession, after error: any Error) -> Bool {
+    guard isWanted(session) else { return false }
+    var isFinal = !hasConnected
+    if case .refused(let refusal)? = error as? DeviceAPIError { isFinal = refusal.status < 500 }
+    if isFinal { end(.failure(error)) }
+    return !isFinal
   }
 }
 

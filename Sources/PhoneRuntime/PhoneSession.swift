@@ -19,32 +19,35 @@ struct PhoneSession: Sendable {
   private static let farewell = Duration.seconds(2)
 
   func run() async {
-    var failures = 0
-    while !Task.isCancelled, await driver.isWanted(self) {
-      let reason: String
+    // Cancelled amid a pause, there is nothing left to do.
+    try? await Reconnection.keep { connection in
+      guard await driver.isWanted(self) else { return nil }
       do {
-        let client = try await pool.client(for: phone)
-        do {
-          reason = try await listen(client, &failures)
-        } catch {
-          // A session that nobody listens to any more says nothing about the connection.
-          if await driver.isWanted(self) { await pool.discard(client, of: phone) }
-          throw error
-        }
+        return try await attempt(&connection)
       } catch {
-        guard !Task.isCancelled else { return }
-        guard await driver.mayTryAgain(self, after: error) else { return }
-        reason = "\(error)"
+        guard !Task.isCancelled, await driver.mayTryAgain(self, after: error) else { return nil }
+        return "\(error)"
       }
-      guard await driver.lost(self, reason) else { return }
-      let pause = PhoneDriver.pauseMilliseconds(failures: failures)
-      failures += 1
-      try? await Task.sleep(for: .milliseconds(pause))
+    } isLost: { reason, _ in
+      await driver.lost(self, reason)
     }
   }
 
-  /// One stream, to its end; answers why it ended. Once it stands, failures count anew.
-  private func listen(_ client: RelayClient, _ failures: inout Int) async throws -> String {
+  private func attempt(_ connection: inout Reconnection) async throws -> String {
+    let client = try await pool.client(for: phone)
+    do {
+      return try await listen(client, &connection)
+    } catch {
+      // A session that nobody listens to any more says nothing about the connection.
+      if await driver.isWanted(self) { await pool.discard(client, of: phone) }
+      throw error
+    }
+  }
+
+  /// One stream, to its end; answers why it ended.
+  private func listen(
+    _ client: RelayClient, _ connection: inout Reconnection
+  ) async throws -> String {
     let api = DeviceAPI(client)
     let identity = try await configuration.identify(phone, api)
     let stream = try await api.openStream(of: identity)
@@ -52,7 +55,7 @@ struct PhoneSession: Sendable {
       of: [UInt8].self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     defer { feed.finish() }
     guard await driver.opened(self, feed) else { return "not wanted any more" }
-    failures = 0
+    connection.stands()
     return try await withThrowingTaskGroup(of: String?.self) { group in
       group.addTask { try await read(stream) }
       group.addTask {
@@ -77,7 +80,7 @@ struct PhoneSession: Sendable {
     var splitter = LineSplitter()
     var reason = "the relay ended the stream"
     for try await bytes in stream.chunks {
-      var events: [LiveWorld.Event] = []
+      var events: [LiveSimulation.Event] = []
       splitter.take(bytes.span) { piece in
         guard case .line(let line) = piece else { return }
         switch ReceivedLine(line.span) {

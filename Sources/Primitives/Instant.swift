@@ -44,66 +44,66 @@ package struct Instant: Hashable, Comparable, Codable, Sendable {
 
 /// A length of time in whole milliseconds; may be negative.
 @frozen
-package struct Interval: Hashable, Comparable, Codable, Sendable {
+public struct Interval: Hashable, Comparable, Codable, Sendable {
   /// Its length.
-  package var milliseconds: Int64
+  public var milliseconds: Int64
 
   @inlinable
-  package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+  public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
   /// No time at all.
   @inlinable
-  package static var zero: Interval { Interval(milliseconds: 0) }
+  public static var zero: Interval { Interval(milliseconds: 0) }
 
   @inlinable
-  package static func milliseconds(_ count: Int64) -> Interval { Interval(milliseconds: count) }
+  public static func milliseconds(_ count: Int64) -> Interval { Interval(milliseconds: count) }
   @inlinable
-  package static func seconds(_ count: Int64) -> Interval { .milliseconds(1000) * count }
+  public static func seconds(_ count: Int64) -> Interval { .milliseconds(1000) * count }
   @inlinable
-  package static func minutes(_ count: Int64) -> Interval { .seconds(60) * count }
+  public static func minutes(_ count: Int64) -> Interval { .seconds(60) * count }
   @inlinable
-  package static func hours(_ count: Int64) -> Interval { .minutes(60) * count }
+  public static func hours(_ count: Int64) -> Interval { .minutes(60) * count }
   @inlinable
-  package static func days(_ count: Int64) -> Interval { .hours(24) * count }
+  public static func days(_ count: Int64) -> Interval { .hours(24) * count }
 
   @inlinable
-  package static func < (left: Interval, right: Interval) -> Bool {
+  public static func < (left: Interval, right: Interval) -> Bool {
     left.milliseconds < right.milliseconds
   }
 
   @inlinable
-  package static func + (left: Interval, right: Interval) -> Interval {
+  public static func + (left: Interval, right: Interval) -> Interval {
     Interval(milliseconds: saturatingSum(left.milliseconds, right.milliseconds))
   }
 
   @inlinable
-  package static func - (left: Interval, right: Interval) -> Interval {
+  public static func - (left: Interval, right: Interval) -> Interval {
     Interval(milliseconds: saturatingDifference(left.milliseconds, right.milliseconds))
   }
 
   @inlinable
-  package static func * (interval: Interval, factor: Int64) -> Interval {
+  public static func * (interval: Interval, factor: Int64) -> Interval {
     Interval(milliseconds: saturatingProduct(interval.milliseconds, factor))
   }
 }
 
 /// The sum, or the nearest number that can be represented.
 @inlinable
-package func saturatingSum(_ left: Int64, _ right: Int64) -> Int64 {
+public func saturatingSum(_ left: Int64, _ right: Int64) -> Int64 {
   let (sum, overflow) = left.addingReportingOverflow(right)
   return overflow ? (right < 0 ? .min : .max) : sum
 }
 
 /// The difference, or the nearest number that can be represented.
 @inlinable
-package func saturatingDifference(_ left: Int64, _ right: Int64) -> Int64 {
+public func saturatingDifference(_ left: Int64, _ right: Int64) -> Int64 {
   let (difference, overflow) = left.subtractingReportingOverflow(right)
   return overflow ? (right < 0 ? .max : .min) : difference
 }
 
 /// The product, or the nearest number that can be represented.
 @inlinable
-package func saturatingProduct(_ left: Int64, _ right: Int64) -> Int64 {
+public func saturatingProduct(_ left: Int64, _ right: Int64) -> Int64 {
   let (product, overflow) = left.multipliedReportingOverflow(by: right)
   return overflow ? ((left < 0) == (right < 0) ? .max : .min) : product
 }

@@ -195,11 +195,11 @@ private struct DeviceService: Service {
     let locks = try DeviceLock.all(of: command, scenario: nil)
     defer { withExtendedLifetime(locks) {} }
     if let count = command.count {
-      return try await DeviceFleet(command: command, count: count).run()
+      return try await LightFleet(command: command, count: count).run()
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for name in command.names {
-        group.addTask { try await DeviceListener(name: name, command: command).run() }
+        group.addTask { try await LightDevice(name: name, command: command).run() }
       }
       // The first failure ends them all; `waitForAll` would go on waiting for the others.
       for try await _ in group {}

@@ -42,7 +42,7 @@ final class DeviceLock: Sendable {
     guard command.count == nil else {
       return [try DeviceLock("\(state)/fleet.lock", "the fleet of \(state)")]
     }
-    return try (scenario?.livePhones.map(\.name) ?? command.names).map {
+    return try (scenario?.phones.map(\.name) ?? command.names).map {
       try DeviceLock("\(state)/devices/\($0).lock", "the device \($0)")
     }
   }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import DeviceModel
 import DeviceSimulator
 import FoundationEssentials
 import PhoneRuntime
@@ -95,20 +96,20 @@ struct PhonePlayer: Sendable {
   private func scenario() throws -> Scenario {
     if let path = command.scenario {
       let scenario = try SimulateCommand.read(path)
-      for (name, _) in scenario.livePhones where !DeviceFile.isUsable(name: name) {
+      for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
         throw CommandProblem("\(path): the phone \"\(name)\" needs a name that a file can have")
       }
       return scenario
     }
     if let count = command.count {
       let topic = command.topic.first ?? "com.example.app"
-      return Scenario(plainPhones: (1...count).map { .init(name: "phone-\($0)", apps: [topic]) })
+      return Scenario(phones: (1...count).map { .init(name: "phone-\($0)", topics: [topic]) })
     }
     return Scenario(
-      plainPhones: try command.names.map { name in
+      phones: try command.names.map { name in
         let topics = try DeviceAccount.topics(command.topic, of: name, state: state)
-        var phone = Scenario.PlainPhone(name: name, apps: topics)
-        phone.isOnCellular = command.network == .cellular
+        var phone = Scenario.PhonePlan(name: name, topics: topics)
+        phone.network = command.network == .cellular ? .cellular : .wifi
         phone.isCharging = command.power == .charging
         phone.isLowPower = command.power == .low
         return phone
@@ -131,10 +132,10 @@ struct PhonePlayer: Sendable {
 
   private func accounts(of scenario: Scenario) throws -> [Account] {
     let isJSON = command.json
-    return scenario.livePhones.map { phone in
+    return scenario.phones.map { phone in
       Account(
         DeviceAccount(
-          name: phone.name, state: state, topics: phone.apps, token: command.token,
+          name: phone.name, state: state, topics: phone.topics, token: command.token,
           enrolmentKey: command.enrolmentKey
         ) { text in
           if isJSON {

@@ -89,10 +89,10 @@ struct SimulateCommand: AsyncParsableCommand {
   }
 
   private func show(_ scenario: Scenario, _ result: ScenarioResult) {
-    Console.say("\(scenario.title) (\(scenario.file), seed \(result.world.seed))")
+    Console.say("\(scenario.title) (\(scenario.file), seed \(result.simulation.seed))")
     if !quiet {
       let text =
-        verbose ? result.world.text(of: result.world.trace()) : result.world.timeline
+        verbose ? result.simulation.text(of: result.simulation.trace()) : result.simulation.timeline
       Console.say(text)
     }
     for verdict in result.verdicts {

@@ -5,45 +5,47 @@ import Testing
 
 /// What apps remember, over kills, reboots and restarts of the program.
 struct AppStateTests {
-  private func app() -> AppDescription {
-    var app = AppDescription("mail")
-    app.state = [
-      StateDescription("window/inbox", remembers: ["scroll": .number(0), "all": .flag(true)])
-    ]
-    app.onPush.remembers = [StateDescription("window/inbox", remembers: ["unread": .number(3)])]
+  private func app() -> AppDefinition {
+    var app = AppDefinition(name: "mail", modes: .remoteNotification)
+    if let inbox = app.script.interface.add(["window", "inbox"]) {
+      app.script.interface.set(inbox, "scroll", .number(0))
+      app.script.interface.set(inbox, "all", .flag(true))
+    }
+    app.script.onPush.changes = [.set(["window", "inbox"], key: "unread", .number(3))]
     return app
   }
 
   @Test func stateComesBackAfterAReboot() {
-    var world = World(seed: 1)
-    let phone = world.addPhone("anna")
-    let mail = world.install(app(), on: phone)
-    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == nil, "it does not run")
-    world.open(mail)
-    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
-    world.remember(.number(120), under: "scroll", at: "window/inbox", in: mail)
-    world.remember(.text("x"), under: "scroll", at: "window/gone", in: mail)
-    world.show("window/inbox", in: mail)
-    world.lock(phone)
-    world.reboot(phone)
-    world.open(mail)
-    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(120))
-    #expect(world.memo(under: "all", at: "window/inbox", in: mail) == .flag(true))
+    var simulation = Simulation(seed: 1)
+    let phone = simulation.addPhone("anna")
+    let mail = simulation.install(app(), on: phone)
+    #expect(
+      simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == nil, "it does not run")
+    simulation.open(mail)
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(0))
+    simulation.change(.set(["window", "inbox"], key: "scroll", .number(120)), in: mail)
+    simulation.change(.set(["window", "gone"], key: "scroll", .text("x")), in: mail)
+    simulation.change(.show(["window", "inbox"]), in: mail)
+    simulation.lock(phone)
+    simulation.reboot(phone)
+    simulation.open(mail)
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(120))
+    #expect(simulation.memo(under: "all", at: ["window", "inbox"], in: mail) == .flag(true))
     // Swiped away, it begins anew.
-    world.swipeAway(mail)
-    world.open(mail)
-    #expect(world.memo(under: "scroll", at: "window/inbox", in: mail) == .number(0))
+    simulation.swipeAway(mail)
+    simulation.open(mail)
+    #expect(simulation.memo(under: "scroll", at: ["window", "inbox"], in: mail) == .number(0))
   }
 
   @Test func whatAPushBringsIsRemembered() {
-    var world = World(seed: 1)
-    let phone = world.addPhone("anna")
-    let mail = world.install(app(), on: phone)
-    world.open(mail)
-    world.advance(by: .minutes(1))
-    world.push(.silent, to: mail)
-    world.advance(by: .minutes(1))
-    #expect(world.memo(under: "unread", at: "window/inbox", in: mail) == .number(3))
+    var simulation = Simulation(seed: 1)
+    let phone = simulation.addPhone("anna")
+    let mail = simulation.install(app(), on: phone)
+    simulation.open(mail)
+    simulation.advance(by: .minutes(1))
+    simulation.push(.silent, to: mail)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.memo(under: "unread", at: ["window", "inbox"], in: mail) == .number(3))
   }
 
   @Test func aPhoneGoesOnWhereItsMemoryEnds() throws {
@@ -54,7 +56,7 @@ struct AppStateTests {
         """)
     let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
     let start: Int64 = 1_795_253_400_000
-    var first = LiveWorld(scenario, seed: 3, at: start)
+    var first = LiveSimulation(scenario, seed: 3, at: start)
     try first.perform(command: "open mail", at: start + 1000)
     try first.perform(command: "remember mail window/inbox scroll 99", at: start + 2000)
     try first.perform(command: "low power on", at: start + 2000)
@@ -66,7 +68,7 @@ struct AppStateTests {
     }
     #expect(archives.keys.sorted() == ["mail"])
     let last = ["anna": LastingPhone(memory: memory, archives: archives)]
-    var second = LiveWorld(scenario, seed: 4, at: start + 60_000, last: last)
+    var second = LiveSimulation(scenario, seed: 4, at: start + 60_000, last: last)
     let phone = second.model(of: 0)
     #expect(phone.isLowPower && phone.lock == .unlocked)
     let front = try #require(phone.foreground.flatMap { phone[$0] })

@@ -45,6 +45,8 @@ struct RandomScenario {
       members.append(
         "\"task\":{\"takes\":\"\(span(60_000))\",\"endsInTime\":\(pick([true, false]))}")
     }
+    members.append("\"reads\":\"\(pick(["complete", "unlessOpen", "untilFirstUnlock", "none"]))\"")
+    if random.below(4) == 0 { members.append("\"ignoresSnapshot\":true") }
     if random.below(4) == 0 { members.append("\"fetch\":\"\(pick(["never", "minimum", "1h"]))\"") }
     return "{\(members.joined(separator: ","))}"
   }
@@ -54,7 +56,10 @@ struct RandomScenario {
     return """
       {"name":"app\(number)","modes":\(modes),
        "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
-       "onTransfers":\(work()),"onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
+       "onTransfers":\(work()),
+       "onAuthentication":{"\(pick(["provides", "cancels"]))":"\(span(5000))"},
+       "restoration":{"oldest":"1h","crashes":\(pick([true, false])),"gone":["window"]},
+       "onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
        "state":\(pick(["{}", "{\"window\":{}}", "{\"window/inbox\":{\"k\":1}}"])),
        "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
       """
@@ -81,15 +86,15 @@ struct RandomScenario {
          "push":{"to":"\(phone)/\(pick([app, "*"]))","payload":\(payload)\(more)}}
         """
     }
-    let verb = pick(PlaceNames.verbs)
+    let verb = pick(Verb.all)
     let to: String =
-      switch verb {
+      switch verb.name {
       case "set fetch": pick(["never", "minimum", "1h"])
       case "network": pick(["wifi", "cellular", "none", "airplane"])
       case "policy": pick(["documented", "strict", "unlimited"])
       default: pick(["on", "off"])
       }
-    let path = pick(["window", "window/inbox", "gone", "/"])
+    let path = pick(["window", "window/inbox", "gone/"])
     let values = [
       "phone": "\"\(phone)\"", "app": "\"\(app)\"", "name": "\"d\"",
       "bytes": "\(random.below(1_000_000))", "document": "\(1 + random.below(3))",
@@ -97,11 +102,11 @@ struct RandomScenario {
       "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"",
       "for": "\"\(span(600_000))\"",
     ]
-    var keys = PlaceNames.keys(of: verb)
+    var keys = verb.allKeys
     // Of an app or of all.
-    if verb == "refresh", random.below(2) == 0 { keys.removeAll { $0 == "app" } }
+    if verb.scope == .appOrPhone, random.below(2) == 0 { keys.removeAll { $0 == "app" } }
     let members = keys.map { "\"\($0)\":\(values[$0] ?? "null")" }
-    return "{\"at\":\"\(at)\",\"do\":\"\(verb)\",\(members.joined(separator: ","))}"
+    return "{\"at\":\"\(at)\",\"do\":\"\(verb.name)\",\(members.joined(separator: ","))}"
   }
 
   /// The text of one.

@@ -13,7 +13,7 @@ import Testing
       for verdict in result.verdicts where !verdict.isPassed {
         Issue.record("\(name), seed \(seed): \(verdict.says): \(verdict.found)")
       }
-      #expect(result.world.relayCounts.addsUp, "\(name), seed \(seed)")
+      #expect(result.simulation.relayCounts.addsUp, "\(name), seed \(seed)")
     }
   }
 

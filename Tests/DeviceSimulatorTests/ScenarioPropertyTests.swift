@@ -11,12 +11,12 @@ import Testing
       var random = RandomScenario(seed: seed)
       let text = random.text()
       let scenario = try Scenario(json: Array(text.utf8), file: "random \(seed)")
-      let world = scenario.run().world
-      #expect(world.relayCounts.addsUp, "seed \(seed)")
+      let simulation = scenario.run().simulation
+      #expect(simulation.relayCounts.addsUp, "seed \(seed)")
       var last: Int64 = 0
       var ended: Set<Int> = []
       var reported: Set<String> = []
-      for line in world.trace() {
+      for line in simulation.trace() {
         #expect(line.milliseconds >= last, "seed \(seed): \(line)")
         last = line.milliseconds
         guard let push = line.pushNumber else { continue }
@@ -30,7 +30,7 @@ import Testing
         default: break
         }
       }
-      #expect(world.relayCounts.received > 0, "seed \(seed)")
+      #expect(simulation.relayCounts.received > 0, "seed \(seed)")
     }
   }
 

@@ -37,10 +37,10 @@ import Testing
   }
 
   @Test func spansAreBounded() {
-    #expect(Duration.minutes(20).worldMilliseconds == 1_200_000)
-    #expect((Duration.hours(1) + .milliseconds(5)).worldMilliseconds == 3_600_005)
+    #expect(Duration.minutes(20).simulatedMilliseconds == 1_200_000)
+    #expect((Duration.hours(1) + .milliseconds(5)).simulatedMilliseconds == 3_600_005)
     #expect(Duration.days(2) == .hours(48))
-    #expect(Duration.seconds(-5).worldMilliseconds == 0)
-    #expect(Duration.seconds(Int64.max).worldMilliseconds == TimeText.longest)
+    #expect(Duration.seconds(-5).simulatedMilliseconds == 0)
+    #expect(Duration.seconds(Int64.max).simulatedMilliseconds == TimeText.longest)
   }
 }

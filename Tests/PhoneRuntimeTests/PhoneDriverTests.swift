@@ -36,7 +36,7 @@ import Testing
     _ story: Story
   ) throws -> PhoneDriver {
     let scenario = Scenario(
-      plainPhones: (0..<count).map { .init(name: "phone\($0)", apps: [Self.topic]) })
+      phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: 1, connect: { try await TestRelay.connect(device) },
       identify: { phone, _ in identities[phone] }, tell: { story.add($0) },

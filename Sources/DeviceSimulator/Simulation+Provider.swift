@@ -3,7 +3,7 @@ import RelayCore
 
 /// The provider's side: what is posted goes through the very checks that a request over the network
 /// goes through, all but the provider's token.
-extension World {
+extension Simulation {
   /// Posts a push to an app and answers how to ask for it later. Whether the relay took it stands
   /// in `life(of:)`.
   @discardableResult
@@ -40,7 +40,7 @@ extension World {
     head.take(.apnsTopic, topic.span, recentTopic: &recent)
     var expiration: Int64?
     if let after = options.expiresAfter {
-      let moment = instant.milliseconds + after.worldMilliseconds
+      let moment = instant.milliseconds + after.simulatedMilliseconds
       expiration = after == .zero ? 0 : (moment + 999) / 1000
     }
     let fields: [(FieldName, String?)] = [
@@ -132,7 +132,7 @@ public struct RelayPolicy: Hashable, Sendable {
     var limit: RateLimit {
       let (count, burst) = (min(max(1, count), 1_000_000), min(max(1, burst), 1000))
       return RateLimit(
-        Int64(count), per: .milliseconds(max(1, per.worldMilliseconds)), burst: Int64(burst))
+        Int64(count), per: .milliseconds(max(1, per.simulatedMilliseconds)), burst: Int64(burst))
     }
   }
 

@@ -1,14 +1,14 @@
-import DeviceModel
+public import DeviceModel
 import RelayCore
 
 /// What a test asks.
-extension World {
-  /// What became of a push. A push of another world, or of this one later on, has status 0.
+extension Simulation {
+  /// What became of a push. A push of another simulation, or of this one later on, has status 0.
   public func life(of push: PushHandle) -> PushLife {
     let index = Int(push.index)
     guard pushes.indices.contains(index) else {
       return PushLife(
-        status: 0, reason: "this world has no such push", steps: [], ending: nil, outcome: nil)
+        status: 0, reason: "this simulation has no such push", steps: [], ending: nil, outcome: nil)
     }
     var steps: [TraceLine] = []
     var ending: TraceKind?
@@ -45,23 +45,15 @@ extension World {
   public func badge(of app: AppHandle) -> Int { model(of: app)?.badge ?? 0 }
 
   /// Where an app stands.
-  public func state(of app: AppHandle) -> AppSituation {
-    model(of: app).flatMap { AppSituation(rawValue: $0.state.rawValue) } ?? .notRunning
-  }
+  public func state(of app: AppHandle) -> AppState { model(of: app)?.state ?? .notRunning }
 
   /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
   /// or does not run.
-  public func memo(under key: String, at path: String, in app: AppHandle) -> StateMemo? {
+  public func memo(under key: String, at path: StatePath, in app: AppHandle) -> StateValue? {
     guard let model = model(of: app), model.state.hasProcess,
-      let id = model.process.interface.find(StateDescription.path(path)),
-      let entry = model.process.interface[id]?.entries.first(where: { $0.key == key })
+      let id = model.process.interface.find(path)
     else { return nil }
-    return switch entry.value {
-    case .number(let number): .number(number)
-    case .text(let text): .text(text)
-    case .flag(let flag): .flag(flag)
-    case .data, .reference, .list: nil
-    }
+    return model.process.interface[id]?.entries.first { $0.key == key }?.value
   }
 
   /// How often an app's content has changed.
@@ -72,18 +64,17 @@ extension World {
     var runs: [AppRun] = []
     var open: [CallbackID: Int] = [:]
     for entry in entries where entry.app == app.number {
-      switch entry.fact {
-      case .fetchBegan(let id, _):
+      if case .fetchBegan(let id, _) = entry.fact {
         open[id] = runs.count
         runs.append(AppRun(time: .milliseconds(entry.at), cause: .fetch))
-      case .phone(.callback(let id, _, .began(let cause))):
+      }
+      guard case .phone(.callback(let id, _, let step)) = entry.fact else { continue }
+      switch step {
+      case .began(let cause):
         open[id] = runs.count
-        runs.append(AppRun(time: .milliseconds(entry.at), cause: AppRun.Cause(cause)))
-      case .phone(.callback(let id, _, .completed(let outcome))):
-        if let place = open[id] { runs[place].ending = outcome.rawValue }
-      case .phone(.callback(let id, _, .abandoned(let reason))):
-        if let place = open[id] { runs[place].ending = reason.text }
-      default: break
+        runs.append(AppRun(time: .milliseconds(entry.at), cause: cause))
+      case .completed(let outcome): open[id].map { runs[$0].ending = outcome.rawValue }
+      case .abandoned(let reason): open[id].map { runs[$0].ending = reason.text }
       }
     }
     return runs
@@ -94,12 +85,8 @@ extension World {
 
   /// What an app's transfers did, oldest first.
   public func transfers(of app: AppHandle) -> [TraceLine] {
-    entries.indices.filter { entries[$0].app == app.number }.map { line($0) }.filter {
-      switch $0.kind {
-      case .transferQueued, .transferStarted, .transferHeld, .transferEnded: true
-      default: false
-      }
-    }
+    entries.indices.filter { entries[$0].app == app.number }.map { line($0) }
+      .filter { TraceKind.transfers.contains($0.kind) }
   }
 
   /// Whether the relay has a phone on the line.
@@ -109,7 +96,11 @@ extension World {
 
   /// What the relay did so far.
   public var relayCounts: RelayCounts {
-    let snapshot = shard?.snapshot ?? Snapshot()
+    let snapshot =
+      switch relay {
+      case .modelled(let relay): relay.core.snapshot
+      case .external: Snapshot()
+      }
     return RelayCounts(
       received: snapshot.received, delivered: snapshot.delivered, replaced: snapshot.replaced,
       expired: snapshot.expired, stored: snapshot.inSlots, underWay: snapshot.inFlight,
@@ -145,40 +136,12 @@ public struct ShownBanner: Hashable, Sendable {
   public let isContentReady: Bool
 }
 
-/// Where an app stands.
-public enum AppSituation: String, CaseIterable, Hashable, Sendable {
-  case notRunning
-  case foreground
-  case background
-  case suspended
-  /// Swiped away: only its user starts it again.
-  case forceQuit
-}
-
 /// A call of an app in the background.
 public struct AppRun: Hashable, Sendable {
-  /// What it was called for.
-  public enum Cause: Hashable, Sendable {
-    case push(number: Int)
-    case fetch
-    case transfers
-    case authentication
-    case user
-
-    init(_ cause: RunCause) {
-      switch cause {
-      case .push(let push): self = .push(number: Int(truncatingIfNeeded: push.number))
-      case .fetch: self = .fetch
-      case .transfers: self = .transfers
-      case .authentication: self = .authentication
-      case .user: self = .user
-      }
-    }
-  }
-
   /// When it began.
   public let time: Duration
-  public let cause: Cause
+  /// What it was called for; pushes by their numbers.
+  public let cause: RunCause
   /// `newData`, `noData`, `failed`, or why the process ended; nil while it goes on.
   public internal(set) var ending: String?
 }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Many devices that only listen, acknowledge and count: for load, and for seeing that a relay
 /// holds them. Each has a stream of its own; `devicesPerConnection` share a connection.
-struct DeviceFleet: Sendable {
+struct LightFleet: Sendable {
   private static let devicesPerConnection = 2000
   /// Streams of one connection that are opened at once.
   private static let concurrency = 64
@@ -37,8 +37,7 @@ struct DeviceFleet: Sendable {
 
   /// One shared connection, made anew whenever it is lost.
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
-    var failures = 0
-    while !Task.isCancelled {
+    try await Reconnection.keep { connection in
       do {
         let api = DeviceAPI(try await command.connection.connect(to: command.device))
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -49,15 +48,16 @@ struct DeviceFleet: Sendable {
           }
           for try await _ in group {}
         }
-        failures = 0
+        connection.stands()
+        return "the relay ended the streams"
       } catch {
-        if Task.isCancelled { return }
+        if Task.isCancelled { return nil }
         Console.note("connection lost: \(error)")
+        return "\(error)"
       }
+    } isLost: { _, _ in
       counters.reconnects.add(1, ordering: .relaxed)
-      let milliseconds = PhoneDriver.pauseMilliseconds(failures: failures)
-      failures += 1
-      try await Task.sleep(for: .milliseconds(milliseconds))
+      return true
     }
   }
 

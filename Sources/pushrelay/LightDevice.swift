@@ -5,7 +5,7 @@ import RelayCore
 
 /// One listening device: enrols, registers its apps, prints and acknowledges what comes, and comes
 /// back when the connection is lost.
-struct DeviceListener: Sendable {
+struct LightDevice: Sendable {
   private let name: String
   private let command: DeviceCommand
   private let account: DeviceAccount
@@ -36,39 +36,38 @@ struct DeviceListener: Sendable {
     var remaining: Int?
     var seen = RecentIDs()
     var hasListened = false
-    var failures = 0
   }
 
   /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first
   /// connection cannot be made, when the relay refuses, or when another connection takes over.
   func run() async throws {
     var memory = Memory(remaining: command.notifications)
-    while !Task.isCancelled {
-      let problem: String
+    try await Reconnection.keep { connection in
       do {
-        switch try await listen(&memory) {
-        case .done: return
+        switch try await listen(&memory, &connection) {
+        case .done: return nil
         case .ended(reason: CloseReason.superseded.name):
           throw CommandProblem(
             "\(name): another connection of this device has taken over; give it another name")
-        case .ended(let reason): problem = reason.map { "bye: \($0)" } ?? "the stream ended"
+        case .ended(let reason): return reason.map { "bye: \($0)" } ?? "the stream ended"
         }
       } catch DeviceAPIError.connection(let error) where memory.hasListened {
-        problem = error.description
+        return error.description
       } catch let error as ClientError where memory.hasListened {
-        problem = error.description
+        return error.description
       }
-      if Task.isCancelled { return }
-      let milliseconds = PhoneDriver.pauseMilliseconds(failures: memory.failures)
-      memory.failures += 1
+    } isLost: { problem, pause in
+      let milliseconds = Int64(pause / .milliseconds(1))
       Console.note("\(name): \(problem) (trying again in \(milliseconds) ms)")
-      try await Task.sleep(for: .milliseconds(milliseconds))
+      return true
     }
   }
 
   // MARK: One connection
 
-  private func listen(_ memory: inout Memory) async throws -> Ending {
+  private func listen(
+    _ memory: inout Memory, _ connection: inout Reconnection
+  ) async throws -> Ending {
     let client = try await command.connection.connect(to: command.device)
     let api = DeviceAPI(client)
     let identity = try await account.register(api, isFirst: !memory.hasListened)
@@ -83,7 +82,7 @@ struct DeviceListener: Sendable {
       switch ReceivedLine(bytes.span) {
       case .hello(_, let seconds):
         memory.hasListened = true
-        memory.failures = 0
+        connection.stands()
         say("listening, keep-alive every \(seconds) s")
       case .notification(let notification):
         try await take(notification, stream, &memory)

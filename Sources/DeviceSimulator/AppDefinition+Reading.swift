@@ -1,0 +1,212 @@
+import DeviceModel
+
+/// Reading what apps are and do, in the words of the model.
+extension AppDefinition {
+  /// One app, or its copies, whose names have numbers in the place of `#`.
+  static func readAll(_ reader: Reader) throws(ScenarioProblem) -> [AppDefinition] {
+    try reader.check(ScenarioKeys.app)
+    let name = try reader.required("name").text()
+    var app = AppDefinition(name: name, modes: .remoteNotification)
+    if let version = reader["version"] { app.version = try version.text() }
+    if let modes = reader["modes"] {
+      app.modes = []
+      for mode in try modes.list() {
+        app.modes.formUnion(
+          try mode.choice([("fetch", .fetch), ("remote-notification", .remoteNotification)]))
+      }
+    }
+    if let fetch = reader["fetch"] { app.fetchInterval = try .read(fetch) }
+    app.script = try AppScript(reader)
+    guard let copies = reader["copies"] else { return [app] }
+    let count = try copies.number(1...256)
+    guard name.contains("#") else {
+      throw copies.problem("the name needs a # where the copies' numbers go")
+    }
+    return (1...count).map { number in
+      var copy = app
+      copy.name = name.split(separator: "#", omittingEmptySubsequences: false)
+        .joined(separator: String(number))
+      return copy
+    }
+  }
+}
+
+extension AppScript {
+  /// What an app does, from the app's own keys.
+  fileprivate init(_ reader: Reader) throws(ScenarioProblem) {
+    self.init()
+    if let work = reader["onPush"] { onPush = try .read(work) }
+    if let work = reader["onFetch"] { onFetch = try .read(work) }
+    if let work = reader["onTransfers"] { onTransfers = try .read(work) }
+    if let answer = reader["onAuthentication"] { onAuthentication = try .read(answer) }
+    if let leave = reader["onLeave"] {
+      try leave.check(ScenarioKeys.leave)
+      onLeave.transfers = try TransferRequest.readList(leave, "transfers")
+      if let task = leave["task"] { onLeave.task = try .read(task) }
+    }
+    if let time = reader["contentTime"] { contentTime = try time.lapse() }
+    for (path, memos) in try StatePath.readMemos(reader["state"]) {
+      guard let id = interface.add(path) else { continue }
+      for (key, value) in memos { interface.set(id, key, value) }
+    }
+    if let restoration = reader["restoration"] { self.restoration = try .read(restoration) }
+    hidesContent = try reader["hidesContent"]?.flag() ?? false
+    if try reader["keepsOneHandler"]?.flag() ?? false { handlers = .oneProperty }
+  }
+}
+
+extension AuthenticationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> AuthenticationScript {
+    try reader.check(ScenarioKeys.authentication)
+    guard let cancels = reader["cancels"] else {
+      return .provides(after: try reader.required("provides").lapse())
+    }
+    if let provides = reader["provides"] {
+      throw provides.problem("provides and cancels do not go together")
+    }
+    return .cancels(after: try cancels.lapse())
+  }
+}
+
+extension RestorationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> RestorationScript {
+    try reader.check(ScenarioKeys.restoration)
+    var script = RestorationScript()
+    script.oldest = try reader["oldest"].map { time throws(ScenarioProblem) in try time.lapse() }
+    for name in try reader.list("answersNothing") { script.answersNothing.insert(try name.text()) }
+    for path in try reader.list("gone") { script.gone.insert(StatePath(text: try path.text())) }
+    script.crashes = try reader["crashes"]?.flag() ?? false
+    return script
+  }
+}
+
+extension FetchInterval {
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> FetchInterval {
+    switch try reader.text() {
+    case "never": return .never
+    case "minimum": return .minimum
+    case let text:
+      guard let time = TimeText.duration(text) else {
+        throw reader.problem(
+          "\"\(text)\" is none of never, minimum, or a length of time such as 15m")
+      }
+      return .seconds(time / 1000)
+    }
+  }
+}
+
+extension CallbackScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> CallbackScript {
+    try reader.check(ScenarioKeys.work)
+    var script = CallbackScript()
+    if let time = reader["takes"] { script.work = try time.lapse() }
+    if let time = reader["jitter"] { script.workJitter = try time.lapse() }
+    for (path, memos) in try StatePath.readMemos(reader["remembers"]) {
+      script.changes += memos.map { .set(path, key: $0, $1) }
+    }
+    if let bytes = reader["bytes"] { script.bytes = try bytes.number(0...1_000_000_000_000) }
+    if let energy = reader["energy"] { script.energy = try energy.number(0...1_000_000_000) }
+    if let outcome = reader["outcome"] {
+      script.outcome = .always(try outcome.choice(CallbackOutcome.self))
+    }
+    if let percent = reader["newDataPercent"] {
+      script.outcome = .newDataPercent(try percent.number(0...100))
+    }
+    if let handler = reader["handler"] {
+      script.handler = try handler.choice([("called", .afterWork), ("never called", .never)])
+    }
+    if let late = reader["handlerLate"] { script.handler = .late(try late.lapse()) }
+    if let reads = reader["reads"] { script.reads = try reads.choice(DataProtection.self) }
+    if let writes = reader["writes"] { script.writes = try writes.choice(DataProtection.self) }
+    script.transfers = try TransferRequest.readList(reader, "transfers")
+    if let notification = reader["notification"] {
+      try notification.check(ScenarioKeys.notification)
+      script.notification = LocalNotification(
+        text: try notification.required("text").text(),
+        badge: try notification["badge"].map { badge throws(ScenarioProblem) in
+          Int(try badge.number(0...1_000_000))
+        }, hasSound: try notification["sound"]?.flag() ?? false)
+    }
+    if let task = reader["task"] { script.task = try .read(task) }
+    if let fetch = reader["fetch"] { script.setsFetchInterval = try .read(fetch) }
+    script.ignoresNextSnapshot = try reader["ignoresSnapshot"]?.flag() ?? false
+    return script
+  }
+}
+
+extension TaskScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> TaskScript {
+    try reader.check(ScenarioKeys.task)
+    var task = TaskScript(
+      work: try reader.required("takes").lapse(),
+      endsInTime: try reader["endsInTime"]?.flag() ?? true)
+    if let energy = reader["energy"] { task.energy = try energy.number(0...1_000_000_000) }
+    return task
+  }
+}
+
+extension TransferRequest {
+  fileprivate static func readList(
+    _ reader: Reader, _ name: String
+  ) throws(ScenarioProblem) -> [TransferRequest] {
+    var transfers: [TransferRequest] = []
+    for transfer in try reader.list(name) { transfers.append(try read(transfer)) }
+    return transfers
+  }
+
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> TransferRequest {
+    try reader.check(ScenarioKeys.transfer)
+    var transfer = TransferRequest(
+      name: try reader.required("name").text(),
+      bytes: try reader.required("bytes").number(0...1_000_000_000_000))
+    transfer.session = try reader["session"]?.text() ?? transfer.session
+    if try reader["upload"]?.flag() ?? false { transfer.direction = .upload }
+    transfer.isDiscretionary = try reader["discretionary"]?.flag() ?? false
+    transfer.demandsCredentials = try reader["credentials"]?.flag() ?? false
+    transfer.resumes = try reader["resumes"]?.flag() ?? true
+    if let document = reader["document"] {
+      transfer.document = DocumentID(UInt64(try document.number(1...10_000)))
+    }
+    transfer.url = try reader["url"]?.webAddress()
+    if let authorization = reader["authorization"] {
+      guard transfer.url != nil else {
+        throw authorization.problem("only a transfer with a url has a server that asks for it")
+      }
+      transfer.authorization = try authorization.fieldValue()
+    }
+    return transfer
+  }
+}
+
+extension StateValue {
+  static func read(_ reader: Reader) throws(ScenarioProblem) -> StateValue {
+    switch reader.tree.value {
+    case .text(let text): return .text(text)
+    case .flag(let flag): return .flag(flag)
+    case .number: return .number(try reader.number(-(1 << 53)...(1 << 53)))
+    case .object, .list, .null:
+      throw reader.problem("a text, a whole number, true or false is wanted")
+    }
+  }
+}
+
+extension StatePath {
+  /// An object: by paths, what is remembered there by keys, which are answered in their order.
+  fileprivate static func readMemos(
+    _ reader: Reader?
+  ) throws(ScenarioProblem) -> [(path: StatePath, memos: [(key: String, value: StateValue)])] {
+    guard let reader else { return [] }
+    var all: [(path: StatePath, memos: [(key: String, value: StateValue)])] = []
+    for (text, place) in try reader.members() {
+      let path = StatePath(text: text)
+      guard !path.components.isEmpty else {
+        throw place.problem("a path such as window/inbox is wanted")
+      }
+      var memos: [(key: String, value: StateValue)] = []
+      for (key, value) in try place.members() { memos.append((key, try .read(value))) }
+      all.append((path, memos.sorted { $0.key < $1.key }))
+    }
+    guard all.count <= 100 else { throw reader.problem("the most is 100 objects") }
+    return all
+  }
+}

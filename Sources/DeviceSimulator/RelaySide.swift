@@ -1,0 +1,448 @@
+import Primitives
+import DeviceModel
+import RelayCore
+
+/// What stands at the other end of the phones' links.
+///
+/// ```
+///   modelled:  core ◀── Event ── link ◀── ItemUp ─── phones        one clock, one run
+///              core ── Effect ─▶ link ── ItemDown ─▶ phones
+///   external:  real relay ◀── driver ◀── LiveOrder ─ phones        the clock on the wall
+///              real relay ──▶ driver ── linkOpened, receive, hear ─▶ phones
+/// ```
+enum RelaySide: Sendable {
+  /// The relay's own core behind a modelled link.
+  case modelled(ModelledRelay)
+  /// A real relay, with which a driver connects the phones.
+  case external(ExternalRelay)
+}
+
+/// The relay's core and the link to it, in virtual time.
+struct ModelledRelay: Sendable {
+  var core: Shard
+  let link: LinkModel
+  /// When the core is woken next.
+  var wake = Int64.max
+  /// The phone of each connection, by the connection's number.
+  var connections: [Int32] = []
+  var lastRequest: UInt32 = 0
+}
+
+/// What passes between phones and the driver that connects them with a real relay.
+struct ExternalRelay: Sendable {
+  /// What the driver is to do, oldest first.
+  var orders: [LiveOrder] = []
+  /// The ids that the relay gave to pushes, by their numbers.
+  var pushIDs: [PushID: Int32] = [:]
+}
+
+/// How relay and phones reach each other.
+public struct LinkModel: Hashable, Sendable {
+  /// One way, and a random part on top.
+  public var latency: Duration
+  public var jitter: Duration
+  /// From the loss of a connection, or from having a network again, to the attempt to connect;
+  /// each time with a random half more.
+  public var reconnect: Duration
+
+  public init(
+    latency: Duration = .milliseconds(40), jitter: Duration = .milliseconds(20),
+    reconnect: Duration = .seconds(2)
+  ) {
+    self.latency = latency
+    self.jitter = jitter
+    self.reconnect = reconnect
+  }
+}
+
+/// From the relay to a phone.
+enum ItemDown: Sendable {
+  case push(Int32)
+  case empty
+  case keepAlive
+}
+
+/// From a phone to the relay.
+enum ItemUp: Sendable {
+  case hello
+  case condition(PhoneCondition)
+  case ack(Int32, DeliveryOutcome?)
+  case keepAlive
+}
+
+extension RelaySide {
+  /// Whether the phones' transfers are modelled, or performed by a driver.
+  var transferMode: TransferMode {
+    switch self {
+    case .modelled: .modelled
+    case .external: .performed
+    }
+  }
+
+  /// Takes the modelled relay apart and puts it together again, so that it is changed in its place.
+  mutating func withModelled(_ change: (inout ModelledRelay) -> Void) {
+    switch consume self {
+    case .modelled(var relay):
+      change(&relay)
+      self = .modelled(relay)
+    case .external(let relay): self = .external(relay)
+    }
+  }
+
+  mutating func withExternal(_ change: (inout ExternalRelay) -> Void) {
+    switch consume self {
+    case .modelled(let relay): self = .modelled(relay)
+    case .external(var relay):
+      change(&relay)
+      self = .external(relay)
+    }
+  }
+
+  /// Tells the core a fact. A real relay has heard of it by itself.
+  mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
+    withModelled { $0.core.handle(event, at: now, into: &effects) }
+  }
+
+  /// When the core is to be woken, if that is earlier than was known.
+  mutating func newWake(since start: Int64, at time: Int64) -> Int64? {
+    var earlier: Int64?
+    withModelled { relay in
+      guard let wake = relay.core.nextWake else { return }
+      let at = max(time, wake.milliseconds - start)
+      guard at < relay.wake else { return }
+      relay.wake = at
+      earlier = at
+    }
+    return earlier
+  }
+
+  /// Whether the core is still to be woken then; it is woken once.
+  mutating func wakes(at moment: Int64) -> Bool {
+    var isDue = false
+    withModelled { relay in
+      isDue = relay.wake == moment
+      if isDue { relay.wake = .max }
+    }
+    return isDue
+  }
+
+  /// A request of the device API. Its number is none that a push has.
+  mutating func nextRequest() -> RequestID {
+    var number: UInt32 = 0
+    withModelled { relay in
+      relay.lastRequest += 1
+      number = relay.lastRequest
+    }
+    return RequestID(loop: 1, connection: .max, stream: Int32(truncatingIfNeeded: number))
+  }
+
+  /// The number of a push, from what phones call it; nil for one that is forgotten or unknown.
+  func number(of push: PushID) -> Int32? {
+    switch self {
+    case .modelled: Int32(truncatingIfNeeded: push.number) - 1
+    case .external(let relay): relay.pushIDs[push]
+    }
+  }
+
+  /// The phone of a connection over the modelled link.
+  func phone(of connection: UInt32) -> Int32 {
+    switch self {
+    case .modelled(let relay): relay.connections[Int(connection)]
+    case .external: -1
+    }
+  }
+
+  /// One way over the modelled link.
+  func delay(using random: inout SeededRandom) -> Int64 {
+    switch self {
+    case .modelled(let relay):
+      relay.link.latency.simulatedMilliseconds
+        + random.below(relay.link.jitter.simulatedMilliseconds + 1)
+    case .external: 0
+    }
+  }
+
+  /// Tells the driver of a real relay to do something.
+  mutating func order(_ order: LiveOrder) { withExternal { $0.orders.append(order) } }
+}
+
+// MARK: What phones want
+
+extension Simulation {
+  /// A phone speaks, if it has a connection. What an app made of a push is told when it has one
+  /// again; everything else is said anew then or of no interest any more.
+  mutating func sendUp(_ item: ItemUp, from phone: Int32) {
+    guard case .live(let connection) = phones[Int(phone)].link else {
+      if case .ack(let push, .some(let outcome)) = item, outcome != .later {
+        keep(outcome, of: push, on: phone)
+      }
+      return
+    }
+    switch relay {
+    case .modelled:
+      let at = max(time + relay.delay(using: &random), phones[Int(phone)].lastArrivalThere)
+      phones[Int(phone)].lastArrivalThere = at
+      schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
+    case .external:
+      if let order = order(item, from: Int(phone)) { relay.order(order) }
+    }
+  }
+
+  private mutating func keep(_ outcome: DeliveryOutcome, of push: Int32, on phone: Int32) {
+    if phones[Int(phone)].untoldOutcomes.count == PhoneEntry.untoldOutcomes {
+      phones[Int(phone)].untoldOutcomes.removeFirst()
+    }
+    phones[Int(phone)].untoldOutcomes.append((push, outcome))
+  }
+
+  /// What a phone says first over a new connection.
+  mutating func introduce(_ phone: Int32) {
+    sendUp(.condition(phones[Int(phone)].model.condition), from: phone)
+    let outcomes = phones[Int(phone)].untoldOutcomes
+    phones[Int(phone)].untoldOutcomes = []
+    for (push, outcome) in outcomes { sendUp(.ack(push, outcome), from: phone) }
+  }
+
+  /// Brings the link in line with the network that the phone has now.
+  mutating func followNetwork(_ phone: Int32) {
+    let network = phones[Int(phone)].model.network
+    let before = phones[Int(phone)].network
+    guard network != before else { return }
+    phones[Int(phone)].network = network
+    // Airplane mode is switched on by somebody, so that there is time for a good-bye; coverage just
+    // ends, and another network means another address: the relay is not told.
+    loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
+    if network.isConnected { connectSoon(phone) }
+  }
+
+  mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
+    let link = phones[Int(phone)].link
+    phones[Int(phone)].link = .down
+    switch relay {
+    case .modelled:
+      guard saysGoodbye, case .live(let connection) = link else { return }
+      schedule(.connectionEnds(connection), at: max(time, phones[Int(phone)].lastArrivalThere))
+    case .external:
+      guard link != .down else { return }
+      if case .live = link {
+        record(.disconnected(saysGoodbye ? "said good-bye" : "lost"), phone: phone)
+      }
+      relay.order(.disconnect(phone: Int(phone), saysGoodbye: saysGoodbye))
+    }
+  }
+
+  mutating func connectSoon(_ phone: Int32) {
+    switch relay {
+    case .modelled:
+      var (connection, wait): (UInt32, Int64) = (0, 0)
+      relay.withModelled { relay in
+        connection = UInt32(relay.connections.count)
+        relay.connections.append(phone)
+        wait = relay.link.reconnect.simulatedMilliseconds
+      }
+      phones[Int(phone)].link = .connecting(connection)
+      schedule(
+        .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
+    case .external:
+      phones[Int(phone)].link = .connecting(0)
+      relay.order(.connect(phone: Int(phone)))
+    }
+  }
+
+  /// What the driver of a real relay is to write. What came in an earlier life of the phone is not
+  /// known any more.
+  private func order(_ item: ItemUp, from phone: Int) -> LiveOrder? {
+    switch item {
+    case .hello: nil
+    case .condition(let condition): .state(phone: phone, ConditionReport(condition))
+    case .keepAlive: .keepAlive(phone: phone)
+    case .ack(let push, let outcome):
+      entry(of: push)?.id.map { .ack(phone: phone, $0, outcome) }
+    }
+  }
+}
+
+// MARK: The modelled relay and its link
+
+extension Simulation {
+  mutating func perform(_ effect: Effect) {
+    switch effect {
+    case .respond(let request, let answer):
+      let push = Int(request.connection)
+      guard pushes.indices.contains(push) else { return }
+      pushes[push].answer = answer
+      switch answer {
+      case .accepted: break
+      case .rejected(let rejection): refused(push, rejection.status, rejection.reason)
+      case .gone: refused(push, Rejection.unregistered.status, Rejection.unregistered.reason)
+      }
+    case .send(let connection, let delivery):
+      send(.push(Self.pushNumber(delivery.notification.uniqueID)), over: connection.connection)
+    case .sendEmpty(let connection): send(.empty, over: connection.connection)
+    case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
+    case .checkQueue(let connection):
+      // A modelled link takes everything at once.
+      tellRelay(.queueChecked(connection, isEmpty: true))
+    case .close(let connection, let reason): closed(connection.connection, reason)
+    case .log(let event):
+      let push = Self.pushNumber(event.uniqueID)
+      let app = pushes[Int(push)].app
+      record(.life(event.step), app: app, push: push)
+    case .tell(_, let event):
+      // There is one shard.
+      tellRelay(event)
+    case .answer, .hello, .persist, .forget:
+      // Devices are made in memory, the journal answers at once.
+      break
+    }
+  }
+
+  mutating func refused(_ push: Int, _ status: UInt16, _ reason: String) {
+    record(.refused(status: status, reason: reason), app: pushes[push].app, push: Int32(push))
+  }
+
+  private mutating func send(_ item: ItemDown, over connection: UInt32) {
+    let phone = Int(relay.phone(of: connection))
+    let at = max(time + relay.delay(using: &random), phones[phone].lastArrivalHere)
+    phones[phone].lastArrivalHere = at
+    schedule(.arrivesAtPhone(Int32(phone), connection: connection, item), at: at)
+  }
+
+  private mutating func closed(_ connection: UInt32, _ reason: CloseReason) {
+    let phone = relay.phone(of: connection)
+    record(.disconnected(reason.name), phone: phone)
+    // A phone that has left it behind does not hear of it.
+    guard phones[Int(phone)].link == .live(connection) else { return }
+    phones[Int(phone)].link = .down
+    connectSoon(phone)
+  }
+
+  // MARK: What arrives
+
+  mutating func arrive(_ item: ItemDown, at phone: Int32, over connection: UInt32) {
+    // Lost with the connection; the relay finds out later.
+    guard phones[Int(phone)].link == .live(connection) else { return }
+    switch item {
+    case .push(let push):
+      arrived(push, at: phone)
+    case .empty: tell(phone, .linkHeard)
+    case .keepAlive:
+      tell(phone, .linkHeard)
+      sendUp(.keepAlive, from: phone)
+    }
+  }
+
+  /// A push is there. What its app makes of it is reported when it is known; that the phone has it
+  /// is said at once.
+  mutating func arrived(_ push: Int32, at phone: Int32) {
+    guard let entry = entry(of: push) else { return }
+    record(.arrived(entry.told), app: entry.app, push: push)
+    lastReported = -1
+    tell(phone, .pushReceived(remotePush(push, entry)))
+    if lastReported != push { sendUp(.ack(push, .later), from: phone) }
+  }
+
+  private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
+    // Of push type background nothing is shown, whatever it carries (Apple, "Pushing background
+    // updates to your App").
+    let shown = entry.notificationClass == .visible ? entry.payload : .silent
+    return RemotePush(
+      id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
+      badge: shown.badge, hasSound: shown.hasSound, wakesApp: entry.wakesApp,
+      collapseID: entry.collapseID)
+  }
+
+  mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
+    guard phones[Int(phone)].link == .live(connection) else { return }
+    let id = Self.connectionID(connection)
+    switch item {
+    case .hello:
+      record(.connected, phone: phone)
+      phones[Int(phone)].connectionAtRelay = connection
+      tellRelay(.connected(phones[Int(phone)].credential, id))
+    case .condition(let condition):
+      tellRelay(.reported(id, ConditionReport(condition)))
+    case .ack(let push, let outcome):
+      tellRelay(.acked(id, uniqueID(push), outcome))
+    case .keepAlive: tellRelay(.keptAlive(id))
+    }
+  }
+
+  mutating func connect(_ phone: Int32, _ connection: UInt32) {
+    guard phones[Int(phone)].link == .connecting(connection) else { return }
+    phones[Int(phone)].link = .live(connection)
+    sendUp(.hello, from: phone)
+    introduce(phone)
+  }
+
+  mutating func connectionEnds(_ connection: UInt32) {
+    let phone = relay.phone(of: connection)
+    // The good-bye may have overtaken the greeting, which was then lost.
+    guard phones[Int(phone)].connectionAtRelay == connection else { return }
+    record(.disconnected("airplane mode"), phone: phone)
+    tellRelay(.disconnected(Self.connectionID(connection)))
+  }
+
+  private static func connectionID(_ number: UInt32) -> ConnectionID {
+    ConnectionID(loop: 0, connection: number, stream: 1)
+  }
+
+  func uniqueID(_ push: Int32) -> UniqueID {
+    UniqueID(generator: seed, number: UInt64(push) + 1)
+  }
+
+  /// The push with this number, unless it is forgotten or -1.
+  func entry(of push: Int32) -> PushEntry? {
+    let index = Int(push) - Int(firstPush)
+    return push >= 0 && pushes.indices.contains(index) ? pushes[index] : nil
+  }
+
+  /// By which a phone knows a push. One of a real relay has the same after a restart.
+  func pushID(of push: Int32) -> PushID {
+    entry(of: push)?.id.map(Self.pushID) ?? PushID(UInt64(push) + 1)
+  }
+
+  /// -1 for one that is forgotten.
+  func number(of push: PushID) -> Int32 {
+    relay.number(of: push) ?? -1
+  }
+
+  static func pushID(_ id: UniqueID) -> PushID {
+    PushID(id.low ^ (id.high &* 0x9E37_79B9_7F4A_7C15))
+  }
+
+  /// The number within an id of `UniqueID.init(generator:number:)`.
+  static func pushNumber(_ id: UniqueID) -> Int32 {
+    Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
+  }
+}
+
+extension ConditionReport {
+  init(_ condition: PhoneCondition) {
+    let power: DeviceCondition.Power =
+      switch condition.power {
+      case .battery: .battery
+      case .charging: .charging
+      case .low: .low
+      }
+    // Without a network there is nobody to tell.
+    let network: DeviceCondition.Network? =
+      switch condition.network {
+      case .wifi: .wifi
+      case .cellular: .cellular
+      case .none, .airplane: nil
+      }
+    self.init(power: power, network: network, screen: condition.isScreenOn ? .on : .off)
+  }
+}
+
+extension DeliveryOutcome {
+  init(_ outcome: PushOutcome) {
+    switch outcome {
+    case .newData: self = .newData
+    case .noData: self = .noData
+    case .failed: self = .failed
+    case .notLaunched(let refusal): self = .notLaunched(reason: refusal.rawValue)
+    }
+  }
+}

@@ -1,0 +1,188 @@
+public import DeviceModel
+import RelayCore
+
+/// What people do to their phones, and what happens to phones.
+extension Simulation {
+  // MARK: Apps
+
+  /// Unlocks the phone and brings an app to the front.
+  public mutating func open(_ app: AppHandle) {
+    unlockIfLocked(app)
+    tell(app) { .appOpened($0) }
+  }
+
+  /// Slides the newest banner of an app, which opens it. False if there is none.
+  @discardableResult
+  public mutating func openBanner(of app: AppHandle) -> Bool {
+    let entry = apps[Int(app.number)]
+    let banners = phones[Int(entry.phone)].model.banners.banners
+    guard let banner = banners.last(where: { $0.app == entry.id }) else { return false }
+    tell(entry.phone, .bannerOpened(banner.id))
+    return true
+  }
+
+  /// Out of the app switcher, which the user unlocks the phone for. An app that was never opened is
+  /// not in there.
+  public mutating func swipeAway(_ app: AppHandle) {
+    unlockIfLocked(app)
+    tell(app) { .appSwipedAway($0) }
+  }
+
+  /// Uses an app for a while: unlocks, opens, and when the time is over leaves and locks.
+  public mutating func use(_ app: AppHandle, for duration: Duration) {
+    open(app)
+    advance(by: duration)
+    endUse(app)
+  }
+
+  /// Locks the phone if that app is still in front.
+  mutating func endUse(_ app: AppHandle) {
+    let entry = apps[Int(app.number)]
+    guard phones[Int(entry.phone)].model.foreground == entry.id else { return }
+    tell(entry.phone, .locked)
+  }
+
+  /// Background App Refresh for one app.
+  public mutating func setRefresh(_ isOn: Bool, of app: AppHandle) {
+    record(.changed(isOn ? "refresh on" : "refresh off"), app: app.number)
+    tell(app) { .refreshSwitched($0, isOn: isOn) }
+  }
+
+  /// A running app crashes.
+  public mutating func crash(_ app: AppHandle) { tell(app) { .appCrashed($0) } }
+
+  /// An app that runs asks for another fetch interval, on sign-in or sign-out for instance.
+  public mutating func setFetch(_ interval: FetchInterval, of app: AppHandle) {
+    tell(app) { .fetchIntervalSet($0, interval) }
+  }
+
+  /// An app that runs queues a transfer.
+  public mutating func queue(_ transfer: TransferRequest, by app: AppHandle) {
+    tell(app) { .transferQueued($0, transfer) }
+  }
+
+  /// A running app changes something about its own state. It is saved and there again after any
+  /// restart; what does not apply, to an object that is not there for instance, changes nothing.
+  public mutating func change(_ change: StateChange, in app: AppHandle) {
+    tell(app) { .stateChanged($0, [change]) }
+  }
+
+  /// An app that runs makes a document, which is then with the sync service too.
+  public mutating func createDocument(_ name: String, bytes: Int64, by app: AppHandle) {
+    tell(app) { .document(.created(by: $0, name: name, bytes: bytes)) }
+    let entry = apps[Int(app.number)]
+    let made = phones[Int(entry.phone)].model.documents.documents.values
+      .filter { $0.name == name && $0.container == entry.id }.map(\.id.number).max()
+    guard let made else { return }
+    tell(entry.phone, .document(.uploaded(DocumentID(made), revision: 1)))
+  }
+
+  private mutating func unlockIfLocked(_ app: AppHandle) {
+    let phone = apps[Int(app.number)].phone
+    if phones[Int(phone)].model.lock != .unlocked { tell(phone, .unlocked) }
+  }
+
+  private mutating func tell(_ app: AppHandle, _ event: (AppID) -> PhoneEvent) {
+    let entry = apps[Int(app.number)]
+    tell(entry.phone, event(entry.id))
+  }
+
+  // MARK: Phones
+
+  /// To the home screen.
+  public mutating func leave(_ phone: PhoneHandle) { tell(phone.number, .appLeft) }
+
+  /// What is in front leaves the foreground first.
+  public mutating func lock(_ phone: PhoneHandle) { tell(phone.number, .locked) }
+
+  /// Unlocks the phone; nothing is opened.
+  public mutating func unlock(_ phone: PhoneHandle) { tell(phone.number, .unlocked) }
+
+  /// Changes what the phone is connected to; `.airplane` says good-bye to the relay, `.none` does
+  /// not.
+  public mutating func setNetwork(_ network: Network, of phone: PhoneHandle) {
+    change("network \(network.rawValue)", .networkChanged(network), phone)
+  }
+
+  /// Plugs the charger in, or out.
+  public mutating func setCharging(_ isCharging: Bool, of phone: PhoneHandle) {
+    let what = isCharging ? "charger on" : "charger off"
+    change(what, .chargerChanged(isConnected: isCharging), phone)
+  }
+
+  /// Low Power Mode.
+  public mutating func setLowPower(_ isOn: Bool, of phone: PhoneHandle) {
+    change(isOn ? "low power on" : "low power off", .lowPowerSwitched(isOn: isOn), phone)
+  }
+
+  /// Background App Refresh for all apps of a phone.
+  public mutating func setRefresh(_ isOn: Bool, of phone: PhoneHandle) {
+    let what = isOn ? "refresh on for all" : "refresh off for all"
+    change(what, .refreshSwitched(nil, isOn: isOn), phone)
+  }
+
+  /// Starts the phone anew; until somebody unlocks it, nothing runs.
+  public mutating func reboot(_ phone: PhoneHandle) { tell(phone.number, .rebooted) }
+
+  /// Suspended apps have to make room.
+  public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
+
+  /// A document was edited on another device.
+  public mutating func changeDocumentElsewhere(
+    _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
+  ) {
+    tell(phone.number, .document(.changedElsewhere(id, bytes: bytes)))
+  }
+
+  private mutating func change(_ what: String, _ event: PhoneEvent, _ phone: PhoneHandle) {
+    record(.changed(what), phone: phone.number)
+    tell(phone.number, event)
+  }
+
+  // MARK: The relay
+
+  /// The relay is given another policy.
+  public mutating func setPolicy(_ policy: RelayPolicy) {
+    tellRelay(.policyChanged(policy.policy, at: instant))
+  }
+
+  // MARK: The verbs
+
+  mutating func perform(_ deed: AppDeed, of app: AppHandle) {
+    switch deed {
+    // Whoever plays a use ends it.
+    case .open, .use: open(app)
+    case .openBanner: openBanner(of: app)
+    case .swipeAway: swipeAway(app)
+    case .refresh(let isOn): setRefresh(isOn, of: app)
+    case .crash: crash(app)
+    case .setFetch(let interval): setFetch(interval, of: app)
+    case .queue(let transfer): queue(transfer, by: app)
+    case .createDocument(let name, let bytes): createDocument(name, bytes: bytes, by: app)
+    case .document(let id, .rename(let name)):
+      tell(app) { .document(.renamed(id, by: $0, to: name)) }
+    case .document(let id, .delete): tell(app) { .document(.deleted(id, by: $0)) }
+    case .document(let id, .want): tell(app) { .document(.contentRequested(id, by: $0)) }
+    case .document(let id, .pick): tell(app) { .document(.picked(id, by: $0)) }
+    case .change(let change): self.change(change, in: app)
+    case .ignoreSnapshot: tell(app) { .snapshotIgnoredOnce($0) }
+    }
+  }
+
+  mutating func perform(_ deed: PhoneDeed, of phone: PhoneHandle) {
+    switch deed {
+    case .unlock: unlock(phone)
+    case .lock: lock(phone)
+    case .leave: leave(phone)
+    case .reboot: reboot(phone)
+    case .exhaustMemory: exhaustMemory(of: phone)
+    case .network(let network): setNetwork(network, of: phone)
+    case .charger(let isOn): setCharging(isOn, of: phone)
+    case .lowPower(let isOn): setLowPower(isOn, of: phone)
+    case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
+    case .refresh(let isOn): setRefresh(isOn, of: phone)
+    case .changeDocument(let id, let bytes): changeDocumentElsewhere(id, bytes: bytes, on: phone)
+    case .loseDocument(let id): tell(phone.number, .document(.deletedElsewhere(id)))
+    }
+  }
+}

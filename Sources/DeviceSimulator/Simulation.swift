@@ -1,0 +1,386 @@
+import Primitives
+public import DeviceModel
+import HeapModule
+import RelayCore
+
+/// One relay and any number of phones in virtual time: the relay's own core and the phone's own
+/// model, joined by a modelled link. Nothing here waits; a month takes as long as its work.
+///
+/// ```swift
+/// var simulation = Simulation(seed: 7)
+/// let anna = simulation.addPhone("anna")
+/// let app = AppDefinition(name: "com.example.mail", modes: .remoteNotification)
+/// let mail = simulation.install(app, on: anna)
+/// let push = simulation.push(.silent, to: mail)
+/// simulation.advance(by: .minutes(1))
+/// #expect(simulation.life(of: push).outcome == "newData")
+/// ```
+///
+/// The same seed and the same calls give the same run, to the byte of `timeline`. A simulation is a
+/// value: a copy goes its own way.
+///
+/// Invariants, held between any two calls:
+/// 1. Everything that was to happen until `now` has happened, in order of time and, at the same
+///    time, in the order in which it was asked for.
+/// 2. What two sides say to each other arrives in order, or not at all.
+/// 3. The relay believes in a connection that the phone does not have at most until the keep-alive
+///    shows it, and never the other way round but for the time that a connection takes.
+public struct Simulation: Sendable {
+  /// What chance is drawn from.
+  public let seed: UInt64
+  /// The midnight that times are counted from, in UNIX milliseconds.
+  let start: Int64
+  /// Milliseconds since the start.
+  var time: Int64 = 0
+  /// When the time of a scenario that is played in it began.
+  var origin: Int64 = 0
+  /// What the phones speak with.
+  var relay: RelaySide
+  /// Pushes that are forgotten by now: the number of the first in `pushes`.
+  var firstPush: Int32 = 0
+  var phones: [PhoneEntry] = []
+  var apps: [AppEntry] = []
+  var pushes: [PushEntry] = []
+  /// Everything that happened, in order.
+  var entries: [TraceEntry] = []
+  var queue = Heap<Scheduled>()
+  var random: SeededRandom
+  private var order: UInt64 = 0
+  /// Scratch space, empty between calls; kept for its memory.
+  private var relayEffects: [Effect] = []
+  private var phoneEffects: [PhoneEffect] = []
+  /// The push that was last reported, to see whether that was at once.
+  var lastReported: Int32 = -1
+
+  /// Midnight before the first day in virtual time: 2026-11-21T00:00:00Z.
+  static let virtualStart: Int64 = 1_795_219_200_000
+
+  /// An empty simulation with a relay of its own.
+  public init(
+    seed: UInt64, policy: RelayPolicy = .documented, keepAlive: Duration = .minutes(15),
+    link: LinkModel = LinkModel()
+  ) {
+    var configuration = Shard.Configuration(policy: policy.policy)
+    configuration.keepAlive = .milliseconds(max(1000, keepAlive.simulatedMilliseconds))
+    let start = Self.virtualStart
+    let core = Shard(configuration: configuration, at: Instant(milliseconds: start))
+    self.init(seed: seed, relay: .modelled(ModelledRelay(core: core, link: link)), start: start)
+  }
+
+  /// With that at the other end.
+  init(seed: UInt64, relay: RelaySide, start: Int64) {
+    self.seed = seed
+    self.relay = relay
+    self.start = start
+    random = SeededRandom(seed: seed)
+  }
+
+  /// How long the simulation has been going.
+  public var now: Duration { .milliseconds(time) }
+
+  /// When something is to happen next.
+  var nextHappening: Int64? { queue.min?.at }
+
+  var instant: Instant { Instant(milliseconds: start + time) }
+  var moment: Instant { Instant(milliseconds: start + time) }
+
+  // MARK: Time
+
+  /// Lets time pass.
+  public mutating func advance(by duration: Duration) {
+    advance(toMilliseconds: time + duration.simulatedMilliseconds)
+  }
+
+  /// Lets time pass until so long after the start; does nothing when that is over.
+  public mutating func advance(until moment: Duration) {
+    advance(toMilliseconds: moment.simulatedMilliseconds)
+  }
+
+  mutating func advance(toMilliseconds target: Int64) {
+    let target = min(target, TimeText.longest)
+    while let first = queue.min, first.at <= target {
+      queue.removeMin()
+      time = max(time, first.at)
+      perform(first)
+    }
+    time = max(time, target)
+  }
+
+  mutating func schedule(_ happening: Happening, at moment: Int64) {
+    order += 1
+    queue.insert(Scheduled(at: moment, order: order, happening: happening))
+  }
+
+  private mutating func perform(_ scheduled: Scheduled) {
+    switch scheduled.happening {
+    case .relayWakes:
+      if relay.wakes(at: scheduled.at) { tellRelay(.tick) }
+    case .phoneWakes(let phone):
+      guard phones[Int(phone)].wake == scheduled.at else { return }
+      phones[Int(phone)].wake = .max
+      tell(phone, .tick)
+    case .connects(let phone, let connection): connect(phone, connection)
+    case .arrivesAtPhone(let phone, let connection, let item):
+      arrive(item, at: phone, over: connection)
+    case .arrivesAtRelay(let phone, let connection, let item):
+      arrive(item, from: phone, over: connection)
+    case .connectionEnds(let connection): connectionEnds(connection)
+    }
+  }
+
+  // MARK: The two cores
+
+  /// Hands the relay a fact and does what it asks for.
+  mutating func tellRelay(_ event: Event) {
+    let now = instant
+    var effects = relayEffects
+    relayEffects = []
+    relay.handle(event, at: now, into: &effects)
+    var written: UInt64?
+    var next = 0
+    // The journal answers at once, which brings more to do.
+    while next < effects.count {
+      if case .persist(let record) = effects[next] {
+        written = record.sequence
+      } else {
+        perform(effects[next])
+      }
+      next += 1
+      if next == effects.count, let sequence = written {
+        written = nil
+        relay.handle(.persisted(through: sequence), at: now, into: &effects)
+      }
+    }
+    effects.removeAll(keepingCapacity: true)
+    relayEffects = effects
+    if let wake = relay.newWake(since: start, at: time) { schedule(.relayWakes, at: wake) }
+  }
+
+  /// Hands a phone a fact and does what it asks for.
+  mutating func tell(_ phone: Int32, _ event: PhoneEvent) {
+    var effects = phoneEffects
+    phoneEffects = []
+    phones[Int(phone)].model.handle(event, at: moment, into: &effects)
+    for effect in effects { perform(effect.action, of: phone) }
+    effects.removeAll(keepingCapacity: true)
+    phoneEffects = effects
+    followNetwork(phone)
+    if let wake = phones[Int(phone)].model.nextWake {
+      let at = max(time, wake.milliseconds - start)
+      if at < phones[Int(phone)].wake {
+        phones[Int(phone)].wake = at
+        schedule(.phoneWakes(phone), at: at)
+      }
+    }
+  }
+}
+
+// MARK: Phones and apps
+
+extension Simulation {
+  /// Adds a phone: locked, asleep, unlocked once since its start, about to connect.
+  public mutating func addPhone(
+    _ name: String, network: Network = .wifi, isCharging: Bool = false,
+    isLowPower: Bool = false
+  ) -> PhoneHandle {
+    let number = Int32(phones.count)
+    let id = DeviceID(UniqueID(high: random.next(), low: UInt64(number) + 1))
+    let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
+    let model = Phone(
+      transferMode: relay.transferMode, seed: random.next(), at: moment)
+    phones.append(
+      PhoneEntry(
+        name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
+        network: .none))
+    tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+    if network != .wifi { tell(number, .networkChanged(network)) }
+    if isCharging { tell(number, .chargerChanged(isConnected: true)) }
+    if isLowPower { tell(number, .lowPowerSwitched(isOn: true)) }
+    followNetwork(number)
+    return PhoneHandle(number: number, name: name)
+  }
+
+  /// Installs an app and registers it with the relay. An app that is there already stays as it is.
+  public mutating func install(_ app: AppDefinition, on phone: PhoneHandle) -> AppHandle {
+    let owner = Int(phone.number)
+    if let there = phones[owner].apps.first(where: { apps[Int($0)].name == app.name }) {
+      return AppHandle(number: there, name: app.name)
+    }
+    let number = addApp(app.name, of: phone.number)
+    tell(phone.number, .appInstalled(app))
+    return AppHandle(number: number, name: app.name)
+  }
+
+  /// Gets to know an app that is on a phone, or about to be, and registers it.
+  mutating func addApp(_ name: String, of phone: Int32) -> Int32 {
+    let owner = Int(phone)
+    let number = Int32(apps.count)
+    let credential = phones[owner].credential
+    let token = DeviceToken(
+      random: (random.next(), random.next(), random.next()),
+      routingKey: credential.device.routingKey)
+    // A name that is no topic gets pushes refused; the app itself is none the worse for it.
+    let topic = Topic(name) ?? .vacant
+    let id = AppID(phones[owner].apps.count)
+    apps.append(
+      AppEntry(
+        phone: phone, id: id, name: name, topic: topic, token: token,
+        path: Array("/3/device/\(token.hexadecimal)".utf8)))
+    phones[owner].apps.append(number)
+    if topic != .vacant {
+      tellRelay(.registered(credential, topic, token, isOwn: false, from: relay.nextRequest()))
+    }
+    return number
+  }
+
+  /// The phone with this name.
+  public func phone(named name: String) -> PhoneHandle? {
+    phones.firstIndex { $0.name == name }.map { PhoneHandle(number: Int32($0), name: name) }
+  }
+
+  /// The app with this name on a phone.
+  public func app(named name: String, on phone: PhoneHandle) -> AppHandle? {
+    phones[Int(phone.number)].apps.first { apps[Int($0)].name == name }
+      .map { AppHandle(number: $0, name: name) }
+  }
+
+  /// Does what a phone asks for, and writes down what it did.
+  mutating func perform(_ action: PhoneAction, of phone: Int32) {
+    func number(_ app: AppID) -> Int32 { phones[Int(phone)].apps[app.number] }
+    switch action {
+    case .report(let push, let outcome):
+      lastReported = self.number(of: push)
+      record(.phone(action), phone: phone, push: lastReported)
+      sendUp(.ack(lastReported, outcome.map(DeliveryOutcome.init)), from: phone)
+    case .condition(let condition):
+      record(.phone(action), phone: phone)
+      sendUp(.condition(condition), from: phone)
+    case .phone(let step):
+      record(.phone(action), phone: phone)
+      if let order = LiveOrder(step, of: Int(phone)) { relay.order(order) }
+      if step == .booted {
+        loseConnection(phone, saysGoodbye: false)
+        if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
+      }
+    case .callback(let id, let app, .began(.fetch)):
+      let number = number(app)
+      record(.fetchBegan(id, apps[Int(number)].plannedBecause), app: number)
+    case .fetch(let plan):
+      let number = number(plan.app)
+      if case .fetch = plan.when { apps[Int(number)].plannedBecause = plan.reason }
+      record(.phone(action), app: number)
+    case .banner(let banner):
+      let push = banner.push.map { self.number(of: $0) } ?? -1
+      record(.phone(action), app: number(banner.app), push: push)
+    case .callback(_, let app, .began(.push(let push))), .app(let app, .launched(.push(let push))),
+      .app(let app, .resumed(.push(let push))):
+      record(.phone(action), app: number(app), push: self.number(of: push))
+    case .transfer(let id, let app, let step):
+      relay.order(.transfer(phone: Int(phone), id, step))
+      record(.phone(action), app: number(app))
+    case .archive(let app, let step):
+      let number = number(app)
+      relay.order(.archive(phone: Int(phone), app: apps[Int(number)].name, step))
+      record(.phone(action), app: number)
+    case .badge(let app, _), .sound(let app), .snapshot(let app, _), .app(let app, _),
+      .callback(_, let app, _):
+      record(.phone(action), app: number(app))
+    case .document, .ignored: record(.phone(action), phone: phone)
+    }
+  }
+
+  mutating func record(_ fact: TraceEntry.Fact, app: Int32, push: Int32 = -1) {
+    entries.append(
+      TraceEntry(at: time, phone: apps[Int(app)].phone, app: app, push: push, fact: fact))
+  }
+
+  mutating func record(_ fact: TraceEntry.Fact, phone: Int32, push: Int32 = -1) {
+    entries.append(TraceEntry(at: time, phone: phone, app: -1, push: push, fact: fact))
+  }
+}
+
+/// A phone in the simulation.
+struct PhoneEntry: Sendable {
+  let name: String
+  var model: Phone
+  let credential: DeviceCredential
+  var link = Link.down
+  /// The connection that the relay takes for its own.
+  var connectionAtRelay: UInt32?
+  /// What apps made of pushes while nobody could be told, oldest first.
+  var untoldOutcomes: [(push: Int32, outcome: DeliveryOutcome)] = []
+  /// What the link was last matched to.
+  var network: Network
+  /// When it is woken next.
+  var wake = Int64.max
+  /// When the latest of what is under way arrives.
+  var lastArrivalHere: Int64 = 0
+  var lastArrivalThere: Int64 = 0
+  /// By the place in the order of installation: the simulation's number of the app.
+  var apps: [Int32] = []
+
+  /// Were it more, the oldest are forgotten, as the relay forgets who owes it one.
+  static let untoldOutcomes = 1000
+
+  enum Link: Hashable, Sendable {
+    case down
+    /// An attempt is under way: the number of the connection that it becomes.
+    case connecting(UInt32)
+    case live(UInt32)
+  }
+}
+
+/// An app in the simulation.
+struct AppEntry: Sendable {
+  let phone: Int32
+  let id: AppID
+  let name: String
+  let topic: Topic
+  let token: DeviceToken
+  /// The head of every request to it, as far as it is always the same.
+  let path: [UInt8]
+  /// Why it is to be fetched next.
+  var plannedBecause: FetchReason?
+}
+
+/// Something that will happen.
+struct Scheduled: Comparable, Sendable {
+  let at: Int64
+  let order: UInt64
+  let happening: Happening
+
+  static func < (left: Scheduled, right: Scheduled) -> Bool {
+    left.at == right.at ? left.order < right.order : left.at < right.at
+  }
+
+  static func == (left: Scheduled, right: Scheduled) -> Bool { left.order == right.order }
+}
+
+enum Happening: Sendable {
+  case relayWakes
+  case phoneWakes(Int32)
+  case connects(Int32, connection: UInt32)
+  case arrivesAtPhone(Int32, connection: UInt32, ItemDown)
+  case arrivesAtRelay(Int32, connection: UInt32, ItemUp)
+  /// The relay is told of the end of a connection.
+  case connectionEnds(UInt32)
+}
+
+/// A phone of one simulation.
+public struct PhoneHandle: Hashable, Sendable {
+  let number: Int32
+  public let name: String
+}
+
+/// An app on a phone of one simulation.
+public struct AppHandle: Hashable, Sendable {
+  let number: Int32
+  public let name: String
+}
+
+/// A push in one simulation.
+public struct PushHandle: Hashable, Sendable {
+  let index: Int32
+  /// As it is called in the timeline, from 1.
+  public var number: Int { Int(index) + 1 }
+}

@@ -1,0 +1,271 @@
+import DeviceModel
+
+/// What can be done beside pushing, to an app, a phone or the relay: a row a verb. Scenarios, the
+/// commands that people type, and the table in docs/SCENARIOS.md are all made of these rows; what
+/// comes of a verb stands in Simulation+User.swift.
+struct Verb: Sendable {
+  enum Scope: Sendable {
+    case app
+    case phone
+    /// Of one app, or of all of a phone.
+    case appOrPhone
+    case relay
+  }
+
+  /// A word that goes with a verb.
+  struct Key: Sendable {
+    let name: String
+    /// How its value is written in a command; nil for what is more than a word.
+    var words: String?
+    var isOptional = false
+    /// Whether numbers and truth are what they are, and no texts.
+    var isPlain = false
+
+    static let to = Key(name: "to", words: "on|off")
+    static let path = Key(name: "path", words: "PATH")
+    static let key = Key(name: "key", words: "KEY")
+    static let name = Key(name: "name", words: "NAME")
+    static let bytes = Key(name: "bytes", words: "BYTES", isPlain: true)
+    static let document = Key(name: "document", words: "DOCUMENT", isPlain: true)
+  }
+
+  /// What a row makes of its keys' values.
+  enum Deed: Sendable {
+    case app(@Sendable (Reader) throws(ScenarioProblem) -> AppDeed)
+    case phone(@Sendable (Reader) throws(ScenarioProblem) -> PhoneDeed)
+    /// The same keys, of an app or of all.
+    case either(
+      @Sendable (Reader) throws(ScenarioProblem) -> AppDeed,
+      @Sendable (Reader) throws(ScenarioProblem) -> PhoneDeed)
+    case relay(@Sendable (Reader) throws(ScenarioProblem) -> RelayPolicy)
+  }
+
+  let name: String
+  /// Beside `phone` and `app`.
+  let keys: [Key]
+  let explanation: String
+  let deed: Deed
+
+  private init(_ name: String, keys: [Key] = [], _ explanation: String, _ deed: Deed) {
+    self.name = name
+    self.keys = keys
+    self.explanation = explanation
+    self.deed = deed
+  }
+
+  static let all: [Verb] = [
+    Verb("open", "the user unlocks the phone and opens an app", .app { _ in .open }),
+    Verb(
+      "open banner", "the user slides the newest banner of an app", .app { _ in .openBanner }),
+    Verb("swipe away", "out of the app switcher", .app { _ in .swipeAway }),
+    Verb(
+      "use", keys: [Key(name: "for", words: "TIME", isOptional: true)],
+      "as `open`, and after that time (default `1m`) the user leaves the app and locks",
+      .app { r throws(ScenarioProblem) in .use(try r["for"]?.duration() ?? 60_000) }),
+    Verb("crash", "a running app crashes", .app { _ in .crash }),
+    Verb(
+      "set fetch", keys: [Key(name: "to", words: "never|minimum|TIME")],
+      "a running app asks for another fetch interval",
+      .app { r throws(ScenarioProblem) in .setFetch(try .read(try r.required("to"))) }),
+    Verb(
+      "queue transfer", keys: [Key(name: "transfer")], "a running app queues a transfer",
+      .app { r throws(ScenarioProblem) in .queue(try .read(try r.required("transfer"))) }),
+    Verb(
+      "create document", keys: [.name, .bytes],
+      "a running app makes a document, which is with the sync service too",
+      .app { r throws(ScenarioProblem) in
+        .createDocument(try r.required("name").text(), bytes: try r.bytes())
+      }),
+    Verb(
+      "rename document", keys: [.document, .name],
+      "a running app renames the n-th document of the phone",
+      .app { r throws(ScenarioProblem) in
+        .document(try r.document(), .rename(try r.required("name").text()))
+      }),
+    Verb(
+      "delete document", keys: [.document], "a running app deletes it",
+      .app { r throws(ScenarioProblem) in .document(try r.document(), .delete) }),
+    Verb(
+      "want document", keys: [.document],
+      "of what is only a placeholder a running app wants the content",
+      .app { r throws(ScenarioProblem) in .document(try r.document(), .want) }),
+    Verb(
+      "pick document", keys: [.document], "the user chooses it for an app that does not contain it",
+      .app { r throws(ScenarioProblem) in .document(try r.document(), .pick) }),
+    Verb(
+      "remember", keys: [.path, .key, Key(name: "value", words: "VALUE", isPlain: true)],
+      "an object in a running app's interface remembers something",
+      .app { r throws(ScenarioProblem) in
+        .change(
+          .set(
+            try r.path(), key: try r.required("key").text(), try .read(try r.required("value"))))
+      }),
+    Verb(
+      "forget", keys: [.path, .key], "it forgets it",
+      .app { r throws(ScenarioProblem) in
+        .change(.unset(try r.path(), key: try r.required("key").text()))
+      }),
+    Verb(
+      "show", keys: [.path], "it comes to the top",
+      .app { r throws(ScenarioProblem) in .change(.show(try r.path())) }),
+    Verb(
+      "add object", keys: [.path], "a running app makes another one, below one that there is",
+      .app { r throws(ScenarioProblem) in .change(try .add(try r.path(), r)) }),
+    Verb(
+      "remove object", keys: [.path], "it does away with one that it has made",
+      .app { r throws(ScenarioProblem) in .change(.remove(try r.path())) }),
+    Verb(
+      "ignore snapshot", "a running app asks for the plain image at its next launch",
+      .app { _ in .ignoreSnapshot }),
+    Verb("unlock", "the user does", .phone { _ in .unlock }),
+    Verb("lock", "the user does", .phone { _ in .lock }),
+    Verb("leave", "the user does, to the home screen", .phone { _ in .leave }),
+    Verb(
+      "reboot", "the phone starts anew, locked until somebody unlocks it", .phone { _ in .reboot }),
+    Verb("exhaust memory", "suspended apps have to go", .phone { _ in .exhaustMemory }),
+    Verb(
+      "network",
+      keys: [Key(name: "to", words: Network.allCases.map(\.rawValue).joined(separator: "|"))],
+      "as for a phone; `airplane` says good-bye to the relay, `none` does not",
+      .phone { r throws(ScenarioProblem) in
+        .network(try r.required("to").choice(Network.self))
+      }),
+    Verb(
+      "charger", keys: [.to], "`on` or `off`",
+      .phone { r throws(ScenarioProblem) in .charger(try r.isOn()) }),
+    Verb(
+      "low power", keys: [.to], "`on` or `off`",
+      .phone { r throws(ScenarioProblem) in .lowPower(try r.isOn()) }),
+    Verb(
+      "developer mode", keys: [.to], "`on` or `off`",
+      .phone { r throws(ScenarioProblem) in .developerMode(try r.isOn()) }),
+    Verb(
+      "change document", keys: [.document, .bytes],
+      "the n-th document of the phone was edited elsewhere",
+      .phone { r throws(ScenarioProblem) in
+        .changeDocument(try r.document(), bytes: try r.bytes())
+      }),
+    Verb(
+      "lose document", keys: [.document], "it was deleted elsewhere",
+      .phone { r throws(ScenarioProblem) in .loseDocument(try r.document()) }),
+    Verb(
+      "refresh", keys: [.to], "Background App Refresh for an app or for all, `on` or `off`",
+      .either(
+        { r throws(ScenarioProblem) in .refresh(try r.isOn()) },
+        { r throws(ScenarioProblem) in .refresh(try r.isOn()) })),
+    Verb(
+      "policy", keys: [Key(name: "to")],
+      "the relay is given another named policy; what was used stays used; no `phone`",
+      .relay { r throws(ScenarioProblem) in
+        let to = try r.required("to")
+        let name = try to.text()
+        if let policy = RelayPolicy.named(name) { return policy }
+        throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
+      }),
+  ]
+
+  var scope: Scope {
+    switch deed {
+    case .app: .app
+    case .phone: .phone
+    case .either: .appOrPhone
+    case .relay: .relay
+    }
+  }
+
+  /// All that may stand beside `do` and the times.
+  var allKeys: [String] {
+    let places: [String] =
+      switch scope {
+      case .app, .appOrPhone: ["phone", "app"]
+      case .phone: ["phone"]
+      case .relay: []
+      }
+    return places + keys.map(\.name)
+  }
+
+  /// Whether a line can say it: each of its keys is a word.
+  var isCommand: Bool { scope != .relay && keys.allSatisfy { $0.words != nil } }
+
+  /// How it is said in a line; what is in brackets may be left out.
+  var usage: String {
+    let place = scope == .app || scope == .appOrPhone ? " [APP]" : ""
+    let rest = keys.map { key in
+      key.isOptional ? " [\(key.words ?? "")]" : " \(key.words ?? "")"
+    }
+    return name + place + rest.joined()
+  }
+}
+
+/// What is done to an app.
+enum AppDeed: Hashable, Sendable {
+  case open
+  case openBanner
+  case swipeAway
+  case use(Int64)
+  case refresh(Bool)
+  case crash
+  case setFetch(FetchInterval)
+  case queue(TransferRequest)
+  case createDocument(String, bytes: Int64)
+  case document(DocumentID, DocumentDeed)
+  case change(StateChange)
+  case ignoreSnapshot
+}
+
+/// What an app does with a document, or its user for it.
+enum DocumentDeed: Hashable, Sendable {
+  case rename(String)
+  case delete
+  case want
+  case pick
+}
+
+/// What is done to a phone, or happens to it.
+enum PhoneDeed: Hashable, Sendable {
+  case unlock
+  case lock
+  case leave
+  case reboot
+  case exhaustMemory
+  case network(Network)
+  case charger(Bool)
+  case lowPower(Bool)
+  case developerMode(Bool)
+  case refresh(Bool)
+  case changeDocument(DocumentID, bytes: Int64)
+  case loseDocument(DocumentID)
+}
+
+extension StateChange {
+  /// Another object of a running app, with that path.
+  fileprivate static func add(
+    _ path: StatePath, _ reader: Reader
+  ) throws(ScenarioProblem) -> StateChange {
+    guard let identifier = path.components.last else {
+      throw try reader.required("path").problem("a path such as window/inbox is wanted")
+    }
+    return .add(
+      className: "View", identifier: identifier, parent: StatePath(path.components.dropLast()),
+      restorationClass: "View", isRegistered: false)
+  }
+}
+
+extension Reader {
+  fileprivate func isOn() throws(ScenarioProblem) -> Bool {
+    try required("to").choice([("on", true), ("off", false)])
+  }
+
+  fileprivate func bytes() throws(ScenarioProblem) -> Int64 {
+    try required("bytes").number(0...1_000_000_000_000)
+  }
+
+  /// The n-th that came to be on the phone.
+  fileprivate func document() throws(ScenarioProblem) -> DocumentID {
+    DocumentID(UInt64(try required("document").number(1...10_000)))
+  }
+
+  fileprivate func path() throws(ScenarioProblem) -> StatePath {
+    StatePath(text: try required("path").text())
+  }
+}

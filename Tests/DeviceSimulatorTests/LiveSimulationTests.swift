@@ -1,0 +1,161 @@
+import DeviceModel
+import RelayCore
+import Testing
+
+@testable import DeviceSimulator
+
+/// Phones beside a relay that the test plays: what they order, what they tell.
+struct LiveSimulationTests {
+  /// Half past nine on some day.
+  private static let start: Int64 = 1_795_253_400_000
+
+  private func simulation(_ more: String = "") throws -> LiveSimulation {
+    let text = scenarioText(
+      phones: #"[{"name":"anna","apps":[{"name":"chat"}]}]"#, events: "[\(more)]")
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    return LiveSimulation(scenario, seed: 7, at: Self.start)
+  }
+
+  private func arrival(
+    _ number: UInt64, topic: String = "chat", payload: String = #"{"aps":{"content-available":1}}"#
+  ) -> LiveArrival {
+    LiveArrival(
+      uniqueID: UniqueID(high: 5, low: number), topic: topic,
+      isSilent: !payload.contains("alert"), wakesApp: payload.contains("content-available"),
+      collapseID: "", payload: Array(payload.utf8), via: "direct")
+  }
+
+  private func connected() throws -> LiveSimulation {
+    var simulation = try simulation()
+    #expect(simulation.takeOrders() == [.connect(phone: 0)])
+    simulation.handle(.connected, of: 0, at: Self.start + 50)
+    guard case .state(phone: 0, let report)? = simulation.takeOrders().first else {
+      Issue.record("a phone that connects says how it is")
+      return simulation
+    }
+    #expect(report.network == .wifi && report.screen == .off)
+    return simulation
+  }
+
+  @Test func aPushIsAcknowledgedAtOnceAndItsOutcomeFollows() throws {
+    var simulation = try connected()
+    let push = arrival(1)
+    simulation.handle(.received(push), of: 0, at: Self.start + 1000)
+    #expect(simulation.takeOrders() == [.ack(phone: 0, push.uniqueID, .later)])
+    simulation.advance(to: Self.start + 20_000)
+    #expect(simulation.takeOrders().contains(.ack(phone: 0, push.uniqueID, .newData)))
+    let told = simulation.takeTrace().map(\.kind)
+    #expect(told.contains(.arrived) && told.contains(.completed) && told.contains(.reported))
+    #expect(simulation.takeTrace().isEmpty)
+  }
+
+  @Test func aDoubleIsTheSamePush() throws {
+    var simulation = try connected()
+    let push = arrival(1)
+    for delay in [1000, 1200, 30_000] as [Int64] {
+      simulation.handle(.received(push), of: 0, at: Self.start + delay)
+    }
+    simulation.advance(to: Self.start + 60_000)
+    let acks = simulation.takeOrders()
+    #expect(acks.count { $0 == .ack(phone: 0, push.uniqueID, .newData) } == 2, "\(acks)")
+    #expect(simulation.takeTrace().count { $0.kind == .began } == 1)
+  }
+
+  @Test func anAlertNeedsNoLaterOutcome() throws {
+    var simulation = try connected()
+    let push = arrival(1, payload: #"{"aps":{"alert":"Lunch?"}}"#)
+    simulation.handle(.received(push), of: 0, at: Self.start + 1000)
+    #expect(simulation.takeOrders().filter { $0.isAck } == [.ack(phone: 0, push.uniqueID, nil)])
+    let banner = simulation.takeTrace().first { $0.kind == .banner }
+    #expect(banner?.why == "Lunch?" && banner?.pushID == push.uniqueID)
+  }
+
+  @Test func anAppThatIsNotThereIsNotLaunched() throws {
+    var simulation = try connected()
+    let push = arrival(1, topic: "other")
+    simulation.handle(.received(push), of: 0, at: Self.start + 1000)
+    #expect(
+      simulation.takeOrders()
+        == [.ack(phone: 0, push.uniqueID, .notLaunched(reason: "not installed"))])
+  }
+
+  @Test(arguments: [("network airplane", true), ("network none", false), ("reboot", false)])
+  func losingTheNetwork(command: String, saysGoodbye: Bool) throws {
+    var simulation = try connected()
+    try simulation.perform(command: command, at: Self.start + 1000)
+    let orders = simulation.takeOrders()
+    #expect(orders.contains(.disconnect(phone: 0, saysGoodbye: saysGoodbye)), "\(orders)")
+    #expect(orders.contains(.connect(phone: 0)) == (command == "reboot"))
+    // What still comes over the old stream is not heard.
+    simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 1100)
+    simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1100)
+    #expect(simulation.takeOrders() == [])
+    guard command != "reboot" else { return }
+    try simulation.perform(command: "network wifi", at: Self.start + 2000)
+    #expect(simulation.takeOrders().contains(.connect(phone: 0)))
+  }
+
+  @Test func keepAlivesAreAnswered() throws {
+    var simulation = try connected()
+    simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1000)
+    #expect(simulation.takeOrders() == [.keepAlive(phone: 0)])
+    simulation.handle(.heard(isKeepAlive: false), of: 0, at: Self.start + 1000)
+    #expect(simulation.takeOrders() == [])
+  }
+
+  @Test func aLostStreamComesBackWithAState() throws {
+    var simulation = try connected()
+    simulation.handle(.lost(reason: "reset"), of: 0, at: Self.start + 1000)
+    #expect(simulation.takeTrace().last?.why == "reset")
+    simulation.handle(.connected, of: 0, at: Self.start + 2000)
+    #expect(simulation.takeOrders().count == 1)
+  }
+
+  @Test func theScenarioGoesByTheTimeSinceItsStart() throws {
+    var simulation = try simulation(
+      #"{"at":"5s","do":"open","phone":"anna","app":"chat"},"#
+        + #"{"at":"6s","push":{"to":"anna/chat","payload":"silent"}}"#)
+    #expect(simulation.nextWake <= Self.start + 5000)
+    simulation.advance(to: Self.start + 4999)
+    #expect(!simulation.takeTrace().contains { $0.kind == .opened })
+    simulation.advance(to: Self.start + 6000)
+    let lines = simulation.takeTrace()
+    #expect(lines.contains { $0.kind == .opened && $0.time == .milliseconds(34_205_000) })
+    #expect(!lines.contains { $0.kind == .received }, "its provider is somebody else")
+    #expect(!simulation.isOver(at: Self.start + 7_199_999))
+    #expect(simulation.isOver(at: Self.start + 7_200_000))
+  }
+
+  @Test func whatOnlyTheRelaySeesIsNotJudged() throws {
+    let text = scenarioText(
+      phones: #"[{"name":"anna","apps":[{"name":"chat"}]}]"#,
+      events: #"[{"at":"1h","push":{"to":"anna/chat","payload":"silent"}}]"#,
+      expect: """
+        [{"expect":{"what":"delivered"}},{"expect":{"what":"opened","app":"chat"}},
+         {"never":{"what":"began","push":1}},{"never":{"what":"banner"}}]
+        """)
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    var simulation = LiveSimulation(scenario, seed: 1, at: Self.start)
+    try simulation.perform(command: "open chat", at: Self.start + 1000)
+    // Telling the trace must not take it from the verdicts.
+    _ = simulation.takeTrace()
+    #expect(simulation.verdicts().map(\.isPassed) == [true, true])
+    #expect(simulation.unjudged.count == 2)
+  }
+
+  @Test func memoryStaysBounded() throws {
+    var simulation = try connected()
+    for number in 0..<(2 * Simulation.rememberedPushes + 10) {
+      let push = arrival(UInt64(number), payload: #"{"aps":{"alert":"\#(number)"}}"#)
+      simulation.handle(.received(push), of: 0, at: Self.start + 1000 + Int64(number))
+      #expect(simulation.takeOrders().contains(.ack(phone: 0, push.uniqueID, nil)), "\(number)")
+      _ = simulation.takeTrace()
+    }
+  }
+}
+
+extension LiveOrder {
+  fileprivate var isAck: Bool {
+    if case .ack = self { true } else { false }
+  }
+}
