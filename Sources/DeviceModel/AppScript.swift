@@ -1,4 +1,4 @@
-package import Primitives
+public import Primitives
 
 /// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
 /// that real apps make can be scripted too.

@@ -1,5 +1,5 @@
-import Primitives
 import DeviceModel
+import Primitives
 
 /// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
 /// file, line, key.

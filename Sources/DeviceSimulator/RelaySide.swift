@@ -1,5 +1,5 @@
-import Primitives
 import DeviceModel
+import Primitives
 import RelayCore
 
 /// What stands at the other end of the phones' links.
@@ -291,8 +291,8 @@ extension Simulation {
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
-    case .answer, .hello, .persist, .forget:
-      // Devices are made in memory, the journal answers at once.
+    case .answer, .hello, .persist, .forget, .handOver:
+      // Devices are made in memory, the journal answers at once, no partition ever leaves.
       break
     }
   }

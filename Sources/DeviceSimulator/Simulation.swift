@@ -1,6 +1,6 @@
-import Primitives
 public import DeviceModel
 import HeapModule
+import Primitives
 import RelayCore
 
 /// One relay and any number of phones in virtual time: the relay's own core and the phone's own

@@ -1,5 +1,5 @@
-import Primitives
 import DeviceModel
+import Primitives
 import RelayCore
 
 /// One thing that happened, as it is kept: words are made of it when somebody reads it.
@@ -222,10 +222,6 @@ extension LifeStep {
 extension TraceEntry {
   static func text(_ instant: Instant, since start: Int64) -> String {
     TimeText.text(time: max(0, instant.milliseconds - start))
-  }
-
-  static func text(_ moment: Instant, since start: Int64) -> String {
-    TimeText.text(time: max(0, moment.milliseconds - start))
   }
 
   static func text(_ plan: FetchPlan, since start: Int64) -> String {

@@ -1,5 +1,5 @@
-import Primitives
 import DequeModule
+import Primitives
 
 /// Partitions leave a shard and come to another.
 ///

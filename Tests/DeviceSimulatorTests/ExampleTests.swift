@@ -1,5 +1,6 @@
 import DeviceModel
 import DeviceSimulator
+import Primitives
 import Testing
 
 /// What docs/SCENARIOS.md shows: an app's pushes, tested without a device and without waiting.

@@ -1,4 +1,5 @@
 import Primitives
+
 @testable import RelayCore
 
 /// Shards that hold partitions, with one journal and prompt mail between them, to which the history
