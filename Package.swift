@@ -19,7 +19,8 @@ let package = Package(
   products: [
     .executable(name: "pushrelay", targets: ["pushrelay"]),
     // Relay and phones in virtual time, for tests of those who send pushes (docs/SCENARIOS.md).
-    .library(name: "PushRelaySimulation", targets: ["Primitives", "DeviceSimulator", "DeviceModel"]),
+    .library(
+      name: "PushRelaySimulation", targets: ["Primitives", "DeviceSimulator", "DeviceModel"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
