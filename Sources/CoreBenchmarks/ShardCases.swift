@@ -94,7 +94,9 @@ private struct Relay {
     case .persist(let record): lastPersist = record.sequence
     case .log(let event): lifeLog.append(event)
     case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
-    default: break
+    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell,
+      .handOver:
+      break
     }
   }
 

@@ -35,10 +35,7 @@ enum FieldKind: UInt8 {
   ]
 
   private var isPseudo: Bool {
-    switch self {
-    case .method, .scheme, .authority, .path: true
-    default: false
-    }
+    self == .method || self == .scheme || self == .authority || self == .path
   }
 
   /// Characters of a token but for upper-case letters (RFC 9110 section 5.6.2).

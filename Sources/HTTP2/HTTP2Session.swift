@@ -142,7 +142,9 @@ package final class HTTP2Session {
       case .badPreface: HTTP2ErrorCode.protocolError
       case .connection(let code, _): code
       case .library: HTTP2ErrorCode.internalError
-      default: HTTP2ErrorCode.enhanceYourCalm
+      case .flooded, .excessiveResets, .arenaFull, .tooManyQueuedFrames, .streamClosed,
+        .headersAlreadySent, .headersTooLarge, .notWritable, .queueFull, .wrongRole, .noNewStreams:
+        HTTP2ErrorCode.enhanceYourCalm
       }
     nghttp2_session_terminate_session(library, code)
   }

@@ -185,12 +185,11 @@ extension SessionState {
     guard failure == nil, let slot = slot(of: id) else { return }
     guard !streams.slots[slot].flags.contains(.muted) else { return }
     guard hasContentLength(slot) else { return rejectStream(id, slot) }
-    switch events.last {
-    case .data(id, let bytes, endStream: false):
+    if case .data(id, let bytes, endStream: false) = events.last {
       events[events.count - 1] = .data(id, bytes: bytes, endStream: true)
-    case .bodyTooLarge(id, endStream: false):
+    } else if case .bodyTooLarge(id, endStream: false) = events.last {
       events[events.count - 1] = .bodyTooLarge(id, endStream: true)
-    default:
+    } else {
       events.append(.data(id, bytes: arenaUsed..<arenaUsed, endStream: true))
     }
   }

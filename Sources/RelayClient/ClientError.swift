@@ -83,7 +83,9 @@ extension ClientError: CustomStringConvertible {
     case .handshakeFailed, .truncated, .connectionFailed:
       "if the relay runs with --plaintext, give it here too"
     case .alertReceived: "the relay's log says why"
-    default: "check certificate and name"
+    case .invalidCertificate, .invalidPrivateKey, .invalidPublicKey, .privateKeyMismatch,
+      .invalidApplicationProtocol, .invalidServerName, .notEstablished, .library:
+      "check certificate and name"
     }
   }
 }

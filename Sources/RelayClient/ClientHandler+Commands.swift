@@ -131,7 +131,9 @@ extension ClientHandler {
     switch error {
     case .queueFull: .requestTooLarge
     case .noNewStreams: .goAway(reason: nil, errorCode: HTTP2ErrorCode.noError)
-    default: .connectionLost(problem: ConnectProblem.text(error))
+    case .badPreface, .flooded, .excessiveResets, .arenaFull, .tooManyQueuedFrames, .connection,
+      .library, .streamClosed, .headersAlreadySent, .headersTooLarge, .notWritable, .wrongRole:
+      .connectionLost(problem: ConnectProblem.text(error))
     }
   }
 }

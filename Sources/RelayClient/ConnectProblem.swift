@@ -28,7 +28,9 @@ enum ConnectProblem {
     switch error {
     case .connection(_, let reason): reason
     case .flooded, .tooManyQueuedFrames: "too many control frames"
-    default: "HTTP/2 error \(error)"
+    case .badPreface, .excessiveResets, .arenaFull, .library, .streamClosed, .headersAlreadySent,
+      .headersTooLarge, .notWritable, .queueFull, .wrongRole, .noNewStreams:
+      "HTTP/2 error \(error)"
     }
   }
 

@@ -47,7 +47,7 @@ enum JSONGrammar {
     switch kind(bytes, at: range.lowerBound) {
     case .string: range.count == 2
     case .object: skipSpace(bytes, from: range.lowerBound &+ 1) == range.upperBound &- 1
-    default: false
+    case .array, .number, .boolean, .null: false
     }
   }
 

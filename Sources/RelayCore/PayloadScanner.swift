@@ -118,7 +118,7 @@ extension PayloadScan {
         switch kind {
         case .null: .absent
         case .number: ContentAvailable(JSONGrammar.smallNumber(bytes, in: value))
-        default: .unusual
+        case .object, .array, .string, .boolean: .unusual
         }
     case .mutableContent:
       isMutable = kind == .number && JSONGrammar.smallNumber(bytes, in: value) == .one
@@ -127,9 +127,13 @@ extension PayloadScan {
         switch kind {
         case .null: .absent
         case .string: PayloadNames.shared.events.find(JSONGrammar.name(bytes, in: value)) ?? .other
-        default: .other
+        case .object, .array, .number, .boolean: .other
         }
-    default: break
+    case .badge, .sound, .threadID, .category, .targetContentID, .interruptionLevel,
+      .relevanceScore, .filterCriteria, .staleDate, .contentState, .timestamp, .dismissalDate,
+      .attributesType, .attributes, .inputPushToken, .inputPushChannel, .contentChanged,
+      .encryptedData, .sessionIdentifier, .keyID, .messageIndex, .urlArguments:
+      break
     }
   }
 

@@ -63,7 +63,9 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     switch self {
     case .background: priority != .immediate
     case .liveactivity, .location: priority != .powerFirst
-    default: true
+    case .alert, .voip, .complication, .fileprovider, .mdm, .pushtotalk, .widgets, .controls,
+      .accessory:
+      true
     }
   }
 

@@ -74,31 +74,14 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   /// The row of this case.
   package var row: Row {
     switch self {
-    case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority,
-      .badTopic, .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType,
-      .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed, .badRequestPayload:
-      badRequestRow
-    case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden,
-      .invalidProviderToken, .missingProviderToken, .unrelatedKeyIDInToken,
-      .badEnvironmentKeyIDInToken:
-      forbiddenRow
-    default:
-      otherRow
-    }
-  }
-
-  private var badRequestRow: Row {
-    switch self {
-    case .badCollapseID:
-      Row(400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
+    case .badCollapseID: Row(400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
     case .badDeviceToken:
       Row(400, "BadDeviceToken", "the device token is malformed or unknown here", .dropToken)
     case .badExpirationDate:
       Row(400, "BadExpirationDate", "apns-expiration is not a whole number of seconds", .fix)
     case .badMessageID:
       Row(400, "BadMessageId", "apns-id is not a UUID in the form 8-4-4-4-12", .fix)
-    case .badPriority:
-      Row(400, "BadPriority", "apns-priority is not 10, 5 or 1", .fix)
+    case .badPriority: Row(400, "BadPriority", "apns-priority is not 10, 5 or 1", .fix)
     case .badTopic:
       Row(400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
     case .deviceTokenNotForTopic:
@@ -113,17 +96,11 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
       Row(400, "MissingDeviceToken", "the path ends before the device token", .fix)
     case .missingTopic:
       Row(400, "MissingTopic", "apns-topic is missing and cannot be inferred", .fix)
-    case .payloadEmpty:
-      Row(400, "PayloadEmpty", "the request has no body", .fix)
+    case .payloadEmpty: Row(400, "PayloadEmpty", "the request has no body", .fix)
     case .topicDisallowed:
       Row(400, "TopicDisallowed", "this sender may not push to this topic", .fix)
-    default:
+    case .badRequestPayload:
       Row(400, "BadRequestPayload", "the body is not a JSON object (RFC 8259)", .fix)
-    }
-  }
-
-  private var forbiddenRow: Row {
-    switch self {
     case .badCertificate:
       Row(403, "BadCertificate", "the client certificate is not trusted", .newConnection)
     case .badCertificateEnvironment:
@@ -132,34 +109,23 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
         .newConnection)
     case .expiredProviderToken:
       Row(403, "ExpiredProviderToken", "iat is more than one hour away from now", .newToken)
-    case .forbidden:
-      Row(403, "Forbidden", "the action is not allowed", .fix)
+    case .forbidden: Row(403, "Forbidden", "the action is not allowed", .fix)
     case .invalidProviderToken:
       Row(
         403, "InvalidProviderToken",
         "the provider token is malformed, its key unknown or its signature wrong", .fix)
     case .missingProviderToken:
-      Row(
-        403, "MissingProviderToken", "neither a client certificate nor a bearer token came", .fix)
+      Row(403, "MissingProviderToken", "neither a client certificate nor a bearer token came", .fix)
     case .unrelatedKeyIDInToken:
       Row(
         403, "UnrelatedKeyIdInToken",
         "the key is not related to the one this connection began with", .newConnection)
-    default:
+    case .badEnvironmentKeyIDInToken:
       Row(403, "BadEnvironmentKeyIdInToken", "the key is for the other environment", .fix)
-    }
-  }
-
-  private var otherRow: Row {
-    switch self {
-    case .badPath:
-      Row(404, "BadPath", "the path is not /3/device/<token>", .fix)
-    case .methodNotAllowed:
-      Row(405, "MethodNotAllowed", "the method is not POST", .fix)
-    case .expiredToken:
-      Row(410, "ExpiredToken", "the device token has expired", .dropToken)
-    case .unregistered:
-      Row(410, "Unregistered", "the app was removed from the device", .dropToken)
+    case .badPath: Row(404, "BadPath", "the path is not /3/device/<token>", .fix)
+    case .methodNotAllowed: Row(405, "MethodNotAllowed", "the method is not POST", .fix)
+    case .expiredToken: Row(410, "ExpiredToken", "the device token has expired", .dropToken)
+    case .unregistered: Row(410, "Unregistered", "the app was removed from the device", .dropToken)
     case .payloadTooLarge:
       Row(413, "PayloadTooLarge", "the body is over 4096 bytes (5120 for voip)", .fix)
     case .tooManyProviderTokenUpdates:
@@ -170,9 +136,8 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
       Row(429, "TooManyRequests", "too many requests for one device token", .retryLater)
     case .serviceUnavailable:
       Row(503, "ServiceUnavailable", "the relay cannot take it now", .retryLater)
-    case .shutdown:
-      Row(503, "Shutdown", "the relay is shutting down", .newConnection)
-    default:
+    case .shutdown: Row(503, "Shutdown", "the relay is shutting down", .newConnection)
+    case .internalServerError:
       Row(500, "InternalServerError", "the relay made a mistake", .retryLater)
     }
   }
@@ -181,9 +146,6 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   /// `ExpiredToken`, `Forbidden` and `InternalServerError` are never sent by this relay today, and
   /// `ServiceUnavailable` only when its journal fails or falls behind, which memory does not.
   package var isCausedBySenders: Bool {
-    switch self {
-    case .expiredToken, .forbidden, .internalServerError, .serviceUnavailable: false
-    default: true
-    }
+    ![.expiredToken, .forbidden, .internalServerError, .serviceUnavailable].contains(self)
   }
 }

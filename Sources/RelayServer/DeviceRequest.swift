@@ -62,7 +62,9 @@ struct DeviceRequest {
       case .method: method = String(decoding: arena[field.value], as: UTF8.self)
       case .path: path = String(decoding: arena[field.value], as: UTF8.self)
       case .authorization: secret = Self.secret(arena[field.value])
-      default: break
+      case .apnsID, .apnsExpiration, .apnsPriority, .apnsTopic, .apnsCollapseID, .apnsPushType,
+        .contentType, .contentLength, .host, nil:
+        break
       }
     }
     self.route = try Self.route(method, path)

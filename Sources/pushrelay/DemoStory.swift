@@ -195,7 +195,8 @@ struct DemoScene {
       "held until \(until.described(at: event.at)) by \(limit.name)"
     case .discarded(.replaced(let id)):
       "replaced by \(names[id] ?? "a newer one")"
-    default:
+    case .received, .restored, .sent, .storedOffline, .storedPower(until: nil, _), .discarded,
+      .delivered, .outcome:
       event.step.description
     }
   }

@@ -69,6 +69,14 @@ import Testing
         == [.forbidden, .expiredToken, .internalServerError, .serviceUnavailable])
   }
 
+  /// A wrong topic is the request's mistake: the token is good for its own.
+  @Test func aTokenIsGivenUpOnlyWhenItIsTheTokenThatIsWrong() {
+    #expect(
+      Rejection.allCases.filter { $0.row.advice == .dropToken }
+        == [.badDeviceToken, .expiredToken, .unregistered])
+    #expect(Rejection.deviceTokenNotForTopic.row.advice == .fix)
+  }
+
   @Test func theTextNamesTheLimits() {
     #expect(Rejection.payloadTooLarge.row.text.contains("\(Limits.payloadBytes)"))
     #expect(Rejection.payloadTooLarge.row.text.contains("\(Limits.voipPayloadBytes)"))
