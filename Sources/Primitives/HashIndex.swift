@@ -8,7 +8,9 @@
 /// The hashes are seeded by the process (`Hasher`), because peers choose some of the keys: stream
 /// identifiers, and tokens that a device brings along. Nothing ever iterates over the places, so
 /// the seed decides nothing that shows.
-package struct HashIndex: Sendable {
+@frozen
+public struct HashIndex: Sendable {
+  @frozen
   @usableFromInline
   struct Place: Sendable {
     /// -1 when it is free.
@@ -23,28 +25,33 @@ package struct HashIndex: Sendable {
       self.hash = hash
     }
 
-    static let free = Place(number: -1, hash: 0)
+    @inlinable
+    static var free: Place { Place(number: -1, hash: 0) }
   }
 
   /// None, or a power of two of them, a quarter free at least.
   @usableFromInline var places: [Place] = []
-  /// How many numbers are in it.
-  package private(set) var count = 0
+  @usableFromInline var used = 0
 
-  package init() {}
+  @inlinable
+  public init() {}
 
   @usableFromInline
   var mask: Int {
     @inlinable get { places.count &- 1 }
   }
 
+  /// How many numbers are in it.
+  @inlinable
+  public var count: Int { used }
+
   /// How much memory it has taken, in places.
-  package var capacity: Int { places.count }
+  public var capacity: Int { places.count }
 
   /// The number under this hash that `isIt`.
   @inlinable
   @inline(__always)
-  package func find(_ hash: UInt32, _ isIt: (Int32) -> Bool) -> Int32? {
+  public func find(_ hash: UInt32, _ isIt: (Int32) -> Bool) -> Int32? {
     guard !places.isEmpty else { return nil }
     var position = Int(hash) & mask
     while places[position].number >= 0 {
@@ -57,21 +64,23 @@ package struct HashIndex: Sendable {
   }
 
   /// Adds a number; the caller knows that its key is not there.
-  package mutating func insert(_ number: Int32, _ hash: UInt32) {
-    if (count + 1) * 4 > places.count * 3 { grow() }
+  @inlinable
+  public mutating func insert(_ number: Int32, _ hash: UInt32) {
+    if (used + 1) * 4 > places.count * 3 { grow() }
     put(Place(number: number, hash: hash))
-    count += 1
+    used += 1
   }
 
   /// Takes a number away. One that is not there is ignored.
-  package mutating func remove(_ number: Int32, _ hash: UInt32) {
-    guard count > 0 else { return }
+  @inlinable
+  public mutating func remove(_ number: Int32, _ hash: UInt32) {
+    guard used > 0 else { return }
     var hole = Int(hash) & mask
     while places[hole].number != number {
       guard places[hole].number >= 0 else { return }
       hole = (hole + 1) & mask
     }
-    count -= 1
+    used -= 1
     // What follows moves up, unless it would come to lie before its own start.
     var position = hole
     while true {
@@ -86,20 +95,22 @@ package struct HashIndex: Sendable {
   }
 
   /// The farthest that any number lies from where it would like to be.
-  package var longestProbe: Int {
+  public var longestProbe: Int {
     places.indices.reduce(0) { longest, position in
       guard places[position].number >= 0 else { return longest }
       return max(longest, (position - Int(places[position].hash)) & mask)
     }
   }
 
-  private mutating func grow() {
+  @usableFromInline
+  mutating func grow() {
     let old = places
     places = [Place](repeating: .free, count: max(16, old.count * 2))
     for place in old where place.number >= 0 { put(place) }
   }
 
-  private mutating func put(_ place: Place) {
+  @inlinable
+  mutating func put(_ place: Place) {
     var position = Int(place.hash) & mask
     while places[position].number >= 0 { position = (position + 1) & mask }
     places[position] = place
@@ -110,16 +121,17 @@ package struct HashIndex: Sendable {
 /// multilinear, over halves of words, so that two different keys have the same hash with a chance
 /// of one in 2^32, whoever chose them (Lemire and Kaser, "Strongly universal string hashing is
 /// fast", 2014).
-package struct KeyedHash: Sendable {
-  package let start: UInt64
-  package let rest: UInt64
-  package let first: (UInt64, UInt64)
-  package let second: (UInt64, UInt64)
-  package let third: (UInt64, UInt64)
-  package let fourth: (UInt64, UInt64)
+@frozen
+public struct KeyedHash: Sendable {
+  public let start: UInt64
+  public let rest: UInt64
+  public let first: (UInt64, UInt64)
+  public let second: (UInt64, UInt64)
+  public let third: (UInt64, UInt64)
+  public let fourth: (UInt64, UInt64)
 
   /// By these keys.
-  package init(_ key: (UInt8) -> UInt64) {
+  public init(_ key: (UInt8) -> UInt64) {
     start = key(0)
     rest = key(1)
     first = (key(2), key(3))
@@ -129,18 +141,19 @@ package struct KeyedHash: Sendable {
   }
 
   /// With the process's own keys.
-  package static let ofProcess = KeyedHash { UInt64(bitPattern: Int64($0.hashValue)) }
+  public static let ofProcess = KeyedHash { UInt64(bitPattern: Int64($0.hashValue)) }
 
   /// The hash of anything, where it is not asked for often.
-  package static func hash(_ key: some Hashable) -> UInt32 {
+  public static func hash(_ key: some Hashable) -> UInt32 {
     UInt32(truncatingIfNeeded: key.hashValue)
   }
 
   /// The hash of a number that a peer counts up, as HTTP/2's stream identifiers (RFC 9113 section
   /// 5.1.1). Neighbours would form one long run; so the high half is folded into the low one and
   /// multiplied again, which breaks up what is left of the order.
+  @inlinable
   @inline(__always)
-  package func hash(counting number: Int32) -> UInt32 {
+  public func hash(counting number: Int32) -> UInt32 {
     var product = UInt64(UInt32(bitPattern: number)) &* (first.0 | 1) &+ start
     product = (product ^ product >> 32) &* 0x9e37_79b9_7f4a_7c15
     return UInt32(truncatingIfNeeded: product >> 32)

@@ -3,41 +3,44 @@
 ///
 /// Neither core reads a clock. Whoever calls it says what time it is, so that a test, a simulation
 /// in virtual time and the server run the very same code.
+///
+/// Public, as whatever a hot path uses of this module: only public bodies are inlined into other
+/// modules.
 @frozen
-package struct Instant: Hashable, Comparable, Codable, Sendable {
+public struct Instant: Hashable, Comparable, Codable, Sendable {
   /// Milliseconds since 1970-01-01T00:00:00Z.
-  package var milliseconds: Int64
+  public var milliseconds: Int64
 
   @inlinable
-  package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+  public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
   /// So many seconds after the epoch.
   @inlinable
-  package init(unixSeconds: Int64) {
+  public init(unixSeconds: Int64) {
     self.milliseconds = saturatingProduct(unixSeconds, 1000)
   }
 
   /// Later than everything that happens.
   @inlinable
-  package static var never: Instant { Instant(milliseconds: .max) }
+  public static var never: Instant { Instant(milliseconds: .max) }
 
   @inlinable
-  package static func < (left: Instant, right: Instant) -> Bool {
+  public static func < (left: Instant, right: Instant) -> Bool {
     left.milliseconds < right.milliseconds
   }
 
   @inlinable
-  package static func + (instant: Instant, interval: Interval) -> Instant {
+  public static func + (instant: Instant, interval: Interval) -> Instant {
     Instant(milliseconds: saturatingSum(instant.milliseconds, interval.milliseconds))
   }
 
   @inlinable
-  package static func - (instant: Instant, interval: Interval) -> Instant {
+  public static func - (instant: Instant, interval: Interval) -> Instant {
     Instant(milliseconds: saturatingDifference(instant.milliseconds, interval.milliseconds))
   }
 
   @inlinable
-  package static func - (left: Instant, right: Instant) -> Interval {
+  public static func - (left: Instant, right: Instant) -> Interval {
     Interval(milliseconds: saturatingDifference(left.milliseconds, right.milliseconds))
   }
 }

@@ -3,14 +3,15 @@
 /// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the instant
 /// at which the bucket will be full again (the "theoretical arrival time"); a key that was never
 /// used, or not for long, costs nothing but its eight bytes.
-package struct RateLimit: Hashable, Sendable {
+@frozen
+public struct RateLimit: Hashable, Sendable {
   /// The time one event uses up.
-  package let interval: Interval
+  public let interval: Interval
   /// How many events may come at once after a quiet time; at least 1.
-  package let burst: Int64
+  public let burst: Int64
 
   /// `count` events in `period`, with up to `burst` at once.
-  package init(_ count: Int64, per period: Interval, burst: Int64) {
+  public init(_ count: Int64, per period: Interval, burst: Int64) {
     precondition(count > 0 && burst > 0, "a rate limit allows at least one event")
     // Rounded up: no window ever holds more than the rule says.
     self.interval = Interval(milliseconds: max(1, (period.milliseconds + count - 1) / count))
@@ -18,44 +19,47 @@ package struct RateLimit: Hashable, Sendable {
   }
 
   /// One event an `interval`, with up to `burst`, and at least one, at once.
-  package init(interval: Interval, burst: Int64) {
+  public init(interval: Interval, burst: Int64) {
     self.interval = interval
     self.burst = max(1, burst)
   }
 
   /// What one key has used.
   @frozen
-  package struct State: Hashable, Sendable {
+  public struct State: Hashable, Sendable {
     /// When the bucket is full again: milliseconds since the epoch on the clock that the limit is
     /// kept by.
-    package var full: Int64 = 0
+    public var full: Int64 = 0
 
     @inlinable
-    package init() {}
+    public init() {}
 
     /// The clock was moved by so much, and no time has passed.
-    package mutating func moveClock(by interval: Interval) {
+    public mutating func moveClock(by interval: Interval) {
       full = saturatingSum(full, interval.milliseconds)
     }
   }
 
   /// When the next event is allowed: `now` or earlier means at once.
-  package func nextAllowed(_ state: State) -> Instant {
+  @inlinable
+  public func nextAllowed(_ state: State) -> Instant {
     Instant(milliseconds: state.full) - interval * (burst - 1)
   }
 
   /// Whether an event is allowed now.
-  package func allows(_ state: State, at now: Instant) -> Bool {
+  @inlinable
+  public func allows(_ state: State, at now: Instant) -> Bool {
     nextAllowed(state) <= now
   }
 
   /// Takes one event. The caller has asked `allows`.
-  package func take(_ state: inout State, at now: Instant) {
+  @inlinable
+  public func take(_ state: inout State, at now: Instant) {
     state.full = saturatingSum(max(state.full, now.milliseconds), interval.milliseconds)
   }
 
   /// How many events are allowed at once right now.
-  package func remaining(_ state: State, at now: Instant) -> Int64 {
+  public func remaining(_ state: State, at now: Instant) -> Int64 {
     let used = max(0, saturatingDifference(state.full, now.milliseconds))
     let usedEvents = (saturatingSum(used, interval.milliseconds) - 1) / interval.milliseconds
     return max(0, burst - usedEvents)
@@ -67,12 +71,12 @@ extension RateLimit.State: Codable {
     case fullAt
   }
 
-  package init(from decoder: any Decoder) throws {
+  public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     full = try values.decode(Instant.self, forKey: .fullAt).milliseconds
   }
 
-  package func encode(to encoder: any Encoder) throws {
+  public func encode(to encoder: any Encoder) throws {
     var values = encoder.container(keyedBy: CodingKeys.self)
     try values.encode(Instant(milliseconds: full), forKey: .fullAt)
   }

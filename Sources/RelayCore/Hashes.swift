@@ -1,9 +1,12 @@
 import Primitives
 
 extension KeyedHash {
+  /// Here, so that asking for one key is one load; another module's are copied, all ten.
+  private static let keys = ofProcess
+
   /// The hash of a token, which every push asks for.
   static func hash(_ token: DeviceToken) -> UInt32 {
-    let (keys, words) = (ofProcess, token.words)
+    let (keys, words) = (Self.keys, token.words)
     var sum = keys.rest &* UInt64(token.restHash) &+ keys.start
     sum &+= keys.first.0 &* (words.0 >> 32) &+ keys.first.1 &* (words.0 & 0xFFFF_FFFF)
     sum &+= keys.second.0 &* (words.1 >> 32) &+ keys.second.1 &* (words.1 & 0xFFFF_FFFF)
@@ -14,7 +17,7 @@ extension KeyedHash {
 
   /// The hash of a connection, which every acknowledgement asks for.
   static func hash(_ connection: ConnectionID) -> UInt32 {
-    let keys = ofProcess
+    let keys = Self.keys
     var sum = keys.first.0 &* UInt64(connection.loop) &+ keys.start
     sum &+= keys.first.1 &* UInt64(connection.connection)
     sum &+= keys.second.0 &* UInt64(UInt32(bitPattern: connection.stream))
@@ -23,7 +26,7 @@ extension KeyedHash {
 
   /// The hash of what a provider calls its notification, by which its life is found.
   static func hash(_ id: UniqueID) -> UInt32 {
-    let keys = ofProcess
+    let keys = Self.keys
     var sum = keys.first.0 &* (id.high >> 32) &+ keys.start
     sum &+= keys.first.1 &* (id.high & 0xFFFF_FFFF)
     sum &+= keys.second.0 &* (id.low >> 32)
