@@ -42,7 +42,7 @@ enum BenchmarkCase: String, CaseIterable {
     "  \(rawValue)\(String(repeating: " ", count: 16 - rawValue.count))\(text)"
   }
 
-  func run(_ options: Options) throws(CommandProblem) -> Measurement {
+  func run(_ options: Options) throws(CommandError) -> Measurement {
     let alert = try options.payload("alert-220-bytes.json")
     let count = options.count
     return switch self {
@@ -75,8 +75,8 @@ struct Measurement {
 /// Does something `count` times, told which time it is, and adds up what comes back.
 @inline(__always)
 func measure(
-  _ count: Int, _ operation: (Int) throws(CommandProblem) -> UInt64
-) throws(CommandProblem) -> Measurement {
+  _ count: Int, _ operation: (Int) throws(CommandError) -> UInt64
+) throws(CommandError) -> Measurement {
   let clock = ContinuousClock()
   let start = clock.now
   var sum: UInt64 = 0

@@ -26,7 +26,7 @@ import Foundation
     """
 
   static func main() {
-    do throws(CommandProblem) {
+    do throws(CommandError) {
       let options = try Options(CommandLine.arguments.dropFirst())
       guard !options.wantsHelp else { return say(help, to: .standardOutput) }
       for benchmark in options.cases {
@@ -60,7 +60,7 @@ struct Options {
   var payloads = "payloads"
   var wantsHelp = false
 
-  init(_ arguments: some Sequence<String>) throws(CommandProblem) {
+  init(_ arguments: some Sequence<String>) throws(CommandError) {
     var rest = Array(arguments)[...]
     while let word = rest.popFirst() {
       switch word {
@@ -83,7 +83,7 @@ struct Options {
   }
 
   /// A payload file's bytes.
-  func payload(_ name: String) throws(CommandProblem) -> [UInt8] {
+  func payload(_ name: String) throws(CommandError) -> [UInt8] {
     let path = "\(payloads)/\(name)"
     guard let content = FileManager.default.contents(atPath: path) else { throw .noFile(path) }
     return [UInt8](content)
@@ -91,7 +91,7 @@ struct Options {
 }
 
 /// Why nothing was measured.
-enum CommandProblem: Error, CustomStringConvertible {
+enum CommandError: Error, CustomStringConvertible {
   case badCount
   case noFolder
   case unknown(String)

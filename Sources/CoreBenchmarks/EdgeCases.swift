@@ -2,8 +2,8 @@ import RelayCore
 
 /// What happens to a request before a shard sees it.
 
-func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
-  try measure(count) { _ throws(CommandProblem) in
+func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
+  try measure(count) { _ throws(CommandError) in
     do {
       let scan = try scanPayload(payload.span)
       return UInt64(scan.keys.bits)
@@ -38,7 +38,7 @@ private func take(
   head.take(field, value.span, recentTopic: &recentTopic)
 }
 
-private func check(_ head: inout ProviderRequestHead) throws(CommandProblem) -> Topic {
+private func check(_ head: inout ProviderRequestHead) throws(CommandError) -> Topic {
   do throws(Rejection) {
     try head.checkRequestLine()
     return try head.checkFields(defaultTopic: nil)
@@ -47,11 +47,11 @@ private func check(_ head: inout ProviderRequestHead) throws(CommandProblem) -> 
   }
 }
 
-func measureHead(_ count: Int) throws(CommandProblem) -> Measurement {
+func measureHead(_ count: Int) throws(CommandError) -> Measurement {
   let paths = makePaths()
   let pathName = Array(":path".utf8)
   var recentTopic: Topic?
-  return try measure(count) { index throws(CommandProblem) in
+  return try measure(count) { index throws(CommandError) in
     var head = ProviderRequestHead()
     for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
     take(pathName, paths[index & 255], into: &head, &recentTopic)
@@ -70,34 +70,34 @@ private struct RepeatedHead {
     take(pathName, path, into: &head, &recentTopic)
   }
 
-  mutating func replacePath(_ path: [UInt8]) throws(CommandProblem) -> Topic {
+  mutating func replacePath(_ path: [UInt8]) throws(CommandError) -> Topic {
     guard let field = FieldName(pathName.span) else { throw .refused("a field's name") }
     head.take(field, path.span, recentTopic: &recentTopic, isReplacement: true)
     return try check(&head)
   }
 }
 
-func measurePath(_ count: Int) throws(CommandProblem) -> Measurement {
+func measurePath(_ count: Int) throws(CommandError) -> Measurement {
   let paths = makePaths()
   var last = RepeatedHead(paths[0])
-  return try measure(count) { index throws(CommandProblem) in
+  return try measure(count) { index throws(CommandError) in
     UInt64(try last.replacePath(paths[index & 255]).bytes.count)
   }
 }
 
-func measureRequest(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+func measureRequest(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   let paths = makePaths()
   var last = RepeatedHead(paths[0])
-  return try measure(count) { index throws(CommandProblem) in
+  return try measure(count) { index throws(CommandError) in
     let topic = try last.replacePath(paths[index & 255])
     // As in the server, each request's body is bytes of its own.
     var body: [UInt8] = []
     body.append(contentsOf: payload)
-    var lints = CaseSet<Lint>()
+    var warnings = CaseSet<PayloadWarning>()
     do throws(Rejection) {
       let notification = try last.head.notification(
         topic: topic, body: body, uniqueID: UniqueID(generator: 1, number: UInt64(index)),
-        isStrict: false, at: start, lints: &lints)
+        isStrict: false, at: start, warnings: &warnings)
       return notification.token.routingKey
     } catch {
       throw .refused("the request: \(error.reason)")
@@ -109,7 +109,7 @@ func measureAnswer(_ count: Int) -> Measurement {
   var text: [UInt8] = []
   var sum: UInt64 = 0
   let ids = (0..<256).map { UniqueID(generator: generator, number: UInt64($0)) }
-  let measured = try? measure(count) { index throws(CommandProblem) in
+  let measured = try? measure(count) { index throws(CommandError) in
     for id in [ids[index & 255], ids[(index &+ 1) & 255]] {
       text.removeAll(keepingCapacity: true)
       id.write(to: &text)

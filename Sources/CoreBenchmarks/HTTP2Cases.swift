@@ -3,8 +3,8 @@ import NIOCore
 
 /// Requests as h2load sends them, through a server's session: the heads of a hundred before their
 /// bodies, all fields from the table but path and token.
-func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandProblem) -> Measurement {
-  func refused(_ error: HTTP2Error) -> CommandProblem { .refused("the requests: \(error)") }
+func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandError) -> Measurement {
+  func refused(_ error: HTTP2Error) -> CommandError { .refused("the requests: \(error)") }
   var (round, server): (RequestRound, AnsweringServer)
   do throws(HTTP2Error) {
     round = try RequestRound()
@@ -14,7 +14,7 @@ func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandProblem
   } catch {
     throw refused(error)
   }
-  return try measure(count) { index throws(CommandProblem) in
+  return try measure(count) { index throws(CommandError) in
     guard index % RequestRound.requests == 0 else { return 0 }
     do throws(HTTP2Error) {
       return try server.take(round.next())

@@ -24,13 +24,13 @@ private struct Relay {
   var effects: [Effect] = []
   private var performing: [Effect] = []
   private var lastPersist: UInt64 = 0
-  private var lifeLog = LifeLog(notifications: 10_000)
+  private var lifeLog = DeliveryLog(notifications: 10_000)
   /// What devices were sent and have not acknowledged.
   private(set) var sent: [(connection: ConnectionID, id: UniqueID)] = []
   private(set) var sum: UInt64 = 0
 
   /// 256 devices with an app each.
-  init() throws(CommandProblem) {
+  init() throws(CommandError) {
     shard = Shard(configuration: Shard.Configuration(), at: start)
     guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
     let request = RequestID(loop: 0, connection: 1, stream: 1)
@@ -123,7 +123,7 @@ private struct Pushes {
 
   init(
     _ payload: [UInt8], _ notificationClass: NotificationClass = .visible
-  ) throws(CommandProblem) {
+  ) throws(CommandError) {
     guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
     self.payload = payload
     self.topic = topic
@@ -146,21 +146,21 @@ private struct Pushes {
   }
 }
 
-func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   try measurePushes(payload, count, isConnected: false)
 }
 
-func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   try measurePushes(payload, count, isConnected: true)
 }
 
 private func measurePushes(
   _ payload: [UInt8], _ count: Int, isConnected: Bool
-) throws(CommandProblem) -> Measurement {
+) throws(CommandError) -> Measurement {
   var relay = try Relay()
   if isConnected { relay.connectAll() }
   let pushes = try Pushes(payload)
-  var measured = try measure(count) { index throws(CommandProblem) in
+  var measured = try measure(count) { index throws(CommandError) in
     relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
     if index % batch == batch - 1 {
       relay.perform()
@@ -173,13 +173,13 @@ private func measurePushes(
   return measured
 }
 
-func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   var relay = try Relay()
   let pushes = try Pushes(payload)
   // More than the devices hold, so that none comes again before it was replaced.
   let made = (0..<deviceCount * 2).map { pushes.push($0, at: relay.now) }
   var effects: [Effect] = []
-  return try measure(count) { index throws(CommandProblem) in
+  return try measure(count) { index throws(CommandError) in
     relay.shard.handle(
       .submitted(made[index % made.count], from: Pushes.request(index)), at: relay.now,
       into: &effects)
@@ -193,11 +193,11 @@ func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandProblem) 
 
 /// Each device gets six an hour, of which three are let through; the others are held, replaced, and
 /// released by their timer.
-func measureSilent(_ payload: [UInt8], _ count: Int) throws(CommandProblem) -> Measurement {
+func measureSilent(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   var relay = try Relay()
   relay.connectAll()
   let pushes = try Pushes(payload, .silent)
-  var measured = try measure(count) { index throws(CommandProblem) in
+  var measured = try measure(count) { index throws(CommandError) in
     relay.now.milliseconds += 600_000 / Int64(deviceCount)
     relay.tick()
     relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))

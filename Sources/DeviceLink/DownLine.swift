@@ -20,7 +20,7 @@ package enum DownLine: Equatable, Sendable {
   case empty
   case keepAlive
   case bye(CloseReason)
-  case error(UpLine.Unusable)
+  case error(UpLine.ParsingError)
 
   /// Writes the line with its line feed.
   package func write(to bytes: inout [UInt8]) {

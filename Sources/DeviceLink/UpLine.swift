@@ -1,3 +1,4 @@
+package import Primitives
 package import RelayCore
 
 /// What a device says: one JSON object a line (docs/PROTOCOL.md, "Device API"). Unknown keys are
@@ -11,13 +12,11 @@ package import RelayCore
 package enum UpLine: Equatable, Sendable {
   case ack(id: UniqueID, outcome: DeliveryOutcome?)
   /// What is nil stays as it was.
-  case state(
-    power: DeviceCondition.Power?, network: DeviceCondition.Network?,
-    screen: DeviceCondition.Screen?)
+  case state(ConditionReport)
   case keepAlive
 
   /// Why a line is unusable; said to the device in an `error` line.
-  package enum Unusable: Error, Equatable, Sendable {
+  package enum ParsingError: Error, Equatable, Sendable {
     case notJSONObject
     case unknownType
     case missingID
@@ -37,7 +36,7 @@ package enum UpLine: Equatable, Sendable {
   }
 
   /// Reads one line.
-  package init(_ line: Span<UInt8>) throws(Unusable) {
+  package init(_ line: Span<UInt8>) throws(ParsingError) {
     var members = Members()
     do {
       var cursor = try ObjectCursor(line)
@@ -58,11 +57,11 @@ package enum UpLine: Equatable, Sendable {
       object.member("type", "ack", to: &bytes)
       object.member("id", id.description, to: &bytes)
       if let outcome { writeOutcome(outcome, &object, to: &bytes) }
-    case .state(let power, let network, let screen):
+    case .state(let report):
       object.member("type", "state", to: &bytes)
-      if let power { object.member("power", power.rawValue, to: &bytes) }
-      if let network { object.member("network", network.rawValue, to: &bytes) }
-      if let screen { object.member("screen", screen.rawValue, to: &bytes) }
+      if let power = report.power { object.member("power", power.rawValue, to: &bytes) }
+      if let network = report.network { object.member("network", network.rawValue, to: &bytes) }
+      if let screen = report.screen { object.member("screen", screen.rawValue, to: &bytes) }
     case .keepAlive:
       object.member("type", "keepalive", to: &bytes)
     }
@@ -112,18 +111,21 @@ package enum UpLine: Equatable, Sendable {
       }
     }
 
-    func line(_ line: Span<UInt8>) throws(Unusable) -> UpLine {
+    func line(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
       guard let type else { throw .unknownType }
       let word = line.extracting(type)
       if word.says("ack") { return try ack(line) }
       if word.says("keepalive") { return .keepAlive }
       guard word.says("state") else { throw .unknownType }
-      return .state(
+      let report = ConditionReport(
         power: try value(power, "power", line), network: try value(network, "network", line),
         screen: try value(screen, "screen", line))
+      // Whoever has none does not get here.
+      guard report.network?.isConnected != false else { throw .unknownValue(key: "network") }
+      return .state(report)
     }
 
-    private func ack(_ line: Span<UInt8>) throws(Unusable) -> UpLine {
+    private func ack(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
       guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
       guard let outcome else { return .ack(id: uniqueID, outcome: nil) }
       let word = line.extracting(outcome)
@@ -138,7 +140,7 @@ package enum UpLine: Equatable, Sendable {
 
     private func value<Value: RawRepresentable<String>>(
       _ range: Range<Int>?, _ key: String, _ line: Span<UInt8>
-    ) throws(Unusable) -> Value? {
+    ) throws(ParsingError) -> Value? {
       guard let range else { return nil }
       guard let value = Value(rawValue: line.extracting(range).unescapedText(limitBytes: 32)) else {
         throw .unknownValue(key: key)

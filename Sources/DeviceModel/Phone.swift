@@ -73,7 +73,7 @@ package struct Phone: Sendable {
   /// A banner lights a locked screen until then.
   var litUntil = Instant(milliseconds: .min)
   /// What the relay was last told.
-  var reported: PhoneCondition
+  var reported: DeviceCondition
   /// The earliest timers set for these; more would be in vain.
   var sleepTimer = Instant.never
   var fetchTimer = Instant.never
@@ -100,7 +100,7 @@ package struct Phone: Sendable {
     data = Budget(perDay: limits.phoneDataPerDay, at: now)
     usage = UsagePattern(at: now + limits.timeZone)
     random = SeededRandom(seed: seed)
-    reported = PhoneCondition(power: .battery, network: .wifi, isScreenOn: false)
+    reported = DeviceCondition(power: .battery, network: .wifi, screen: .off)
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
@@ -141,10 +141,10 @@ package struct Phone: Sendable {
   }
 
   /// The condition as the relay is told.
-  package var condition: PhoneCondition {
-    PhoneCondition(
+  package var condition: DeviceCondition {
+    DeviceCondition(
       power: isLowPower ? .low : isCharging ? .charging : .battery, network: network,
-      isScreenOn: isScreenOn)
+      screen: isScreenOn ? .on : .off)
   }
 
   /// Whether anybody could see anything.

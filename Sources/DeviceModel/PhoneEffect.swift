@@ -11,7 +11,7 @@ package enum PhoneAction: Hashable, Sendable {
   /// Requests: to the relay, in answer to each push exactly once. Nil says "delivered" and no more.
   case report(PushID, PushOutcome?)
   /// To the relay: the phone's condition has changed.
-  case condition(PhoneCondition)
+  case condition(DeviceCondition)
   /// To the network, for `TransferMode.performed`; in virtual time it tells what goes on.
   case transfer(TransferID, AppID, TransferStep)
   /// To the storage: keep it sealed, or delete it.

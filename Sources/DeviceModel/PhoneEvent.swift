@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Everything that can happen to a phone: facts, in the past tense.
 package enum PhoneEvent: Hashable, Sendable {
   /// Only time has passed.

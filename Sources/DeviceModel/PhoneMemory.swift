@@ -59,7 +59,7 @@ package struct PhoneMemory: Codable, Equatable, Sendable {
     var recentPushes: [RecentPushes.Known]
     var silentAllowance: RateLimit.State
     var radio: Radio
-    var reported: PhoneCondition
+    var reported: DeviceCondition
 
     /// The clock was set back: all that lies in the past stays as long ago as it was.
     mutating func setClockBack(to now: Instant, timeZone: Interval) {
@@ -282,5 +282,26 @@ extension Document {
     coordination.isSound && bytes >= 0 && arrivedBytes >= 0
       && Numbering.range.contains(Int64(revision))
       && Numbering.range.contains(Int64(remoteRevision))
+  }
+}
+
+extension DeviceCondition: Codable {
+  private enum Key: CodingKey {
+    case power, network, isScreenOn
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: Key.self)
+    self.init(
+      power: try values.decode(Power.self, forKey: .power),
+      network: try values.decode(Network.self, forKey: .network),
+      screen: try values.decode(Bool.self, forKey: .isScreenOn) ? .on : .off)
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var values = encoder.container(keyedBy: Key.self)
+    try values.encode(power, forKey: .power)
+    try values.encode(network, forKey: .network)
+    try values.encode(screen == .on, forKey: .isScreenOn)
   }
 }

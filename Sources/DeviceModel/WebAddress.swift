@@ -12,7 +12,7 @@ package struct WebAddress: Hashable, Sendable {
   /// The usual one if none was written.
   package let port: UInt16
 
-  package init(_ text: String) throws(WebAddressProblem) {
+  package init(_ text: String) throws(WebAddressError) {
     guard let secure = Self.isSecure(text) else { throw .scheme }
     guard text.unicodeScalars.allSatisfy({ Self.isAllowed($0) }) else { throw .characters }
     let place = text.dropFirst(secure ? 8 : 7).prefix { !"/?#".contains($0) }
@@ -59,7 +59,7 @@ package struct WebAddress: Hashable, Sendable {
 }
 
 /// What is wrong with an address.
-package enum WebAddressProblem: Error, CaseIterable, Hashable, Sendable, CustomStringConvertible {
+package enum WebAddressError: Error, CaseIterable, Hashable, Sendable, CustomStringConvertible {
   case scheme
   case characters
   case user

@@ -3,7 +3,7 @@ import DeviceModel
 /// Reading what apps are and do, in the words of the model.
 extension AppDefinition {
   /// One app, or its copies, whose names have numbers in the place of `#`.
-  static func readAll(_ reader: Reader) throws(ScenarioProblem) -> [AppDefinition] {
+  static func readAll(_ reader: Reader) throws(ScenarioError) -> [AppDefinition] {
     try reader.check(ScenarioKeys.app)
     let name = try reader.required("name").text()
     var app = AppDefinition(name: name, modes: .remoteNotification)
@@ -33,7 +33,7 @@ extension AppDefinition {
 
 extension AppScript {
   /// What an app does, from the app's own keys.
-  fileprivate init(_ reader: Reader) throws(ScenarioProblem) {
+  fileprivate init(_ reader: Reader) throws(ScenarioError) {
     self.init()
     if let work = reader["onPush"] { onPush = try .read(work) }
     if let work = reader["onFetch"] { onFetch = try .read(work) }
@@ -56,7 +56,7 @@ extension AppScript {
 }
 
 extension AuthenticationScript {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> AuthenticationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> AuthenticationScript {
     try reader.check(ScenarioKeys.authentication)
     guard let cancels = reader["cancels"] else {
       return .provides(after: try reader.required("provides").lapse())
@@ -69,10 +69,10 @@ extension AuthenticationScript {
 }
 
 extension RestorationScript {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> RestorationScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> RestorationScript {
     try reader.check(ScenarioKeys.restoration)
     var script = RestorationScript()
-    script.oldest = try reader["oldest"].map { time throws(ScenarioProblem) in try time.lapse() }
+    script.oldest = try reader["oldest"].map { time throws(ScenarioError) in try time.lapse() }
     for name in try reader.list("answersNothing") { script.answersNothing.insert(try name.text()) }
     for path in try reader.list("gone") { script.gone.insert(StatePath(text: try path.text())) }
     script.crashes = try reader["crashes"]?.flag() ?? false
@@ -81,7 +81,7 @@ extension RestorationScript {
 }
 
 extension FetchInterval {
-  static func read(_ reader: Reader) throws(ScenarioProblem) -> FetchInterval {
+  static func read(_ reader: Reader) throws(ScenarioError) -> FetchInterval {
     switch try reader.text() {
     case "never": return .never
     case "minimum": return .minimum
@@ -96,7 +96,7 @@ extension FetchInterval {
 }
 
 extension CallbackScript {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> CallbackScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> CallbackScript {
     try reader.check(ScenarioKeys.work)
     var script = CallbackScript()
     if let time = reader["takes"] { script.work = try time.lapse() }
@@ -123,7 +123,7 @@ extension CallbackScript {
       try notification.check(ScenarioKeys.notification)
       script.notification = LocalNotification(
         text: try notification.required("text").text(),
-        badge: try notification["badge"].map { badge throws(ScenarioProblem) in
+        badge: try notification["badge"].map { badge throws(ScenarioError) in
           Int(try badge.number(0...1_000_000))
         }, hasSound: try notification["sound"]?.flag() ?? false)
     }
@@ -135,7 +135,7 @@ extension CallbackScript {
 }
 
 extension TaskScript {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> TaskScript {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> TaskScript {
     try reader.check(ScenarioKeys.task)
     var task = TaskScript(
       work: try reader.required("takes").lapse(),
@@ -148,13 +148,13 @@ extension TaskScript {
 extension TransferRequest {
   fileprivate static func readList(
     _ reader: Reader, _ name: String
-  ) throws(ScenarioProblem) -> [TransferRequest] {
+  ) throws(ScenarioError) -> [TransferRequest] {
     var transfers: [TransferRequest] = []
     for transfer in try reader.list(name) { transfers.append(try read(transfer)) }
     return transfers
   }
 
-  static func read(_ reader: Reader) throws(ScenarioProblem) -> TransferRequest {
+  static func read(_ reader: Reader) throws(ScenarioError) -> TransferRequest {
     try reader.check(ScenarioKeys.transfer)
     var transfer = TransferRequest(
       name: try reader.required("name").text(),
@@ -179,7 +179,7 @@ extension TransferRequest {
 }
 
 extension StateValue {
-  static func read(_ reader: Reader) throws(ScenarioProblem) -> StateValue {
+  static func read(_ reader: Reader) throws(ScenarioError) -> StateValue {
     switch reader.tree.value {
     case .text(let text): return .text(text)
     case .flag(let flag): return .flag(flag)
@@ -194,7 +194,7 @@ extension StatePath {
   /// An object: by paths, what is remembered there by keys, which are answered in their order.
   fileprivate static func readMemos(
     _ reader: Reader?
-  ) throws(ScenarioProblem) -> [(path: StatePath, memos: [(key: String, value: StateValue)])] {
+  ) throws(ScenarioError) -> [(path: StatePath, memos: [(key: String, value: StateValue)])] {
     guard let reader else { return [] }
     var all: [(path: StatePath, memos: [(key: String, value: StateValue)])] = []
     for (text, place) in try reader.members() {

@@ -50,7 +50,7 @@ struct Expectation: Sendable {
 extension Expectation {
   init(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
-  ) throws(ScenarioProblem) {
+  ) throws(ScenarioError) {
     try reader.check(ScenarioKeys.expectation)
     let length = names.length
     let kinds = ["expect", "never", "order", "fetchedBeforeUse"].filter { reader[$0] != nil }
@@ -80,7 +80,7 @@ extension Expectation {
     says = try reader["says"]?.text() ?? rule.words
   }
 
-  private static func count(_ reader: Reader?) throws(ScenarioProblem) -> ClosedRange<Int64> {
+  private static func count(_ reader: Reader?) throws(ScenarioError) -> ClosedRange<Int64> {
     guard let reader else { return 1...Int64.max }
     if case .object = reader.tree.value {
       try reader.check(ScenarioKeys.count)
@@ -95,7 +95,7 @@ extension Expectation {
 
   private static func order(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
-  ) throws(ScenarioProblem) -> Rule {
+  ) throws(ScenarioError) -> Rule {
     var matches: [Match] = []
     for item in try reader.list() { matches.append(try Match(item, names, pushes)) }
     guard matches.count >= 2 else { throw reader.problem("two or more are wanted") }
@@ -104,7 +104,7 @@ extension Expectation {
 
   private static func fetchedBeforeUse(
     _ reader: Reader, _ length: Int64
-  ) throws(ScenarioProblem) -> Rule {
+  ) throws(ScenarioError) -> Rule {
     try reader.check(ScenarioKeys.fetchedBeforeUse)
     return .fetchedBeforeUse(
       within: try reader["within"]?.duration() ?? 3_600_000,
@@ -117,7 +117,7 @@ extension Expectation.Window {
   /// A time in which nothing can happen would make a `never` hold that means nothing.
   fileprivate init(
     _ reader: Reader, _ length: Int64, hasWithin: Bool = true
-  ) throws(ScenarioProblem) {
+  ) throws(ScenarioError) {
     after = try reader["after"]?.time(upTo: length)
     before = try reader["before"]?.time(upTo: length)
     if let after, let before, before <= after {
@@ -138,7 +138,7 @@ extension Expectation.Window {
 extension Expectation.Match {
   fileprivate init(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
-  ) throws(ScenarioProblem) {
+  ) throws(ScenarioError) {
     try reader.check(ScenarioKeys.match)
     kind = try reader["what"]?.choice(TraceKind.self)
     if let phone = reader["phone"] {
@@ -212,7 +212,7 @@ struct PushNames {
   }
 
   /// A text is a name, a number counts the pushes.
-  func push(_ reader: Reader) throws(ScenarioProblem) -> Expectation.PushReference {
+  func push(_ reader: Reader) throws(ScenarioError) -> Expectation.PushReference {
     if case .number = reader.tree.value {
       let number = try reader.number(1...1_000_000_000)
       guard number <= count else {

@@ -31,17 +31,17 @@ struct JSONTree: Sendable {
   }
 
   /// Reads one JSON object.
-  static func read(_ bytes: [UInt8]) throws(JSONProblem) -> JSONTree {
+  static func read(_ bytes: [UInt8]) throws(JSONTreeError) -> JSONTree {
     do {
       _ = try scanPayload(bytes.span)
     } catch {
       switch error {
-      case .empty: throw JSONProblem(line: 1, text: "the file is empty")
+      case .empty: throw JSONTreeError(line: 1, text: "the file is empty")
       case .notJSON(let offset):
         let line = 1 + bytes.prefix(offset).count { $0 == UInt8(ascii: "\n") }
-        throw JSONProblem(line: line, text: "this is not JSON")
-      case .notObject: throw JSONProblem(line: 1, text: "this is not a JSON object")
-      case .tooDeep: throw JSONProblem(line: 1, text: "objects and lists lie too deep")
+        throw JSONTreeError(line: line, text: "this is not JSON")
+      case .notObject: throw JSONTreeError(line: 1, text: "this is not a JSON object")
+      case .tooDeep: throw JSONTreeError(line: 1, text: "objects and lists lie too deep")
       }
     }
     var builder = TreeBuilder(bytes: bytes)
@@ -50,7 +50,7 @@ struct JSONTree: Sendable {
 }
 
 /// Why a text is no JSON object, and where.
-struct JSONProblem: Error, Equatable {
+struct JSONTreeError: Error, Equatable {
   let line: Int
   let text: String
 }

@@ -10,14 +10,14 @@ import DeviceModel
 struct LiveCommand {
   let action: Scenario.Action
 
-  init(_ text: String, in scenario: Scenario) throws(LiveCommandProblem) {
+  init(_ text: String, in scenario: Scenario) throws(LiveCommandError) {
     var words = text.split(whereSeparator: \.isWhitespace).map(String.init)
     var phone = scenario.phones[0].name
     if let first = words.first, first.hasSuffix(":") {
       phone = String(first.dropLast())
       words.removeFirst()
     } else if scenario.phones.count > 1 {
-      throw LiveCommandProblem(text: "name the phone first, as in \"\(phone): lock\"")
+      throw LiveCommandError(text: "name the phone first, as in \"\(phone): lock\"")
     }
     // The longest verb counts: "open banner" before "open".
     let verbs = Self.verbs.filter {
@@ -25,7 +25,7 @@ struct LiveCommand {
     }
     guard let verb = verbs.max(by: { $0.name.count < $1.name.count }) else {
       let what = words.first.map { "there is no \"\($0)\"" } ?? "what is to be done?"
-      throw LiveCommandProblem(text: "\(what); 'help' lists what there is")
+      throw LiveCommandError(text: "\(what); 'help' lists what there is")
     }
     var members = ["\"do\":\(quoted(verb.name))", "\"phone\":\(quoted(phone))"]
     var arguments = Array(words.dropFirst(verb.name.split(separator: " ").count))
@@ -34,7 +34,7 @@ struct LiveCommand {
       members.append("\"app\":\(quoted(app))")
     }
     guard arguments.count >= verb.keys.count(where: { !$0.isOptional }) else {
-      throw LiveCommandProblem(text: "\(verb.name) needs more: \(verb.usage)")
+      throw LiveCommandError(text: "\(verb.name) needs more: \(verb.usage)")
     }
     for key in verb.keys where !arguments.isEmpty {
       let argument = arguments.removeFirst()
@@ -42,7 +42,7 @@ struct LiveCommand {
       members.append("\"\(key.name)\":\(isPlain ? argument : quoted(argument))")
     }
     guard arguments.isEmpty else {
-      throw LiveCommandProblem(text: "\"\(arguments[0])\" is too much")
+      throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
     }
     do {
       let json = "{\(members.joined(separator: ","))}"
@@ -50,11 +50,11 @@ struct LiveCommand {
         file: "", tree: try JSONTree.read(Array(json.utf8)), key: "")
       let names = PlaceNames(phones: scenario.phones, length: scenario.length)
       action = try names.action(reader)
-    } catch let problem as ScenarioProblem {
+    } catch let problem as ScenarioError {
       let key = problem.key.isEmpty || problem.key == "do" ? "" : "\(problem.key): "
-      throw LiveCommandProblem(text: key + problem.text)
+      throw LiveCommandError(text: key + problem.text)
     } catch {
-      throw LiveCommandProblem(text: "\"\(text)\" cannot be read")
+      throw LiveCommandError(text: "\"\(text)\" cannot be read")
     }
   }
 
@@ -64,7 +64,7 @@ struct LiveCommand {
   /// The app that is meant, taken from the words; nil when it is the phone.
   private static func app(
     of verb: Verb, _ words: inout [String], among apps: [String], of phone: String
-  ) throws(LiveCommandProblem) -> String? {
+  ) throws(LiveCommandError) -> String? {
     let isNamed = words.first.map(apps.contains) ?? false
     switch verb.scope {
     case .phone, .relay: return nil
@@ -74,12 +74,12 @@ struct LiveCommand {
     // With one app there is no doubt which is meant.
     guard !isNamed, apps.count == 1 else {
       guard !words.isEmpty else {
-        throw LiveCommandProblem(text: "\(verb.name) needs the name of an app: \(verb.usage)")
+        throw LiveCommandError(text: "\(verb.name) needs the name of an app: \(verb.usage)")
       }
       return words.removeFirst()
     }
     guard words.count <= verb.keys.count else {
-      throw LiveCommandProblem(text: "\(phone) has no app \"\(words[0])\", only \(apps[0])")
+      throw LiveCommandError(text: "\(phone) has no app \"\(words[0])\", only \(apps[0])")
     }
     return apps[0]
   }
@@ -98,7 +98,7 @@ package enum LiveCommandHelp {
 }
 
 /// Why a line could not be done.
-package struct LiveCommandProblem: Error, Hashable, Sendable, CustomStringConvertible {
+package struct LiveCommandError: Error, Hashable, Sendable, CustomStringConvertible {
   let text: String
 
   package var description: String { text }

@@ -1,4 +1,5 @@
 package import DeviceModel
+package import Primitives
 package import RelayCore
 
 /// The phones of a scenario beside a real relay, in real time. A driver owns it, tells it what
@@ -83,7 +84,7 @@ package struct LiveSimulation: Sendable {
 
   /// Does what a person says, in the words of a scenario's `do`: `open com.example.app`,
   /// `network airplane`, `lock`. Of several phones it names one: `anna: lock`.
-  package mutating func perform(command: String, at now: Int64) throws(LiveCommandProblem) {
+  package mutating func perform(command: String, at now: Int64) throws(LiveCommandError) {
     let action = try LiveCommand(command, in: scenario).action
     advance(to: now)
     player.perform(action)

@@ -9,8 +9,8 @@ struct Reader: Sendable {
   /// `phones[0].apps[1]`.
   let key: String
 
-  func problem(_ text: String) -> ScenarioProblem {
-    ScenarioProblem(file: file, line: tree.line, key: key, text: text)
+  func problem(_ text: String) -> ScenarioError {
+    ScenarioError(file: file, line: tree.line, key: key, text: text)
   }
 
   /// The member with this key; nil when it is not there, or null.
@@ -20,13 +20,13 @@ struct Reader: Sendable {
     return Reader(file: file, tree: member, key: key.isEmpty ? name : "\(key).\(name)")
   }
 
-  func required(_ name: String) throws(ScenarioProblem) -> Reader {
+  func required(_ name: String) throws(ScenarioError) -> Reader {
     guard let member = self[name] else { throw problem("\(name) is missing") }
     return member
   }
 
   /// Makes sure that it is an object with none but these keys, each once.
-  func check(_ keys: [String]) throws(ScenarioProblem) {
+  func check(_ keys: [String]) throws(ScenarioError) {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     var seen: Set<String> = []
     for (name, value) in members {
@@ -43,14 +43,14 @@ struct Reader: Sendable {
   /// - Parameter what: what has no such key.
   func refuse(
     _ keys: [String], but allowed: [String], of what: String
-  ) throws(ScenarioProblem) {
+  ) throws(ScenarioError) {
     for name in keys where !allowed.contains(name) {
       if let extra = self[name] { throw extra.problem("\(what) does not have it") }
     }
   }
 
   /// Whatever keys an object has, in their order, each once.
-  func members() throws(ScenarioProblem) -> [(key: String, value: Reader)] {
+  func members() throws(ScenarioError) -> [(key: String, value: Reader)] {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     try check(members.map(\.key))
     return members.map { name, value in
@@ -58,7 +58,7 @@ struct Reader: Sendable {
     }
   }
 
-  func list() throws(ScenarioProblem) -> [Reader] {
+  func list() throws(ScenarioError) -> [Reader] {
     guard case .list(let values) = tree.value else { throw problem("a list is wanted") }
     return values.enumerated().map { index, value in
       Reader(file: file, tree: value, key: "\(key)[\(index)]")
@@ -66,19 +66,19 @@ struct Reader: Sendable {
   }
 
   /// The values of a list; none when there is no list.
-  func list(_ name: String) throws(ScenarioProblem) -> [Reader] { try self[name]?.list() ?? [] }
+  func list(_ name: String) throws(ScenarioError) -> [Reader] { try self[name]?.list() ?? [] }
 
-  func text() throws(ScenarioProblem) -> String {
+  func text() throws(ScenarioError) -> String {
     guard case .text(let text) = tree.value else { throw problem("a text is wanted") }
     return text
   }
 
-  func flag() throws(ScenarioProblem) -> Bool {
+  func flag() throws(ScenarioError) -> Bool {
     guard case .flag(let flag) = tree.value else { throw problem("true or false is wanted") }
     return flag
   }
 
-  func number(_ range: ClosedRange<Int64>) throws(ScenarioProblem) -> Int64 {
+  func number(_ range: ClosedRange<Int64>) throws(ScenarioError) -> Int64 {
     guard case .number(let number) = tree.value, let whole = Int64(exactly: number),
       range.contains(whole)
     else {
@@ -88,7 +88,7 @@ struct Reader: Sendable {
   }
 
   /// One of the names, or what it stands for.
-  func choice<Value>(_ choices: [(String, Value)]) throws(ScenarioProblem) -> Value {
+  func choice<Value>(_ choices: [(String, Value)]) throws(ScenarioError) -> Value {
     let text = try text()
     guard let found = choices.first(where: { $0.0 == text }) else {
       throw problem("\"\(text)\" is none of \(choices.map(\.0).joined(separator: ", "))")
@@ -98,12 +98,12 @@ struct Reader: Sendable {
 
   func choice<Value: RawRepresentable & CaseIterable>(
     _ type: Value.Type
-  ) throws(ScenarioProblem) -> Value where Value.RawValue == String {
+  ) throws(ScenarioError) -> Value where Value.RawValue == String {
     try choice(type.allCases.map { ($0.rawValue, $0) })
   }
 
   /// The address of a file at an HTTP server.
-  func webAddress() throws(ScenarioProblem) -> String {
+  func webAddress() throws(ScenarioError) -> String {
     let text = try text()
     do {
       return try WebAddress(text).text
@@ -113,7 +113,7 @@ struct Reader: Sendable {
   }
 
   /// The value of a header field: visible ASCII characters and single spaces between them.
-  func fieldValue() throws(ScenarioProblem) -> String {
+  func fieldValue() throws(ScenarioError) -> String {
     let text = try text()
     let isFine = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
     guard isFine, let first = text.utf8.first, let last = text.utf8.last, first != 0x20,
@@ -123,7 +123,7 @@ struct Reader: Sendable {
   }
 
   /// Milliseconds.
-  func duration() throws(ScenarioProblem) -> Int64 {
+  func duration() throws(ScenarioError) -> Int64 {
     let text = try text()
     guard let duration = TimeText.duration(text) else {
       throw problem("\"\(text)\" is no length of time such as 500ms, 20m, 1h30m or 2d")
@@ -132,7 +132,7 @@ struct Reader: Sendable {
   }
 
   /// Milliseconds since the start.
-  func time() throws(ScenarioProblem) -> Int64 {
+  func time() throws(ScenarioError) -> Int64 {
     let text = try text()
     guard let time = TimeText.time(text) else {
       throw problem("\"\(text)\" is no time such as 20m after the start, or day 3 08:15")
@@ -141,19 +141,19 @@ struct Reader: Sendable {
   }
 
   /// The same, not after the end of a scenario of this length: nothing would come of it.
-  func time(upTo length: Int64) throws(ScenarioProblem) -> Int64 {
+  func time(upTo length: Int64) throws(ScenarioError) -> Int64 {
     let time = try time()
     guard time <= length else { throw isOver(after: length) }
     return time
   }
 
   /// That this would only be after the end.
-  func isOver(after length: Int64) -> ScenarioProblem {
+  func isOver(after length: Int64) -> ScenarioError {
     problem("the scenario is over after \(TimeText.text(duration: length))")
   }
 
   /// Milliseconds since midnight.
-  func clock() throws(ScenarioProblem) -> Int64 {
+  func clock() throws(ScenarioError) -> Int64 {
     let text = try text()
     guard let clock = TimeText.clock(text) else {
       throw problem("\"\(text)\" is no time of day such as 08:15")
@@ -163,8 +163,8 @@ struct Reader: Sendable {
 
   /// Two values, the lesser first, or one for both.
   func range(
-    _ read: (Reader) throws(ScenarioProblem) -> Int64
-  ) throws(ScenarioProblem) -> ClosedRange<Int64> {
+    _ read: (Reader) throws(ScenarioError) -> Int64
+  ) throws(ScenarioError) -> ClosedRange<Int64> {
     guard case .list = tree.value else {
       let value = try read(self)
       return value...value
@@ -177,8 +177,8 @@ struct Reader: Sendable {
   }
 
   /// A length of time for those who take a `Duration`.
-  func span() throws(ScenarioProblem) -> Duration { .milliseconds(try duration()) }
+  func span() throws(ScenarioError) -> Duration { .milliseconds(try duration()) }
 
   /// The same for the phone's model.
-  func lapse() throws(ScenarioProblem) -> Interval { .milliseconds(try duration()) }
+  func lapse() throws(ScenarioError) -> Interval { .milliseconds(try duration()) }
 }

@@ -65,7 +65,7 @@ enum ItemDown: Sendable {
 /// From a phone to the relay.
 enum ItemUp: Sendable {
   case hello
-  case condition(PhoneCondition)
+  case condition(DeviceCondition)
   case ack(Int32, DeliveryOutcome?)
   case keepAlive
 }
@@ -414,25 +414,6 @@ extension Simulation {
   /// The number within an id of `UniqueID.init(generator:number:)`.
   static func pushNumber(_ id: UniqueID) -> Int32 {
     Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
-  }
-}
-
-extension ConditionReport {
-  init(_ condition: PhoneCondition) {
-    let power: DeviceCondition.Power =
-      switch condition.power {
-      case .battery: .battery
-      case .charging: .charging
-      case .low: .low
-      }
-    // Without a network there is nobody to tell.
-    let network: DeviceCondition.Network? =
-      switch condition.network {
-      case .wifi: .wifi
-      case .cellular: .cellular
-      case .none, .airplane: nil
-      }
-    self.init(power: power, network: network, screen: condition.isScreenOn ? .on : .off)
   }
 }
 

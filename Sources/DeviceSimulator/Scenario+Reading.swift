@@ -1,16 +1,17 @@
 import DeviceModel
+import Primitives
 
 /// Reading a scenario: everything in it is checked before anything is played.
 extension Scenario {
   /// - Parameters:
   ///   - json: the bytes of the file.
   ///   - file: its name, for errors.
-  public init(json: [UInt8], file: String) throws(ScenarioProblem) {
+  public init(json: [UInt8], file: String) throws(ScenarioError) {
     let tree: JSONTree
     do {
       tree = try JSONTree.read(json)
     } catch {
-      throw ScenarioProblem(file: file, line: error.line, key: "", text: error.text)
+      throw ScenarioError(file: file, line: error.line, key: "", text: error.text)
     }
     let reader = Reader(file: file, tree: tree, key: "")
     try reader.check(ScenarioKeys.scenario)
@@ -22,7 +23,7 @@ extension Scenario {
     let relay = reader["relay"]
     try relay?.check(ScenarioKeys.relay)
     policy =
-      try relay?["policy"].map { policy throws(ScenarioProblem) in
+      try relay?["policy"].map { policy throws(ScenarioError) in
         try RelayPolicy.read(policy)
       } ?? .documented
     keepAlive = try Self.keepAlive(relay?["keepAlive"])
@@ -49,13 +50,13 @@ extension Scenario {
     try checkSize(reader)
   }
 
-  private static func length(_ reader: Reader) throws(ScenarioProblem) -> Int64 {
+  private static func length(_ reader: Reader) throws(ScenarioError) -> Int64 {
     let length = try reader.duration()
     guard length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
     return length
   }
 
-  private static func keepAlive(_ reader: Reader?) throws(ScenarioProblem) -> Int64 {
+  private static func keepAlive(_ reader: Reader?) throws(ScenarioError) -> Int64 {
     guard let reader else { return 900_000 }
     let interval = try reader.duration()
     guard interval >= 60_000 else { throw reader.problem("the least is 1m") }
@@ -63,7 +64,7 @@ extension Scenario {
   }
 
   /// A mistake in a number must not fill the memory.
-  private func checkSize(_ reader: Reader) throws(ScenarioProblem) {
+  private func checkSize(_ reader: Reader) throws(ScenarioError) {
     let days = length / TimeText.day + 1
     var steps: Int64 = 0
     for event in events { steps += event.times.count(within: length) }
@@ -80,7 +81,7 @@ extension Scenario {
 }
 
 extension RelayPolicy {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioProblem) -> RelayPolicy {
+  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> RelayPolicy {
     if case .text(let name) = reader.tree.value {
       guard let policy = named(name) else {
         throw reader.problem(
@@ -89,7 +90,7 @@ extension RelayPolicy {
       return policy
     }
     try reader.check(ScenarioKeys.policy)
-    func rate(_ name: String) throws(ScenarioProblem) -> Rate? {
+    func rate(_ name: String) throws(ScenarioError) -> Rate? {
       guard let reader = reader[name] else { return nil }
       try reader.check(ScenarioKeys.rate)
       let count = try reader.required("count").number(1...1_000_000)
@@ -101,7 +102,7 @@ extension RelayPolicy {
 }
 
 extension LinkModel {
-  fileprivate static func read(_ reader: Reader?) throws(ScenarioProblem) -> LinkModel {
+  fileprivate static func read(_ reader: Reader?) throws(ScenarioError) -> LinkModel {
     var link = LinkModel()
     guard let reader else { return link }
     try reader.check(ScenarioKeys.link)
@@ -113,7 +114,7 @@ extension LinkModel {
 }
 
 extension Scenario.PhonePlan {
-  init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+  init(_ reader: Reader, length: Int64) throws(ScenarioError) {
     try reader.check(ScenarioKeys.phone)
     self.init(name: try reader.required("name").text())
     network = try reader["network"]?.choice(Network.self) ?? .wifi
@@ -130,14 +131,14 @@ extension Scenario.PhonePlan {
     for item in try reader.list("usage") {
       usage.append(try Scenario.Usage(item, apps: apps.map(\.name), length: length))
     }
-    habits = try reader["habits"].map { habits throws(ScenarioProblem) in
+    habits = try reader["habits"].map { habits throws(ScenarioError) in
       try Scenario.Habits(habits, length: length)
     }
   }
 }
 
 extension Scenario.Usage {
-  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioProblem) {
+  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioError) {
     try reader.check(ScenarioKeys.usage)
     app = try reader.required("app").choice(apps.enumerated().map { ($1, $0) })
     var clocks: [Int64] = []
@@ -153,18 +154,18 @@ extension Scenario.Usage {
 }
 
 extension Scenario.Habits {
-  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioProblem) {
+  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioError) {
     try reader.check(ScenarioKeys.habits)
-    perDay = try reader.required("perDay").range { one throws(ScenarioProblem) in
+    perDay = try reader.required("perDay").range { one throws(ScenarioError) in
       try one.number(1...24)
     }
-    between = try reader.required("between").range { one throws(ScenarioProblem) in
+    between = try reader.required("between").range { one throws(ScenarioError) in
       try one.clock()
     }
     guard between.lowerBound <= length else {
       throw try reader.required("between").isOver(after: length)
     }
-    apart = try reader.required("apart").range { one throws(ScenarioProblem) in
+    apart = try reader.required("apart").range { one throws(ScenarioError) in
       try one.duration()
     }
     jitter = try reader["jitter"]?.duration() ?? 0
@@ -177,17 +178,17 @@ struct PlaceNames {
   let phones: [Scenario.PhonePlan]
   let length: Int64
 
-  func phone(_ reader: Reader) throws(ScenarioProblem) -> Int {
+  func phone(_ reader: Reader) throws(ScenarioError) -> Int {
     try reader.choice(phones.enumerated().map { ($1.name, $0) })
   }
 
-  func app(_ reader: Reader, on phone: Int) throws(ScenarioProblem) -> Scenario.Place {
+  func app(_ reader: Reader, on phone: Int) throws(ScenarioError) -> Scenario.Place {
     let app = try reader.choice(phones[phone].apps.enumerated().map { ($1.name, $0) })
     return Scenario.Place(phone: phone, app: app)
   }
 
   /// `anna/messenger`, or `anna/*` for each of them.
-  private func places(_ reader: Reader) throws(ScenarioProblem) -> [Scenario.Place] {
+  private func places(_ reader: Reader) throws(ScenarioError) -> [Scenario.Place] {
     if case .list = reader.tree.value {
       var places: [Scenario.Place] = []
       for item in try reader.list() { places += try self.places(item) }
@@ -210,7 +211,7 @@ struct PlaceNames {
 
   // MARK: What is done
 
-  func action(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
+  func action(_ reader: Reader) throws(ScenarioError) -> Scenario.Action {
     let verb = try reader.required("do").choice(Verb.all.map { ($0.name, $0) })
     try reader.refuse(
       ScenarioKeys.event, but: ScenarioKeys.times + ["do"] + verb.allKeys, of: verb.name)
@@ -230,7 +231,7 @@ struct PlaceNames {
 
   // MARK: Events
 
-  func event(_ reader: Reader) throws(ScenarioProblem) -> Scenario.EventPlan {
+  func event(_ reader: Reader) throws(ScenarioError) -> Scenario.EventPlan {
     try reader.check(ScenarioKeys.event)
     let action: Scenario.Action
     if let push = reader["push"] {
@@ -243,7 +244,7 @@ struct PlaceNames {
     return Scenario.EventPlan(times: try times(reader), action: action)
   }
 
-  private func times(_ reader: Reader) throws(ScenarioProblem) -> Scenario.EventPlan.Times {
+  private func times(_ reader: Reader) throws(ScenarioError) -> Scenario.EventPlan.Times {
     let until = try reader["until"]?.time(upTo: length) ?? length
     if let perDay = reader["perDay"] {
       if let every = reader["every"] { throw every.problem("every and perDay do not go together") }
@@ -276,13 +277,13 @@ struct PlaceNames {
     return .every(interval, from: at, until: until, count: count ?? .max)
   }
 
-  private func push(_ reader: Reader) throws(ScenarioProblem) -> Scenario.Action {
+  private func push(_ reader: Reader) throws(ScenarioError) -> Scenario.Action {
     try reader.check(ScenarioKeys.push)
     var payloads: [Payload] = []
     if let payload = reader["payload"] { payloads.append(try self.payload(payload)) }
     for payload in try reader.list("payloads") { payloads.append(try self.payload(payload)) }
     guard !payloads.isEmpty else { throw reader.problem("payload is missing") }
-    let priority = try reader["priority"].map { priority throws(ScenarioProblem) in
+    let priority = try reader["priority"].map { priority throws(ScenarioError) in
       try priority.number(0...100)
     }
     let options = PushOptions(
@@ -293,7 +294,7 @@ struct PlaceNames {
   }
 
   /// An object, taken as it is written; or `silent`, for the usual one.
-  private func payload(_ reader: Reader) throws(ScenarioProblem) -> Payload {
+  private func payload(_ reader: Reader) throws(ScenarioError) -> Payload {
     switch reader.tree.value {
     case .object: return Payload(bytes: reader.tree.source)
     case .text("silent"): return .silent

@@ -1,4 +1,5 @@
-package import DeviceModel
+import DeviceModel
+package import Primitives
 
 /// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
 /// Read from JSON; docs/SCENARIOS.md has the table of all keys.
@@ -113,7 +114,7 @@ extension Scenario {
 }
 
 /// What is wrong with a scenario, and where: `messenger.json:14: phones[0].apps[1].fetch: …`.
-public struct ScenarioProblem: Error, Hashable, Sendable, CustomStringConvertible {
+public struct ScenarioError: Error, Hashable, Sendable, CustomStringConvertible {
   public let file: String
   public let line: Int
   /// Empty for the whole file.

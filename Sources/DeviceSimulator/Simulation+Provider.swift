@@ -53,10 +53,10 @@ extension Simulation {
     try head.checkRequestLine()
     let checked = try head.checkFields(defaultTopic: nil)
     guard payload.bytes.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
-    var lints = CaseSet<Lint>()
+    var warnings = CaseSet<PayloadWarning>()
     return try head.notification(
       topic: checked, body: payload.bytes, uniqueID: uniqueID(index), isStrict: false,
-      at: instant, lints: &lints)
+      at: instant, warnings: &warnings)
   }
 }
 

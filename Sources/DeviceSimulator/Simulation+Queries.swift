@@ -96,15 +96,15 @@ extension Simulation {
 
   /// What the relay did so far.
   public var relayCounts: RelayCounts {
-    let snapshot =
+    let counters =
       switch relay {
-      case .modelled(let relay): relay.core.snapshot
-      case .external: Snapshot()
+      case .modelled(let relay): relay.core.counters
+      case .external: ShardCounters()
       }
     return RelayCounts(
-      received: snapshot.received, delivered: snapshot.delivered, replaced: snapshot.replaced,
-      expired: snapshot.expired, stored: snapshot.inSlots, underWay: snapshot.inFlight,
-      addsUp: snapshot.addsUp)
+      received: counters.received, delivered: counters.delivered, replaced: counters.replaced,
+      expired: counters.expired, stored: counters.inSlots, underWay: counters.inFlight,
+      addsUp: counters.addsUp)
   }
 
   private func model(of app: AppHandle) -> DeviceModel.App? {

@@ -1,4 +1,5 @@
 public import DeviceModel
+public import Primitives
 import RelayCore
 
 /// What people do to their phones, and what happens to phones.

@@ -1,6 +1,6 @@
 public import DeviceModel
 import HeapModule
-import Primitives
+public import Primitives
 import RelayCore
 
 /// One relay and any number of phones in virtual time: the relay's own core and the phone's own

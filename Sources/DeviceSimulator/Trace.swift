@@ -5,7 +5,7 @@ import RelayCore
 /// One thing that happened, as it is kept: words are made of it when somebody reads it.
 struct TraceEntry: Sendable {
   enum Fact: Sendable {
-    case life(LifeStep)
+    case life(DeliveryStep)
     case refused(status: UInt16, reason: String)
     case connected
     case disconnected(String)
@@ -202,7 +202,7 @@ extension TraceEntry {
   }
 }
 
-extension LifeStep {
+extension DeliveryStep {
   fileprivate func why(since start: Int64) -> String {
     switch self {
     case .received(let notificationClass, _, _): notificationClass.name

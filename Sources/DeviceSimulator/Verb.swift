@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 
 /// What can be done beside pushing, to an app, a phone or the relay: a row a verb. Scenarios, the
 /// commands that people type, and the table in docs/SCENARIOS.md are all made of these rows; what
@@ -31,13 +32,13 @@ struct Verb: Sendable {
 
   /// What a row makes of its keys' values.
   enum Deed: Sendable {
-    case app(@Sendable (Reader) throws(ScenarioProblem) -> AppDeed)
-    case phone(@Sendable (Reader) throws(ScenarioProblem) -> PhoneDeed)
+    case app(@Sendable (Reader) throws(ScenarioError) -> AppDeed)
+    case phone(@Sendable (Reader) throws(ScenarioError) -> PhoneDeed)
     /// The same keys, of an app or of all.
     case either(
-      @Sendable (Reader) throws(ScenarioProblem) -> AppDeed,
-      @Sendable (Reader) throws(ScenarioProblem) -> PhoneDeed)
-    case relay(@Sendable (Reader) throws(ScenarioProblem) -> RelayPolicy)
+      @Sendable (Reader) throws(ScenarioError) -> AppDeed,
+      @Sendable (Reader) throws(ScenarioError) -> PhoneDeed)
+    case relay(@Sendable (Reader) throws(ScenarioError) -> RelayPolicy)
   }
 
   let name: String
@@ -61,59 +62,59 @@ struct Verb: Sendable {
     Verb(
       "use", keys: [Key(name: "for", words: "TIME", isOptional: true)],
       "as `open`, and after that time (default `1m`) the user leaves the app and locks",
-      .app { r throws(ScenarioProblem) in .use(try r["for"]?.duration() ?? 60_000) }),
+      .app { r throws(ScenarioError) in .use(try r["for"]?.duration() ?? 60_000) }),
     Verb("crash", "a running app crashes", .app { _ in .crash }),
     Verb(
       "set fetch", keys: [Key(name: "to", words: "never|minimum|TIME")],
       "a running app asks for another fetch interval",
-      .app { r throws(ScenarioProblem) in .setFetch(try .read(try r.required("to"))) }),
+      .app { r throws(ScenarioError) in .setFetch(try .read(try r.required("to"))) }),
     Verb(
       "queue transfer", keys: [Key(name: "transfer")], "a running app queues a transfer",
-      .app { r throws(ScenarioProblem) in .queue(try .read(try r.required("transfer"))) }),
+      .app { r throws(ScenarioError) in .queue(try .read(try r.required("transfer"))) }),
     Verb(
       "create document", keys: [.name, .bytes],
       "a running app makes a document, which is with the sync service too",
-      .app { r throws(ScenarioProblem) in
+      .app { r throws(ScenarioError) in
         .createDocument(try r.required("name").text(), bytes: try r.bytes())
       }),
     Verb(
       "rename document", keys: [.document, .name],
       "a running app renames the n-th document of the phone",
-      .app { r throws(ScenarioProblem) in
+      .app { r throws(ScenarioError) in
         .document(try r.document(), .rename(try r.required("name").text()))
       }),
     Verb(
       "delete document", keys: [.document], "a running app deletes it",
-      .app { r throws(ScenarioProblem) in .document(try r.document(), .delete) }),
+      .app { r throws(ScenarioError) in .document(try r.document(), .delete) }),
     Verb(
       "want document", keys: [.document],
       "of what is only a placeholder a running app wants the content",
-      .app { r throws(ScenarioProblem) in .document(try r.document(), .want) }),
+      .app { r throws(ScenarioError) in .document(try r.document(), .want) }),
     Verb(
       "pick document", keys: [.document], "the user chooses it for an app that does not contain it",
-      .app { r throws(ScenarioProblem) in .document(try r.document(), .pick) }),
+      .app { r throws(ScenarioError) in .document(try r.document(), .pick) }),
     Verb(
       "remember", keys: [.path, .key, Key(name: "value", words: "VALUE", isPlain: true)],
       "an object in a running app's interface remembers something",
-      .app { r throws(ScenarioProblem) in
+      .app { r throws(ScenarioError) in
         .change(
           .set(
             try r.path(), key: try r.required("key").text(), try .read(try r.required("value"))))
       }),
     Verb(
       "forget", keys: [.path, .key], "it forgets it",
-      .app { r throws(ScenarioProblem) in
+      .app { r throws(ScenarioError) in
         .change(.unset(try r.path(), key: try r.required("key").text()))
       }),
     Verb(
       "show", keys: [.path], "it comes to the top",
-      .app { r throws(ScenarioProblem) in .change(.show(try r.path())) }),
+      .app { r throws(ScenarioError) in .change(.show(try r.path())) }),
     Verb(
       "add object", keys: [.path], "a running app makes another one, below one that there is",
-      .app { r throws(ScenarioProblem) in .change(try .add(try r.path(), r)) }),
+      .app { r throws(ScenarioError) in .change(try .add(try r.path(), r)) }),
     Verb(
       "remove object", keys: [.path], "it does away with one that it has made",
-      .app { r throws(ScenarioProblem) in .change(.remove(try r.path())) }),
+      .app { r throws(ScenarioError) in .change(.remove(try r.path())) }),
     Verb(
       "ignore snapshot", "a running app asks for the plain image at its next launch",
       .app { _ in .ignoreSnapshot }),
@@ -127,36 +128,36 @@ struct Verb: Sendable {
       "network",
       keys: [Key(name: "to", words: Network.allCases.map(\.rawValue).joined(separator: "|"))],
       "as for a phone; `airplane` says good-bye to the relay, `none` does not",
-      .phone { r throws(ScenarioProblem) in
+      .phone { r throws(ScenarioError) in
         .network(try r.required("to").choice(Network.self))
       }),
     Verb(
       "charger", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioProblem) in .charger(try r.isOn()) }),
+      .phone { r throws(ScenarioError) in .charger(try r.isOn()) }),
     Verb(
       "low power", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioProblem) in .lowPower(try r.isOn()) }),
+      .phone { r throws(ScenarioError) in .lowPower(try r.isOn()) }),
     Verb(
       "developer mode", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioProblem) in .developerMode(try r.isOn()) }),
+      .phone { r throws(ScenarioError) in .developerMode(try r.isOn()) }),
     Verb(
       "change document", keys: [.document, .bytes],
       "the n-th document of the phone was edited elsewhere",
-      .phone { r throws(ScenarioProblem) in
+      .phone { r throws(ScenarioError) in
         .changeDocument(try r.document(), bytes: try r.bytes())
       }),
     Verb(
       "lose document", keys: [.document], "it was deleted elsewhere",
-      .phone { r throws(ScenarioProblem) in .loseDocument(try r.document()) }),
+      .phone { r throws(ScenarioError) in .loseDocument(try r.document()) }),
     Verb(
       "refresh", keys: [.to], "Background App Refresh for an app or for all, `on` or `off`",
       .either(
-        { r throws(ScenarioProblem) in .refresh(try r.isOn()) },
-        { r throws(ScenarioProblem) in .refresh(try r.isOn()) })),
+        { r throws(ScenarioError) in .refresh(try r.isOn()) },
+        { r throws(ScenarioError) in .refresh(try r.isOn()) })),
     Verb(
       "policy", keys: [Key(name: "to")],
       "the relay is given another named policy; what was used stays used; no `phone`",
-      .relay { r throws(ScenarioProblem) in
+      .relay { r throws(ScenarioError) in
         let to = try r.required("to")
         let name = try to.text()
         if let policy = RelayPolicy.named(name) { return policy }
@@ -241,7 +242,7 @@ extension StateChange {
   /// Another object of a running app, with that path.
   fileprivate static func add(
     _ path: StatePath, _ reader: Reader
-  ) throws(ScenarioProblem) -> StateChange {
+  ) throws(ScenarioError) -> StateChange {
     guard let identifier = path.components.last else {
       throw try reader.required("path").problem("a path such as window/inbox is wanted")
     }
@@ -252,20 +253,20 @@ extension StateChange {
 }
 
 extension Reader {
-  fileprivate func isOn() throws(ScenarioProblem) -> Bool {
+  fileprivate func isOn() throws(ScenarioError) -> Bool {
     try required("to").choice([("on", true), ("off", false)])
   }
 
-  fileprivate func bytes() throws(ScenarioProblem) -> Int64 {
+  fileprivate func bytes() throws(ScenarioError) -> Int64 {
     try required("bytes").number(0...1_000_000_000_000)
   }
 
   /// The n-th that came to be on the phone.
-  fileprivate func document() throws(ScenarioProblem) -> DocumentID {
+  fileprivate func document() throws(ScenarioError) -> DocumentID {
     DocumentID(UInt64(try required("document").number(1...10_000)))
   }
 
-  fileprivate func path() throws(ScenarioProblem) -> StatePath {
+  fileprivate func path() throws(ScenarioError) -> StatePath {
     StatePath(text: try required("path").text())
   }
 }

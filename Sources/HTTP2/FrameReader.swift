@@ -16,12 +16,12 @@ struct FrameReader {
     /// A header block that came in pieces: `takeHeldBlock` has it.
     case headersHeld
     /// The connection is at its end.
-    case broken(Failure)
+    case broken(FrameError)
   }
 
   /// What is wrong with frames; RFC 9113 sections 4.2, 5.1, 6.1, 6.2, 6.3 and 6.10. All of it ends
   /// the connection, also where an error of the stream would do (section 5.4.1).
-  enum Failure: Error {
+  enum FrameError: Error {
     case frameTooLarge, frameTooSmall, streamZero, continuationExpected, badPadding, flooded
     case streamClosed, dependsOnItself
 
@@ -60,7 +60,7 @@ struct FrameReader {
     /// The head of a frame that goes on, and how long the rest of it is.
     case other(length: Int)
     case headers
-    case broken(Failure)
+    case broken(FrameError)
   }
 
   private static let headBytes = 9
@@ -170,7 +170,7 @@ struct FrameReader {
   }
 
   /// The held block, after `headersHeld`.
-  mutating func takeHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), Failure> {
+  mutating func takeHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), FrameError> {
     let frames = takeHeld()
     return frames.withUnsafeBytes { frames in
       var block: [UInt8] = []
@@ -251,7 +251,7 @@ struct FrameReader {
     }
   }
 
-  private static func failure(_ frame: UnsafeRawBufferPointer) -> Failure? {
+  private static func failure(_ frame: UnsafeRawBufferPointer) -> FrameError? {
     if length(frame) > largestFrameBytes { return .frameTooLarge }
     return stream(frame) == 0 ? .streamZero : nil
   }
@@ -271,7 +271,7 @@ struct FrameReader {
   }
 
   /// Why a frame has no fragment: too small for what its flags promise, or for its padding.
-  private static func misfit(_ frame: UnsafeRawBufferPointer) -> Failure {
+  private static func misfit(_ frame: UnsafeRawBufferPointer) -> FrameError {
     let isPadded = flags(frame) & NGHTTP2_FLAG_PADDED.rawValue != 0
     let hasPriority = flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0
     let least = headBytes + (isPadded ? 1 : 0) + (hasPriority ? priorityBytes : 0)

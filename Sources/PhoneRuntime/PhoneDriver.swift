@@ -133,7 +133,7 @@ package actor PhoneDriver {
   }
 
   /// Does what a person says, such as `open com.example.app`.
-  package func perform(command: String) throws(LiveCommandProblem) {
+  package func perform(command: String) throws(LiveCommandError) {
     try simulation.perform(command: command, at: configuration.now())
     settle()
   }
@@ -261,7 +261,7 @@ extension PhoneDriver {
     case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
     case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
     case .state(_, let report):
-      write(.state(power: report.power, network: report.network, screen: report.screen), phone)
+      write(.state(report), phone)
     case .keepAlive: write(.keepAlive, phone)
     case .archive(_, let app, let step):
       attempt { try keeper.take(step, of: app, phone) }
@@ -339,7 +339,7 @@ extension PhoneDriver {
   }
 
   /// Made when the first transfer needs it.
-  private func client() throws(TransferClientProblem) -> TransferClient {
+  private func client() throws(TransferClientError) -> TransferClient {
     if let transferClient { return transferClient }
     var options = TransferOptions()
     options.trustRoots = configuration.transferTrustRoots

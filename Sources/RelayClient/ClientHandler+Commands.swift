@@ -133,7 +133,7 @@ extension ClientHandler {
     case .noNewStreams: .goAway(reason: nil, errorCode: HTTP2ErrorCode.noError)
     case .badPreface, .flooded, .excessiveResets, .arenaFull, .tooManyQueuedFrames, .connection,
       .library, .streamClosed, .headersAlreadySent, .headersTooLarge, .notWritable, .wrongRole:
-      .connectionLost(problem: ConnectProblem.text(error))
+      .connectionLost(problem: ConnectErrorText.text(error))
     }
   }
 }

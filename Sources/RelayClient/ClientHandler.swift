@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import NIOPosix
 import TLS
 import Transport
 
@@ -112,7 +113,7 @@ final class ClientHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    let problem = ConnectProblem.text(error)
+    let problem = ConnectErrorText.text(error)
     if case .connecting = phase {
       fail(.noHTTP2(address: address, problem: problem))
     } else {
@@ -203,9 +204,9 @@ final class ClientHandler: ChannelInboundHandler {
     case (.tls(let error), .connecting): fail(.tls(address: address, error))
     case (.tls(let error), _): fail(goAway ?? .connectionLost(problem: error.description))
     case (.http2(let error), .connecting):
-      fail(.noHTTP2(address: address, problem: ConnectProblem.text(error)))
+      fail(.noHTTP2(address: address, problem: ConnectErrorText.text(error)))
     case (.http2(let error), _):
-      fail(goAway ?? .connectionLost(problem: ConnectProblem.text(error)))
+      fail(goAway ?? .connectionLost(problem: ConnectErrorText.text(error)))
     case (.answersNotTaken, _):
       fail(goAway ?? .connectionLost(problem: "the relay takes no more bytes"))
     }
@@ -288,5 +289,22 @@ final class ClientHandler: ChannelInboundHandler {
     box.closed()
     streams[id] = nil
     streamIDs[ObjectIdentifier(box)] = nil
+  }
+}
+
+/// What all connections of one event loop share for the time of one call: an idle connection has no
+/// buffers of its own.
+final class LoopBuffers {
+  var transport = TransportBuffers()
+  var output = ByteBufferAllocator().buffer(capacity: 131_072)
+
+  private static let perThread = ThreadSpecificVariable<NIOLoopBoundBox<LoopBuffers>>()
+
+  /// Those of this event loop, which must be the one that asks.
+  static func current(on eventLoop: any EventLoop) -> LoopBuffers {
+    if let present = perThread.currentValue { return present.value }
+    let made = LoopBuffers()
+    perThread.currentValue = NIOLoopBoundBox(made, eventLoop: eventLoop)
+    return made
   }
 }

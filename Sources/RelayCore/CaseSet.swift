@@ -1,4 +1,4 @@
-/// A set of enum cases in one machine word: which keys a payload holds, which lint notes apply.
+/// A set of enum cases in one machine word: which keys a payload holds, which warning notes apply.
 ///
 /// The case's raw value is its bit, so an enum used here has raw values below 32 (tests check it).
 package struct CaseSet<Case>: Equatable, Sendable

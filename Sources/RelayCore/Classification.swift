@@ -34,10 +34,10 @@ package struct Classification: Equatable, Sendable {
   /// (`voip`, `location`, …) run it in their own way, which this does not tell.
   package private(set) var wakesApp: Bool
   /// What is odd about it, the notes on the payload included.
-  package private(set) var lints: CaseSet<Lint>
+  package private(set) var warnings: CaseSet<PayloadWarning>
 
   /// Whether push type and payload disagree.
-  package var isMismatch: Bool { lints.contains(.mismatch) }
+  package var isMismatch: Bool { warnings.contains(.mismatch) }
 
   /// Classifies an accepted payload.
   ///
@@ -56,20 +56,20 @@ package struct Classification: Equatable, Sendable {
       || pushType.canBeSilent && asksForWake && !scan.hasVisibleKeys
     kind = isSilent ? .silent : .visible
     wakesApp = pushType.canBeSilent && asksForWake
-    lints = scan.lints
-    if header == nil { lints.insert(.pushTypeInferred) }
+    warnings = scan.warnings
+    if header == nil { warnings.insert(.pushTypeInferred) }
     if isSilent { noteSilent(scan, priority: priority) }
-    if !isSilent, !pushType.documents(priority) { lints.insert(.priorityUnusual) }
+    if !isSilent, !pushType.documents(priority) { warnings.insert(.priorityUnusual) }
     noteDescription(scan)
   }
 
   private mutating func noteSilent(_ scan: PayloadScan, priority: Priority) {
     // D1: the strict mode of the provider API answers this one with `BadPriority`.
-    if priority == .immediate { lints.insert(.silentAtPriorityTen) }
+    if priority == .immediate { warnings.insert(.silentAtPriorityTen) }
     let allowed = CaseSet(ApsKey.contentAvailable)
     let visible = PayloadScan.visibleKeys
     if !scan.keys.subtracting(allowed).subtracting(visible).isEmpty || scan.hasUnknownApsKey {
-      lints.insert(.silentWithOtherKeys)
+      warnings.insert(.silentWithOtherKeys)
     }
   }
 
@@ -80,10 +80,10 @@ package struct Classification: Equatable, Sendable {
     case .background:
       if scan.hasVisibleKeys { noteMismatch(.visibleKeysInBackground) }
       if scan.contentAvailable != .one { noteMismatch(.contentAvailableMissing) }
-      if scan.aps == .absent { lints.insert(.apsMissing) }
+      if scan.aps == .absent { warnings.insert(.apsMissing) }
     case .alert:
       if !scan.hasVisibleKeys { noteMismatch(.nothingToShow) }
-      if scan.aps == .absent { lints.insert(.apsMissing) }
+      if scan.aps == .absent { warnings.insert(.apsMissing) }
     case .mdm:
       if !scan.hasMDM { noteMismatch(.mdmKeyMissing) }
     case .liveactivity:
@@ -95,9 +95,9 @@ package struct Classification: Equatable, Sendable {
     }
   }
 
-  private mutating func noteMismatch(_ lint: Lint) {
-    lints.insert(.mismatch)
-    lints.insert(lint)
+  private mutating func noteMismatch(_ warning: PayloadWarning) {
+    warnings.insert(.mismatch)
+    warnings.insert(warning)
   }
 }
 

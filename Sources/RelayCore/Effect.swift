@@ -35,7 +35,7 @@ package enum Effect: Hashable, Sendable {
   /// Give the partition that was requested to the shard that wants it: it is not here any more.
   indirect case handOver(PartitionState)
   /// Note a step of a notification's life.
-  case log(LifeEvent)
+  case log(DeliveryEvent)
 }
 
 /// The answer to a submission.

@@ -13,48 +13,46 @@ extension NotificationClass {
 /// A notification that the edge has accepted as well formed: parsed, classified, authorized. What
 /// is left to decide is where it goes and when.
 ///
-/// A value like any other, but its fields lie in one shared, unchanging place: on its way from
-/// event to entry, record and frame it is copied again and again, and so a copy is one count
-/// instead of four and 128 bytes.
-package struct Notification: Hashable, Sendable {
-  private struct Fields: Hashable, Sendable {
-    var uniqueID: UniqueID
-    var apnsID: UniqueID
-    var token: DeviceToken
-    var topic: Topic
-    var notificationClass: NotificationClass
-    var pushType: PushType
-    var priority: Priority
-    var wakesApp: Bool
-    var collapseID: [UInt8]
-    var expiration: Expiration
-    var payload: [UInt8]
-  }
-
-  private final class Content: Sendable {
-    let fields: Fields
-
-    init(_ fields: Fields) {
-      self.fields = fields
-    }
-  }
-
-  private var content: Content
+/// It never changes, so it may as well be shared: on its way from event to record and frame it is
+/// copied again and again, and as a class a copy is one count instead of four and 128 bytes.
+package final class Notification: Hashable, Sendable {
+  /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
+  package let uniqueID: UniqueID
+  /// The provider's name for it (`apns-id`), or `uniqueID` when the provider gave none.
+  package let apnsID: UniqueID
+  package let token: DeviceToken
+  package let topic: Topic
+  package let notificationClass: NotificationClass
+  package let pushType: PushType
+  package let priority: Priority
+  /// Visible, and asks that the app be woken before the user sees it.
+  package let wakesApp: Bool
+  /// Kept as given; empty when there is none.
+  package let collapseID: [UInt8]
+  package let expiration: Expiration
+  /// The payload's own bytes, never re-encoded.
+  package let payload: [UInt8]
 
   package init(
     uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
     notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
     collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
   ) {
-    content = Content(
-      Fields(
-        uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
-        notificationClass: notificationClass, pushType: pushType, priority: priority,
-        wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload))
+    self.uniqueID = uniqueID
+    self.apnsID = apnsID
+    self.token = token
+    self.topic = topic
+    self.notificationClass = notificationClass
+    self.pushType = pushType
+    self.priority = priority
+    self.wakesApp = wakesApp
+    self.collapseID = collapseID
+    self.expiration = expiration
+    self.payload = payload
   }
 
-  /// What lies in a free place of a slab. Made anew for each slab: one for all of them would be
-  /// counted by all event loops at once.
+  /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
+  /// by all event loops at once.
   static var vacant: Notification {
     Notification(
       uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
@@ -62,79 +60,19 @@ package struct Notification: Hashable, Sendable {
       wakesApp: false, collapseID: [], expiration: .once, payload: [])
   }
 
-  /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
-  package var uniqueID: UniqueID {
-    get { content.fields.uniqueID }
-    set { change { $0.uniqueID = newValue } }
-  }
-
-  /// The provider's name for it (`apns-id`), or `uniqueID` when the provider gave none.
-  package var apnsID: UniqueID {
-    get { content.fields.apnsID }
-    set { change { $0.apnsID = newValue } }
-  }
-
-  package var token: DeviceToken {
-    get { content.fields.token }
-    set { change { $0.token = newValue } }
-  }
-
-  package var topic: Topic {
-    get { content.fields.topic }
-    set { change { $0.topic = newValue } }
-  }
-
-  package var notificationClass: NotificationClass {
-    get { content.fields.notificationClass }
-    set { change { $0.notificationClass = newValue } }
-  }
-
-  package var pushType: PushType {
-    get { content.fields.pushType }
-    set { change { $0.pushType = newValue } }
-  }
-
-  package var priority: Priority {
-    get { content.fields.priority }
-    set { change { $0.priority = newValue } }
-  }
-
-  /// Visible, and asks that the app be woken before the user sees it.
-  package var wakesApp: Bool {
-    get { content.fields.wakesApp }
-    set { change { $0.wakesApp = newValue } }
-  }
-
-  /// Kept as given; empty when there is none.
-  package var collapseID: [UInt8] {
-    get { content.fields.collapseID }
-    set { change { $0.collapseID = newValue } }
-  }
-
-  package var expiration: Expiration {
-    get { content.fields.expiration }
-    set { change { $0.expiration = newValue } }
-  }
-
-  /// The payload's own bytes, never re-encoded.
-  package var payload: [UInt8] {
-    get { content.fields.payload }
-    set { change { $0.payload = newValue } }
-  }
-
   package static func == (left: Notification, right: Notification) -> Bool {
-    left.content === right.content || left.content.fields == right.content.fields
+    left === right
+      || left.uniqueID == right.uniqueID && left.apnsID == right.apnsID
+        && left.token == right.token && left.topic == right.topic
+        && left.notificationClass == right.notificationClass && left.pushType == right.pushType
+        && left.priority == right.priority && left.wakesApp == right.wakesApp
+        && left.collapseID == right.collapseID && left.expiration == right.expiration
+        && left.payload == right.payload
   }
 
   package func hash(into hasher: inout Hasher) {
-    hasher.combine(content.fields)
-  }
-
-  /// Others that share the content keep it as it was.
-  private mutating func change(_ edit: (inout Fields) -> Void) {
-    var fields = content.fields
-    edit(&fields)
-    content = Content(fields)
+    hasher.combine(uniqueID)
+    hasher.combine(token)
   }
 }
 
@@ -181,6 +119,57 @@ package enum Via: UInt8, CaseIterable, Sendable {
     case .refill: "refill"
     case .hold: "hold"
     case .resend: "resend"
+    }
+  }
+}
+
+/// One accepted notification that has not reached its end.
+package struct AcceptedNotification: Hashable, Sendable {
+  /// Exactly one of these at any time.
+  package enum Phase: Hashable, Sendable {
+    /// Until the journal has it, it may not take a slot: it could not give it back.
+    case waiting
+    /// In its app's slot.
+    case stored
+    /// Sent, not acknowledged; `next` is the following entry in flight to the device, or -1.
+    case inFlight(next: Int32)
+  }
+
+  package var notification: Notification
+  /// The place in the order of acceptance; rises within a device, whatever shard it is in.
+  package var order: UInt64
+  /// The journal's number, or 0 for what is never stored.
+  package var sequence: UInt64
+  package var acceptedAt: Instant
+  package var app: Int32
+  package var phase: Phase
+  /// When its last frame was sent; says something only in flight.
+  package var sentAt = Instant(milliseconds: 0)
+  /// Frames on this connection, the first one included.
+  package var frameCount: UInt8 = 0
+  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
+  /// that takes it again and again would open as many.
+  package var wasSent = false
+  /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
+  /// again after a lost connection, without being paid for twice.
+  package var isPaid = false
+  package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
+
+  /// What lies in a free place of a slab.
+  static var vacant: AcceptedNotification {
+    AcceptedNotification(
+      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
+      phase: .waiting)
+  }
+
+  /// Whether it may go (back) into a slot.
+  package var isStorable: Bool { sequence != 0 }
+
+  /// Whether it is too late to deliver it.
+  package func isExpired(at now: Instant) -> Bool {
+    switch notification.expiration {
+    case .once: false
+    case .at(let moment): moment <= now
     }
   }
 }

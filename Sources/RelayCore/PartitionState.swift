@@ -16,7 +16,7 @@ package struct PartitionState: Hashable, Sendable {
   /// By their ids.
   var devices: [Device] = []
   var apps: [App] = []
-  var entries: [Entry] = []
+  var entries: [AcceptedNotification] = []
   /// In the order in which they fire.
   var timers: [Timer] = []
   /// By their tokens.
@@ -41,8 +41,8 @@ package struct PartitionState: Hashable, Sendable {
   }
 
   /// What the counters of a shard say of this: only what is there now, not what happened to it.
-  var counts: Snapshot {
-    var counts = Snapshot()
+  var counts: ShardCounters {
+    var counts = ShardCounters()
     counts.devices = devices.count
     counts.connections = devices.count { $0.connection != nil }
     counts.apps = apps.count(where: \.isRegistered)

@@ -96,13 +96,13 @@ extension Shard {
   private mutating func insert(_ alias: Alias) {
     let hash = KeyedHash.hash(alias.own.token)
     aliasIndex.insert(aliases.insert(alias), hash)
-    snapshot.aliases += 1
+    counters.aliases += 1
   }
 
   private mutating func remove(_ alias: Int32) {
     aliasIndex.remove(alias, KeyedHash.hash(aliases[alias].own.token))
     aliases.remove(at: alias)
-    snapshot.aliases -= 1
+    counters.aliases -= 1
   }
 
   // MARK: The device's shard

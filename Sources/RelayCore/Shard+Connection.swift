@@ -13,7 +13,7 @@ extension Shard {
     }
     devices[device].phase = .live(connection)
     connectionIndex.insert(device, KeyedHash.hash(connection))
-    snapshot.connections += 1
+    counters.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
     sendHeld(of: device, .connect, .device, into: &effects)
@@ -143,7 +143,7 @@ extension Shard {
   ) {
     entries[entry].frameCount += 1
     entries[entry].sentAt = now
-    snapshot.sent[Int(Via.resend.rawValue)] += 1
+    counters.sent[Int(Via.resend.rawValue)] += 1
     effects.append(.send(connection, delivery(of: entry, .resend)))
     log(.sent(.resend), entries[entry].notification.uniqueID, into: &effects)
   }
@@ -200,7 +200,7 @@ extension Shard {
         pending[index] = .nothing
       }
     }
-    snapshot.delivered += 1
+    counters.delivered += 1
     log(.delivered, uniqueID, into: &effects)
     switch outcome {
     case nil: break
@@ -217,7 +217,7 @@ extension Shard {
   ) {
     connectionIndex.remove(device, KeyedHash.hash(connection))
     devices[device].phase = .away
-    snapshot.connections -= 1
+    counters.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
     // Newest first, as the list is: the newest of an app and class gets the slot.
@@ -237,7 +237,7 @@ extension Shard {
       leavePhase(entry)
       entries[entry].phase = .waiting
       apps[app].waiting[entries[entry].notification.notificationClass] += 1
-      snapshot.waiting += 1
+      counters.waiting += 1
     } else {
       store(entry, into: &effects)
     }

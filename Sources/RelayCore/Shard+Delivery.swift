@@ -130,8 +130,8 @@ extension Shard {
     entries[entry].phase = .stored
     apps[app].slots[notificationClass] = entry
     devices[apps[app].device].storedCount += 1
-    snapshot.inSlots += 1
-    snapshot.stored += 1
+    counters.inSlots += 1
+    counters.stored += 1
     let uniqueID = entries[entry].notification.uniqueID
     guard devices[apps[app].device].connection != nil else {
       return log(.storedOffline, uniqueID, into: &effects)
@@ -244,8 +244,8 @@ extension Shard {
     entries[entry].wasSent = true
     devices[device].firstInFlight = entry
     devices[device].inFlightCount += 1
-    snapshot.inFlight += 1
-    snapshot.sent[Int(via.rawValue)] += 1
+    counters.inFlight += 1
+    counters.sent[Int(via.rawValue)] += 1
     if devices[device].ackTimer < 0 {
       devices[device].ackTimer = timers.set(
         now + configuration.ackTimeout, .acknowledgement(device: device))
@@ -267,7 +267,7 @@ extension Shard {
   mutating func discard(_ entry: Int32, _ reason: DiscardReason, into effects: inout [Effect]) {
     let uniqueID = entries[entry].notification.uniqueID
     leavePhase(entry)
-    snapshot.count(reason)
+    counters.count(reason)
     log(.discarded(reason), uniqueID, into: &effects)
     release(entry, into: &effects)
   }
@@ -278,10 +278,10 @@ extension Shard {
     let notificationClass = entries[entry].notification.notificationClass
     switch entries[entry].phase {
     case .waiting:
-      snapshot.waiting -= 1
+      counters.waiting -= 1
       if entries[entry].isStorable { apps[app].waiting[notificationClass] -= 1 }
     case .stored:
-      snapshot.inSlots -= 1
+      counters.inSlots -= 1
       apps[app].slots[notificationClass] = -1
       devices[apps[app].device].storedCount -= 1
       cancelReleaseTimer(app, notificationClass)
@@ -293,7 +293,7 @@ extension Shard {
   private mutating func leaveFlight(_ entry: Int32) {
     let device = apps[entries[entry].app].device
     guard case .inFlight(let next) = entries[entry].phase else { return }
-    snapshot.inFlight -= 1
+    counters.inFlight -= 1
     devices[device].inFlightCount -= 1
     if devices[device].firstInFlight == entry {
       devices[device].firstInFlight = next

@@ -82,8 +82,8 @@ extension Shard {
     state.apps = appNumbers.map { takeApp($0, devicePlaces, appPlaces, entryPlaces) }
     state.entries = entryNumbers.map { takeEntry($0, appPlaces, entryPlaces) }
     takeTokens(into: &state)
-    snapshot.removeGauges(state.counts)
-    snapshot.handedOver += state.entries.count
+    counters.removeGauges(state.counts)
+    counters.handedOver += state.entries.count
     return state
   }
 
@@ -165,7 +165,7 @@ extension Shard {
 
   private mutating func takeEntry(
     _ number: Int32, _ appPlaces: Places, _ entryPlaces: Places
-  ) -> Entry {
+  ) -> AcceptedNotification {
     var entry = entries[number]
     entries.remove(at: number)
     entry.app = appPlaces[entry.app] ?? -1
@@ -237,8 +237,8 @@ extension Shard {
     }
     for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
     for gone in state.goneTokens { _ = goneTokens.insert(gone.token, since: gone.since) }
-    snapshot = snapshot + state.counts
-    snapshot.takenOver += state.entries.count
+    counters = counters + state.counts
+    counters.takenOver += state.entries.count
     // One of both has not heard of the policy yet, or the other was not through with it.
     if state.policy != budgets.policy { nextToReview = 0 }
   }

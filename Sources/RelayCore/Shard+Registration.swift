@@ -15,7 +15,7 @@ extension Shard {
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
       devices.insert(Device(id: id, secret: secret)), KeyedHash.hash(id))
-    snapshot.devices += 1
+    counters.devices += 1
     answerWhenPersisted(
       .enrolled(id), to: request, of: id, record: .enrolled(id, secret), into: &effects)
   }
@@ -115,7 +115,7 @@ extension Shard {
       else { return }
       deviceIndex.remove(device, KeyedHash.hash(id))
       devices.remove(at: device)
-      snapshot.devices -= 1
+      counters.devices -= 1
     case .registered(let token):
       // The token may by now be another registration's.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
@@ -171,7 +171,7 @@ extension Shard {
     devices[device].firstApp = number
     devices[device].appCount += 1
     appIndex.insert(number, hash)
-    snapshot.apps += 1
+    counters.apps += 1
   }
 
   /// The token is dead from now on: 410 with this moment.
@@ -191,7 +191,7 @@ extension Shard {
       apps[current].next = next
     }
     devices[device].appCount -= 1
-    snapshot.apps -= 1
+    counters.apps -= 1
     for notificationClass in NotificationClass.allCases {
       let entry = apps[app].slots[notificationClass]
       if entry >= 0 { discard(entry, .unregistered, into: &effects) }

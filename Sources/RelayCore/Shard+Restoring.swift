@@ -32,7 +32,7 @@ extension Shard {
     var device = Device(id: id, secret: secret)
     device.budget = budget
     deviceIndex.insert(devices.insert(device), KeyedHash.hash(id))
-    snapshot.devices += 1
+    counters.devices += 1
   }
 
   private mutating func restoreApp(
@@ -82,13 +82,13 @@ extension Shard {
       effects.append(.forget(sequence))
       return
     }
-    snapshot.restored += 1
-    snapshot.waiting += 1
+    counters.restored += 1
+    counters.waiting += 1
     lastOrder += 1
     apps[app].entryCount += 1
     apps[app].waiting[notification.notificationClass] += 1
     let entry = entries.insert(
-      Entry(
+      AcceptedNotification(
         notification: notification, order: lastOrder, sequence: sequence, acceptedAt: acceptedAt,
         app: app, phase: .waiting))
     entries[entry].expirationTimer = timers.set(moment, .expiration(entry: entry))

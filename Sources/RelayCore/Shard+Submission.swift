@@ -48,7 +48,7 @@ extension Shard {
     guard hasRoomForPersist else {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
-    snapshot.received += 1
+    counters.received += 1
     lastOrder += 1
     apps[app].entryCount += 1
     logReceived(notification, at: now, into: &effects)
@@ -66,10 +66,10 @@ extension Shard {
     _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
   ) {
     let entry = entries.insert(
-      Entry(
+      AcceptedNotification(
         notification: notification, order: lastOrder, sequence: 0, acceptedAt: now, app: app,
         phase: .waiting))
-    snapshot.waiting += 1
+    counters.waiting += 1
     effects.append(.respond(request, .accepted(uniqueID: notification.uniqueID)))
     if entries[entry].isExpired(at: now) {
       discard(entry, .expired, into: &effects)
@@ -86,7 +86,7 @@ extension Shard {
   ) {
     let sequence = nextSequence
     let entry = entries.insert(
-      Entry(
+      AcceptedNotification(
         notification: notification, order: lastOrder, sequence: sequence, acceptedAt: now, app: app,
         phase: .waiting))
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
@@ -96,7 +96,7 @@ extension Shard {
       .persist(
         JournalRecord(
           sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)))
-    snapshot.waiting += 1
+    counters.waiting += 1
     apps[app].waiting[notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
   }
@@ -207,14 +207,14 @@ extension Shard {
   }
 
   mutating func refuse(gone moment: Instant, _ request: RequestID, into effects: inout [Effect]) {
-    snapshot.rejected[Int(Rejection.unregistered.rawValue)] += 1
+    counters.rejected[Int(Rejection.unregistered.rawValue)] += 1
     effects.append(.respond(request, .gone(since: moment)))
   }
 
   mutating func refuse(
     _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]
   ) {
-    snapshot.rejected[Int(rejection.rawValue)] += 1
+    counters.rejected[Int(rejection.rawValue)] += 1
     effects.append(.respond(request, .rejected(rejection)))
   }
 }

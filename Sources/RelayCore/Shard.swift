@@ -13,7 +13,7 @@ package import Primitives
 ///
 /// Invariants, held between any two calls of `handle`:
 /// 1. Every accepted notification is in exactly one place: waiting for the journal, in a slot, in
-///    flight, or ended. `snapshot.addsUp` says so.
+///    flight, or ended. `counters.addsUp` says so.
 /// 2. A slot holds an entry that the journal has. What waits for the journal never displaces what
 ///    is stored: were the write to fail, the older one must still be there.
 /// 3. A slot holds the newest by order of acceptance of its app and class.
@@ -95,11 +95,11 @@ package struct Shard: Sendable {
   }
 
   package internal(set) var configuration: Configuration
-  package internal(set) var snapshot = Snapshot()
+  package internal(set) var counters = ShardCounters()
   var now: Instant
   var devices = Slab(vacant: Device.vacant)
   var apps = Slab(vacant: App.vacant)
-  var entries = Slab(vacant: Entry.vacant)
+  var entries = Slab(vacant: AcceptedNotification.vacant)
   var timers: TimerWheel
   /// Finds devices by their ids, apps by their tokens, connected devices by their connections.
   var deviceIndex = HashIndex()
@@ -226,14 +226,14 @@ package struct Shard: Sendable {
 
   /// The first step of a life.
   func logReceived(_ notification: Notification, at moment: Instant, into effects: inout [Effect]) {
-    let step = LifeStep.received(
+    let step = DeliveryStep.received(
       notification.notificationClass, apnsID: notification.apnsID, notification.topic)
-    effects.append(.log(LifeEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
+    effects.append(.log(DeliveryEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
   }
 
   /// Appends a log effect.
-  func log(_ step: LifeStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
-    effects.append(.log(LifeEvent(at: now, uniqueID: uniqueID, step: step)))
+  func log(_ step: DeliveryStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
+    effects.append(.log(DeliveryEvent(at: now, uniqueID: uniqueID, step: step)))
   }
 }
 

@@ -95,7 +95,7 @@ final class DeviceConnection {
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
-    do throws(DeviceRequest.Problem) {
+    do throws(DeviceRequest.ParsingError) {
       let request = try DeviceRequest(fields: fields, arena: arena)
       if case .listen(let device, let acknowledgesItself) = request.route {
         let credential = try request.credential(for: device)
@@ -143,7 +143,7 @@ final class DeviceConnection {
   func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     switch streams[stream] {
     case .collecting(let request, _):
-      do throws(DeviceRequest.Problem) {
+      do throws(DeviceRequest.ParsingError) {
         try perform(request, stream, at: now, on: handler)
       } catch {
         refuse(stream, error, on: handler)
@@ -161,7 +161,7 @@ final class DeviceConnection {
 
   func perform(
     _ request: DeviceRequest, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
-  ) throws(DeviceRequest.Problem) {
+  ) throws(DeviceRequest.ParsingError) {
     guard !request.bodyIsTooLarge else { throw .bodyTooLarge }
     let address = handler.address(stream)
     let runner = handler.runner
@@ -241,5 +241,215 @@ final class DeviceConnection {
       random: (
         .random(in: .min ... .max), .random(in: .min ... .max), .random(in: .min ... .max)
       ), routingKey: device.routingKey)
+  }
+}
+
+/// The lines of listening streams, both ways.
+extension DeviceConnection {
+  // MARK: Lines from the device
+
+  func take(
+    _ piece: LineSplitter.Piece, from stream: StreamID, at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    guard let device = listener(of: stream)?.device else { return }
+    let address = handler.address(stream)
+    do throws(UpLine.ParsingError) {
+      guard case .line(let line) = piece else { throw .tooLong }
+      switch try UpLine(line.span) {
+      case .ack(let id, let outcome):
+        handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
+      case .keepAlive:
+        handler.runner.raise(.keptAlive(address), for: device, at: now)
+      case .state(let report):
+        handler.runner.raise(.reported(address, report), for: device, at: now)
+      }
+    } catch {
+      unusable(stream, error, at: now, on: handler)
+    }
+  }
+
+  func unusable(
+    _ stream: StreamID, _ problem: UpLine.ParsingError, at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    modifyListener(stream) { $0.unusableCount += 1 }
+    guard let listener = listener(of: stream) else { return }
+    send(.error(problem), to: stream, on: handler)
+    if listener.unusableCount >= Limits.unusableLines {
+      handler.runner.raise(
+        .disconnected(handler.address(stream)), for: listener.device, at: now)
+      close(stream, .unusableLines, on: handler)
+    }
+  }
+
+  func listener(of stream: StreamID) -> Listener? {
+    switch streams[stream] {
+    case .connecting(let listener), .listening(let listener): listener
+    case .collecting, .asked, .ending, nil: nil
+    }
+  }
+
+  func modifyListener(_ stream: StreamID, _ body: (inout Listener) -> Void) {
+    guard var listener = listener(of: stream) else { return }
+    body(&listener)
+    put(listener, back: stream)
+  }
+
+  // MARK: Lines to the device
+
+  func hello(_ stream: StreamID, on handler: ConnectionHandler) {
+    guard case .connecting(let listener) = streams[stream] else { return }
+    head.removeAll()
+    head.append(":status", literal: "200")
+    head.append("content-type", literal: "application/x-ndjson")
+    do throws(HTTP2Error) {
+      try handler.transport.http2.respond(to: stream, head, endStream: false)
+    } catch {
+      return
+    }
+    streams[stream] = .listening(listener)
+    raiseStreams(handler)
+    send(
+      .hello(
+        device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
+        time: handler.runner.now), to: stream, on: handler)
+  }
+
+  func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
+    guard case .listening = streams[stream] else { return }
+    var bytes: [UInt8] = []
+    swap(&bytes, &lineBytes)
+    bytes.removeAll(keepingCapacity: true)
+    line.write(to: &bytes)
+    defer { swap(&bytes, &lineBytes) }
+    do throws(HTTP2Error) {
+      try handler.transport.http2.write(bytes.span, to: stream)
+    } catch {
+      // The window of frames in flight bounds what is queued; a peer that still lets the queue fill
+      // up has stopped reading for long.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      return
+    }
+    if case .notification(let delivery) = line {
+      modifyListener(stream) { listener in
+        if listener.acknowledgesItself {
+          listener.unacknowledged.append(delivery.notification.uniqueID)
+        }
+      }
+    }
+  }
+
+  /// Tells the shard whether everything written to the stream is on its way.
+  func checkQueue(of stream: StreamID, on handler: ConnectionHandler) {
+    guard let device = listener(of: stream)?.device else { return }
+    let isEmpty = handler.transport.http2.queuedBytes(of: stream) == 0
+    handler.runner.raise(
+      .queueChecked(handler.address(stream), isEmpty: isEmpty), for: device, at: handler.runner.now)
+  }
+
+  /// Says `bye` and ends the stream.
+  func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
+    send(.bye(reason), to: stream, on: handler)
+    end(stream, at: handler.runner.now, on: handler)
+  }
+
+  func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    switch streams[stream] {
+    case .listening:
+      handler.transport.http2.finish(stream)
+    case .connecting:
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
+    case .collecting, .asked, .ending, nil:
+      break
+    }
+    streams[stream] = .ending(since: now)
+    handler.runner.markDirty(handler)
+  }
+
+  /// Everything written to the stream is on its way: what acknowledges itself does so now.
+  func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    guard case .listening(let listener) = streams[stream], listener.acknowledgesItself else {
+      return
+    }
+    modifyListener(stream) { $0.unacknowledged.removeAll() }
+    let address = handler.address(stream)
+    for id in listener.unacknowledged {
+      handler.runner.raise(.acked(address, id, nil), for: listener.device, at: now)
+    }
+    handler.runner.raise(.heard(address), for: listener.device, at: now)
+  }
+
+  func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    if let device = listener(of: stream)?.device {
+      handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
+    }
+    streams[stream] = nil
+  }
+}
+
+/// Answers to requests of the device API.
+extension DeviceConnection {
+  // MARK: Answers
+
+  func answer(_ stream: StreamID, _ answer: DeviceAnswer, on handler: ConnectionHandler) {
+    switch answer {
+    case .enrolled(let device):
+      guard case .asked(let secret?) = streams[stream] else { return }
+      // Where everybody may enrol, nothing was proved by it.
+      if handler.runner.settings.enrolment != .open { raiseStreams(handler) }
+      let body = DeviceAnswerBody.Enrolled(device: device.description, secret: secret)
+      respond(stream, 201, DeviceAnswerBody.encode(body), on: handler)
+    case .registered(let token):
+      raiseStreams(handler)
+      let body = DeviceAnswerBody.Registered(token: token.hexadecimal)
+      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+    case .unregistered:
+      raiseStreams(handler)
+      respond(stream, 204, [], on: handler)
+    case .inspected(let report):
+      raiseStreams(handler)
+      let body = DeviceAnswerBody.Report(report)
+      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+    case .refused(let refusal):
+      let row = refusal.row
+      let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.text)
+      respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+    }
+  }
+
+  /// A secret was accepted: the peer is no stranger any more and may have its full number of
+  /// streams.
+  func raiseStreams(_ handler: ConnectionHandler) {
+    guard !hasFullStreams else { return }
+    hasFullStreams = true
+    handler.transport.http2.updateMaximumConcurrentStreams(Limits.deviceStreams)
+    handler.runner.markDirty(handler)
+  }
+
+  func refuse(
+    _ stream: StreamID, _ problem: DeviceRequest.ParsingError, on handler: ConnectionHandler
+  ) {
+    let row = problem.row
+    let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.message)
+    respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+  }
+
+  func respond(
+    _ stream: StreamID, _ status: UInt16, _ body: [UInt8], on handler: ConnectionHandler
+  ) {
+    head.removeAll()
+    head.append(":status", Int(status))
+    if !body.isEmpty { head.append("content-type", literal: "application/json") }
+    do throws(HTTP2Error) {
+      try handler.transport.http2.respond(to: stream, head, body: body)
+    } catch {
+      // The stream is gone; or too many answers before this one are unread.
+      if case .queueFull = error {
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      }
+    }
+    streams[stream] = .ending(since: handler.runner.now)
+    handler.runner.markDirty(handler)
   }
 }

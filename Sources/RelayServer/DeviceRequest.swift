@@ -16,7 +16,7 @@ struct DeviceRequest {
   }
 
   /// What is wrong with a request before any shard sees it.
-  enum Problem: Error, Equatable {
+  enum ParsingError: Error, Equatable {
     case notFound
     case methodNotAllowed(allowed: String)
     case badTopic
@@ -53,7 +53,7 @@ struct DeviceRequest {
   var bodyIsTooLarge = false
 
   /// Reads method, path and authorization.
-  init(fields: ArraySlice<HeaderField>, arena: [UInt8]) throws(Problem) {
+  init(fields: ArraySlice<HeaderField>, arena: [UInt8]) throws(ParsingError) {
     var method = ""
     var path = ""
     var secret: SecretHash?
@@ -72,13 +72,13 @@ struct DeviceRequest {
   }
 
   /// The hash under which the shard knows the secret.
-  func credential(for device: DeviceID) throws(Problem) -> DeviceCredential {
+  func credential(for device: DeviceID) throws(ParsingError) -> DeviceCredential {
     guard let secret else { throw .missingSecret }
     return DeviceCredential(device: device, secret: secret)
   }
 
   /// The token in the body of a registration, if the device brings one along.
-  func ownToken() throws(Problem) -> DeviceToken? {
+  func ownToken() throws(ParsingError) -> DeviceToken? {
     struct Body: Decodable { var token: String? }
     guard !bodyIsTooLarge else { throw .bodyTooLarge }
     guard !body.isEmpty else { return nil }
@@ -109,7 +109,7 @@ struct DeviceRequest {
     return hash(value.dropFirst(scheme.count))
   }
 
-  private static func route(_ method: String, _ path: String) throws(Problem) -> Route {
+  private static func route(_ method: String, _ path: String) throws(ParsingError) -> Route {
     let parts = path.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count >= 3, parts[0].isEmpty, parts[1] == "v1" else { throw .notFound }
     if parts.count == 3, parts[2] == "health" {
@@ -137,7 +137,7 @@ struct DeviceRequest {
 
   private static func only(
     _ allowed: String, _ method: String, _ route: Route
-  ) throws(Problem) -> Route {
+  ) throws(ParsingError) -> Route {
     guard method == allowed else { throw .methodNotAllowed(allowed: allowed) }
     return route
   }

@@ -23,9 +23,9 @@ struct LastHead {
   }
 
   /// Why a head is refused.
-  enum Refusal: Error {
+  enum ReadingError: Error {
     case request(Rejection)
-    case credentials(CredentialProblem)
+    case credentials(CredentialError)
 
     var rejection: Rejection {
       switch self {
@@ -81,14 +81,14 @@ struct LastHead {
   mutating func check(
     by credentials: inout ConnectionCredentials, certificateProblem: Rejection?,
     verifier: inout ProviderTokenVerifier, at now: Instant
-  ) throws(Refusal) -> Topic {
+  ) throws(ReadingError) -> Topic {
     do throws(Rejection) {
       try head.checkRequestLine()
     } catch {
       throw .request(error)
     }
     if let certificateProblem, authorization.isEmpty { throw .request(certificateProblem) }
-    do throws(CredentialProblem) {
+    do throws(CredentialError) {
       try authorize(&credentials, &verifier, now.milliseconds)
     } catch {
       throw .credentials(error)
@@ -101,7 +101,7 @@ struct LastHead {
       throw .request(error)
     }
     if case .covered = proof { return topic }
-    do throws(CredentialProblem) {
+    do throws(CredentialError) {
       try credentials.authorize(
         topic: topic.bytes.span, isLocationPush: head.givenPushType == .location)
     } catch {
@@ -114,7 +114,7 @@ struct LastHead {
   private mutating func authorize(
     _ credentials: inout ConnectionCredentials, _ verifier: inout ProviderTokenVerifier,
     _ now: Int64
-  ) throws(CredentialProblem) {
+  ) throws(CredentialError) {
     switch proof {
     case .nothing: break
     case .authorized, .covered:

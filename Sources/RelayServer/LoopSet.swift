@@ -81,7 +81,7 @@ final class LoopSet: Sendable {
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
     } catch {
-      throw RelayConfiguration.Problem(
+      throw RelayConfiguration.ReadingError(
         key: isProvider ? "provider" : "device",
         description: "cannot listen on \(endpoint): \(Self.reason(error)); choose another with "
           + (isProvider ? "--provider" : "--device"))
@@ -247,4 +247,14 @@ final class Inbox: Sendable {
   func deliver(_ outcomes: [Journal.Outcome]) {
     running.withLock { $0 }?.loops.deliver(outcomes)
   }
+}
+
+/// What one loop tells another at the end of a batch: one hop, whatever it holds. The notice comes
+/// after all else.
+struct LoopMessage: Sendable {
+  var events: [Event] = []
+  var effects: [Effect] = []
+  var notice: PartitionNotice?
+
+  var isEmpty: Bool { events.isEmpty && effects.isEmpty && notice == nil }
 }

@@ -20,7 +20,7 @@ struct NotificationLife: Encodable {
     /// The same as a sentence.
     var text: String
 
-    init(_ event: LifeEvent) {
+    init(_ event: DeliveryEvent) {
       at = event.at.iso8601
       time = event.at.milliseconds
       text = event.step.description
@@ -59,7 +59,7 @@ struct NotificationLife: Encodable {
   var steps: [Step]
 
   /// nil when the first step is not known any more, and so neither whose it is.
-  init?(_ events: [LifeEvent]) {
+  init?(_ events: [DeliveryEvent]) {
     guard let first = events.first, case .received(let kind, let apnsID, let topic) = first.step
     else { return nil }
     uniqueId = first.uniqueID.description

@@ -1,7 +1,9 @@
 import HTTP2
 import Logging
+import NIOCore
 import Primitives
 import RelayCore
+import RelayStore
 import TLS
 import Transport
 
@@ -46,7 +48,7 @@ struct ProviderConnection {
       certificateProblem = .badCertificate
       return
     }
-    do throws(CredentialProblem) {
+    do throws(CredentialError) {
       let parsed = try ProviderCertificate(derEncoded: certificate)
       try parsed.check(environment: settings.environment, now: now.milliseconds)
       credentials = ConnectionCredentials(certificate: parsed)
@@ -115,20 +117,20 @@ struct ProviderConnection {
   ) {
     let uniqueID = handler.runner.makeUniqueID()
     let isStrict = handler.runner.settings.isStrict
-    var lints = CaseSet<Lint>()
+    var warnings = CaseSet<PayloadWarning>()
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     open.remove(stream) { request in
       waiting.insert(WaitingRequest(&request.head, uniqueID), stream)
       query = request.acceptedQuery
       if query == nil {
-        result = request.finish(uniqueID, isStrict: isStrict, at: now, lints: &lints)
+        result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
       }
     }
     if let query { return ask(query, stream, on: handler) }
     switch result {
     case .success(let notification):
-      if !lints.isEmpty { noteLints(lints, notification, on: handler) }
+      if !warnings.isEmpty { noteWarnings(warnings, notification, on: handler) }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
       respond(stream, .rejected(rejection), on: handler)
@@ -138,15 +140,15 @@ struct ProviderConnection {
     }
   }
 
-  private func noteLints(
-    _ lints: CaseSet<Lint>, _ notification: Notification, on handler: ConnectionHandler
+  private func noteWarnings(
+    _ warnings: CaseSet<PayloadWarning>, _ notification: Notification, on handler: ConnectionHandler
   ) {
     guard handler.runner.logger.logLevel <= .debug else { return }
     handler.runner.logger.debug(
       "payload notes",
       metadata: [
         "uniqueID": "\(notification.uniqueID)", "topic": "\(notification.topic)",
-        "notes": .array(lints.members.map { "\($0.name): \($0.text)" }),
+        "notes": .array(warnings.members.map { "\($0.name): \($0.text)" }),
       ])
   }
 
@@ -199,4 +201,160 @@ struct ProviderConnection {
 /// Keeps a provider's connection in one place, so that a batch of events is one access to it.
 final class ProviderBox {
   var connection = ProviderConnection()
+}
+
+/// A request's head: fields, then the checks on them.
+extension ProviderConnection {
+  mutating func takeHead(
+    _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    lastHead.take(fields, arena)
+    let outcome: Result<Topic, Rejection>
+    do throws(Rejection) {
+      outcome = .success(try checkHead(at: now, on: handler))
+    } catch {
+      outcome = .failure(error)
+    }
+    raiseStreamsIfAuthorized(handler)
+    if case .failure = outcome, !credentials.isAuthorized,
+      open.count + waiting.count >= Limits.refusedRequests
+    {
+      // Nothing of it was looked at but the head: it may be sent again, to whom it helps.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
+      return
+    }
+    open.insert(stream, with: &lastHead) { request, last in
+      last.begin(&request, outcome, at: now)
+    }
+  }
+
+  /// All checks on the head. A key that is not known may be one that was made a moment ago.
+  private mutating func checkHead(
+    at now: Instant, on handler: ConnectionHandler
+  ) throws(Rejection) -> Topic {
+    let runner = handler.runner
+    do throws(LastHead.ReadingError) {
+      return try lastHead.check(
+        by: &credentials, certificateProblem: certificateProblem, verifier: &runner.verifier,
+        at: now)
+    } catch {
+      guard case .credentials(.unknownKey) = error, runner.readKeysAgain() else {
+        throw error.rejection
+      }
+    }
+    do throws(LastHead.ReadingError) {
+      return try lastHead.check(
+        by: &credentials, certificateProblem: certificateProblem, verifier: &runner.verifier,
+        at: now)
+    } catch {
+      throw error.rejection
+    }
+  }
+}
+
+/// Questions of providers: what became of a push, and which tokens are no good any more.
+///
+/// People and nightly jobs ask; a question may look at every loop and at the disk, and its answer
+/// comes back to the loop of the connection.
+extension ProviderConnection {
+  /// Tokens of one page of feedback.
+  static let feedbackPageCount = 1000
+
+  /// Sets out to find the answer; `answer` of the handler is called when it is there.
+  mutating func ask(_ query: ProviderQuery, _ stream: StreamID, on handler: ConnectionHandler) {
+    guard let question = questions.begin(stream) else {
+      return respond(stream, .rejected(.serviceUnavailable), on: handler)
+    }
+    let runner = handler.runner
+    let loop = runner.eventLoop
+    let bound = NIOLoopBound(handler, eventLoop: loop)
+    switch query {
+    case .notification(let id):
+      let peers = runner.peers
+      Self.life(id, peers, question, on: loop)
+        .flatMap { life in
+          // Only the loop that accepted it knows what its provider calls it.
+          guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
+            return loop.makeSucceededFuture(life)
+          }
+          return Self.life(uniqueID, peers, question, on: loop)
+        }
+        .whenSuccess { bound.value.answer(stream, .life($0)) }
+    case .feedback(let position):
+      let storage = runner.settings.storage
+      let limit = Self.feedbackPageCount
+      loop.makeFutureWithTask {
+        try await storage.feedback(since: position, limit: limit + 1) { !question.isCancelled }
+      }.whenComplete { result in
+        bound.value.answer(stream, .feedback(result, since: position))
+      }
+    }
+  }
+
+  /// What all loops know of a notification.
+  private static func life(
+    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ question: Question, on loop: any EventLoop
+  ) -> EventLoopFuture<[DeliveryEvent]> {
+    let found = peers.map { peer in
+      peer.eventLoop.submit {
+        question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
+      }
+    }
+    return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
+  }
+
+  /// The answer is there; what the provider's credentials do not cover is not shown.
+  mutating func answer(
+    _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
+  ) {
+    questions.end(stream)
+    guard waiting[stream] != nil else { return }
+    switch answer {
+    case .life(let events):
+      guard let life = NotificationLife(events), covers(life.topic) else {
+        return respond(
+          stream, 404,
+          DeviceAnswerBody.Refused(
+            reason: "UnknownNotification",
+            message: "no such notification in the relay's log, or not one of your topics"),
+          on: handler)
+      }
+      respond(stream, 200, life, on: handler)
+    case .feedback(.success(let items), let position):
+      let page = items.prefix(Self.feedbackPageCount)
+      let tokens = page.filter { covers($0.topic.description) }.map {
+        FeedbackPage.Token(
+          token: $0.token.hexadecimal, topic: $0.topic.description, timestamp: $0.at.milliseconds)
+      }
+      let body = FeedbackPage(
+        tokens: tokens, cursor: page.last?.position ?? position, hasMore: items.count > page.count)
+      respond(stream, 200, body, on: handler)
+    case .feedback(.failure, _):
+      respond(stream, .rejected(.serviceUnavailable), on: handler)
+    }
+  }
+
+  private func covers(_ topic: String) -> Bool {
+    let bytes = Array(topic.utf8)
+    do throws(CredentialError) {
+      try credentials.authorize(topic: bytes.span, isLocationPush: false)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private mutating func respond(
+    _ stream: StreamID, _ status: Int, _ body: some Encodable, on handler: ConnectionHandler
+  ) {
+    writer.respond(stream, status, DeviceAnswerBody.encode(body), on: handler)
+    handler.runner.markDirty(handler)
+  }
+}
+
+/// What was found.
+enum QueryAnswer {
+  case life([DeliveryEvent])
+  case feedback(Result<[FeedbackItem], any Error>, since: Int64)
 }

@@ -59,7 +59,7 @@ struct ProviderRequest {
 
   /// The last checks, on the body, which is moved out, not copied.
   mutating func finish(
-    _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, lints: inout CaseSet<Lint>
+    _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, warnings: inout CaseSet<PayloadWarning>
   ) -> Result<Notification, Rejection> {
     var payload: [UInt8] = []
     swap(&payload, &body)
@@ -71,7 +71,7 @@ struct ProviderRequest {
       return .success(
         try head.notification(
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
-          lints: &lints))
+          warnings: &warnings))
     } catch {
       return .failure(error)
     }

@@ -23,7 +23,7 @@ extension Relay {
           options, report: { [inbox] in inbox.deliver($0) },
           onProblem: { [logger] in Self.say($0, to: logger) }))
     } catch {
-      throw RelayConfiguration.Problem(key: "store", description: error.description)
+      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
   }
 
@@ -32,7 +32,7 @@ extension Relay {
     do throws(StoreError) {
       return try await storage.journal?.budgets(under: configuration.policy, at: RelayClock.now())
     } catch {
-      throw RelayConfiguration.Problem(key: "store", description: error.description)
+      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
   }
 
@@ -45,7 +45,7 @@ extension Relay {
       logger.info(
         "restored", metadata: ["notifications": "\(count)", "took": "\(begin.duration(to: .now))"])
     } catch let error as StoreError {
-      throw RelayConfiguration.Problem(key: "store", description: error.description)
+      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
   }
 
@@ -81,7 +81,7 @@ extension Relay {
     }
   }
 
-  private static func say(_ problem: StoreProblem, to logger: Logger) {
+  private static func say(_ problem: StoreNotice, to logger: Logger) {
     switch problem {
     case .writingFailed(let reason):
       logger.error(

@@ -33,7 +33,7 @@ package final class Relay: Service {
   ///   - onReady: told the real addresses once both listeners are open.
   package init(
     configuration: RelayConfiguration, logger: Logger,
-    onLife: (@Sendable (LifeEvent) -> Void)? = nil,
+    onLife: (@Sendable (DeliveryEvent) -> Void)? = nil,
     onReady: @escaping @Sendable (Addresses) -> Void
   ) throws {
     self.configuration = configuration
@@ -72,7 +72,7 @@ package final class Relay: Service {
   }
 
   /// Why a partition was not moved.
-  package enum MoveProblem: Error {
+  package enum MoveError: Error {
     /// Not yet, or not any more.
     case notRunning
     case noSuchPartition
@@ -81,7 +81,7 @@ package final class Relay: Service {
 
   /// Gives a partition to another event loop, with everything that is known of its devices, while
   /// they and their providers go on. Returns when that is done.
-  package func move(_ partition: PartitionID, to loop: Int) async throws(MoveProblem) {
+  package func move(_ partition: PartitionID, to loop: Int) async throws(MoveError) {
     guard let loops = inbox.loops else { throw .notRunning }
     guard Int(partition.number) < loops.table.count else { throw .noSuchPartition }
     guard (0..<loops.count).contains(loop) else { throw .noSuchLoop }
@@ -234,7 +234,7 @@ package final class Relay: Service {
 extension ServerSettings {
   /// What the configuration means for the loops.
   package init(
-    _ configuration: RelayConfiguration, onLife: (@Sendable (LifeEvent) -> Void)?
+    _ configuration: RelayConfiguration, onLife: (@Sendable (DeliveryEvent) -> Void)?
   ) throws {
     self.init()
     shard = Shard.Configuration(

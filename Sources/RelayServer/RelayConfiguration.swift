@@ -116,7 +116,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   /// A setting that cannot be used; the text says which and what would do.
-  package struct Problem: Error, Equatable, CustomStringConvertible {
+  package struct ReadingError: Error, Equatable, CustomStringConvertible {
     package var key: String
     package var description: String
   }
@@ -153,7 +153,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
   /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
   /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
-  package init(reading config: ConfigReader, cores: Int) throws(Problem) {
+  package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
     state = try reader.text("state", state)
     profile = try reader.choice("profile", profile)
@@ -168,7 +168,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     let environmentName = try reader.text("environment", "any")
     environment = ProviderEnvironment(rawValue: environmentName)
     guard environment != nil || environmentName == "any" else {
-      throw Problem(key: "environment", description: "environment is sandbox, production or any")
+      throw ReadingError(
+        key: "environment", description: "environment is sandbox, production or any")
     }
     strict = try reader.flag("strict", strict)
     policy = try reader.policy()
@@ -212,7 +213,7 @@ struct SettingReader {
     self.config = config
   }
 
-  func text(_ key: String, _ fallback: String) throws(RelayConfiguration.Problem) -> String {
+  func text(_ key: String, _ fallback: String) throws(RelayConfiguration.ReadingError) -> String {
     if let value = config.string(forKey: ConfigKey(key)) { return value }
     guard !isPresent(key) else { throw problem(key, "a text") }
     return fallback
@@ -220,7 +221,7 @@ struct SettingReader {
 
   func number(
     _ key: String, _ fallback: Int, _ range: ClosedRange<Int>
-  ) throws(RelayConfiguration.Problem) -> Int {
+  ) throws(RelayConfiguration.ReadingError) -> Int {
     if let value = config.int(forKey: ConfigKey(key)), range.contains(value) { return value }
     guard !isPresent(key) else {
       throw problem(key, "a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -230,7 +231,7 @@ struct SettingReader {
 
   func seconds(
     _ key: String, _ fallback: Interval, mayBeZero: Bool = false
-  ) throws(RelayConfiguration.Problem) -> Interval {
+  ) throws(RelayConfiguration.ReadingError) -> Interval {
     if let value = config.double(forKey: ConfigKey(key)), value < 1e9,
       value > 0 || mayBeZero && value == 0
     {
@@ -242,7 +243,7 @@ struct SettingReader {
     return fallback
   }
 
-  func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.Problem) -> Bool {
+  func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.ReadingError) -> Bool {
     if let value = config.bool(forKey: ConfigKey(key)) { return value }
     guard !isPresent(key) else { throw problem(key, "true or false") }
     return fallback
@@ -250,7 +251,7 @@ struct SettingReader {
 
   func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ key: String, _ fallback: Choice
-  ) throws(RelayConfiguration.Problem) -> Choice {
+  ) throws(RelayConfiguration.ReadingError) -> Choice {
     let name = try text(key, fallback.rawValue)
     guard let choice = Choice(rawValue: name) else {
       throw problem(key, Choice.allCases.map(\.rawValue).joined(separator: " or "))
@@ -260,7 +261,7 @@ struct SettingReader {
 
   func endpoint(
     _ key: String, _ fallback: RelayConfiguration.Endpoint
-  ) throws(RelayConfiguration.Problem) -> RelayConfiguration.Endpoint {
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint {
     let value = try text(key, fallback.description)
     guard let endpoint = RelayConfiguration.Endpoint(value) else {
       throw problem(key, "HOST:PORT, for example \(fallback)")
@@ -268,7 +269,7 @@ struct SettingReader {
     return endpoint
   }
 
-  func policy() throws(RelayConfiguration.Problem) -> SilentPolicy {
+  func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
     let name = try text("policy", SilentPolicy.documented.name)
     if let named = SilentPolicy.named.first(where: { $0.name == name }) { return named }
     guard name == "custom" else {
@@ -277,7 +278,7 @@ struct SettingReader {
     }
     func limit(
       _ count: String, _ burst: String, _ fallback: Int
-    ) throws(RelayConfiguration.Problem) -> RateLimit {
+    ) throws(RelayConfiguration.ReadingError) -> RateLimit {
       RateLimit(
         Int64(try number(count, fallback, 1...3_600_000)), per: .hours(1),
         burst: Int64(try number(burst, fallback, 1...1_000_000)))
@@ -295,7 +296,96 @@ struct SettingReader {
       || config.stringArray(forKey: key) != nil
   }
 
-  private func problem(_ key: String, _ expected: String) -> RelayConfiguration.Problem {
-    RelayConfiguration.Problem(key: key, description: "\(key) must be \(expected)")
+  private func problem(_ key: String, _ expected: String) -> RelayConfiguration.ReadingError {
+    RelayConfiguration.ReadingError(key: key, description: "\(key) must be \(expected)")
+  }
+}
+
+/// Where settings come from is checked before they are read: what nobody reads, because it is
+/// misspelled or no JSON, would otherwise silently leave the default in force.
+extension RelayConfiguration {
+  /// How the names of settings in the environment begin.
+  package static let variablePrefix = "PUSHRELAY_"
+
+  /// The name of a setting in the environment: `keepAlive` is `PUSHRELAY_KEEP_ALIVE`.
+  package static func variable(forKey key: String) -> String {
+    var name = variablePrefix
+    var wasLower = false
+    for letter in key {
+      if wasLower, letter.isUppercase { name += "_" }
+      name += letter.uppercased()
+      wasLower = letter.isLowercase
+    }
+    return name
+  }
+
+  /// Refuses a variable that begins as settings do and is none.
+  ///
+  /// - Parameter variables: the names of all variables in the environment.
+  package static func check(variables: some Sequence<String>) throws(ReadingError) {
+    let known = keys.map { variable(forKey: $0) }
+    for name in variables.sorted() where name.hasPrefix(variablePrefix) {
+      guard !known.contains(name), !isOfKubernetes(name) else { continue }
+      throw ReadingError(
+        key: name,
+        description: "\(name) in the environment is no setting; there are "
+          + known.joined(separator: ", "))
+    }
+  }
+
+  /// Whether Kubernetes may have set it: pods are told of a service with the name `pushrelay` by
+  /// `PUSHRELAY_SERVICE_HOST`, `PUSHRELAY_SERVICE_PORT…`, `PUSHRELAY_PORT` and
+  /// `PUSHRELAY_PORT_2197_TCP…` (Kubernetes documentation, "Service", "Environment variables").
+  private static func isOfKubernetes(_ name: String) -> Bool {
+    let rest = name.dropFirst(variablePrefix.count)
+    return rest == "PORT" || rest == "SERVICE_HOST" || rest == "SERVICE_PORT"
+      || rest.hasPrefix("SERVICE_PORT_") || rest.hasPrefix("PORT_")
+  }
+
+  /// Refuses a file that is not one JSON object (RFC 8259) of known keys, each once, with plain
+  /// values.
+  ///
+  /// - Parameter name: how the problem calls the file.
+  package static func check(file bytes: [UInt8], name: String) throws(ReadingError) {
+    let members: [ObjectCursor.Member]
+    do {
+      members = try self.members(of: bytes)
+    } catch {
+      var place = name
+      if case .notJSON(let offset) = error { place += ":\(line(of: offset, in: bytes))" }
+      throw ReadingError(
+        key: "config",
+        description: "\(place): this is not one JSON object such as {\"policy\": \"strict\"}")
+    }
+    var seen: Set<String> = []
+    for member in members {
+      let key = String(decoding: bytes[member.key], as: UTF8.self)
+      let place = "\(name):\(line(of: member.key.lowerBound, in: bytes)): "
+      guard keys.contains(key) else {
+        throw ReadingError(
+          key: key,
+          description: "\(place)the key \(key) is none of " + keys.joined(separator: ", "))
+      }
+      guard seen.insert(key).inserted else {
+        throw ReadingError(key: key, description: "\(place)the key \(key) stands there twice")
+      }
+      guard !member.isNull, !Array("{[".utf8).contains(bytes[member.value.lowerBound]) else {
+        throw ReadingError(
+          key: key, description: "\(place)\(key) must be a text, a number, true or false")
+      }
+    }
+  }
+
+  private static func members(of bytes: [UInt8]) throws(PayloadError) -> [ObjectCursor.Member] {
+    // Strict to the last byte; the cursor alone skips over values.
+    _ = try scanPayload(bytes.span)
+    var members: [ObjectCursor.Member] = []
+    var cursor = try ObjectCursor(bytes.span)
+    while let member = try cursor.next(bytes.span) { members.append(member) }
+    return members
+  }
+
+  private static func line(of offset: Int, in bytes: [UInt8]) -> Int {
+    1 + bytes.prefix(offset).count { $0 == UInt8(ascii: "\n") }
   }
 }

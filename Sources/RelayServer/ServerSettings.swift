@@ -34,7 +34,7 @@ package struct ServerSettings: Sendable {
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.
-  package var onLife: (@Sendable (LifeEvent) -> Void)?
+  package var onLife: (@Sendable (DeliveryEvent) -> Void)?
 
   package init() {}
 

@@ -32,7 +32,7 @@ final class ShardRunner {
   var records: [JournalRecord] = []
   var forgets: [UInt64] = []
   /// The last steps of the last notifications of this loop's devices.
-  var lifeLog: LifeLog
+  var lifeLog: DeliveryLog
   var connections: [UInt32: ConnectionHandler] = [:]
   private var numbers = ConnectionNumbers()
   /// The connection that was asked for last: answers come in runs.
@@ -70,7 +70,7 @@ final class ShardRunner {
         ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
     self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
-    self.lifeLog = LifeLog(notifications: settings.logNotifications)
+    self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
   }
 

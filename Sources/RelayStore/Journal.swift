@@ -87,13 +87,13 @@ package final class Journal: Sendable {
   private let path: String
   private let counters = Mutex(Statistics())
   private let report: @Sendable ([Outcome]) -> Void
-  private let onProblem: @Sendable (StoreProblem) -> Void
+  private let onProblem: @Sendable (StoreNotice) -> Void
 
   private init(
     _ configuration: Configuration, _ writer: consuming sending Writer,
     _ interruption: Interruption, path: String, highest: UInt64, partitionCount: Int,
     report: @escaping @Sendable ([Outcome]) -> Void,
-    onProblem: @escaping @Sendable (StoreProblem) -> Void
+    onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
     self.configuration = configuration
     self.writer = Mutex(writer)
@@ -111,7 +111,7 @@ package final class Journal: Sendable {
   /// `report` and `onProblem` are called on the journal's queue and must return soon.
   package static func open(
     _ configuration: Configuration, report: @escaping @Sendable ([Outcome]) -> Void,
-    onProblem: @escaping @Sendable (StoreProblem) -> Void = { _ in }
+    onProblem: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) throws(StoreError) -> Journal {
     let directory = configuration.directory
     do {

@@ -51,7 +51,7 @@ extension StoreError: CustomStringConvertible {
 
 /// What an operator should hear while the relay runs. Said when it begins and when it ends, not
 /// for every batch.
-package enum StoreProblem: Hashable, Sendable {
+package enum StoreNotice: Hashable, Sendable {
   /// The journal cannot write: new notifications are refused until it can.
   case writingFailed(String)
   /// It can again, after so many batches that failed.

@@ -14,7 +14,7 @@ struct Writer: Sendable {
   /// What others are to be told.
   struct Results {
     var outcomes: [Journal.Outcome] = []
-    var problems: [StoreProblem] = []
+    var problems: [StoreNotice] = []
     var statistics = Journal.Statistics()
   }
 

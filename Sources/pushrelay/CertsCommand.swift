@@ -59,7 +59,7 @@ struct CertsCommand: AsyncParsableCommand {
         ["done", actions.isEmpty ? "nothing: all is there" : Self.text(actions)],
       ])
       guard !actions.contains(.cannotRenew) else {
-        throw CommandProblem(
+        throw CommandError(
           "\(certificates.serverCertificate) ends soon or lacks a name, but ca.key is away; put it "
             + "back, or remove ca.* and server.* to have new ones made")
       }
@@ -113,7 +113,7 @@ struct CertsCommand: AsyncParsableCommand {
       var environments = Set(ProviderEnvironment.allCases)
       if let environment {
         guard let only = ProviderEnvironment(rawValue: environment) else {
-          throw CommandProblem("--environment is sandbox or production, not \(environment)")
+          throw CommandError("--environment is sandbox or production, not \(environment)")
         }
         environments = [only]
       }

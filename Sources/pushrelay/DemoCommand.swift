@@ -36,11 +36,11 @@ struct DemoCommand: AsyncParsableCommand {
     configuration.state = state
     guard let provider = RelayConfiguration.Endpoint(provider),
       let device = RelayConfiguration.Endpoint(device)
-    else { throw CommandProblem("--provider and --device are HOST:PORT") }
+    else { throw CommandError("--provider and --device are HOST:PORT") }
     configuration.provider = provider
     configuration.device = device
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let (life, onLife) = AsyncStream.makeStream(of: LifeEvent.self)
+    let (life, onLife) = AsyncStream.makeStream(of: DeliveryEvent.self)
     var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
     logger.logLevel = .warning
     let relay = try Relay(
@@ -61,8 +61,8 @@ struct DemoCommand: AsyncParsableCommand {
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
     do {
       try await group.run()
-    } catch let problem as RelayConfiguration.Problem {
-      throw CommandProblem(problem.description)
+    } catch let problem as RelayConfiguration.ReadingError {
+      throw CommandError(problem.description)
     }
   }
 }

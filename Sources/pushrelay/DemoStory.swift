@@ -11,7 +11,7 @@ import ServiceLifecycle
 struct DemoStory: Service {
   let command: DemoCommand
   let addresses: AsyncStream<Relay.Addresses>
-  let life: AsyncStream<LifeEvent>
+  let life: AsyncStream<DeliveryEvent>
 
   private static let topic = "com.example.news"
 
@@ -50,7 +50,7 @@ struct DemoScene {
   private let providerToken: String
   private var stream: ClientStream
   private var lines: ClientStream.Lines.AsyncIterator
-  private var life: AsyncStream<LifeEvent>.Iterator
+  private var life: AsyncStream<DeliveryEvent>.Iterator
   /// How the story calls each notification.
   private var names: [UniqueID: String] = [:]
   private var pushCount = 0
@@ -58,7 +58,7 @@ struct DemoScene {
   static let topic = "com.example.news"
 
   init(
-    command: DemoCommand, addresses: Relay.Addresses, life: AsyncStream<LifeEvent>
+    command: DemoCommand, addresses: Relay.Addresses, life: AsyncStream<DeliveryEvent>
   ) async throws {
     self.addresses = addresses
     state = command.state
@@ -158,7 +158,7 @@ struct DemoScene {
     request.priority = silent ? 5 : 10
     let answer = try await provider.push(request, providerToken: providerToken)
     guard answer.status == 200, let id = answer.uniqueID.flatMap({ UniqueID($0) }) else {
-      throw CommandProblem("the relay refused the push: \(answer.reason ?? "\(answer.status)")")
+      throw CommandError("the relay refused the push: \(answer.reason ?? "\(answer.status)")")
     }
     names[id] = name
     Console.say("provider  \(name): \(answer.status)")
@@ -176,7 +176,7 @@ struct DemoScene {
   }
 
   /// Tells the steps of the log up to the n-th that `isLast` accepts.
-  private mutating func narrate(until count: Int, _ isLast: (LifeStep) -> Bool) async throws {
+  private mutating func narrate(until count: Int, _ isLast: (DeliveryStep) -> Bool) async throws {
     var remaining = count
     while remaining > 0, let event = await life.next() {
       if isLast(event.step) { remaining -= 1 }
@@ -189,7 +189,7 @@ struct DemoScene {
     }
   }
 
-  private func describe(_ event: LifeEvent) -> String {
+  private func describe(_ event: DeliveryEvent) -> String {
     switch event.step {
     case .storedPower(.some(let until), let limit):
       "held until \(until.described(at: event.at)) by \(limit.name)"
@@ -205,7 +205,7 @@ struct DemoScene {
   private mutating func readLines(count: Int) async throws {
     for _ in 0..<count {
       guard let bytes = try await lines.next() else {
-        throw CommandProblem("the relay closed the phone's stream")
+        throw CommandError("the relay closed the phone's stream")
       }
       switch ReceivedLine(bytes.span) {
       case .notification(let notification):

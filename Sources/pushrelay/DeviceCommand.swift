@@ -1,14 +1,23 @@
-import ArgumentParser
+public import ArgumentParser
 import Logging
 import PhoneRuntime
+public import Primitives
 import RelayClient
 import RelayCore
 import ServiceLifecycle
 import UnixSignals
 
-extension DeviceCondition.Power: ExpressibleByArgument {}
-extension DeviceCondition.Network: ExpressibleByArgument {}
-extension DeviceCondition.Screen: ExpressibleByArgument {}
+extension Power: ExpressibleByArgument {}
+extension Screen: ExpressibleByArgument {}
+extension Network: ExpressibleByArgument {
+  /// A device without a network would have nothing to do.
+  public init?(argument: String) {
+    guard let network = Network(rawValue: argument), network.isConnected else { return nil }
+    self = network
+  }
+
+  public static var allValueStrings: [String] { allCases.filter(\.isConnected).map(\.rawValue) }
+}
 
 /// Plays phones, or listens as plain devices, and prints what happens.
 struct DeviceCommand: AsyncParsableCommand {
@@ -79,13 +88,13 @@ struct DeviceCommand: AsyncParsableCommand {
   var token: String?
 
   @Option(help: "How the phone is: battery, charging or low.")
-  var power: DeviceCondition.Power?
+  var power: Power?
 
   @Option(help: "What it is connected to: wifi or cellular.")
-  var network: DeviceCondition.Network?
+  var network: Network?
 
   @Option(help: "With --light: screen to report, on or off.")
-  var screen: DeviceCondition.Screen?
+  var screen: Screen?
 
   @Option(help: "End when each device has had so many notifications, and its apps have run.")
   var notifications: Int?

@@ -1,3 +1,5 @@
+import DeviceSimulator
+import Foundation
 import FoundationEssentials
 import RelayClient
 
@@ -34,7 +36,7 @@ struct DeviceFile: Codable, Equatable {
     do {
       return try JSONDecoder().decode(DeviceFile.self, from: Data(bytes))
     } catch {
-      throw CommandProblem(
+      throw CommandError(
         "\(path) is not a device's file: remove it, and 'pushrelay device' makes a new one")
     }
   }
@@ -44,5 +46,52 @@ struct DeviceFile: Codable, Equatable {
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let bytes = Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
     try PrivateFile.write(bytes, to: Self.path(name, state: state))
+  }
+}
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The right to play a device of this state, or its fleet: a lock on `STATE/devices/NAME.lock` or
+/// `STATE/fleet.lock`, which the kernel takes back when the process ends, however it ends. Two who
+/// played one device would take its connection from each other and write the same files.
+final class DeviceLock: Sendable {
+  /// Closing it gives the lock back.
+  private let file: FileHandle
+
+  /// Takes the lock, or says who has it.
+  ///
+  /// - Parameter what: what is locked, for that message.
+  init(_ path: String, _ what: String) throws {
+    if !FileManager.default.fileExists(atPath: path) { try PrivateFile.write([], to: path) }
+    guard let file = FileHandle(forUpdatingAtPath: path) else {
+      throw CommandError("\(path) cannot be opened: check that this user may write it")
+    }
+    guard flock(file.fileDescriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let owner = (try? file.readToEnd()).flatMap { $0 }
+        .map { String(decoding: $0, as: UTF8.self) }
+      throw CommandError(
+        "\(what) is being played already, by process \(owner ?? "?"): end that one, or choose "
+          + "another name or state directory")
+    }
+    try file.truncate(atOffset: 0)
+    try file.write(contentsOf: Data("\(ProcessInfo.processInfo.processIdentifier)".utf8))
+    self.file = file
+  }
+
+  /// Takes the locks of all devices of a command; a fleet is one.
+  static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [DeviceLock] {
+    let state = command.connection.files.state
+    guard command.count == nil else {
+      return [try DeviceLock("\(state)/fleet.lock", "the fleet of \(state)")]
+    }
+    return try (scenario?.phones.map(\.name) ?? command.names).map {
+      try DeviceLock("\(state)/devices/\($0).lock", "the device \($0)")
+    }
   }
 }

@@ -25,7 +25,7 @@ struct FleetRoster: Codable, Sendable {
     var roster = FleetRoster(topic: topic)
     if let bytes = PrivateFile.read(path) {
       guard let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)) else {
-        throw CommandProblem(
+        throw CommandError(
           "\(path) is not a fleet's file: move it away, and --count makes a new one")
       }
       if known.topic == topic { roster = known }

@@ -57,7 +57,7 @@ struct InspectCommand: AsyncParsableCommand {
       return DeviceIdentity(device: file?.device ?? name, secret: secret)
     }
     guard let file = try DeviceFile.load(name, state: connection.files.state) else {
-      throw CommandProblem(
+      throw CommandError(
         "no device \(name) in \(connection.files.state)/devices: make it with 'pushrelay device "
           + "\(name)', or give its id with --secret")
     }

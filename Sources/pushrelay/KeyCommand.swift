@@ -40,7 +40,7 @@ struct KeyCommand: AsyncParsableCommand {
       var environmentValue: ProviderEnvironment?
       if let environment {
         guard let value = ProviderEnvironment(rawValue: environment) else {
-          throw CommandProblem("--environment is sandbox or production, not \(environment)")
+          throw CommandError("--environment is sandbox or production, not \(environment)")
         }
         environmentValue = value
       }
@@ -133,7 +133,7 @@ struct KeyCommand: AsyncParsableCommand {
     func run() async throws {
       let name = file.split(separator: "/").last.map(String.init) ?? file
       guard let keyID = key ?? ProviderKeyDirectory.keyID(ofFileName: name) else {
-        throw CommandProblem("the file name does not tell the key ID: give it with --key")
+        throw CommandError("the file name does not tell the key ID: give it with --key")
       }
       let entry = try options.entry(keyID: keyID)
       let copy = try options.files.keys.add(entry, copying: file)

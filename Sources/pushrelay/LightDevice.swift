@@ -1,5 +1,6 @@
 import DeviceLink
 import PhoneRuntime
+import Primitives
 import RelayClient
 import RelayCore
 
@@ -47,7 +48,7 @@ struct LightDevice: Sendable {
         switch try await listen(&memory, &connection) {
         case .done: return nil
         case .ended(reason: CloseReason.superseded.name):
-          throw CommandProblem(
+          throw CommandError(
             "\(name): another connection of this device has taken over; give it another name")
         case .ended(let reason): return reason.map { "bye: \($0)" } ?? "the stream ended"
         }
@@ -72,10 +73,9 @@ struct LightDevice: Sendable {
     let api = DeviceAPI(client)
     let identity = try await account.register(api, isFirst: !memory.hasListened)
     let stream = try await api.openStream(of: identity)
-    if command.power != nil || command.network != nil || command.screen != nil {
-      try await write(
-        .state(power: command.power, network: command.network, screen: command.screen), stream)
-    }
+    let report = ConditionReport(
+      power: command.power, network: command.network, screen: command.screen)
+    if report != ConditionReport() { try await write(.state(report), stream) }
     var reason: String?
     for try await bytes in stream.lines {
       if command.json { Console.say(bytes: bytes) }

@@ -41,7 +41,7 @@ struct LogCommand: AsyncParsableCommand {
 
   func run() async throws {
     guard UniqueID(id) != nil else {
-      throw CommandProblem(
+      throw CommandError(
         "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
     }
     var token: String?
@@ -55,7 +55,7 @@ struct LogCommand: AsyncParsableCommand {
     guard answer.status == 200 else {
       let refusal = ReasonBody(answer.body)
       let message = refusal?.message.map { ": \($0)" } ?? ""
-      throw CommandProblem(
+      throw CommandError(
         "the relay answered \(answer.status) \(refusal?.reason ?? "without a reason")\(message)")
     }
     if json {

@@ -71,7 +71,7 @@ struct ConnectionOptions: ParsableArguments {
     if insecure { return .insecure }
     let path = ca ?? files.state + "/ca.pem"
     guard let pem = FileManager.default.contents(atPath: path) else {
-      throw CommandProblem(
+      throw CommandError(
         "\(path) cannot be read: give the state directory of the relay with --state, its CA with "
           + "--ca, or --plaintext if it runs so; 'pushrelay serve' makes the file")
     }
@@ -91,7 +91,7 @@ enum SigningKey {
       if let signer = try? directory.signer(forKeyID: entry.keyID) { return signer }
     }
     let which = entries.isEmpty ? "no key" : "no private key for this topic"
-    throw CommandProblem(
+    throw CommandError(
       "\(which) in \(directory.path): make one with 'pushrelay key new', or name the "
         + "state directory with --state")
   }

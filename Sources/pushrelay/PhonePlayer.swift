@@ -97,7 +97,7 @@ struct PhonePlayer: Sendable {
     if let path = command.scenario {
       let scenario = try SimulateCommand.read(path)
       for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
-        throw CommandProblem("\(path): the phone \"\(name)\" needs a name that a file can have")
+        throw CommandError("\(path): the phone \"\(name)\" needs a name that a file can have")
       }
       return scenario
     }

@@ -17,7 +17,7 @@ enum PrivateFile {
     let written = FileManager.default.createFile(
       atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
     guard written else {
-      throw CommandProblem(
+      throw CommandError(
         "\(path) cannot be written: check that its directory may be written by this user")
     }
   }

@@ -96,7 +96,7 @@ struct SendCommand: AsyncParsableCommand {
       return bytes
     }
     guard file != "-", let contents = FileManager.default.contents(atPath: file) else {
-      throw CommandProblem("\(file) cannot be read: name a .json or .apns file, or - for stdin")
+      throw CommandError("\(file) cannot be read: name a .json or .apns file, or - for stdin")
     }
     return Array(contents)
   }
@@ -105,14 +105,14 @@ struct SendCommand: AsyncParsableCommand {
     let named = try DeviceFile.load(to, state: connection.files.state)
     // Before the topic: who mistypes a name has not forgotten the topic.
     guard named != nil || DeviceToken(hexadecimal: to) != nil else {
-      throw CommandProblem(
+      throw CommandError(
         "no device \(to) in \(connection.files.state)/devices, and it is no device token (2 to 100 "
           + "bytes in hexadecimal): 'pushrelay device \(to)' makes one")
     }
     let topic = topic ?? Self.simulatorBundle(payload) ?? named?.onlyTopic
     guard topic != nil || certificate != nil else {
       let known = named?.apps.keys.sorted().joined(separator: ", ") ?? ""
-      throw CommandProblem(
+      throw CommandError(
         "no topic: give --topic"
           + (known.isEmpty ? ", such as --topic com.example.app" : "; \(to) has \(known)"))
     }
@@ -130,7 +130,7 @@ struct SendCommand: AsyncParsableCommand {
   private func token(_ named: DeviceFile?, topic: String?) throws -> String {
     guard let named else { return to }
     guard let topic, let token = named.token(for: topic) else {
-      throw CommandProblem(
+      throw CommandError(
         "the device \(to) has no app \(topic ?? ""); 'pushrelay device \(to) --topic "
           + "\(topic ?? "TOPIC")' registers it")
     }
@@ -161,7 +161,7 @@ struct SendCommand: AsyncParsableCommand {
       return now.milliseconds / 1000 + seconds
     }
     guard !expiration.hasPrefix("+"), let seconds = Int64(expiration) else {
-      throw CommandProblem("--expiration \(expiration): give UNIX seconds, or +SECONDS from now")
+      throw CommandError("--expiration \(expiration): give UNIX seconds, or +SECONDS from now")
     }
     return seconds
   }
@@ -171,10 +171,10 @@ struct SendCommand: AsyncParsableCommand {
     let stem = certificate.hasSuffix(".pem") ? String(certificate.dropLast(4)) : certificate
     let keyPath = certificateKey ?? stem + ".key"
     guard let chain = PrivateFile.read(certificate) else {
-      throw CommandProblem("\(certificate) cannot be read: 'pushrelay certs client' makes one")
+      throw CommandError("\(certificate) cannot be read: 'pushrelay certs client' makes one")
     }
     guard let privateKey = PrivateFile.read(keyPath) else {
-      throw CommandProblem("\(keyPath) cannot be read: name the key with --certificate-key")
+      throw CommandError("\(keyPath) cannot be read: name the key with --certificate-key")
     }
     return try TLSIdentity(certificateChainPEM: chain, privateKeyPEM: privateKey)
   }
@@ -216,7 +216,7 @@ struct SendCommand: AsyncParsableCommand {
     let reason = answer.reason ?? "no reason"
     let row = Rejection.allCases.first { $0.reason == reason }?.row
     let advice = row.map { ": \($0.text); \($0.advice.rawValue)" } ?? "; is this a relay?"
-    throw CommandProblem("the relay refused the push with \(answer.status) \(reason)\(advice)")
+    throw CommandError("the relay refused the push with \(answer.status) \(reason)\(advice)")
   }
 }
 

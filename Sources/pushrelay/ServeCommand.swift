@@ -57,11 +57,11 @@ struct ServeCommand: AsyncParsableCommand {
     let configuration = try await read()
     var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
     guard let level = Logger.Level(rawValue: configuration.logLevel) else {
-      throw CommandProblem(
+      throw CommandError(
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
-    var onLife: (@Sendable (LifeEvent) -> Void)?
+    var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let relay = try Relay(
       configuration: configuration, logger: logger,
@@ -79,8 +79,8 @@ struct ServeCommand: AsyncParsableCommand {
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
     do {
       try await group.run()
-    } catch let problem as RelayConfiguration.Problem {
-      throw CommandProblem(problem.description)
+    } catch let problem as RelayConfiguration.ReadingError {
+      throw CommandError(problem.description)
     }
   }
 
@@ -89,15 +89,15 @@ struct ServeCommand: AsyncParsableCommand {
     var file: [UInt8]?
     if let config {
       guard let data = FileManager.default.contents(atPath: config) else {
-        throw CommandProblem("\(config) cannot be read: --config names a JSON file")
+        throw CommandError("\(config) cannot be read: --config names a JSON file")
       }
       file = Array(data)
     }
-    do throws(RelayConfiguration.Problem) {
+    do throws(RelayConfiguration.ReadingError) {
       try RelayConfiguration.check(variables: ProcessInfo.processInfo.environment.keys)
       if let config, let file { try RelayConfiguration.check(file: file, name: config) }
     } catch {
-      throw CommandProblem(error.description)
+      throw CommandError(error.description)
     }
     var providers: [any ConfigProvider] = [
       InMemoryProvider(name: "flags", values: flags),
@@ -106,12 +106,12 @@ struct ServeCommand: AsyncParsableCommand {
     if let config {
       providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(config)))
     }
-    do throws(RelayConfiguration.Problem) {
+    do throws(RelayConfiguration.ReadingError) {
       return try RelayConfiguration(
         reading: ConfigReader(providers: providers),
         cores: ProcessInfo.processInfo.activeProcessorCount)
     } catch {
-      throw CommandProblem(error.description)
+      throw CommandError(error.description)
     }
   }
 
@@ -137,7 +137,7 @@ struct ServeCommand: AsyncParsableCommand {
     return values
   }
 
-  private static func log(_ event: LifeEvent, to logger: Logger) {
+  private static func log(_ event: DeliveryEvent, to logger: Logger) {
     logger.debug(
       "notification", metadata: ["uniqueID": "\(event.uniqueID)", "step": "\(event.step)"])
   }

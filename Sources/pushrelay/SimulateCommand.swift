@@ -66,12 +66,12 @@ struct SimulateCommand: AsyncParsableCommand {
 
   static func read(_ file: String) throws -> Scenario {
     guard let data = FileManager.default.contents(atPath: file) else {
-      throw CommandProblem("\(file) cannot be read: give the path of a scenario file")
+      throw CommandError("\(file) cannot be read: give the path of a scenario file")
     }
     do {
       return try Scenario(json: Array(data), file: file)
     } catch {
-      throw CommandProblem("\(error)")
+      throw CommandError("\(error)")
     }
   }
 

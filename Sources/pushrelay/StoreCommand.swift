@@ -46,7 +46,7 @@ struct StoreCommand: AsyncParsableCommand {
         for problem in report.problems { Console.say("  \(problem)") }
       }
       guard report.isSound else {
-        throw CommandProblem(
+        throw CommandError(
           "\(path) is damaged: stop the relay, move the file away, and put a backup in its place")
       }
     }

@@ -27,7 +27,7 @@ extension StoreCommand {
 
     func run() async throws {
       guard PrivateFile.read(files.journal) == nil else {
-        throw CommandProblem("\(files.journal) exists already; only a new journal is filled")
+        throw CommandError("\(files.journal) exists already; only a new journal is filled")
       }
       let journal = try Journal.open(.init(directory: files.state), report: { _ in })
       var writer = FillWriter(journal.sequences(ofShard: 0), payloadBytes: payloadBytes)

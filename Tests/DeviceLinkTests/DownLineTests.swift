@@ -7,11 +7,12 @@ struct DownLineTests {
   static func delivery(
     payload: String = #"{"aps":{"alert":"hi"}}"#, collapseID: [UInt8] = [],
     expiration: Expiration = .at(Instant(milliseconds: 99)), pushType: PushType = .alert,
-    notificationClass: NotificationClass = .visible, via: Via = .direct, wakesApp: Bool = false
+    notificationClass: NotificationClass = .visible, via: Via = .direct, wakesApp: Bool = false,
+    topic: String = "com.example.app-1_x"
   ) throws -> Delivery {
     let notification = Notification(
       uniqueID: .sample, apnsID: .other, token: try #require(DeviceToken(hexadecimal: "abcd")),
-      topic: try #require(Topic("com.example.app-1_x")), notificationClass: notificationClass,
+      topic: try #require(Topic(topic)), notificationClass: notificationClass,
       pushType: pushType, priority: .powerAware, wakesApp: wakesApp, collapseID: collapseID,
       expiration: expiration, payload: bytes(payload))
     return Delivery(
@@ -58,11 +59,10 @@ struct DownLineTests {
 
   @Test func aLineHoldsTheLargestNotification() throws {
     let filler = String(repeating: "a", count: Limits.voipPayloadBytes - 10)
-    var delivery = try Self.delivery(
+    let delivery = try Self.delivery(
       payload: #"{"aps":"\#(filler)"}"#,
-      collapseID: [UInt8](repeating: 255, count: Limits.collapseIDBytes))
-    let topic = String(repeating: "t", count: Limits.topicBytes.upperBound)
-    delivery.notification.topic = try #require(Topic(topic))
+      collapseID: [UInt8](repeating: 255, count: Limits.collapseIDBytes),
+      topic: String(repeating: "t", count: Limits.topicBytes.upperBound))
     #expect(Self.text(.notification(delivery)).utf8.count <= Limits.lineBytes)
   }
 }

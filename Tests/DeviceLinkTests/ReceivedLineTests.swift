@@ -57,7 +57,7 @@ struct ReceivedLineTests {
     for reason in CloseReason.allCases {
       #expect(read(.bye(reason)) == .bye(reason: reason.name))
     }
-    for problem in [UpLine.Unusable.tooLong, .unknownValue(key: "power")] {
+    for problem in [UpLine.ParsingError.tooLong, .unknownValue(key: "power")] {
       #expect(read(.error(problem)) == .error(reason: problem.text))
     }
   }

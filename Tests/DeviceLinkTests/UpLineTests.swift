@@ -11,15 +11,15 @@ struct UpLineTests {
       .ack(id: .other, outcome: .later),
       .ack(id: .other, outcome: .notLaunched(reason: "")),
       .ack(id: .other, outcome: .notLaunched(reason: "swiped \"away\"\n\t\\ by Zoë 😀\u{1}")),
-      .state(power: nil, network: nil, screen: nil),
+      .state(ConditionReport(power: nil, network: nil, screen: nil)),
     ]
-    for power in DeviceCondition.Power.allCases {
-      for network in DeviceCondition.Network.allCases {
-        for screen in DeviceCondition.Screen.allCases {
-          lines.append(.state(power: power, network: network, screen: screen))
+    for power in Power.allCases {
+      for network in Network.allCases where network.isConnected {
+        for screen in Screen.allCases {
+          lines.append(.state(ConditionReport(power: power, network: network, screen: screen)))
         }
       }
-      lines.append(.state(power: power, network: nil, screen: nil))
+      lines.append(.state(ConditionReport(power: power, network: nil, screen: nil)))
     }
     return lines
   }()
@@ -65,7 +65,7 @@ struct UpLineTests {
     (#"{"type":"keep\u0061live"}"#, .keepAlive),
     (
       #"{"type":"state","power":"low","screen":null}"#,
-      .state(power: .low, network: nil, screen: nil)
+      .state(ConditionReport(power: .low, network: nil, screen: nil))
     ),
   ]
 
@@ -75,7 +75,7 @@ struct UpLineTests {
     }
   }
 
-  private static let unusable: [(String, UpLine.Unusable)] = [
+  private static let unusable: [(String, UpLine.ParsingError)] = [
     ("", .notJSONObject), ("x", .notJSONObject), ("[]", .notJSONObject),
     ("{", .notJSONObject), (#"{"type":"keepalive"} x"#, .notJSONObject),
     (#"{"type":"keepalive",}"#, .notJSONObject), (#"{type:"keepalive"}"#, .notJSONObject),
@@ -132,7 +132,7 @@ struct UpLineTests {
             in: 0...255, using: &generator)
         }
       }
-      do throws(UpLine.Unusable) {
+      do throws(UpLine.ParsingError) {
         let read = try UpLine(line.span)
         var written: [UInt8] = []
         read.write(to: &written)

@@ -78,11 +78,11 @@ import Testing
     }
     #expect(
       conditions == [
-        PhoneCondition(power: .battery, network: .wifi, isScreenOn: true),
-        PhoneCondition(power: .charging, network: .wifi, isScreenOn: true),
-        PhoneCondition(power: .low, network: .wifi, isScreenOn: true),
-        PhoneCondition(power: .low, network: .cellular, isScreenOn: true),
-        PhoneCondition(power: .low, network: .cellular, isScreenOn: false),
+        DeviceCondition(power: .battery, network: .wifi, screen: .on),
+        DeviceCondition(power: .charging, network: .wifi, screen: .on),
+        DeviceCondition(power: .low, network: .wifi, screen: .on),
+        DeviceCondition(power: .low, network: .cellular, screen: .on),
+        DeviceCondition(power: .low, network: .cellular, screen: .off),
       ])
   }
 

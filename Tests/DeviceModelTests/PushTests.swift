@@ -67,7 +67,7 @@ import Testing
     bench.wait(.minutes(1))
     #expect(bench.bannersShown.isEmpty)
     let lit = bench.actions.contains {
-      if case .condition(let condition) = $0 { condition.isScreenOn } else { false }
+      if case .condition(let condition) = $0 { condition.screen == .on } else { false }
     }
     #expect(!lit)
   }

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", WebAddressProblem.scheme), ("/a", .scheme), ("ftp://a", .scheme), ("http:/a", .scheme),
+    ("", WebAddressError.scheme), ("/a", .scheme), ("ftp://a", .scheme), ("http:/a", .scheme),
     ("http", .scheme), ("https:/", .scheme), ("http+unix://a/b", .scheme), (" http://a", .scheme),
     ("http://a/b c", .characters), ("http://a/\n", .characters), ("http://ä/", .characters),
     ("http://a\0", .characters), ("http://b:c@a/", .user), ("http://@a", .user),
@@ -31,7 +31,7 @@ import Testing
     ("http://a:80:90/", .port), ("http://[::1]80/", .port),
     ("http://a:99999999999999999999/", .port),
   ])
-  func bad(text: String, problem: WebAddressProblem) {
+  func bad(text: String, problem: WebAddressError) {
     #expect(throws: problem) { try WebAddress(text) }
   }
 
@@ -48,6 +48,6 @@ import Testing
 
   @Test func eachProblemHasItsText() {
     #expect(
-      Set(WebAddressProblem.allCases.map { "\($0)" }).count == WebAddressProblem.allCases.count)
+      Set(WebAddressError.allCases.map { "\($0)" }).count == WebAddressError.allCases.count)
   }
 }

@@ -90,7 +90,7 @@ struct AppStateTests {
   ])
   func saysWhatIsWrong(state: String, problem: String) throws {
     let text = scenarioText(phones: #"[{"name":"a","apps":[{"name":"m","state":\#(state)}]}]"#)
-    let error = #expect(throws: ScenarioProblem.self) {
+    let error = #expect(throws: ScenarioError.self) {
       try Scenario(json: Array(text.utf8), file: "test.json")
     }
     #expect(error?.text == problem)

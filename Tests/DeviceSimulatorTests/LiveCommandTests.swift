@@ -42,17 +42,17 @@ struct LiveCommandTests {
   ])
   func saysWhatIsWrong(line: String, problem: String) throws {
     let scenario = try scenario(apps: Self.one)
-    let error = #expect(throws: LiveCommandProblem.self) { try LiveCommand(line, in: scenario) }
+    let error = #expect(throws: LiveCommandError.self) { try LiveCommand(line, in: scenario) }
     #expect(error?.description.hasPrefix(problem) == true, "\(String(describing: error))")
   }
 
   @Test func ofSeveralOneIsNamed() throws {
     let phones = try scenario(2, apps: Self.one)
-    #expect(throws: LiveCommandProblem.self) { try LiveCommand("lock", in: phones) }
+    #expect(throws: LiveCommandError.self) { try LiveCommand("lock", in: phones) }
     #expect(words(try LiveCommand("phone2: open", in: phones).action) == "app(1, open)")
     let apps = try scenario(apps: Self.two)
-    #expect(throws: LiveCommandProblem.self) { try LiveCommand("open", in: apps) }
-    #expect(throws: LiveCommandProblem.self) { try LiveCommand("open mail", in: apps) }
+    #expect(throws: LiveCommandError.self) { try LiveCommand("open", in: apps) }
+    #expect(throws: LiveCommandError.self) { try LiveCommand("open mail", in: apps) }
     #expect(words(try LiveCommand("open news", in: apps).action) == "app(0, open)")
   }
 
@@ -81,6 +81,7 @@ struct LiveCommandTests {
 
   private func plain(_ deed: some Any) -> String {
     "\(deed)".replacing("DeviceModel.", with: "").replacing("DeviceSimulator.", with: "")
+      .replacing("Primitives.", with: "")
       .replacing("FetchInterval.", with: "").replacing("Network.", with: "")
       .replacing("StateChange.", with: "").replacing("DocumentDeed.", with: "")
   }

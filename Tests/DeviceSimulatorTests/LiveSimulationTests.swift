@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 import RelayCore
 import Testing
 

@@ -1,4 +1,5 @@
 import DeviceLink
+import Primitives
 import RelayClient
 import RelayCore
 import Synchronization
@@ -55,8 +56,9 @@ extension CrashPhone {
     try await stream.write(
       Self.line(
         .state(
-          power: random.chance(50) ? .low : .battery, network: random.chance(50) ? .wifi : nil,
-          screen: random.chance(50) ? .on : .off)))
+          ConditionReport(
+            power: random.chance(50) ? .low : .battery, network: random.chance(50) ? .wifi : nil,
+            screen: random.chance(50) ? .on : .off))))
   }
 
   private func read(

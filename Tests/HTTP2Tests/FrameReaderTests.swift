@@ -9,7 +9,7 @@ import Testing
     var blocks: [[UInt8]] = []
     /// Stream and end of stream of each block, and how much had gone on before it.
     var heads: [[Int]] = []
-    var failure: FrameReader.Failure?
+    var failure: FrameReader.FrameError?
   }
 
   private func read(_ bytes: [UInt8], preface: Int = 0, pieces: Int) -> Outcome {
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test func whatIsWrongEndsTheConnection() {
-    let cases: [(String, FrameReader.Failure, (inout RawClient) -> Void)] = [
+    let cases: [(String, FrameReader.FrameError, (inout RawClient) -> Void)] = [
       ("PRIORITY on 0", .streamZero, { $0.append(type: 2, stream: 0, [0, 0, 0, 1, 16]) }),
       (
         "own stream", .dependsOnItself,

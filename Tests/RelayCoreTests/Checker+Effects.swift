@@ -138,7 +138,7 @@ extension Checker {
 
   // MARK: Lives
 
-  private mutating func log(_ event: LifeEvent) {
+  private mutating func log(_ event: DeliveryEvent) {
     guard var life = lives[event.uniqueID] else {
       return expect(false, "a log line of nothing: \(event)")
     }
@@ -182,7 +182,7 @@ extension Checker {
     if life.flight == nil { inFlight.remove(event.uniqueID) }
   }
 
-  mutating func end(_ life: inout Life, _ step: LifeStep) {
+  mutating func end(_ life: inout Life, _ step: DeliveryStep) {
     life.flight = nil
     life.end = step
     if case .discarded(let reason) = step {

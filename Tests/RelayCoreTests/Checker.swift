@@ -23,7 +23,7 @@ struct Checker {
     var isInSlot = false
     /// The connection on which it is in flight; `inFlight` lists those that are.
     var flight: ConnectionID?
-    var end: LifeStep?
+    var end: DeliveryStep?
     var isForgotten = false
     /// It had ended before a crash, but that it is not needed any more had not reached the disk.
     var cameBack = false

@@ -20,7 +20,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(wake, .background, .powerAware)
     #expect(found.kind == .silent)
     #expect(found.wakesApp)
-    #expect(found.lints.isEmpty)
+    #expect(found.warnings.isEmpty)
     #expect(found.pushType == .background)
   }
 
@@ -30,7 +30,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
       #"{"aps":{"content-available":1,\#(member)}}"#, .background, .powerAware)
     #expect(found.kind == .silent)
     #expect(found.wakesApp)
-    #expect(found.lints.members == [.mismatch, .visibleKeysInBackground])
+    #expect(found.warnings.members == [.mismatch, .visibleKeysInBackground])
   }
 
   @Test(
@@ -41,8 +41,8 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect(found.kind == .silent)
     #expect(!found.wakesApp)
     #expect(found.isMismatch)
-    #expect(found.lints.contains(.contentAvailableMissing))
-    #expect(found.lints.contains(.visibleKeysInBackground) == !more.isEmpty)
+    #expect(found.warnings.contains(.contentAvailableMissing))
+    #expect(found.warnings.contains(.visibleKeysInBackground) == !more.isEmpty)
   }
 
   @Test(arguments: ["", ",\"alert\":\"a\""])
@@ -51,7 +51,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
       #"{"aps":{"content-available":1\#(more)}}"#, .background, .immediate)
     #expect(found.kind == .silent)
     #expect(found.wakesApp)
-    #expect(found.lints.contains(.silentAtPriorityTen))
+    #expect(found.warnings.contains(.silentAtPriorityTen))
     #expect(found.isMismatch == !more.isEmpty)
   }
 
@@ -60,18 +60,18 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(#"{"aps":{"content-available":1,\#(member)}}"#, .alert, priority)
     #expect(found.kind == .visible)
     #expect(found.wakesApp)
-    #expect(found.lints.isEmpty)
+    #expect(found.warnings.isEmpty)
   }
 
   @Test func alertWithNothingToShowIsAMismatch() throws {
     let silent = try classify(wake, .alert, .powerAware)
     #expect(silent.kind == .silent, "the payload decides, whatever the push type says")
-    #expect(silent.lints.members == [.mismatch, .nothingToShow])
+    #expect(silent.warnings.members == [.mismatch, .nothingToShow])
     for text in [#"{"aps":{"content-available":0}}"#, #"{"aps":{"alert":null}}"#] {
       let found = try classify(text, .alert, .powerAware)
       #expect(found.kind == .visible, "\(text)")
       #expect(!found.wakesApp)
-      #expect(found.lints.members == [.mismatch, .nothingToShow])
+      #expect(found.warnings.members == [.mismatch, .nothingToShow])
     }
   }
 
@@ -79,8 +79,8 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(wake, nil, .immediate)
     #expect(found.kind == .silent)
     #expect(found.pushType == .background)
-    #expect(found.lints.members == [.silentAtPriorityTen, .pushTypeInferred])
-    #expect(try classify(wake, nil, .powerAware).lints.members == [.pushTypeInferred])
+    #expect(found.warnings.members == [.silentAtPriorityTen, .pushTypeInferred])
+    #expect(try classify(wake, nil, .powerAware).warnings.members == [.pushTypeInferred])
   }
 
   // Beyond the table.
@@ -91,10 +91,10 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect((found.kind == .silent) == (type == .alert || type == .background))
     #expect(found.wakesApp == (found.kind == .silent))
     #expect(
-      found.lints.contains(.silentAtPriorityTen) == (type.canBeSilent && priority == .immediate))
-    #expect(!found.lints.contains(.pushTypeInferred))
+      found.warnings.contains(.silentAtPriorityTen) == (type.canBeSilent && priority == .immediate))
+    #expect(!found.warnings.contains(.pushTypeInferred))
     let undocumented = (type == .liveactivity || type == .location) && priority == .powerFirst
-    #expect(found.lints.contains(.priorityUnusual) == undocumented)
+    #expect(found.warnings.contains(.priorityUnusual) == undocumented)
   }
 
   @Test(arguments: ["true", #""1""#, "2"])
@@ -102,7 +102,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(#"{"aps":{"content-available":\#(value)}}"#, nil, .powerAware)
     #expect(found.kind == .visible)
     #expect(!found.wakesApp)
-    #expect(found.lints.contains(.contentAvailableUnusual))
+    #expect(found.warnings.contains(.contentAvailableUnusual))
   }
 
   @Test(arguments: [#""thread-id":"t""#, #""x":1"#, #""mutable-content":1"#])
@@ -110,14 +110,14 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(
       #"{"aps":{"content-available":1,\#(member)},"custom":1}"#, .background, .powerAware)
     #expect(found.kind == .silent)
-    #expect(found.lints.contains(.silentWithOtherKeys))
+    #expect(found.warnings.contains(.silentWithOtherKeys))
     #expect(!found.isMismatch)
   }
 
   @Test func otherTypesAreCheckedByTheirOwnKeys() throws {
     let start =
       #""event":"start","timestamp":1,"content-state":{},"attributes-type":"A","attributes":{}"#
-    let rows: [(PushType, String, [Lint])] = [
+    let rows: [(PushType, String, [PayloadWarning])] = [
       (.mdm, #"{"mdm":"magic"}"#, []), (.mdm, "{}", [.mismatch, .mdmKeyMissing]),
       (.voip, "{}", []), (.fileprovider, #"{"domain":"d"}"#, []), (.location, "{}", []),
       (.widgets, #"{"aps":{"content-changed":true}}"#, []),
@@ -138,7 +138,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
       ),
     ]
     for (type, text, expected) in rows {
-      #expect(try classify(text, type, .powerAware).lints.members == expected, "\(type) \(text)")
+      #expect(try classify(text, type, .powerAware).warnings.members == expected, "\(type) \(text)")
     }
   }
 
@@ -157,12 +157,12 @@ private let visible = ["alert", "badge", "sound"].map { key in
             let isSilent = found.pushType == .background || handles && asks && members.isEmpty
             #expect((found.kind == .silent) == isSilent, "\(String(describing: type)) \(text)")
             #expect(found.wakesApp == (asks && handles))
-            #expect(found.lints.contains(.pushTypeInferred) == (type == nil))
-            let named: [Lint] = [
+            #expect(found.warnings.contains(.pushTypeInferred) == (type == nil))
+            let named: [PayloadWarning] = [
               .visibleKeysInBackground, .contentAvailableMissing, .nothingToShow, .mdmKeyMissing,
               .liveActivityIncomplete,
             ]
-            #expect(found.isMismatch == named.contains { found.lints.contains($0) })
+            #expect(found.isMismatch == named.contains { found.warnings.contains($0) })
           }
         }
       }

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import RelayCore
 import Testing
 
@@ -56,7 +57,7 @@ private func row(_ cells: String...) -> String {
   }
 
   @Test func notes() throws {
-    try expect("notes", Lint.allCases.map { row("`\($0.name)`", $0.text) })
+    try expect("notes", PayloadWarning.allCases.map { row("`\($0.name)`", $0.text) })
   }
 
   @Test func refusals() throws {
@@ -70,8 +71,8 @@ private func row(_ cells: String...) -> String {
     let page = try page()
     let words =
       CloseReason.allCases.map(\.name) + Via.allCases.map(\.name) + BudgetLimit.allCases.map(\.name)
-      + DeviceCondition.Power.allCases.map(\.rawValue)
-      + DeviceCondition.Network.allCases.map(\.rawValue)
+      + Power.allCases.map(\.rawValue)
+      + Network.allCases.filter(\.isConnected).map(\.rawValue)
       + NotificationClass.allCases.map(\.name)
       + [
         DiscardReason.expired, .unregistered, .notStored, .journalFailed,

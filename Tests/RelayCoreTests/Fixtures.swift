@@ -153,14 +153,16 @@ struct ShardFixture {
   /// A new notification. Without an expiration it may be stored for 30 days.
   mutating func push(
     _ notificationClass: NotificationClass, _ app: PhoneApp, priority: Priority = .immediate,
-    expiration: Expiration? = nil
+    expiration: Expiration? = nil, topic: String? = nil,
+    token: DeviceToken? = nil, apnsID: UniqueID? = nil
   ) -> Notification {
     lastNumber += 1
     let isSilent = notificationClass == .silent
     return Notification(
       uniqueID: UniqueID(generator: 1, number: UInt64(lastNumber)),
-      apnsID: UniqueID(generator: 2, number: UInt64(lastNumber)), token: app.token,
-      topic: app.topic, notificationClass: notificationClass,
+      apnsID: apnsID ?? UniqueID(generator: 2, number: UInt64(lastNumber)),
+      token: token ?? app.token,
+      topic: topic.map { Topic($0)! } ?? app.topic, notificationClass: notificationClass,
       pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : priority,
       wakesApp: isSilent, collapseID: [],
       expiration: expiration ?? Expiration(unixSeconds: nil, at: now),
@@ -169,8 +171,8 @@ struct ShardFixture {
 
   // MARK: Effects that tests expect
 
-  func log(_ step: LifeStep, _ notification: Notification) -> Effect {
-    .log(LifeEvent(at: now, uniqueID: notification.uniqueID, step: step))
+  func log(_ step: DeliveryStep, _ notification: Notification) -> Effect {
+    .log(DeliveryEvent(at: now, uniqueID: notification.uniqueID, step: step))
   }
 
   func received(_ notification: Notification) -> Effect {

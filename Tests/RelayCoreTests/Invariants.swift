@@ -43,20 +43,20 @@ extension Shard {
       check(
         entry.frameCount <= Limits.framesPerConnection, "more frames than a connection may have")
     }
-    check(snapshot.addsUp, "the counters do not add up: \(snapshot)")
-    check(snapshot.waiting == waiting, "waiting: \(snapshot.waiting), counted \(waiting)")
-    check(snapshot.inSlots == stored, "in slots: \(snapshot.inSlots), counted \(stored)")
-    check(snapshot.inFlight == inFlight, "in flight: \(snapshot.inFlight), counted \(inFlight)")
-    check(snapshot.devices == devices.count, "devices")
+    check(counters.addsUp, "the counters do not add up: \(counters)")
+    check(counters.waiting == waiting, "waiting: \(counters.waiting), counted \(waiting)")
+    check(counters.inSlots == stored, "in slots: \(counters.inSlots), counted \(stored)")
+    check(counters.inFlight == inFlight, "in flight: \(counters.inFlight), counted \(inFlight)")
+    check(counters.devices == devices.count, "devices")
     check(deviceIndex.count == devices.count, "the index of devices")
-    check(appIndex.count == snapshot.apps, "the index of apps")
-    check(snapshot.connections == connectionIndex.count, "the index of connections")
+    check(appIndex.count == counters.apps, "the index of apps")
+    check(counters.connections == connectionIndex.count, "the index of connections")
     check(drainScratch.isEmpty, "scratch space is not empty")
     let answers = pending.count { if case .device = $0 { true } else { false } }
     check(pendingAnswers.count == answers, "an answer to a device waits for no record")
     let steps = pending.count { if case .alias = $0 { true } else { false } }
     check(aliasSteps.count == steps, "a step of a token waits for no record")
-    check(snapshot.aliases == aliases.count, "aliases")
+    check(counters.aliases == aliases.count, "aliases")
     check(aliasIndex.count == aliases.count, "the index of aliases")
 
     var releaseTimers = 0
@@ -79,7 +79,7 @@ extension Shard {
     }
     checkDevices(&wrong)
     let keepAlives = devices.indices.count { devices[$0].keepAliveTimer >= 0 }
-    check(keepAlives == snapshot.connections, "keep-alive timers")
+    check(keepAlives == counters.connections, "keep-alive timers")
     let acks = devices.indices.count { devices[$0].ackTimer >= 0 }
     check(
       timers.count == expirationTimers + releaseTimers + keepAlives + acks, "timers leak")
@@ -118,7 +118,7 @@ extension Shard {
   }
 }
 
-extension Entry.Phase {
+extension AcceptedNotification.Phase {
   /// Waiting or stored.
   var isHeld: Bool {
     if case .inFlight = self { false } else { true }

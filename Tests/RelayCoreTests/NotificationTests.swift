@@ -18,29 +18,28 @@ import Testing
     }
   }
 
-  /// The fields are shared between copies, but nobody notices.
-  @Test func aChangedCopyLeavesTheOtherAlone() {
-    var fixture = ShardFixture()
-    let app = fixture.phoneWithApp()
-    let original = fixture.push(.visible, app)
-    let changes: [(inout Notification) -> Void] = [
-      { $0.uniqueID = UniqueID(high: 1, low: 1) }, { $0.apnsID = UniqueID(high: 1, low: 1) },
-      { $0.token = DeviceToken(hexadecimal: "abcd")! }, { $0.topic = Topic("another")! },
-      { $0.notificationClass = .silent }, { $0.pushType = .voip }, { $0.priority = .powerFirst },
-      { $0.wakesApp = true }, { $0.collapseID = [1] }, { $0.expiration = .once },
-      { $0.payload = [] },
+  private func make(
+    uniqueID: UInt64 = 1, apnsID: UInt64 = 2, token: String = "abcd", topic: String = "topic",
+    _ notificationClass: NotificationClass = .visible, _ pushType: PushType = .alert,
+    _ priority: Priority = .immediate, wakesApp: Bool = false, collapseID: [UInt8] = [],
+    expiration: Expiration = .at(.never), payload: [UInt8] = [1, 2]
+  ) -> Notification {
+    Notification(
+      uniqueID: UniqueID(high: 0, low: uniqueID), apnsID: UniqueID(high: 0, low: apnsID),
+      token: DeviceToken(hexadecimal: token)!, topic: Topic(topic)!,
+      notificationClass: notificationClass, pushType: pushType, priority: priority,
+      wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
+  }
+
+  @Test func equalMeansEveryField() {
+    #expect(make() == make() && make().hashValue == make().hashValue, "though not shared")
+    let others = [
+      make(uniqueID: 3), make(apnsID: 3), make(token: "abce"), make(topic: "another"),
+      make(.silent), make(.visible, .voip), make(.visible, .alert, .powerFirst),
+      make(wakesApp: true), make(collapseID: [1]), make(expiration: .once), make(payload: []),
     ]
-    for change in changes {
-      var copy = original
-      #expect(copy == original && copy.hashValue == original.hashValue)
-      let before = original
-      change(&copy)
-      #expect(copy != original)
-      #expect(original == before)
-      var same = original
-      change(&same)
-      #expect(copy == same && copy.hashValue == same.hashValue, "equal though not shared")
-    }
+    for other in others { #expect(other != make()) }
+    #expect(Set(others).count == others.count)
   }
 
   @Test func namesAreUnique() {

@@ -135,8 +135,8 @@ struct PartitionedShards {
   }
 
   /// The counters of all shards together; a life that went from one to another counts once.
-  var snapshot: Snapshot {
-    var sum = shards.dropFirst().reduce(shards[0].snapshot) { $0 + $1.snapshot }
+  var counters: ShardCounters {
+    var sum = shards.dropFirst().reduce(shards[0].counters) { $0 + $1.counters }
     sum.handedOver = 0
     sum.takenOver = 0
     return sum

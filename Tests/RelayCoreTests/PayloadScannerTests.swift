@@ -23,7 +23,7 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
   func findsAps(text: String, expected: PayloadScan.Aps) throws {
     let found = try scan(text)
     #expect(found.aps == expected, "\(text)")
-    #expect(found.lints.contains(.apsNotObject) == (expected == .other), "\(text)")
+    #expect(found.warnings.contains(.apsNotObject) == (expected == .other), "\(text)")
   }
 
   @Test(arguments: [
@@ -41,7 +41,7 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
     let found = try scan(#"{"aps":{"content-available":\#(value)}}"#)
     #expect(found.contentAvailable == expected, "\(value)")
     #expect(found.keys.contains(.contentAvailable) == (expected != .absent))
-    #expect(found.lints.contains(.contentAvailableUnusual) == (expected == .unusual))
+    #expect(found.warnings.contains(.contentAvailableUnusual) == (expected == .unusual))
     let mutable = try scan(#"{"aps":{"mutable-content" : \#(value) }}"#)
     #expect(mutable.isMutable == (expected == .one), "\(value)")
   }
@@ -61,8 +61,8 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
         #expect(found.keys.members == (kind == .null ? [] : [key]), "\(key) \(value)")
         let isUnexpected = kind != .null && !key.accepts(kind)
         #expect(found.unexpected.members == (isUnexpected ? [key] : []), "\(key) \(value)")
-        #expect(found.lints.contains(.unexpectedType) == isUnexpected, "\(key) \(value)")
-        #expect(found.lints.contains(.unknownApsKey) == !rest.isEmpty)
+        #expect(found.warnings.contains(.unexpectedType) == isUnexpected, "\(key) \(value)")
+        #expect(found.warnings.contains(.unknownApsKey) == !rest.isEmpty)
         let visible: Set<ApsKey> = [.alert, .badge, .sound]
         #expect(found.hasVisibleKeys == (visible.contains(key) && kind != .null))
       }
@@ -111,7 +111,7 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
   func notesEmptyAlerts(value: String, isEmpty: Bool) throws {
     let found = try scan(#"{"aps":{"alert":\#(value)}}"#)
     #expect(found.hasEmptyAlert == isEmpty, "\(value)")
-    #expect(found.lints.contains(.emptyAlert) == isEmpty, "\(value)")
+    #expect(found.warnings.contains(.emptyAlert) == isEmpty, "\(value)")
     #expect(found.hasVisibleKeys == (value != "null"), "an empty alert is still there")
   }
 
@@ -120,25 +120,26 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
       #"{"aps":{"content-available":1,"alert":"","content-available":0,"alert":null}}"#)
     #expect(inside.contentAvailable == .zero)
     #expect(inside.keys.members == [.contentAvailable])
-    #expect(inside.lints.members == [.duplicateKey], "what was replaced leaves no other note")
+    #expect(inside.warnings.members == [.duplicateKey], "what was replaced leaves no other note")
     let whole = try scan(#"{"aps":{"alert":5,"q":1},"mdm":"x","aps":{"content-available":1}}"#)
     #expect(whole.contentAvailable == .one)
     #expect(whole.keys.members == [.contentAvailable])
     #expect(whole.hasMDM)
-    #expect(whole.lints.members == [.duplicateKey])
+    #expect(whole.warnings.members == [.duplicateKey])
     let escaped = try scan(#"{"aps":{},"\u0061ps":7}"#)
     #expect(escaped.aps == .other)
-    #expect(escaped.lints.members == [.duplicateKey, .apsNotObject])
+    #expect(escaped.warnings.members == [.duplicateKey, .apsNotObject])
     #expect(try scan(#"{"mdm":1,"mdm":null}"#).hasMDM == false)
-    #expect(try scan(#"{"mdm":1,"mdm":null}"#).lints.members == [.duplicateKey])
-    #expect(try scan(#"{"x":1,"x":2,"aps":{"y":{"z":1,"z":1}}}"#).lints.members == [.unknownApsKey])
+    #expect(try scan(#"{"mdm":1,"mdm":null}"#).warnings.members == [.duplicateKey])
+    #expect(
+      try scan(#"{"x":1,"x":2,"aps":{"y":{"z":1,"z":1}}}"#).warnings.members == [.unknownApsKey])
   }
 
   @Test func isSmallAndPlain() throws {
     #expect(MemoryLayout<PayloadScan>.size <= 24)
     let full = try scan(#"{"aps":{"alert":{"title":"t"},"badge":0,"sound":"default"},"n":1}"#)
     #expect(full.keys.members == [.alert, .badge, .sound])
-    #expect(full.lints.isEmpty)
+    #expect(full.warnings.isEmpty)
     #expect(full.hasMDM == false)
     #expect(try scan(#"{"mdm":"magic"}"#).hasMDM)
   }

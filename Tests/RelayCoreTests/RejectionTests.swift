@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// The counters of `Snapshot` are indexed by raw value.
+  /// The counters of `ShardCounters` are indexed by raw value.
   @Test func rawValuesAreIndices() {
     #expect(Rejection.allCases.map(\.rawValue) == (0..<UInt8(Rejection.allCases.count)).map { $0 })
   }

@@ -12,7 +12,7 @@ struct ShardAcknowledgementTests {
     let (connection, _) = fixture.connect(app.phone)
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
-    #expect(fixture.shard.snapshot.delivered == 0, "only the ack makes it delivered")
+    #expect(fixture.shard.counters.delivered == 0, "only the ack makes it delivered")
     let acked = fixture.handle(.acked(connection, push.uniqueID, outcome))
     expectEffects(
       fixture, acked,
@@ -51,8 +51,7 @@ struct ShardAcknowledgementTests {
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     let pushes = (0..<3).map { _ in
-      var push = fixture.push(.visible, app)
-      push.apnsID = UniqueID(high: 1, low: 2)
+      let push = fixture.push(.visible, app, apnsID: UniqueID(high: 1, low: 2))
       _ = fixture.submit(push)
       return push
     }

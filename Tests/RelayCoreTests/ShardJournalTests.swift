@@ -51,7 +51,7 @@ import Testing
     _ = fixture.submit(push)
     _ = fixture.ack(push, connection)
     expectEffects(fixture, fixture.failAll(), [])
-    #expect(fixture.shard.snapshot.delivered == 1)
+    #expect(fixture.shard.counters.delivered == 1)
   }
 
   @Test func aFailureAnswers503AndKeepsWhatWasStored() {
@@ -112,7 +112,7 @@ import Testing
     _ = fixture.submit(push)
     let request = fixture.lastRequest
     expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
-    #expect(fixture.shard.snapshot.waiting == 1)
+    #expect(fixture.shard.counters.waiting == 1)
     expectEffects(
       fixture, fixture.persistAll(),
       [fixture.accepted(push, request), fixture.log(.storedOffline, push)])
@@ -167,7 +167,7 @@ import Testing
     var (fixture, app) = manual()
     let pushes = (0..<3).map { _ in fixture.push(.silent, app) }
     for push in pushes { _ = fixture.submit(push) }
-    #expect(fixture.shard.snapshot.waiting == 3)
+    #expect(fixture.shard.counters.waiting == 3)
     let effects = fixture.persistAll()
     #expect(
       effects.discards == [
@@ -192,18 +192,17 @@ import Testing
     _ = fixture.advance(.milliseconds(500))
     let later = fixture.push(.visible, app)
     #expect(fixture.submit(later).contains(fixture.accepted(later)))
-    #expect(fixture.shard.snapshot.received == 4)
+    #expect(fixture.shard.counters.received == 4)
   }
 
   @Test func unknownTokensAndOtherTopicsAreRefused() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
-    var push = fixture.push(.visible, app)
-    push.topic = Topic("com.example.another")!
-    expectEffects(fixture, fixture.submit(push), [fixture.rejected(.deviceTokenNotForTopic)])
-    push.token = DeviceToken(hexadecimal: "00ff")!
-    expectEffects(fixture, fixture.submit(push), [fixture.rejected(.badDeviceToken)])
-    #expect(fixture.shard.snapshot.received == 0)
+    let misdirected = fixture.push(.visible, app, topic: "com.example.another")
+    expectEffects(fixture, fixture.submit(misdirected), [fixture.rejected(.deviceTokenNotForTopic)])
+    let lost = fixture.push(.visible, app, token: DeviceToken(hexadecimal: "00ff")!)
+    expectEffects(fixture, fixture.submit(lost), [fixture.rejected(.badDeviceToken)])
+    #expect(fixture.shard.counters.received == 0)
   }
 }
 

@@ -94,7 +94,7 @@ import Testing
         + fixture.sent(push, .connect, new))
     expectEffects(fixture, fixture.ack(push, old), [])
     expectEffects(fixture, fixture.handle(.disconnected(old)), [])
-    #expect(fixture.shard.snapshot.connections == 1)
+    #expect(fixture.shard.counters.connections == 1)
     #expect(fixture.ack(push, new).first == fixture.log(.delivered, push))
   }
 
@@ -112,7 +112,7 @@ import Testing
     #expect(effects.discards == [.expired, .expired])
     expectSound(fixture)
     #expect(fixture.connect(app.phone).effects.sendings == [])
-    #expect(fixture.shard.snapshot.expired == 2)
+    #expect(fixture.shard.counters.expired == 2)
   }
 
   @Test func whatExpiredIsNotSentEvenWhenTheTickIsLate() {
@@ -228,7 +228,7 @@ import Testing
     let late = fixture.push(.visible, app)
     expectEffects(
       fixture, fixture.submit(late), [.respond(fixture.lastRequest, .gone(since: removedAt))])
-    #expect(fixture.shard.snapshot.rejected[Int(Rejection.unregistered.rawValue)] == 1)
+    #expect(fixture.shard.counters.rejected[Int(Rejection.unregistered.rawValue)] == 1)
     #expect(fixture.connect(phone).effects.sendings == [Sending(kept, .connect)])
   }
 

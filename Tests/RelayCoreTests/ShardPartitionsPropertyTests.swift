@@ -67,7 +67,7 @@ import Testing
           for text in shard.inconsistencies { problem(text) }
         }
       }
-      if several.snapshot != one.snapshot { problem("the counters are others") }
+      if several.counters != one.counters { problem("the counters are others") }
       guard run.problems.isEmpty else { return run }
     }
     if one.persistAll() != several.persistAll() { run.problems.append("the journal's last word") }

@@ -33,7 +33,7 @@ import Testing
     #expect(left.devices.map(\.id) == [phone.credential.device])
     #expect(left.entries.map(\.notification) == [push] && left.timers.count == 1)
     expectSound(fixture)
-    #expect(fixture.shard.snapshot.handedOver == 1 && fixture.shard.snapshot.waiting == 1)
+    #expect(fixture.shard.counters.handedOver == 1 && fixture.shard.counters.waiting == 1)
     #expect(fixture.shard.deviceNumber(phone.credential.device) == nil)
     // Nothing of it is left, and it leaves once.
     #expect(state(fixture.persistAll()) == nil)
@@ -78,7 +78,7 @@ import Testing
     let left = try #require(state(fixture.persistAll()))
     #expect(left.apps.count == 2 && left.aliases.isEmpty)
     expectSound(fixture)
-    #expect(fixture.shard.snapshot.aliases == 1)
+    #expect(fixture.shard.counters.aliases == 1)
   }
 
   /// The policy is told to all shards, but not in the same moment.
@@ -117,7 +117,7 @@ import Testing
     #expect(device.goneTokens.map(\.token) == [gone.token] && device.apps.count == 1)
     let tokens = try #require(state(fixture.handle(.partitionRequested(elsewhere))))
     #expect(tokens.aliases.map(\.own.token) == [token] && tokens.devices.isEmpty)
-    #expect(fixture.shard.snapshot.aliases == 0 && fixture.shard.snapshot.apps == 0)
+    #expect(fixture.shard.counters.aliases == 0 && fixture.shard.counters.apps == 0)
     expectSound(fixture)
     var another = ShardFixture(firstSequence: 1 << 24 + 1)
     _ = another.handle(.partitionReceived(tokens))

@@ -87,14 +87,14 @@ import Testing
       _ = fixture.submit(fixture.push(.silent, app))
       _ = fixture.submit(fixture.push(.silent, app))
     }
-    #expect(fixture.shard.snapshot.inSlots == count)
+    #expect(fixture.shard.counters.inSlots == count)
     #expect(fixture.handle(.policyChanged(.unlimited, at: fixture.now)).isEmpty)
     var steps: [Int] = []
     while fixture.shard.nextWake == fixture.now {
       steps.append(fixture.advance(.seconds(0)).sendings.count)
     }
     #expect(steps == [Limits.reviewedApps, Limits.reviewedApps, 10])
-    #expect(fixture.shard.snapshot.inSlots == 0)
+    #expect(fixture.shard.counters.inSlots == 0)
     expectSound(fixture)
   }
 

@@ -30,7 +30,7 @@ import Testing
       for via in Via.allCases { sent[Int(via.rawValue)] += world.sent(via) }
       ends.merge(world.checker.ends, uniquingKeysWith: +)
       crashes += world.crashCount
-      restored += world.fixture.shard.snapshot.restored + world.earlier.restored
+      restored += world.fixture.shard.counters.restored + world.earlier.restored
       forgiven += world.checker.forgivenSpendings
       cameBack += world.checker.lives.values.count { $0.cameBack }
     }
@@ -63,7 +63,7 @@ import Testing
         }
       }
       #expect(effects == world.effectsSeen, "seed \(seed)")
-      #expect(twin.snapshot == world.fixture.shard.snapshot, "seed \(seed)")
+      #expect(twin.counters == world.fixture.shard.counters, "seed \(seed)")
     }
   }
 
@@ -75,14 +75,14 @@ import Testing
     _ = fixture.submit(stored)
     var copy = fixture
     #expect(copy.connect(app.phone).effects.sendings == [Sending(stored, .connect)])
-    #expect(fixture.shard.snapshot.inSlots == 1)
+    #expect(fixture.shard.counters.inSlots == 1)
     #expect(fixture.connect(app.phone).effects.sendings == [Sending(stored, .connect)])
-    #expect(copy.shard.snapshot == fixture.shard.snapshot)
+    #expect(copy.shard.counters == fixture.shard.counters)
   }
 }
 
 extension World {
   func sent(_ via: Via) -> Int {
-    fixture.shard.snapshot.sent[Int(via.rawValue)] + earlier.sent[Int(via.rawValue)]
+    fixture.shard.counters.sent[Int(via.rawValue)] + earlier.sent[Int(via.rawValue)]
   }
 }

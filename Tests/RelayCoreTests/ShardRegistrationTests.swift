@@ -76,8 +76,8 @@ import Testing
     #expect(effects.answers == [.registered(own)])
     expectSound(fixture)
     _ = fixture.submit(fixture.push(.visible, app))
-    #expect(fixture.shard.snapshot.rejected[Int(Rejection.unregistered.rawValue)] == 1)
-    #expect(fixture.shard.snapshot.apps == 1)
+    #expect(fixture.shard.counters.rejected[Int(Rejection.unregistered.rawValue)] == 1)
+    #expect(fixture.shard.counters.apps == 1)
   }
 
   @Test func aTokenBelongsToOneApp() {
@@ -153,7 +153,7 @@ import Testing
       .registered(
         phone.credential, Topic("one.more")!, token, isOwn: false, from: fixture.newRequest()))
     #expect(effects.answers == [.refused(.tooManyApps)])
-    #expect(fixture.shard.snapshot.apps == Limits.appsPerDevice)
+    #expect(fixture.shard.counters.apps == Limits.appsPerDevice)
     expectSound(fixture)
   }
 
@@ -181,7 +181,7 @@ import Testing
       [
         .answer(enrolment, .refused(.unavailable)), .answer(request, .refused(.unavailable)),
       ])
-    #expect(fixture.shard.snapshot.apps == 0)
+    #expect(fixture.shard.counters.apps == 0)
     expectEffects(
       fixture, fixture.submit(fixture.push(.visible, app)), [fixture.rejected(.badDeviceToken)])
   }

@@ -37,14 +37,14 @@ import Testing
     let acceptedAt = fixture.now - .minutes(5)
     let effects = restored(
       records([.notification(push, sequence: 7, acceptedAt: acceptedAt)]), fixture: &fixture)
-    let received = LifeStep.received(.silent, apnsID: push.apnsID, push.topic)
+    let received = DeliveryStep.received(.silent, apnsID: push.apnsID, push.topic)
     expectEffects(
       fixture, effects,
       [
-        .log(LifeEvent(at: acceptedAt, uniqueID: push.uniqueID, step: received)),
+        .log(DeliveryEvent(at: acceptedAt, uniqueID: push.uniqueID, step: received)),
         fixture.log(.restored, push), fixture.log(.storedOffline, push),
       ])
-    #expect(fixture.shard.snapshot.restored == 1)
+    #expect(fixture.shard.counters.restored == 1)
     let (connection, sent) = fixture.connect(Self.phone)
     #expect(sent.sendings == [Sending(push, .connect)])
     #expect(fixture.ack(push, connection).contains(.forget(7)))
@@ -116,8 +116,7 @@ import Testing
   /// An own token may have gone from one app to another while a notification was in flight.
   @Test func whatWasForAnotherAppWithTheSameTokenIsForgotten() {
     var fixture = ShardFixture(firstSequence: 1000)
-    var push = fixture.push(.visible, Self.app)
-    push.topic = Topic("com.example.before")!
+    let push = fixture.push(.visible, Self.app, topic: "com.example.before")
     let effects = restored(
       records([.notification(push, sequence: 7, acceptedAt: fixture.now)]), fixture: &fixture)
     expectEffects(fixture, effects, [.forget(7)])

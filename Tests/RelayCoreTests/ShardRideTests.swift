@@ -73,10 +73,10 @@ import Testing
     _ = scene.fixture.handle(.disconnected(scene.connection))
     // The first app's budget refills while the phone is away, the second one's later.
     let app = scene.apps[0]
-    let before = scene.fixture.shard.snapshot.sent
+    let before = scene.fixture.shard.counters.sent
     let (_, effects) = scene.fixture.connect(app.phone)
     #expect(effects.sendings == scene.held.map { Sending($0, .connect) })
-    #expect(scene.fixture.shard.snapshot.sent != before)
+    #expect(scene.fixture.shard.counters.sent != before)
   }
 
   // MARK: What does not

@@ -26,8 +26,8 @@ import Testing
         fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(3),
         fixture.log(.storedOffline, second),
       ])
-    #expect(fixture.shard.snapshot.inSlots == 1)
-    #expect(fixture.shard.snapshot.replaced == 1)
+    #expect(fixture.shard.counters.inSlots == 1)
+    #expect(fixture.shard.counters.replaced == 1)
   }
 
   @Test func visibleThatIsTriedOnceIsDiscardedWhenTheDeviceIsAway() {
@@ -85,7 +85,7 @@ import Testing
         fixture.discarded(first, .replaced(by: second.uniqueID)), .forget(4),
         fixture.log(.storedOffline, second),
       ])
-    #expect(fixture.shard.snapshot.inSlots == 2)
+    #expect(fixture.shard.counters.inSlots == 2)
   }
 
   @Test func silentWithinTheBudgetIsSent() {

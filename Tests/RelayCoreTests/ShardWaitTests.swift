@@ -60,8 +60,8 @@ import Testing
   }
 
   @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
-    for power in DeviceCondition.Power.allCases {
-      for screen in DeviceCondition.Screen.allCases {
+    for power in Power.allCases {
+      for screen in Screen.allCases {
         var (fixture, app, connection) = sleeping()
         let condition = DeviceCondition(power: power, screen: screen)
         _ = fixture.handle(.reported(connection, ConditionReport(condition)))
@@ -128,7 +128,7 @@ import Testing
     expectEffects(
       fixture, fixture.advance(.seconds(10)),
       [.close(connection, .keepAliveTimeout), fixture.log(.storedOffline, push)])
-    #expect(fixture.shard.snapshot.connections == 0)
+    #expect(fixture.shard.counters.connections == 0)
     expectEffects(fixture, fixture.handle(.heard(connection)), [])
   }
 

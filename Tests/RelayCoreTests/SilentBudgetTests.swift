@@ -6,9 +6,9 @@ import Testing
 @Suite struct SilentBudgetTests {
   private let now = Instant(unixSeconds: 1_767_225_600)
 
-  private static let conditions = DeviceCondition.Power.allCases.flatMap { power in
-    DeviceCondition.Network.allCases.flatMap { network in
-      DeviceCondition.Screen.allCases.map {
+  private static let conditions = Power.allCases.flatMap { power in
+    Network.allCases.flatMap { network in
+      Screen.allCases.map {
         DeviceCondition(power: power, network: network, screen: $0)
       }
     }

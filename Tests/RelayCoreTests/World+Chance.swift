@@ -48,10 +48,9 @@ extension World {
     case 2: expiration = .at(fixture.now + .seconds(.random(in: 0...4000, using: &generator)))
     default: break
     }
-    var push = fixture.push(
+    let push = fixture.push(
       notificationClass, app, priority: Priority.allCases.randomElement(using: &generator)!,
-      expiration: expiration)
-    if generator.chance(2) { push.topic = Topic("com.example.other")! }
+      expiration: expiration, topic: generator.chance(2) ? "com.example.other" : nil)
     handle(.submitted(push, from: fixture.newRequest()))
   }
 
@@ -99,12 +98,10 @@ extension World {
       .reported(
         connection,
         ConditionReport(
-          power: generator.chance(30)
-            ? nil : DeviceCondition.Power.allCases.randomElement(using: &generator),
+          power: generator.chance(30) ? nil : Power.allCases.randomElement(using: &generator),
           network: generator.chance(30)
-            ? nil : DeviceCondition.Network.allCases.randomElement(using: &generator),
-          screen: generator.chance(30)
-            ? nil : DeviceCondition.Screen.allCases.randomElement(using: &generator))))
+            ? nil : [Network.wifi, .cellular].randomElement(using: &generator),
+          screen: generator.chance(30) ? nil : Screen.allCases.randomElement(using: &generator))))
   }
 
   private mutating func hear() {

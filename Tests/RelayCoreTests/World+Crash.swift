@@ -104,7 +104,7 @@ extension World {
   mutating func crash() {
     disk.crash(at: fixture.now, using: &generator)
     crashCount += 1
-    earlier = earlier + fixture.shard.snapshot
+    earlier = earlier + fixture.shard.counters
     connections = []
     switch Int.random(in: 0..<4, using: &generator) {
     case 0: fixture.now = fixture.now + .seconds(.random(in: 0...600, using: &generator))

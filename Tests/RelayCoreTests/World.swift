@@ -47,7 +47,7 @@ struct World {
   /// Connections that were asked whether everything has left.
   var queueChecks: [ConnectionID] = []
   /// Sums of the shards before the last restart.
-  var earlier = Snapshot()
+  var earlier = ShardCounters()
   var crashCount = 0
   let plan: Plan
   private var stepNumber = 0
@@ -139,7 +139,7 @@ struct World {
     stepNumber += 1
     if isThorough || stepNumber % 8 == 0 || !checker.problems.isEmpty {
       checker.problems += fixture.shard.inconsistencies
-    } else if !fixture.shard.snapshot.addsUp {
+    } else if !fixture.shard.counters.addsUp {
       checker.problems.append("the counters do not add up")
     }
     if problems.isEmpty, !checker.problems.isEmpty {

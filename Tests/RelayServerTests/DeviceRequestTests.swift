@@ -9,7 +9,7 @@ import Testing
 
   private func request(
     _ method: String, _ path: String, authorization: String = ""
-  ) throws(DeviceRequest.Problem) -> DeviceRequest {
+  ) throws(DeviceRequest.ParsingError) -> DeviceRequest {
     var arena: [UInt8] = []
     var fields: [HeaderField] = []
     for (name, value) in [
@@ -48,7 +48,7 @@ import Testing
     "/v1/devices/\(device)/other", "//v1/devices",
   ])
   func otherPathsAreNotFound(path: String) {
-    #expect(throws: DeviceRequest.Problem.notFound) { try request("GET", path) }
+    #expect(throws: DeviceRequest.ParsingError.notFound) { try request("GET", path) }
   }
 
   @Test(arguments: [
@@ -58,7 +58,7 @@ import Testing
     ("GET", "/v1/devices/\(device)/apps/a", "PUT or DELETE"),
   ])
   func otherMethodsAreToldWhichToUse(method: String, path: String, allowed: String) {
-    #expect(throws: DeviceRequest.Problem.methodNotAllowed(allowed: allowed)) {
+    #expect(throws: DeviceRequest.ParsingError.methodNotAllowed(allowed: allowed)) {
       try request(method, path)
     }
   }
@@ -70,7 +70,7 @@ import Testing
     #expect(try request("GET", path, authorization: "bearer abc").credential(for: id) == expected)
     #expect(try request("GET", path, authorization: "Bearer abc").credential(for: id) == expected)
     for wrong in ["", "bearer", "bearer ", "basic abc", "abc"] {
-      #expect(throws: DeviceRequest.Problem.missingSecret) {
+      #expect(throws: DeviceRequest.ParsingError.missingSecret) {
         try request("GET", path, authorization: wrong).credential(for: id)
       }
     }
@@ -93,9 +93,9 @@ import Testing
     #expect(try request.ownToken() == nil)
     for wrong in ["[]", "x", #"{"token":"abc"}"#, #"{"token":"zz"}"#, #"{"token":5}"#] {
       request.body = Array(wrong.utf8)
-      #expect(throws: DeviceRequest.Problem.self, "\(wrong)") { try request.ownToken() }
+      #expect(throws: DeviceRequest.ParsingError.self, "\(wrong)") { try request.ownToken() }
     }
     request.bodyIsTooLarge = true
-    #expect(throws: DeviceRequest.Problem.bodyTooLarge) { try request.ownToken() }
+    #expect(throws: DeviceRequest.ParsingError.bodyTooLarge) { try request.ownToken() }
   }
 }

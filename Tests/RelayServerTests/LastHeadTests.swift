@@ -34,7 +34,7 @@ import Testing
         guard case .headers(_, let range, _) = event else { continue }
         if !remembers { last = LastHead() }
         last.take(session.fields[range], session.arena)
-        do throws(LastHead.Refusal) {
+        do throws(LastHead.ReadingError) {
           let topic = try last.check(
             by: &world.connection, certificateProblem: nil, verifier: &world.verifier,
             at: Instant(milliseconds: TestProvider.now))

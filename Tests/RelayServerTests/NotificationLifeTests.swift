@@ -8,12 +8,12 @@ import Testing
   private static let id = UniqueID(high: 1, low: 2)
   private static let other = UniqueID(high: 3, low: 4)
   private static let topic = Topic("com.example.app")!
-  private static let first = LifeStep.received(.silent, apnsID: other, topic)
+  private static let first = DeliveryStep.received(.silent, apnsID: other, topic)
 
-  private func life(_ steps: [LifeStep]) -> NotificationLife? {
+  private func life(_ steps: [DeliveryStep]) -> NotificationLife? {
     NotificationLife(
       steps.enumerated().map { place, step in
-        LifeEvent(at: Instant(milliseconds: Int64(place)), uniqueID: Self.id, step: step)
+        DeliveryEvent(at: Instant(milliseconds: Int64(place)), uniqueID: Self.id, step: step)
       })
   }
 
@@ -29,13 +29,13 @@ import Testing
   }
 
   @Test(arguments: [
-    (LifeStep.restored, "restored"), (.sent(.piggyback), "sent"), (.storedOffline, "stored"),
+    (DeliveryStep.restored, "restored"), (.sent(.piggyback), "sent"), (.storedOffline, "stored"),
     (.storedPower(until: nil, limit: .inFlight), "stored"),
     (.storedPower(until: Instant(milliseconds: 9), limit: .perApp), "stored"),
     (.discarded(.expired), "discarded"), (.discarded(.replaced(by: other)), "discarded"),
     (.delivered, "delivered"),
   ])
-  func everyStepHasAWord(_ step: LifeStep, _ word: String) throws {
+  func everyStepHasAWord(_ step: DeliveryStep, _ word: String) throws {
     let life = try #require(self.life([Self.first, step]))
     #expect(life.state == word)
     let last = try #require(life.steps.last)
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func anOutcomeIsNoState() throws {
-    let outcome = LifeStep.outcome(.notLaunched(reason: "force-quit"))
+    let outcome = DeliveryStep.outcome(.notLaunched(reason: "force-quit"))
     let life = try #require(self.life([Self.first, .sent(.direct), .delivered, outcome]))
     #expect(life.state == "delivered")
     #expect(life.steps.last?.outcome == "not launched: force-quit")

@@ -277,7 +277,9 @@ import Testing
             let identity = targets[0].identity
             _ = try await running.devices.register(topic: "com.example.more", of: identity)
             try await running.devices.unregister(topic: "com.example.more", of: identity)
-            #expect(try await running.devices.status(of: identity).connected)
+            // Once all has moved, the phones hang up as soon as they have everything.
+            let isConnected = try await running.devices.status(of: identity).connected
+            #expect(isConnected || isDone.isSet)
           }
           return nil
         }
@@ -296,10 +298,10 @@ import Testing
     var ended: Relay?
     try await withRelay(.memory, threads: 2) { running in
       ended = running.relay
-      await #expect(throws: Relay.MoveProblem.noSuchLoop) {
+      await #expect(throws: Relay.MoveError.noSuchLoop) {
         try await running.relay.move(PartitionID(0), to: 2)
       }
-      await #expect(throws: Relay.MoveProblem.noSuchPartition) {
+      await #expect(throws: Relay.MoveError.noSuchPartition) {
         try await running.relay.move(PartitionID(256), to: 0)
       }
       #expect(running.relay.holder(of: PartitionID(256)) == nil)
@@ -307,7 +309,7 @@ import Testing
       try await running.relay.move(PartitionID(0), to: 0)
     }
     let relay = try #require(ended)
-    await #expect(throws: Relay.MoveProblem.notRunning) {
+    await #expect(throws: Relay.MoveError.notRunning) {
       try await relay.move(PartitionID(0), to: 1)
     }
   }

@@ -150,9 +150,9 @@ import Testing
       var rides = 0
       for number in 0..<20 {
         try await scene.pushSilent()
-        let screen = number % 2 == 0 ? DeviceCondition.Screen.on : .off
+        let screen = number % 2 == 0 ? Screen.on : .off
         var line: [UInt8] = []
-        UpLine.state(power: nil, network: nil, screen: screen).write(to: &line)
+        UpLine.state(ConditionReport(screen: screen)).write(to: &line)
         try await stream.write(line)
         while try await scene.api.status(of: scene.identity).screen != screen.rawValue {
           await Task.yield()

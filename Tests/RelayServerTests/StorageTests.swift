@@ -216,10 +216,10 @@ import Testing
   @Test func aStateDirectoryHasOneOwner() async throws {
     try await withState { state in
       try await withRelay(state) { _ in
-        var error: RelayConfiguration.Problem?
+        var error: RelayConfiguration.ReadingError?
         do {
           try await withRelay(state) { _ in }
-        } catch let problem as RelayConfiguration.Problem {
+        } catch let problem as RelayConfiguration.ReadingError {
           error = problem
         }
         #expect(error?.description.contains("another relay, process ") == true)

@@ -82,8 +82,7 @@ private final class FullDisk {
   func push(count: Int) throws {
     for _ in 0..<count {
       number += 1
-      var push = try Make.notification(number * 50)
-      push.expiration = .at(now + .days(1))
+      let push = try Make.notification(number * 50, expiration: .at(now + .days(1)))
       handle(.submitted(push, from: request))
     }
   }

@@ -27,23 +27,22 @@ import Testing
       .at(Instant(milliseconds: 1_800_000_000_123)),
     ] {
       for notificationClass in NotificationClass.allCases {
-        var notification = try Make.notification(4)
-        notification.pushType = type
-        notification.priority = priority
-        notification.expiration = expiration
-        notification.notificationClass = notificationClass
-        notification.wakesApp.toggle()
-        #expect(decoded(encoded(notification)) == notification)
+        for number: UInt64 in [4, 5] {
+          let notification = try Make.notification(
+            number, notificationClass: notificationClass, pushType: type, priority: priority,
+            expiration: expiration)
+          #expect(decoded(encoded(notification)) == notification)
+        }
       }
     }
   }
 
   @Test func everyTokenLengthComesBack() throws {
     for count in Limits.deviceTokenBytes {
-      var notification = try Make.notification(1)
       let bytes = (0..<count).map { UInt8($0 + 100) }
       let token = DeviceToken(bytes: bytes.span)
-      notification.token = try #require(token)
+      let notification = try Make.notification(1, token: token)
+      #expect(notification.token.bytes == bytes)
       #expect(decoded(encoded(notification)) == notification, "\(count) bytes")
     }
   }
@@ -55,9 +54,9 @@ import Testing
   }
 
   @Test func longestTopicAndCollapseIDComeBack() throws {
-    var notification = try Make.notification(1)
-    notification.topic = try Make.topic(String(repeating: "a", count: 255))
-    notification.collapseID = [UInt8](repeating: 255, count: Limits.collapseIDBytes)
+    let notification = try Make.notification(
+      1, topic: String(repeating: "a", count: 255),
+      collapseID: [UInt8](repeating: 255, count: Limits.collapseIDBytes))
     #expect(decoded(encoded(notification)) == notification)
   }
 
@@ -135,9 +134,8 @@ import Testing
 
   /// What version 1 has written must be read for ever.
   @Test func theFormatIsAsItWas() throws {
-    var notification = try Make.notification(2, payloadBytes: 0)
-    notification.token = try #require(DeviceToken(hexadecimal: "abcd"))
-    notification.topic = try Make.topic("t")
+    let token = try #require(DeviceToken(hexadecimal: "abcd"))
+    let notification = try Make.notification(2, payloadBytes: 0, token: token, topic: "t")
     let bytes = encoded(notification, sequence: 1, at: 0x0102_0304_0506_0708)
     let text = bytes.map { String(format: "%02x", $0) }.joined()
     #expect(

@@ -26,10 +26,10 @@ final class TemporaryDirectory: Sendable {
 /// Collects what a journal reports.
 final class Listener: Sendable {
   private let outcomes = Mutex<[Journal.Outcome]>([])
-  private let problems = Mutex<[StoreProblem]>([])
+  private let problems = Mutex<[StoreNotice]>([])
 
   var allOutcomes: [Journal.Outcome] { outcomes.withLock { $0 } }
-  var allProblems: [StoreProblem] { problems.withLock { $0 } }
+  var allProblems: [StoreNotice] { problems.withLock { $0 } }
 
   /// The end of what was reported as persisted, by shard.
   var persisted: [Int: UInt64] {
@@ -124,17 +124,21 @@ enum Make {
     return state
   }
 
-  static func notification(_ number: UInt64, payloadBytes: Int = 40) throws
-    -> RelayCore.Notification
-  {
+  static func notification(
+    _ number: UInt64, payloadBytes: Int = 40, token: DeviceToken? = nil, topic: String? = nil,
+    notificationClass: NotificationClass? = nil, pushType: PushType = .alert,
+    priority: Priority = .immediate, collapseID: [UInt8]? = nil,
+    expiration: Expiration = .at(Instant(milliseconds: 4_000_000_000_000))
+  ) throws -> RelayCore.Notification {
     RelayCore.Notification(
       uniqueID: UniqueID(generator: 1, number: number),
       apnsID: UniqueID(generator: 2, number: number),
-      token: token(number % 50), topic: try topic(),
-      notificationClass: number % 3 == 0 ? .silent : .visible,
-      pushType: .alert, priority: .immediate, wakesApp: number % 2 == 0,
-      collapseID: number % 5 == 0 ? Array("collapse".utf8) : [],
-      expiration: .at(Instant(milliseconds: 4_000_000_000_000)),
+      token: token ?? Self.token(number % 50),
+      topic: try topic.map { try Self.topic($0) } ?? Self.topic(),
+      notificationClass: notificationClass ?? (number % 3 == 0 ? .silent : .visible),
+      pushType: pushType, priority: priority, wakesApp: number % 2 == 0,
+      collapseID: collapseID ?? (number % 5 == 0 ? Array("collapse".utf8) : []),
+      expiration: expiration,
       payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: payloadBytes))
   }
 

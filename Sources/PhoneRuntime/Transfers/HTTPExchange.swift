@@ -41,8 +41,8 @@ final class HTTPExchange: Sendable {
   /// is closed at once.
   func perform<Outcome: Sendable>(
     _ request: HTTPRequest, body: UploadBody?,
-    receive: (inout HTTPAnswer) async throws(TransferProblem) -> Outcome
-  ) async throws(TransferProblem) -> Outcome {
+    receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
+  ) async throws(TransferError) -> Outcome {
     do {
       return try await withTaskCancellationHandler {
         let (connection, ready) = try await connect(to: request)
@@ -55,7 +55,7 @@ final class HTTPExchange: Sendable {
             var answer = try await HTTPAnswer(inbound)
             return try await receive(&answer)
           }
-          return try await withThrowingTaskGroup(of: TransferProblem?.self) { group in
+          return try await withThrowingTaskGroup(of: TransferError?.self) { group in
             group.addTask { await Self.send(body, to: outbound, of: connection.channel) }
             var answer: HTTPAnswer
             do {
@@ -79,7 +79,7 @@ final class HTTPExchange: Sendable {
     } catch {
       let (isClosed, isSilent) = state.withLock { ($0.isClosed, $0.isSilent) }
       if Task.isCancelled || isClosed { throw .cancelled }
-      throw isSilent ? .interrupted("the server was silent for too long") : TransferProblem(error)
+      throw isSilent ? .interrupted("the server was silent for too long") : TransferError(error)
     }
   }
 
@@ -88,7 +88,7 @@ final class HTTPExchange: Sendable {
   private static func send(
     _ body: UploadBody, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>,
     of channel: any Channel
-  ) async -> TransferProblem? {
+  ) async -> TransferError? {
     do {
       var sent: Int64 = 0
       for try await block in body {
@@ -96,14 +96,14 @@ final class HTTPExchange: Sendable {
         try await outbound.write(.body(.byteBuffer(block)))
       }
       guard sent == body.bytes else {
-        throw TransferProblem.failed("the file changed its size while it was sent")
+        throw TransferError.failed("the file changed its size while it was sent")
       }
       try await outbound.write(.end(nil))
       return nil
     } catch {
       // Cancelled: the answer has come.
       if !(error is CancellationError) { channel.close(promise: nil) }
-      return TransferProblem(error)
+      return TransferError(error)
     }
   }
 

@@ -1,4 +1,5 @@
 import DeviceModel
+import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 
@@ -47,20 +48,46 @@ struct HTTPAnswer: ~Copyable {
   /// Waits for the head.
   init(_ parts: Parts) async throws {
     self.parts = parts.makeAsyncIterator()
-    guard case .head(let head)? = try await self.parts.next() else { throw TransferProblem.ended }
+    guard case .head(let head)? = try await self.parts.next() else { throw TransferError.ended }
     self.head = head
   }
 
   /// The next bytes of the body; nil behind the last ones.
-  mutating func nextChunk() async throws(TransferProblem) -> ByteBuffer? {
+  mutating func nextChunk() async throws(TransferError) -> ByteBuffer? {
     do {
       switch try await parts.next() {
       case .body(let chunk): return chunk
       case .end: return nil
-      case .head, nil: throw TransferProblem.ended
+      case .head, nil: throw TransferError.ended
       }
     } catch {
-      throw TransferProblem(error)
+      throw TransferError(error)
     }
+  }
+}
+
+extension HTTPRequest {
+  /// Where an answer sends it: the same request to another address. Nil if the answer sends it
+  /// nowhere.
+  func redirected(by answer: HTTPResponseHead) throws(TransferError) -> HTTPRequest? {
+    switch answer.status.code {
+    case 301, 302, 307, 308: break
+    // The upload was taken; the other address tells about it.
+    case 303 where method == .GET: break
+    default: return nil
+    }
+    guard let location = answer.headers.first(name: "Location") else { return nil }
+    let target = URL(string: address.text).flatMap {
+      URL(string: location, relativeTo: $0)?.absoluteString
+    }
+    var request = self
+    do {
+      request.address = try WebAddress(target ?? "")
+    } catch {
+      throw .failed("the server sends the request to an address that it cannot reach: \(error)")
+    }
+    // Credentials are for the one who was to get them.
+    if !address.hasOrigin(of: request.address) { request.headers.remove(name: "Authorization") }
+    return request
   }
 }

@@ -10,13 +10,13 @@ struct PartWriter: ~Copyable {
   private(set) var bytes: Int64
 
   /// From the first byte on, or behind those that are there.
-  init(_ path: String, behind bytes: Int64) throws(TransferProblem) {
+  init(_ path: String, behind bytes: Int64) throws(TransferError) {
     do {
       descriptor = try SystemPackage.FileDescriptor.open(
         FilePath(path), .writeOnly, options: bytes == 0 ? [.create, .truncate] : [.append],
         permissions: [.ownerReadWrite])
     } catch {
-      throw TransferProblem(error)
+      throw TransferError(error)
     }
     self.bytes = bytes
   }
@@ -24,7 +24,7 @@ struct PartWriter: ~Copyable {
   deinit { try? descriptor.close() }
 
   /// Takes a chunk; a full block is written by a thread that may wait for the disk.
-  mutating func append(_ chunk: ByteBuffer) async throws(TransferProblem) {
+  mutating func append(_ chunk: ByteBuffer) async throws(TransferError) {
     pending.writeImmutableBuffer(chunk)
     bytes += Int64(chunk.readableBytes)
     guard pending.readableBytes >= TransferOptions.blockSize else { return }
@@ -36,18 +36,18 @@ struct PartWriter: ~Copyable {
         try descriptor.writeAll(block.readableBytesView)
       }
     } catch {
-      throw TransferProblem(error)
+      throw TransferError(error)
     }
   }
 
   /// Writes what is left, less than a block. At once, since a cancelled task waits for nothing.
-  mutating func finish() throws(TransferProblem) {
+  mutating func finish() throws(TransferError) {
     let block = pending
     pending = ByteBuffer()
     do {
       try descriptor.writeAll(block.readableBytesView)
     } catch {
-      throw TransferProblem(error)
+      throw TransferError(error)
     }
   }
 }

@@ -30,7 +30,7 @@ final class TLSHandler: ChannelDuplexHandler {
   func handlerRemoved(context: ChannelHandlerContext) {
     deadline?.cancel()
     // Whatever was the cause: it is too late now, unless it is done.
-    ready.fail(TransferProblem.ended)
+    ready.fail(TransferError.ended)
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -43,7 +43,7 @@ final class TLSHandler: ChannelDuplexHandler {
     let channel = context.channel
     let ready = ready
     deadline = context.eventLoop.scheduleTask(in: limit) {
-      ready.fail(TransferProblem.interrupted("no connection in time"))
+      ready.fail(TransferError.interrupted("no connection in time"))
       channel.close(promise: nil)
     }
     var output = ByteBuffer()
@@ -83,7 +83,7 @@ final class TLSHandler: ChannelDuplexHandler {
     do {
       try session?.receiveEndOfFile()
     } catch {
-      ready.fail(isHandshake ? TransferProblem.failed(TransferProblem.noTLS) : error)
+      ready.fail(isHandshake ? TransferError.failed(TransferError.noTLS) : error)
       context.fireErrorCaught(error)
     }
     context.fireChannelInactive()

@@ -20,16 +20,16 @@ import TLS
 package final class TransferClient: Sendable {
   let options: TransferOptions
   private let tls: TLSContext
-  private let turnstile: Turnstile
+  private let turnstile: AsyncSemaphore
   /// Those under way; nil after the shutdown.
   private let exchanges = Mutex<[ObjectIdentifier: HTTPExchange]?>([:])
 
   /// Connections are made when they are needed. `shutdown` must be called at the end.
   package init(
     _ options: TransferOptions = TransferOptions()
-  ) throws(TransferClientProblem) {
+  ) throws(TransferClientError) {
     self.options = options
-    turnstile = Turnstile(options.transfersAtOnce)
+    turnstile = AsyncSemaphore(options.transfersAtOnce)
     var trust = TLSTrust.system
     if let path = options.trustRoots {
       guard let pem = FileManager.default.contents(atPath: path) else {
@@ -57,8 +57,8 @@ package final class TransferClient: Sendable {
   /// One request and its answer, unless everything was shut down.
   func exchange<Outcome: Sendable>(
     _ request: HTTPRequest, _ body: UploadBody?,
-    receive: (inout HTTPAnswer) async throws(TransferProblem) -> Outcome
-  ) async throws(TransferProblem) -> Outcome {
+    receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
+  ) async throws(TransferError) -> Outcome {
     let exchange = HTTPExchange(options, tls)
     let isOpen = exchanges.withLock { exchanges in
       exchanges?[ObjectIdentifier(exchange)] = exchange
@@ -97,7 +97,7 @@ package final class TransferClient: Sendable {
     var random = SystemRandomNumberGenerator()
     var retry = 0
     while true {
-      do throws(TransferProblem) {
+      do throws(TransferError) {
         return .finished(bytes: try await attempt(order, progress))
       } catch {
         switch error {
@@ -117,7 +117,7 @@ package final class TransferClient: Sendable {
 
   private func attempt(
     _ order: TransferOrder, _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> Int64 {
+  ) async throws(TransferError) -> Int64 {
     switch order.direction {
     case .download: try await download(order, progress)
     case .upload: try await upload(order, progress)
@@ -143,7 +143,7 @@ extension TransferClient {
   /// Fetches what is missing of a file, and puts it in its place. Its size.
   func download(
     _ order: TransferOrder, _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> Int64 {
+  ) async throws(TransferError) -> Int64 {
     let part = PartFile(file: order.file)
     var rest = order.resumes ? part.rest(for: order.url) : nil
     while true {
@@ -165,7 +165,7 @@ extension TransferClient {
   private func fetch(
     _ order: TransferOrder, _ part: PartFile, _ rest: (note: PartFile.Note, bytes: Int64)?,
     _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> (bytes: Int64, whole: Int64) {
+  ) async throws(TransferError) -> (bytes: Int64, whole: Int64) {
     var request = try request(for: order, .GET)
     // What is stored is what the server has, so that a range of it means the same.
     request.headers.add(name: "Accept-Encoding", value: "identity")
@@ -173,7 +173,7 @@ extension TransferClient {
       request.headers.add(name: "Range", value: "bytes=\(rest.bytes)-")
       request.headers.add(name: "If-Range", value: rest.note.validator)
     }
-    return try await send(request) { answer throws(TransferProblem) in
+    return try await send(request) { answer throws(TransferError) in
       try await receive(&answer, order, part, rest, progress)
     }
   }
@@ -182,7 +182,7 @@ extension TransferClient {
   private func receive(
     _ answer: inout HTTPAnswer, _ order: TransferOrder, _ part: PartFile,
     _ rest: (note: PartFile.Note, bytes: Int64)?, _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> (bytes: Int64, whole: Int64) {
+  ) async throws(TransferError) -> (bytes: Int64, whole: Int64) {
     let (status, headers) = (answer.head.status, answer.head.headers)
     let range = headers.first(name: "Content-Range").flatMap { ContentRange($0) }
     if status == .rangeNotSatisfiable, let rest {
@@ -193,7 +193,7 @@ extension TransferClient {
       part.discard()
       throw .interrupted("the server has less of the file than there is")
     }
-    if let problem = TransferProblem(status) { throw problem }
+    if let problem = TransferError(status) { throw problem }
     guard status == .partialContent else {
       let whole = headers.first(name: "Content-Length").flatMap { Int64($0) }
       try check(whole ?? 0)
@@ -216,10 +216,10 @@ extension TransferClient {
   private func receive(
     _ answer: inout HTTPAnswer, into part: PartFile, behind bytes: Int64,
     _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> Int64 {
+  ) async throws(TransferError) -> Int64 {
     var writer = try PartWriter(part.path, behind: bytes)
     progress.began(at: bytes)
-    do throws(TransferProblem) {
+    do throws(TransferError) {
       while let chunk = try await answer.nextChunk() {
         try check(writer.bytes + Int64(chunk.readableBytes))
         try await writer.append(chunk)
@@ -233,7 +233,7 @@ extension TransferClient {
     return writer.bytes
   }
 
-  private func check(_ bytes: Int64) throws(TransferProblem) {
+  private func check(_ bytes: Int64) throws(TransferError) {
     guard bytes <= options.maximumBytes else {
       throw .failed("the file is larger than \(options.maximumBytes) bytes, the most there may be")
     }
@@ -244,15 +244,15 @@ extension TransferClient {
   /// Sends a file. Its size.
   func upload(
     _ order: TransferOrder, _ progress: ProgressReporter
-  ) async throws(TransferProblem) -> Int64 {
+  ) async throws(TransferError) -> Int64 {
     let body = try UploadBody(order, progress)
     try check(body.bytes)
     var request = try request(for: order, .PUT)
     request.headers.add(name: "Content-Type", value: "application/octet-stream")
-    return try await send(request, body, progress) { answer throws(TransferProblem) in
+    return try await send(request, body, progress) { answer throws(TransferError) in
       let status = answer.head.status
       // 303 tells where to read about an upload that was taken.
-      if status != .seeOther, let problem = TransferProblem(status) { throw problem }
+      if status != .seeOther, let problem = TransferError(status) { throw problem }
       return body.bytes
     }
   }
@@ -261,7 +261,7 @@ extension TransferClient {
 
   private func request(
     for order: TransferOrder, _ method: HTTPMethod
-  ) throws(TransferProblem) -> HTTPRequest {
+  ) throws(TransferError) -> HTTPRequest {
     let address: WebAddress
     do {
       address = try WebAddress(order.url)
@@ -282,15 +282,15 @@ extension TransferClient {
   /// Sends a request where redirects lead it, with its body from the beginning each time.
   private func send<Outcome: Sendable>(
     _ request: HTTPRequest, _ body: UploadBody? = nil, _ progress: ProgressReporter? = nil,
-    receive: (inout HTTPAnswer) async throws(TransferProblem) -> Outcome
-  ) async throws(TransferProblem) -> Outcome {
+    receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
+  ) async throws(TransferError) -> Outcome {
     var request = request
     for _ in 0...max(0, options.redirects) {
       let current = request
       progress?.began(at: 0)
       var next: HTTPRequest?
       let outcome = try await exchange(current, body) {
-        answer throws(TransferProblem) -> Outcome? in
+        answer throws(TransferError) -> Outcome? in
         next = try current.redirected(by: answer.head)
         return next == nil ? try await receive(&answer) : nil
       }
@@ -302,7 +302,7 @@ extension TransferClient {
 }
 
 /// Why there can be no client.
-package enum TransferClientProblem: Error, Hashable, CustomStringConvertible {
+package enum TransferClientError: Error, Hashable, CustomStringConvertible {
   case trustRoots(String, String)
 
   package var description: String {

@@ -11,7 +11,7 @@ struct UploadBody: AsyncSequence, Sendable {
   let bytes: Int64
   let progress: ProgressReporter
 
-  init(_ order: TransferOrder, _ progress: ProgressReporter) throws(TransferProblem) {
+  init(_ order: TransferOrder, _ progress: ProgressReporter) throws(TransferError) {
     self.progress = progress
     let stat: Stat
     do {
@@ -21,7 +21,7 @@ struct UploadBody: AsyncSequence, Sendable {
       bytes = order.bytes
       return
     } catch {
-      throw TransferProblem(error)
+      throw TransferError(error)
     }
     guard stat.type == .regular else { throw .failed("\(order.file) is no file that can be sent") }
     path = order.file

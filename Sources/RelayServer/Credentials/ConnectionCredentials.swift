@@ -98,7 +98,7 @@ package struct ConnectionCredentials: Sendable {
   /// - Parameter now: UNIX milliseconds.
   package mutating func authorize(
     _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
-  ) throws(CredentialProblem) {
+  ) throws(CredentialError) {
     guard needsToken else { return }
     if current?.stands(for: authorization, generation: verifier.generation, now: now) == true {
       return
@@ -129,7 +129,7 @@ package struct ConnectionCredentials: Sendable {
   ///   not enough.
   package func authorize(
     topic: Span<UInt8>, isLocationPush: Bool
-  ) throws(CredentialProblem) {
+  ) throws(CredentialError) {
     let isCovered =
       switch scope {
       case .nothing: false
@@ -157,7 +157,7 @@ package struct ConnectionCredentials: Sendable {
 
   private mutating func authorizeChanged(
     _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
-  ) throws(CredentialProblem) {
+  ) throws(CredentialError) {
     let token = try verifier.verify(authorization, now: now)
     let key = verifier.keys.keys[token.keyIndex]
     let newBinding = try bindingAfter(key)
@@ -181,7 +181,7 @@ package struct ConnectionCredentials: Sendable {
   }
 
   /// The binding once `key` has signed a good token, or why it must not be used here.
-  private func bindingAfter(_ key: ProviderKeys.Key) throws(CredentialProblem) -> Binding {
+  private func bindingAfter(_ key: ProviderKeys.Key) throws(CredentialError) -> Binding {
     switch binding {
     case .unbound:
       return key.topics == nil
@@ -201,7 +201,7 @@ package struct ConnectionCredentials: Sendable {
     return binding
   }
 
-  private mutating func countUpdate(now: Int64) throws(CredentialProblem) {
+  private mutating func countUpdate(now: Int64) throws(CredentialError) {
     guard current != nil else { return }
     if let last = lastUpdateMilliseconds, now - last < Self.updateIntervalMilliseconds {
       throw .tooManyUpdates

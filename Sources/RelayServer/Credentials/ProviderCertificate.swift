@@ -41,9 +41,9 @@ package struct ProviderCertificate: Sendable, Equatable {
 
   /// Reads the certificate.
   ///
-  /// - Throws: ``CredentialProblem/certificateMalformed`` for bytes that are no certificate, a
+  /// - Throws: ``CredentialError/certificateMalformed`` for bytes that are no certificate, a
   ///   topic list that is no such list, and a certificate that names no topic at all.
-  package init(derEncoded bytes: [UInt8]) throws(CredentialProblem) {
+  package init(derEncoded bytes: [UInt8]) throws(CredentialError) {
     let certificate: Certificate
     do {
       certificate = try Certificate(der: bytes)
@@ -73,7 +73,7 @@ package struct ProviderCertificate: Sendable, Equatable {
   /// - Parameters:
   ///   - environment: the environment that the relay plays; `nil` takes certificates of both.
   ///   - now: UNIX milliseconds.
-  package func check(environment: ProviderEnvironment?, now: Int64) throws(CredentialProblem) {
+  package func check(environment: ProviderEnvironment?, now: Int64) throws(CredentialError) {
     guard notBeforeMilliseconds <= now, now <= notAfterMilliseconds else {
       throw .certificateExpired
     }
@@ -97,7 +97,7 @@ package struct ProviderCertificate: Sendable, Equatable {
   /// SEQUENCE of pairs: UTF8String topic, SEQUENCE { UTF8String kind, … }.
   private static func topics(
     of certificate: Certificate
-  ) throws(CredentialProblem) -> [Topic] {
+  ) throws(CredentialError) -> [Topic] {
     guard let value = certificate.extensionValue(topicsExtension) else { return [] }
     guard let topics = topics(inExtension: value) else { throw .certificateMalformed }
     return topics

@@ -25,7 +25,7 @@ package struct ProviderToken: Sendable {
   private let signature: P256.Signature
 
   /// Takes the token apart. `bytes` is the bare JWT, without the `bearer` before it.
-  package init(parsing bytes: Span<UInt8>) throws(CredentialProblem) {
+  package init(parsing bytes: Span<UInt8>) throws(CredentialError) {
     guard bytes.count <= Self.maximumBytes else { throw .tooLong }
     let parts = try Self.split(bytes)
     guard let headerBytes = Base64URL.decode(bytes.extracting(parts.header)),
@@ -79,7 +79,7 @@ package struct ProviderToken: Sendable {
     var signature: Range<Int>
   }
 
-  private static func split(_ bytes: Span<UInt8>) throws(CredentialProblem) -> Parts {
+  private static func split(_ bytes: Span<UInt8>) throws(CredentialError) -> Parts {
     var firstDot: Int?
     var secondDot: Int?
     for index in bytes.indices where bytes[index] == UInt8(ascii: ".") {
@@ -102,7 +102,7 @@ package struct ProviderToken: Sendable {
     return parts
   }
 
-  private static func keyID(inHeader bytes: [UInt8]) throws(CredentialProblem) -> String {
+  private static func keyID(inHeader bytes: [UInt8]) throws(CredentialError) -> String {
     let header: Header
     do {
       header = try JSONDecoder().decode(Header.self, from: Data(bytes))
@@ -116,7 +116,7 @@ package struct ProviderToken: Sendable {
     return keyID
   }
 
-  private static func seconds(of issuedAt: Double?) throws(CredentialProblem) -> Int64 {
+  private static func seconds(of issuedAt: Double?) throws(CredentialError) -> Int64 {
     guard let issuedAt, issuedAt.isFinite, issuedAt >= 0 else { throw .badIssuedAt }
     // 10^11 seconds are the year 5138; as milliseconds they are 1973, long before any token.
     guard issuedAt < 100_000_000_000 else { throw .issuedAtInMilliseconds }
@@ -125,7 +125,7 @@ package struct ProviderToken: Sendable {
 
   private static func signature(
     from bytes: [UInt8]
-  ) throws(CredentialProblem) -> P256.Signature {
+  ) throws(CredentialError) -> P256.Signature {
     // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
     let signature =
       bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)

@@ -19,9 +19,9 @@ package struct VerifiedToken: Sendable, Equatable {
   /// Whether the token is good at `now` (UNIX milliseconds), and if not, why.
   ///
   /// Apple asks for `iat` within one hour of now and names a reason for the past side only. Here
-  /// the future side gets the same one, ``CredentialProblem/issuedInFuture``, since what cures it
+  /// the future side gets the same one, ``CredentialError/issuedInFuture``, since what cures it
   /// is the same: a new token.
-  func problem(at now: Int64) -> CredentialProblem? {
+  func problem(at now: Int64) -> CredentialError? {
     if now > expiresAtMilliseconds { return .expired }
     if now < (issuedAtSeconds - Self.lifetimeSeconds) * 1000 { return .issuedInFuture }
     return nil
@@ -45,7 +45,7 @@ package struct ProviderTokenVerifier: Sendable {
   package private(set) var signatureChecks = 0
 
   private var genuine: ByteKeyedCache<VerifiedToken>
-  private var refused: ByteKeyedCache<CredentialProblem>
+  private var refused: ByteKeyedCache<CredentialError>
 
   /// A verifier that remembers at most `cacheLimit` genuine tokens and as many refused ones, of
   /// at most ``ProviderToken/maximumBytes`` bytes each.
@@ -79,7 +79,7 @@ package struct ProviderTokenVerifier: Sendable {
   /// - Parameter now: UNIX milliseconds.
   package mutating func verify(
     _ authorization: Span<UInt8>, now: Int64
-  ) throws(CredentialProblem) -> VerifiedToken {
+  ) throws(CredentialError) -> VerifiedToken {
     let range = try Self.tokenRange(in: authorization)
     guard range.count <= ProviderToken.maximumBytes else { throw .tooLong }
     let bytes = authorization.extracting(range)
@@ -90,7 +90,7 @@ package struct ProviderTokenVerifier: Sendable {
     } else if let problem = refused.value(for: key) {
       throw problem
     } else {
-      do throws(CredentialProblem) {
+      do throws(CredentialError) {
         token = try authenticate(bytes)
       } catch {
         refused.insert(error, for: key)
@@ -105,7 +105,7 @@ package struct ProviderTokenVerifier: Sendable {
   /// Everything about a token that does not depend on the time.
   private mutating func authenticate(
     _ bytes: Span<UInt8>
-  ) throws(CredentialProblem) -> VerifiedToken {
+  ) throws(CredentialError) -> VerifiedToken {
     let token = try ProviderToken(parsing: bytes)
     guard let index = keys.index(ofKeyID: token.keyID) else { throw .unknownKey }
     let key = keys.keys[index]
@@ -123,7 +123,7 @@ package struct ProviderTokenVerifier: Sendable {
   /// silent").
   private static func tokenRange(
     in authorization: Span<UInt8>
-  ) throws(CredentialProblem) -> Range<Int> {
+  ) throws(CredentialError) -> Range<Int> {
     var start = 0
     var end = authorization.count
     while start < end, isBlank(authorization[start]) { start += 1 }

@@ -46,7 +46,7 @@ enum DeviceLines {
 
   private static func checkUp(_ line: [UInt8]) throws(Finding) {
     let read: UpLine
-    do throws(UpLine.Unusable) {
+    do throws(UpLine.ParsingError) {
       read = try UpLine(line.span)
     } catch {
       guard error == .notJSONObject || members(line) != nil || hasNumber(line) else {

@@ -9,7 +9,7 @@ enum Frames {
   private struct Outcome: Equatable {
     var passed: [UInt8] = []
     var blocks: [Block] = []
-    var failure: FrameReader.Failure?
+    var failure: FrameReader.FrameError?
 
     mutating func note(_ head: FrameReader.BlockHead, _ block: [UInt8]) {
       blocks.append(
@@ -18,7 +18,7 @@ enum Frames {
           bytes: block, passedBytes: passed.count))
     }
 
-    func failing(_ failure: FrameReader.Failure) -> Outcome {
+    func failing(_ failure: FrameReader.FrameError) -> Outcome {
       var outcome = self
       outcome.failure = failure
       return outcome
@@ -99,7 +99,7 @@ enum Frames {
       isCutOff = input.count < 9 + length
     }
 
-    var failure: FrameReader.Failure? {
+    var failure: FrameReader.FrameError? {
       length > 16_384 ? .frameTooLarge : stream == 0 ? .streamZero : nil
     }
   }
@@ -169,7 +169,7 @@ enum Frames {
   /// The part of a block in a HEADERS frame.
   private static func fragment(
     _ frame: Frame
-  ) -> Result<Slice<UnsafeRawBufferPointer>, FrameReader.Failure> {
+  ) -> Result<Slice<UnsafeRawBufferPointer>, FrameReader.FrameError> {
     var payload = frame.payload
     var padding = 0
     if frame.flags & 8 != 0 {

@@ -68,11 +68,11 @@ enum ProviderRequests {
       if let query = head.query { return .question(query) }
       let topic = try head.checkFields(defaultTopic: Topic("com.example.default"))
       guard request.body.count <= head.payloadLimitBytes else { return .refused(.payloadTooLarge) }
-      var lints = CaseSet<Lint>()
+      var warnings = CaseSet<PayloadWarning>()
       return .accepted(
         try head.notification(
           topic: topic, body: request.body, uniqueID: ownID, isStrict: request.isStrict, at: now,
-          lints: &lints))
+          warnings: &warnings))
     } catch {
       return .refused(error)
     }

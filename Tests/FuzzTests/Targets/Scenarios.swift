@@ -7,7 +7,7 @@ enum Scenarios {
     let bytes = [UInt8](input)
     let lines = 1 + bytes.count(where: { $0 == UInt8(ascii: "\n") })
     let scenario: Scenario
-    do throws(ScenarioProblem) {
+    do throws(ScenarioError) {
       scenario = try Scenario(json: bytes, file: "x.json")
     } catch {
       guard (1...lines).contains(error.line), !error.text.isEmpty else {

@@ -236,6 +236,6 @@ import Testing
   @Test func noCertificates() throws {
     var options = TransferOptions()
     options.trustRoots = "/nowhere/roots.pem"
-    #expect(throws: TransferClientProblem.self) { try TransferClient(options) }
+    #expect(throws: TransferClientError.self) { try TransferClient(options) }
   }
 }

@@ -17,7 +17,7 @@ import Testing
 
   /// What a connection bound by `first` says to `event`: the table of Apple, "Establishing a
   /// token-based connection to APNs".
-  static func expected(_ first: Signer?, _ event: Event) -> CredentialProblem? {
+  static func expected(_ first: Signer?, _ event: Event) -> CredentialError? {
     let second: Signer
     switch event {
     case .expired: return .expired
@@ -126,7 +126,7 @@ import Testing
       try world.header(.team, issuedAt: TestProvider.issuedAt + Int64($0))
     }
     let minute: Int64 = 60_000
-    let steps: [(minute: Int64, token: Int, problem: CredentialProblem?)] = [
+    let steps: [(minute: Int64, token: Int, problem: CredentialError?)] = [
       (0, 0, nil), (1, 0, nil), (2, 1, nil), (3, 0, nil), (4, 1, nil), (5, 0, nil),
       (6, 2, .tooManyUpdates), (7, 0, nil), (8, 1, nil), (21, 2, .tooManyUpdates),
       (22, 2, nil), (23, 1, nil), (24, 2, nil), (25, 0, .tooManyUpdates),
@@ -159,7 +159,7 @@ import Testing
     var world = World()
     let token = try world.header(.team)
     for (now, expected) in [(0, nil), (3_600_000, nil), (3_600_001, .expired)]
-      as [(Int64, CredentialProblem?)]
+      as [(Int64, CredentialError?)]
     {
       #expect(world.authorize(token, now: TestProvider.now + now) == expected)
     }

@@ -77,9 +77,9 @@ enum CredentialScene {
 
     mutating func authorize(
       _ header: String, now: Int64 = TestProvider.now
-    ) -> CredentialProblem? {
+    ) -> CredentialError? {
       let bytes = Array(header.utf8)
-      do throws(CredentialProblem) {
+      do throws(CredentialError) {
         try connection.authorize(bytes.span, verifier: &verifier, now: now)
         return nil
       } catch {
@@ -87,7 +87,7 @@ enum CredentialScene {
       }
     }
 
-    mutating func apply(_ event: Event) throws -> CredentialProblem? {
+    mutating func apply(_ event: Event) throws -> CredentialError? {
       switch event {
       case .token(let signer):
         return authorize(try header(signer))
@@ -101,10 +101,9 @@ enum CredentialScene {
       }
     }
 
-    mutating func topicProblem(_ topic: String, isLocationPush: Bool = false) -> CredentialProblem?
-    {
+    mutating func topicProblem(_ topic: String, isLocationPush: Bool = false) -> CredentialError? {
       let bytes = Array(topic.utf8)
-      do throws(CredentialProblem) {
+      do throws(CredentialError) {
         try connection.authorize(
           topic: bytes.span, isLocationPush: isLocationPush)
         return nil

@@ -106,8 +106,8 @@ enum OpenSSL {
 }
 
 /// The problem that `body` throws, `nil` if it throws none.
-func problem(_ body: () throws(CredentialProblem) -> Void) -> CredentialProblem? {
-  do throws(CredentialProblem) {
+func problem(_ body: () throws(CredentialError) -> Void) -> CredentialError? {
+  do throws(CredentialError) {
     try body()
     return nil
   } catch {

@@ -67,7 +67,7 @@ import Testing
     let read = try ProviderCertificate(
       derEncoded: certificate(userID: "a", extensions: both ? [marker, second] : [marker]))
     #expect(read.environments == (both ? [.sandbox, .production] : [.sandbox]))
-    let found = problem { () throws(CredentialProblem) in
+    let found = problem { () throws(CredentialError) in
       try read.check(environment: relay, now: TestProvider.now)
     }
     #expect(found == (relay == .production && !both ? .certificateOfOtherEnvironment : nil))
@@ -78,7 +78,7 @@ import Testing
   @Test func validity() throws {
     let read = try ProviderCertificate(derEncoded: certificate(userID: "a", extensions: []))
     for (now, isGood) in [(-1, false), (0, true), (Self.day, true), (Self.day + 1, false)] {
-      let found = problem { () throws(CredentialProblem) in
+      let found = problem { () throws(CredentialError) in
         try read.check(environment: nil, now: TestProvider.now + Int64(now))
       }
       #expect(found == (isGood ? nil : .certificateExpired), "\(now)")
@@ -94,7 +94,7 @@ import Testing
     ] as [[UInt8]])
   func malformedLists(value: [UInt8]) throws {
     let bytes = try certificate(userID: "a", extensions: [list(value)])
-    let found = problem { () throws(CredentialProblem) in
+    let found = problem { () throws(CredentialError) in
       _ = try ProviderCertificate(derEncoded: bytes)
     }
     #expect(found == .certificateMalformed)
@@ -105,7 +105,7 @@ import Testing
       [], [1, 2, 3], try certificate(userID: nil, extensions: []),
       try certificate(userID: nil, extensions: [list([0x30, 0x00])]),
     ] {
-      let found = problem { () throws(CredentialProblem) in
+      let found = problem { () throws(CredentialError) in
         _ = try ProviderCertificate(derEncoded: bytes)
       }
       #expect(found == .certificateMalformed)

@@ -94,8 +94,8 @@ import Testing
       ("TEAM123456", .claimsNotJSON),
       ("{", .claimsNotJSON),
       ("\u{0}", .claimsNotJSON),
-    ] as [(String, CredentialProblem)])
-  func claimsRefused(claims: String, expected: CredentialProblem) throws {
+    ] as [(String, CredentialError)])
+  func claimsRefused(claims: String, expected: CredentialError) throws {
     #expect(parse(try TestProvider.token(claims: claims, key: key)) == expected)
   }
 
@@ -114,8 +114,8 @@ import Testing
       (#"{"alg":"ES256","kid":"ABC123DEFG","crit":["b64"]}"#, .criticalHeader),
       ("[]", .headerNotJSON),
       ("ES256", .headerNotJSON),
-    ] as [(String, CredentialProblem)])
-  func headerRefused(header: String, expected: CredentialProblem) throws {
+    ] as [(String, CredentialError)])
+  func headerRefused(header: String, expected: CredentialError) throws {
     #expect(parse(try TestProvider.token(header: header, key: key)) == expected)
   }
 
@@ -129,8 +129,8 @@ import Testing
       (signedPart + "." + String(repeating: "A", count: 84), .badSignatureForm),
       (signedPart + "." + String(repeating: "M", count: 96), .badSignatureForm),
       (String(repeating: "a", count: 4097), .tooLong),
-    ] as [(String, CredentialProblem)])
-  func formRefused(text: String, expected: CredentialProblem) {
+    ] as [(String, CredentialError)])
+  func formRefused(text: String, expected: CredentialError) {
     #expect(parse(text) == expected)
   }
 
@@ -179,9 +179,9 @@ import Testing
     }
   }
 
-  private func parse(_ text: String) -> CredentialProblem? {
+  private func parse(_ text: String) -> CredentialError? {
     let bytes = Array(text.utf8)
-    return problem { () throws(CredentialProblem) in _ = try ProviderToken(parsing: bytes.span) }
+    return problem { () throws(CredentialError) in _ = try ProviderToken(parsing: bytes.span) }
   }
 
   static func mutate(_ bytes: [UInt8], with generator: inout SeededRandom) -> [UInt8] {

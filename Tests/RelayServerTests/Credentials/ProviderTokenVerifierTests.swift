@@ -19,9 +19,9 @@ import Testing
   func verify(
     _ authorization: String, with verifier: inout ProviderTokenVerifier,
     now: Int64 = TestProvider.now
-  ) -> Result<VerifiedToken, CredentialProblem> {
+  ) -> Result<VerifiedToken, CredentialError> {
     let bytes = Array(authorization.utf8)
-    do throws(CredentialProblem) {
+    do throws(CredentialError) {
       return .success(try verifier.verify(bytes.span, now: now))
     } catch {
       return .failure(error)
@@ -49,7 +49,7 @@ import Testing
 
   @Test func refusals() throws {
     var verifier = ProviderTokenVerifier(keys: keys(), environment: .production)
-    func refusal(_ token: String) -> CredentialProblem? {
+    func refusal(_ token: String) -> CredentialError? {
       guard case .failure(let problem) = verify("bearer " + token, with: &verifier) else {
         return nil
       }
@@ -90,7 +90,7 @@ import Testing
     for (now, expected) in [
       (0, .none), (hour, .none), (hour + 1, .expired), (10 * hour, .expired), (hour, .none),
       (-hour, .none), (-hour - 1, .issuedInFuture), (-10 * hour, .issuedInFuture), (0, .none),
-    ] as [(Int64, CredentialProblem?)] {
+    ] as [(Int64, CredentialError?)] {
       let result = verify(header, with: &verifier, now: TestProvider.now + now)
       if let expected {
         #expect(result == .failure(expected), "\(now)")

@@ -5,8 +5,8 @@ import Primitives
 ///
 /// Pushes come all the time and questions seldom, so that adding a step is a few stores, and
 /// looking a notification up walks over those few steps whose ids share a bucket.
-package struct LifeLog: Sendable {
-  private var events: [LifeEvent] = []
+package struct DeliveryLog: Sendable {
+  private var events: [DeliveryEvent] = []
   /// The oldest event, once the ring is full.
   private var oldest = 0
   private let capacity: Int
@@ -30,7 +30,7 @@ package struct LifeLog: Sendable {
   /// How many steps are held.
   package var count: Int { events.count }
 
-  package mutating func append(_ event: consuming LifeEvent) {
+  package mutating func append(_ event: consuming DeliveryEvent) {
     let place = events.count < capacity ? events.count : oldest
     byUniqueID.append(place, Self.hash(event.uniqueID))
     if case .received(_, let name, _) = event.step, name != event.uniqueID {
@@ -47,7 +47,7 @@ package struct LifeLog: Sendable {
 
   /// The steps of the notification with this unique id, oldest first; or else of the latest one
   /// that its provider called so (`apns-id`).
-  package func steps(of id: UniqueID) -> [LifeEvent] {
+  package func steps(of id: UniqueID) -> [DeliveryEvent] {
     let found = steps(ofUnique: id)
     guard found.isEmpty else { return found }
     var named: UniqueID?
@@ -60,7 +60,7 @@ package struct LifeLog: Sendable {
 
   /// One life from what several logs hold of it: its device may have moved from one shard to
   /// another on the way.
-  package static func join(_ parts: [[LifeEvent]]) -> [LifeEvent] {
+  package static func join(_ parts: [[DeliveryEvent]]) -> [DeliveryEvent] {
     let parts = parts.filter { !$0.isEmpty }
     guard parts.count > 1 else { return parts.first ?? [] }
     // In the same millisecond, what follows is not before the beginning.
@@ -71,8 +71,8 @@ package struct LifeLog: Sendable {
       .map(\.element)
   }
 
-  private func steps(ofUnique id: UniqueID) -> [LifeEvent] {
-    var found: [LifeEvent] = []
+  private func steps(ofUnique id: UniqueID) -> [DeliveryEvent] {
+    var found: [DeliveryEvent] = []
     byUniqueID.walk(from: Self.hash(id), age: age) { place in
       if events[place].uniqueID == id { found.append(events[place]) }
       return true
@@ -94,7 +94,7 @@ package struct LifeLog: Sendable {
   }
 }
 
-extension [LifeEvent] {
+extension [DeliveryEvent] {
   fileprivate var beginsWithReceived: Bool {
     if case .received? = first?.step { true } else { false }
   }

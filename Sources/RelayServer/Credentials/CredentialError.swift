@@ -5,7 +5,7 @@ package import RelayCore
 ///
 /// One flat enum for tokens, certificates and connection pinning, so that a test can walk every
 /// case and a request that is refused costs one byte.
-package enum CredentialProblem: Error, Equatable, Hashable, Sendable, CaseIterable {
+package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable {
   /// No `authorization` header, an empty one, or a scheme other than `bearer`.
   case missing
   /// The token is longer than ``ProviderToken/maximumBytes``.

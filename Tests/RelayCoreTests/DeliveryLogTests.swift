@@ -3,27 +3,27 @@ import Testing
 
 @testable import RelayCore
 
-@Suite struct LifeLogTests {
+@Suite struct DeliveryLogTests {
   private let topic = Topic("com.example.app")!
 
   private func id(_ number: UInt64) -> UniqueID { UniqueID(generator: 1, number: number) }
 
-  private func event(_ number: UInt64, _ step: LifeStep) -> LifeEvent {
-    LifeEvent(at: Instant(milliseconds: Int64(number)), uniqueID: id(number), step: step)
+  private func event(_ number: UInt64, _ step: DeliveryStep) -> DeliveryEvent {
+    DeliveryEvent(at: Instant(milliseconds: Int64(number)), uniqueID: id(number), step: step)
   }
 
-  private func received(_ number: UInt64, apnsID: UniqueID) -> LifeEvent {
+  private func received(_ number: UInt64, apnsID: UniqueID) -> DeliveryEvent {
     event(number, .received(.visible, apnsID: apnsID, topic))
   }
 
   @Test func stepsComeInOrderUnderEitherId() {
-    var log = LifeLog(notifications: 10)
+    var log = DeliveryLog(notifications: 10)
     let name = UniqueID(generator: 9, number: 9)
     log.append(received(1, apnsID: name))
     log.append(received(2, apnsID: id(2)))
     log.append(event(1, .storedOffline))
     log.append(event(1, .delivered))
-    let steps: [LifeStep] = [
+    let steps: [DeliveryStep] = [
       .received(.visible, apnsID: name, topic), .storedOffline, .delivered,
     ]
     #expect(log.steps(of: id(1)).map(\.step) == steps)
@@ -39,16 +39,16 @@ import Testing
       event(1, .delivered),
     ]
     let parts = [[], Array(all[2...]), Array(all[..<2])]
-    #expect(LifeLog.join(parts) == all)
-    #expect(LifeLog.join([[], all, []]) == all)
-    #expect(LifeLog.join([[], []]).isEmpty)
+    #expect(DeliveryLog.join(parts) == all)
+    #expect(DeliveryLog.join([[], all, []]) == all)
+    #expect(DeliveryLog.join([[], []]).isEmpty)
     var later = event(1, .outcome(.newData))
     later.at = Instant(milliseconds: 9)
-    #expect(LifeLog.join([[all[0], later], [all[3]]]) == [all[0], all[3], later])
+    #expect(DeliveryLog.join([[all[0], later], [all[3]]]) == [all[0], all[3], later])
   }
 
   @Test func ofTwoThatTheirProviderCallsTheSameTheLatestCounts() {
-    var log = LifeLog(notifications: 10)
+    var log = DeliveryLog(notifications: 10)
     let name = UniqueID(generator: 9, number: 9)
     log.append(received(1, apnsID: name))
     log.append(received(2, apnsID: name))
@@ -56,8 +56,8 @@ import Testing
   }
 
   @Test func theOldestStepsMakeRoom() {
-    var log = LifeLog(notifications: 3)
-    let capacity = UInt64(3 * LifeLog.stepsPerNotification)
+    var log = DeliveryLog(notifications: 3)
+    let capacity = UInt64(3 * DeliveryLog.stepsPerNotification)
     for number in 0..<capacity * 2 + 1 { log.append(event(number, .storedOffline)) }
     #expect(log.count == Int(capacity))
     #expect(log.steps(of: id(capacity)).isEmpty)
@@ -71,12 +71,12 @@ import Testing
     for seed in UInt64(0)..<60 {
       var generator = SeededRandom(seed: seed)
       let notifications = Int.random(in: 1...40, using: &generator)
-      var log = LifeLog(notifications: notifications)
-      var all: [LifeEvent] = []
+      var log = DeliveryLog(notifications: notifications)
+      var all: [DeliveryEvent] = []
       for number in UInt64(0)..<600 {
         // Ids of two loops, and names that are theirs, shared, or of nobody else.
         let id = UniqueID(generator: number % 2, number: number / 2)
-        let step: LifeStep
+        let step: DeliveryStep
         var subject = id
         if generator.chance(40) {
           let names = [id, UniqueID(high: 0, low: number % 7), UniqueID(high: number, low: 9)]
@@ -87,9 +87,9 @@ import Testing
           subject = all.suffix(30).randomElement(using: &generator)?.uniqueID ?? id
         }
         all.append(
-          LifeEvent(at: Instant(milliseconds: Int64(number)), uniqueID: subject, step: step))
+          DeliveryEvent(at: Instant(milliseconds: Int64(number)), uniqueID: subject, step: step))
         log.append(all[all.count - 1])
-        all = Array(all.suffix(notifications * LifeLog.stepsPerNotification))
+        all = Array(all.suffix(notifications * DeliveryLog.stepsPerNotification))
         guard number % 50 == 49 else { continue }
         let names = all.compactMap { event -> UniqueID? in
           if case .received(_, let name, _) = event.step { name } else { nil }
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  private func search(_ all: [LifeEvent], _ id: UniqueID) -> [LifeEvent] {
+  private func search(_ all: [DeliveryEvent], _ id: UniqueID) -> [DeliveryEvent] {
     let unique = all.filter { $0.uniqueID == id }
     guard unique.isEmpty else { return unique }
     let named = all.last { event in

@@ -2,12 +2,12 @@ package import Primitives
 
 /// One step in the life of a notification, in the words of Apple's delivery log where it has some
 /// (Apple, "Viewing the status of push notifications using Metrics and APNs").
-package struct LifeEvent: Hashable, Sendable {
+package struct DeliveryEvent: Hashable, Sendable {
   package var at: Instant
   package var uniqueID: UniqueID
-  package var step: LifeStep
+  package var step: DeliveryStep
 
-  package init(at: Instant, uniqueID: UniqueID, step: LifeStep) {
+  package init(at: Instant, uniqueID: UniqueID, step: DeliveryStep) {
     self.at = at
     self.uniqueID = uniqueID
     self.step = step
@@ -16,7 +16,7 @@ package struct LifeEvent: Hashable, Sendable {
 
 /// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
 /// follow.
-package enum LifeStep: Hashable, Sendable {
+package enum DeliveryStep: Hashable, Sendable {
   /// Accepted from a provider, which calls it `apnsID`.
   case received(NotificationClass, apnsID: UniqueID, Topic)
   /// Read from the journal when the relay started; it was stored when the relay ended.
@@ -71,7 +71,7 @@ package enum DeliveryOutcome: Hashable, Sendable {
   case later
 }
 
-extension LifeStep: CustomStringConvertible {
+extension DeliveryStep: CustomStringConvertible {
   package var description: String {
     switch self {
     case .received(let notificationClass, _, _): "received (\(notificationClass.name))"

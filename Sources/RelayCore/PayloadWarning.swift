@@ -1,7 +1,7 @@
 /// What is odd about an accepted notification: notes for the log, never a reason to refuse.
 ///
 /// The table of names and texts; the documentation and the tests iterate it.
-package enum Lint: UInt8, CaseIterable, Sendable {
+package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   // What the payload itself shows (`scanPayload`).
   case duplicateKey
   case apsNotObject

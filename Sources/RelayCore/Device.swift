@@ -1,56 +1,5 @@
 package import Primitives
 
-/// One accepted notification that has not reached its end.
-package struct Entry: Hashable, Sendable {
-  /// Exactly one of these at any time.
-  package enum Phase: Hashable, Sendable {
-    /// Until the journal has it, it may not take a slot: it could not give it back.
-    case waiting
-    /// In its app's slot.
-    case stored
-    /// Sent, not acknowledged; `next` is the following entry in flight to the device, or -1.
-    case inFlight(next: Int32)
-  }
-
-  package var notification: Notification
-  /// The place in the order of acceptance; rises within a device, whatever shard it is in.
-  package var order: UInt64
-  /// The journal's number, or 0 for what is never stored.
-  package var sequence: UInt64
-  package var acceptedAt: Instant
-  package var app: Int32
-  package var phase: Phase
-  /// When its last frame was sent; says something only in flight.
-  package var sentAt = Instant(milliseconds: 0)
-  /// Frames on this connection, the first one included.
-  package var frameCount: UInt8 = 0
-  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
-  /// that takes it again and again would open as many.
-  package var wasSent = false
-  /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
-  /// again after a lost connection, without being paid for twice.
-  package var isPaid = false
-  package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
-
-  /// What lies in a free place of a slab.
-  static var vacant: Entry {
-    Entry(
-      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
-      phase: .waiting)
-  }
-
-  /// Whether it may go (back) into a slot.
-  package var isStorable: Bool { sequence != 0 }
-
-  /// Whether it is too late to deliver it.
-  package func isExpired(at now: Instant) -> Bool {
-    switch notification.expiration {
-    case .once: false
-    case .at(let moment): moment <= now
-    }
-  }
-}
-
 /// A number for each class of notification. A value of its own, so that asking for one of them
 /// looks at these eight bytes; as an app's own subscript it copied the whole app.
 package struct PerClass: Hashable, Sendable {
@@ -122,7 +71,7 @@ package struct Device: Hashable, Sendable {
   package var appCount: Int32 = 0
   /// Entries in slots, over all apps.
   package var storedCount: Int32 = 0
-  /// The entries in flight, newest first, as a list through `Entry.Phase.inFlight`.
+  /// The entries in flight, newest first, as a list through `AcceptedNotification.Phase.inFlight`.
   package var firstInFlight: Int32 = -1
   package var inFlightCount: Int32 = 0
   /// Rides that the device has opened by itself.
@@ -146,4 +95,34 @@ package struct Device: Hashable, Sendable {
     case .live(let connection), .questioned(let connection): connection
     }
   }
+}
+
+/// How a device stands, for `GET /v1/devices/{device}`.
+package struct DeviceReport: Hashable, Sendable {
+  package struct Slot: Hashable, Sendable {
+    package var uniqueID: UniqueID
+    package var apnsID: UniqueID
+    package var acceptedAt: Instant
+    package var expiresAt: Instant?
+  }
+
+  package struct AppReport: Hashable, Sendable {
+    package var topic: Topic
+    package var token: DeviceToken
+    package var visible: Slot?
+    package var silent: Slot?
+    /// Whether a silent push would be let through now, or until when it would be held.
+    package var budget: BudgetDecision
+    /// Silent pushes left at once in the app's own budget; nil for no limit.
+    package var remaining: Int64?
+  }
+
+  package var device: DeviceID
+  package var isConnected: Bool
+  package var condition: DeviceCondition
+  package var policy: String
+  /// Silent pushes left at once in the device's budget; nil for no limit.
+  package var remaining: Int64?
+  package var inFlight: Int
+  package var apps: [AppReport]
 }

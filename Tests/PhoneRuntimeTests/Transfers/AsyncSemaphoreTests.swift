@@ -3,7 +3,7 @@ import Testing
 
 @testable import PhoneRuntime
 
-@Suite struct TurnstileTests {
+@Suite struct AsyncSemaphoreTests {
   private final class Shared<Value: Sendable>: Sendable {
     let value: Mutex<Value>
 
@@ -11,12 +11,12 @@ import Testing
   }
 
   /// Waits until so many others wait.
-  private func until(_ count: Int, waitAt turnstile: Turnstile) async {
+  private func until(_ count: Int, waitAt turnstile: AsyncSemaphore) async {
     while turnstile.waitingCount < count { await Task.yield() }
   }
 
   @Test func inOrderAndOneAtATime() async {
-    let turnstile = Turnstile(1)
+    let turnstile = AsyncSemaphore(1)
     let order = Shared<[Int]>([])
     #expect(await turnstile.enter())
     var tasks: [Task<Void, Never>] = []
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func whoGivesUpTakesNoPlace() async {
-    let turnstile = Turnstile(1)
+    let turnstile = AsyncSemaphore(1)
     #expect(await turnstile.enter())
     let one = Task { await turnstile.enter() }
     await until(1, waitAt: turnstile)
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func neverMoreThanThereArePlaces() async {
-    let turnstile = Turnstile(3)
+    let turnstile = AsyncSemaphore(3)
     let inside = Shared((now: 0, most: 0))
     let tasks = (0..<300).map { _ in
       Task {

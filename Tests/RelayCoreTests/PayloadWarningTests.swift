@@ -1,30 +1,30 @@
 import RelayCore
 import Testing
 
-@Suite struct LintTests {
+@Suite struct PayloadWarningTests {
   @Test func everyLintHasItsOwnNameAndText() {
-    #expect(Set(Lint.allCases.map(\.name)).count == Lint.allCases.count)
-    #expect(Set(Lint.allCases.map(\.text)).count == Lint.allCases.count)
-    for lint in Lint.allCases {
-      #expect(lint.name == String(describing: lint))
-      #expect(lint.text.count > 20 && !lint.text.hasSuffix("."))
+    #expect(Set(PayloadWarning.allCases.map(\.name)).count == PayloadWarning.allCases.count)
+    #expect(Set(PayloadWarning.allCases.map(\.text)).count == PayloadWarning.allCases.count)
+    for warning in PayloadWarning.allCases {
+      #expect(warning.name == String(describing: warning))
+      #expect(warning.text.count > 20 && !warning.text.hasSuffix("."))
     }
   }
 }
 
 @Suite struct CaseSetTests {
   @Test func everyCaseHasABit() {
-    #expect(Lint.allCases.allSatisfy { $0.rawValue < 32 })
+    #expect(PayloadWarning.allCases.allSatisfy { $0.rawValue < 32 })
     #expect(ApsKey.allCases.allSatisfy { $0.rawValue < 32 })
   }
 
   @Test func behavesLikeASet() {
-    for first in Lint.allCases {
-      for second in Lint.allCases {
+    for first in PayloadWarning.allCases {
+      for second in PayloadWarning.allCases {
         var set = CaseSet(first)
         set.insert(second)
         #expect(set == CaseSet(first).union(CaseSet(second)))
-        #expect(set.members == Lint.allCases.filter { $0 == first || $0 == second })
+        #expect(set.members == PayloadWarning.allCases.filter { $0 == first || $0 == second })
         #expect(set.intersects(CaseSet(second)))
         #expect(set.subtracting(CaseSet(second)) == (first == second ? CaseSet() : CaseSet(first)))
         set.set(second, to: false)

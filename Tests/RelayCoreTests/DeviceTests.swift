@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayCore
 
-@Suite struct MailboxTests {
+@Suite struct DeviceTests {
   @Test func slotsAndCountsOfTheClassesAreSeparate() {
     var app = App(
       token: DeviceToken(random: (1, 2, 3), routingKey: 4), topic: Topic("com.example.app")!,
@@ -36,7 +36,7 @@ import Testing
     for (expiration, isExpired) in [
       (Expiration.at(moment), true), (.at(moment + .milliseconds(1)), false), (.once, false),
     ] {
-      let entry = Entry(
+      let entry = AcceptedNotification(
         notification: fixture.push(.visible, app, expiration: expiration), order: 1, sequence: 1,
         acceptedAt: fixture.now, app: 0, phase: .waiting)
       #expect(entry.isExpired(at: moment) == isExpired)

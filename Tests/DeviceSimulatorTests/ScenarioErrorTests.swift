@@ -3,7 +3,7 @@ import Testing
 @testable import DeviceSimulator
 
 /// What is wrong with a file is said with file, line and key.
-@Suite struct ScenarioProblemTests {
+@Suite struct ScenarioErrorTests {
   private func problem(_ text: String) -> String {
     do {
       _ = try Scenario(json: Array(text.utf8), file: "x.json")

@@ -4,7 +4,7 @@ import SystemPackage
 import TLS
 
 /// Why a transfer, or one attempt at it, did not finish.
-enum TransferProblem: Error, Hashable {
+enum TransferError: Error, Hashable {
   /// Whoever wanted it wants it no more.
   case cancelled
   case challenged
@@ -19,16 +19,16 @@ enum TransferProblem: Error, Hashable {
   /// What a connection or a file has thrown.
   init(_ error: any Error) {
     switch error {
-    case let problem as TransferProblem: self = problem
+    case let problem as TransferError: self = problem
     case is CancellationError: self = .cancelled
-    case let errno as Errno: self = TransferProblem(errno)
+    case let errno as Errno: self = TransferError(errno)
     // The end of the connection amid an answer.
     case HTTPParserError.invalidEOFState, ChannelError.inputClosed, ChannelError.eof,
       ChannelError.ioOnClosedChannel:
       self = .ended
     case ChannelError.connectTimeout: self = .interrupted("no connection in time")
     case let error as HTTPParserError: self = .failed("the answer is no HTTP: \(error)")
-    case let error as TLSError: self = TransferProblem(error)
+    case let error as TLSError: self = TransferError(error)
     default: self = .interrupted("the connection failed: \(error)")
     }
   }

@@ -2,7 +2,7 @@ import RelayCore
 import RelayServer
 import Testing
 
-@Suite struct CredentialProblemTests {
+@Suite struct CredentialErrorTests {
   /// Exactly the reasons of authentication come out of here (Apple, "Handling notification
   /// responses from APNs"), and each does.
   @Test func rejectionsAreThoseOfAuthentication() {
@@ -11,11 +11,11 @@ import Testing
       .badEnvironmentKeyIDInToken, .unrelatedKeyIDInToken, .tooManyProviderTokenUpdates,
       .topicDisallowed, .badCertificate, .badCertificateEnvironment,
     ]
-    #expect(Set(CredentialProblem.allCases.map(\.rejection)) == expected)
+    #expect(Set(CredentialError.allCases.map(\.rejection)) == expected)
   }
 
   @Test func explanationsAreDistinctSingleLines() {
-    let texts = CredentialProblem.allCases.map(\.explanation)
+    let texts = CredentialError.allCases.map(\.explanation)
     #expect(Set(texts).count == texts.count)
     #expect(texts.allSatisfy { !$0.isEmpty && !$0.contains("\n") })
   }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import RelayCore
 
-@Suite struct LifeEventTests {
+@Suite struct DeliveryEventTests {
   private static let moment = Instant(milliseconds: 1_767_225_600_250)
   private static let id = UniqueID(high: 0, low: 1)
 
   /// Every kind of step: the words in the log, and whether it ends the life.
-  private static let table: [(LifeStep, String, Bool)] = [
+  private static let table: [(DeliveryStep, String, Bool)] = [
     (
       .received(.silent, apnsID: UniqueID(high: 1, low: 2), Topic("com.example.app")!),
       "received (silent)", false

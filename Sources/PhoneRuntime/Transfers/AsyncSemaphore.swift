@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Lets so many in at a time; the others wait in the order in which they came.
-final class Turnstile: Sendable {
+final class AsyncSemaphore: Sendable {
   private struct State {
     var free: Int
     var nextTicket: UInt64 = 0

@@ -1,7 +1,5 @@
-package import Primitives
-
 /// What a shard has done, as a value. Sums of snapshots are snapshots.
-package struct Snapshot: Hashable, Sendable {
+package struct ShardCounters: Hashable, Sendable {
   /// Accepted from providers.
   package var received = 0
   /// Taken over from the journal at start.
@@ -54,8 +52,8 @@ package struct Snapshot: Hashable, Sendable {
     }
   }
 
-  /// Takes what is there now of another snapshot out of this one; what happened stays.
-  mutating func removeGauges(_ gone: Snapshot) {
+  /// Takes what is there now of another counters out of this one; what happened stays.
+  mutating func removeGauges(_ gone: ShardCounters) {
     waiting -= gone.waiting
     inSlots -= gone.inSlots
     inFlight -= gone.inFlight
@@ -65,7 +63,7 @@ package struct Snapshot: Hashable, Sendable {
     connections -= gone.connections
   }
 
-  package static func + (left: Snapshot, right: Snapshot) -> Snapshot {
+  package static func + (left: ShardCounters, right: ShardCounters) -> ShardCounters {
     var sum = left
     sum.received += right.received
     sum.restored += right.restored
@@ -89,34 +87,4 @@ package struct Snapshot: Hashable, Sendable {
     sum.connections += right.connections
     return sum
   }
-}
-
-/// How a device stands, for `GET /v1/devices/{device}`.
-package struct DeviceReport: Hashable, Sendable {
-  package struct Slot: Hashable, Sendable {
-    package var uniqueID: UniqueID
-    package var apnsID: UniqueID
-    package var acceptedAt: Instant
-    package var expiresAt: Instant?
-  }
-
-  package struct AppReport: Hashable, Sendable {
-    package var topic: Topic
-    package var token: DeviceToken
-    package var visible: Slot?
-    package var silent: Slot?
-    /// Whether a silent push would be let through now, or until when it would be held.
-    package var budget: BudgetDecision
-    /// Silent pushes left at once in the app's own budget; nil for no limit.
-    package var remaining: Int64?
-  }
-
-  package var device: DeviceID
-  package var isConnected: Bool
-  package var condition: DeviceCondition
-  package var policy: String
-  /// Silent pushes left at once in the device's budget; nil for no limit.
-  package var remaining: Int64?
-  package var inFlight: Int
-  package var apps: [AppReport]
 }
