@@ -29,6 +29,10 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // The admin API: HTTP/1.1 with routes, off the hot path. Its traits would bring all of
+    // Foundation and a configuration of its own.
+    .package(
+      url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
@@ -97,6 +101,17 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 2: what people see and steer; is handed closures, not the server.
+    .target(
+      name: "Cockpit",
+      dependencies: [
+        "Primitives", .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: safe),
+
     // Layer 1: the other end of the wire, in virtual time.
     .target(
       name: "DeviceSimulator",
@@ -124,7 +139,8 @@ let package = Package(
       name: "pushrelay",
       dependencies: [
         "Primitives", "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
-        "RelayServer", "DeviceSimulator", "PhoneRuntime",
+        "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),

@@ -9,16 +9,21 @@ package import RelayCore
 ///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
 /// {"type":"empty"} {"type":"keepalive"}
+/// {"type":"barrier","number":7,"time":1790000000000}
 /// {"type":"bye","reason":"superseded"}
-/// {"type":"error","reason":"type is ack, state or keepalive"}
+/// {"type":"error","reason":"type is ack, state, keepalive or barrier"}
 /// ```
 ///
 /// Times are milliseconds since the UNIX epoch.
 package enum DownLine: Equatable, Sendable {
-  case hello(device: DeviceID, keepAlive: Interval, time: Instant)
+  /// `isVirtual` says that the relay's clock moves only when told: the phone may follow it.
+  case hello(device: DeviceID, keepAlive: Interval, time: Instant, isVirtual: Bool = false)
   case notification(Delivery)
   case empty
   case keepAlive
+  /// It is this time now; `UpLine.barrier` with this number says that all is done that there was to
+  /// do until now.
+  case barrier(number: UInt64, time: Instant)
   case bye(CloseReason)
   case error(UpLine.ParsingError)
 
@@ -26,17 +31,22 @@ package enum DownLine: Equatable, Sendable {
   package func write(to bytes: inout [UInt8]) {
     var object = ObjectWriter(&bytes)
     switch self {
-    case .hello(let device, let keepAlive, let time):
+    case .hello(let device, let keepAlive, let time, let isVirtual):
       object.member("type", "hello", to: &bytes)
       object.member("device", device.description, to: &bytes)
       object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
       object.member("time", time.milliseconds, to: &bytes)
+      if isVirtual { object.member("clock", "virtual", to: &bytes) }
     case .notification(let delivery):
       Self.write(delivery, &object, to: &bytes)
     case .empty:
       object.member("type", "empty", to: &bytes)
     case .keepAlive:
       object.member("type", "keepalive", to: &bytes)
+    case .barrier(let number, let time):
+      object.member("type", "barrier", to: &bytes)
+      object.member("number", Int64(clamping: number), to: &bytes)
+      object.member("time", time.milliseconds, to: &bytes)
     case .bye(let reason):
       object.member("type", "bye", to: &bytes)
       object.member("reason", reason.name, to: &bytes)

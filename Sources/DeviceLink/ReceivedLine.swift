@@ -2,10 +2,13 @@ package import RelayCore
 
 /// A line of the relay as a device reads it: tolerant of keys and types it does not know.
 package enum ReceivedLine: Equatable, Sendable {
-  case hello(device: String, keepAliveSeconds: Int64)
+  /// `time` is the relay's, in UNIX milliseconds; `isVirtual` says that it moves only when told.
+  case hello(device: String, keepAliveSeconds: Int64, time: Int64, isVirtual: Bool)
   case notification(ReceivedNotification)
   case empty
   case keepAlive
+  /// Asks for `UpLine.barrier` with this number, once all is done until this time.
+  case barrier(number: UInt64, time: Int64)
   case bye(reason: String)
   case error(reason: String)
   /// A type of a newer relay: to be ignored.
@@ -25,12 +28,18 @@ package enum ReceivedLine: Equatable, Sendable {
     case "hello":
       self = .hello(
         device: members.text(.device, line),
-        keepAliveSeconds: members.number(.keepAliveSeconds, line) ?? 0)
+        keepAliveSeconds: members.number(.keepAliveSeconds, line) ?? 0,
+        time: members.number(.time, line) ?? 0, isVirtual: members.text(.clock, line) == "virtual")
     case "notification":
       guard let notification = ReceivedNotification(members, line) else { return nil }
       self = .notification(notification)
     case "empty": self = .empty
     case "keepalive": self = .keepAlive
+    case "barrier":
+      guard let number = members.number(.number, line), let time = members.number(.time, line),
+        number >= 0
+      else { return nil }
+      self = .barrier(number: UInt64(number), time: time)
     case "bye": self = .bye(reason: members.text(.reason, line))
     case "error": self = .error(reason: members.text(.reason, line))
     case let type: self = .unknown(type: type)
@@ -106,6 +115,7 @@ private struct Members {
   enum Key: String, CaseIterable {
     case type, id, uniqueId, topic, pushType, priority, `class`, wakesApp, via, acceptedAt, sentAt
     case expiresAt, collapseId, payload, device, keepAliveSeconds, reason
+    case time, clock, number
   }
 
   private struct Found {

@@ -14,12 +14,16 @@ package enum UpLine: Equatable, Sendable {
   /// What is nil stays as it was.
   case state(ConditionReport)
   case keepAlive
+  /// With number 0: the phone goes by the relay's time from now on. With that of a barrier: all is
+  /// done until then. `next` is when the phone has something to do by itself; nil for never.
+  case barrier(number: UInt64, next: Instant?)
 
   /// Why a line is unusable; said to the device in an `error` line.
   package enum ParsingError: Error, Equatable, Sendable {
     case notJSONObject
     case unknownType
     case missingID
+    case missingNumber
     case unknownValue(key: String)
     case tooLong
 
@@ -27,8 +31,9 @@ package enum UpLine: Equatable, Sendable {
     package var text: String {
       switch self {
       case .notJSONObject: "a line is one JSON object"
-      case .unknownType: "type is ack, state or keepalive"
+      case .unknownType: "type is ack, state, keepalive or barrier"
       case .missingID: "an ack needs the id of a notification"
+      case .missingNumber: "a barrier needs a number"
       case .unknownValue(let key): "\(key) has no such value"
       case .tooLong: "a line has at most \(Limits.lineBytes) bytes"
       }
@@ -64,6 +69,10 @@ package enum UpLine: Equatable, Sendable {
       if let screen = report.screen { object.member("screen", screen.rawValue, to: &bytes) }
     case .keepAlive:
       object.member("type", "keepalive", to: &bytes)
+    case .barrier(let number, let next):
+      object.member("type", "barrier", to: &bytes)
+      object.member("number", Int64(clamping: number), to: &bytes)
+      if let next { object.member("next", next.milliseconds, to: &bytes) }
     }
     object.end(&bytes)
   }
@@ -89,6 +98,8 @@ package enum UpLine: Equatable, Sendable {
     var power: Range<Int>?
     var network: Range<Int>?
     var screen: Range<Int>?
+    var number: Range<Int>?
+    var next: Range<Int>?
 
     mutating func take(_ member: ObjectCursor.Member, in line: Span<UInt8>) {
       guard !member.isNull else { return }
@@ -108,6 +119,10 @@ package enum UpLine: Equatable, Sendable {
         network = text
       } else if key.says("screen") {
         screen = text
+      } else if key.says("number") {
+        number = member.value
+      } else if key.says("next") {
+        next = member.value
       }
     }
 
@@ -116,6 +131,7 @@ package enum UpLine: Equatable, Sendable {
       let word = line.extracting(type)
       if word.says("ack") { return try ack(line) }
       if word.says("keepalive") { return .keepAlive }
+      if word.says("barrier") { return try barrier(line) }
       guard word.says("state") else { throw .unknownType }
       let report = ConditionReport(
         power: try value(power, "power", line), network: try value(network, "network", line),
@@ -123,6 +139,17 @@ package enum UpLine: Equatable, Sendable {
       // Whoever has none does not get here.
       guard report.network?.isConnected != false else { throw .unknownValue(key: "network") }
       return .state(report)
+    }
+
+    private func barrier(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
+      guard let number, let value = UInt64(line.extracting(number).plainText) else {
+        throw .missingNumber
+      }
+      guard let next else { return .barrier(number: value, next: nil) }
+      guard let moment = Int64(line.extracting(next).plainText) else {
+        throw .unknownValue(key: "next")
+      }
+      return .barrier(number: value, next: Instant(milliseconds: moment))
     }
 
     private func ack(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {

@@ -1,34 +1,14 @@
+import Primitives
+
 /// Times and lengths of time as people write and read them: `1h30m`, `day 3 08:15`. All of them are
 /// whole milliseconds since the start of the simulation, which is midnight of day 1.
 enum TimeText {
   static let day: Int64 = 86_400_000
   /// The longest time that is taken: ten years.
-  static let longest: Int64 = 3650 * day
+  static let longest = Interval.longestWritten.milliseconds
 
-  private static let units: [(name: String, milliseconds: Int64)] = [
-    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", day),
-  ]
-
-  /// A length of time, `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything
-  /// else, and for what is longer than ten years.
-  static func duration(_ text: String) -> Int64? {
-    var rest = Substring(text)
-    guard !rest.isEmpty else { return nil }
-    var total: Int64 = 0
-    while !rest.isEmpty {
-      let digits = rest.prefix { $0.isASCII && $0.isNumber }
-      rest = rest.dropFirst(digits.count)
-      let letters = rest.prefix { $0.isLetter }
-      rest = rest.dropFirst(letters.count)
-      guard digits.count <= 15, let count = Int64(digits),
-        let unit = units.first(where: { $0.name == letters })?.milliseconds
-      else { return nil }
-      let (product, overflow) = count.multipliedReportingOverflow(by: unit)
-      guard !overflow, product <= longest, total + product <= longest else { return nil }
-      total += product
-    }
-    return total
-  }
+  /// A length of time as `Interval` reads it; nil for what is longer than ten years.
+  static func duration(_ text: String) -> Int64? { Interval(text)?.milliseconds }
 
   /// A time of day, `08:15`, `08:15:30` or `08:15:30.250`; nil for anything else.
   static func clock(_ text: some StringProtocol) -> Int64? {
@@ -72,15 +52,7 @@ enum TimeText {
   }
 
   /// `1h30m`; `0s` for none.
-  static func text(duration milliseconds: Int64) -> String {
-    var rest = milliseconds
-    var text = ""
-    for unit in units.reversed() where rest >= unit.milliseconds {
-      text += "\(rest / unit.milliseconds)\(unit.name)"
-      rest %= unit.milliseconds
-    }
-    return text.isEmpty ? "0s" : text
-  }
+  static func text(duration milliseconds: Int64) -> String { Interval.milliseconds(milliseconds).text }
 
   private static func padded(_ number: Int64, _ width: Int) -> String {
     let digits = String(number)

@@ -1,6 +1,7 @@
 import DeviceLink
 import DeviceModel
 package import DeviceSimulator
+import Primitives
 package import RelayClient
 import RelayCore
 
@@ -33,6 +34,8 @@ package actor PhoneDriver {
     package var warn: @Sendable (String) -> Void = { _ in }
     /// Milliseconds since the UNIX epoch.
     package var now: @Sendable () -> Int64
+    /// The relay's time, if that moves only when told: the phones follow it.
+    package var relayTime: Int64?
 
     package init(
       scenario: Scenario, seed: UInt64,
@@ -79,6 +82,8 @@ package actor PhoneDriver {
   ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
+  /// With a relay whose clock moves only when told: its time, and what it asks.
+  private var clock: FollowedClock?
   /// Whether any phone has.
   var hasConnected = false
   private(set) var ending: Result<Void, any Error>?
@@ -104,8 +109,10 @@ package actor PhoneDriver {
     keeper = try PhoneKeeper(
       phones: configuration.scenario.phones.map(\.name),
       directory: configuration.storageDirectory, passcode: configuration.passcode)
+    clock = configuration.relayTime.map { FollowedClock(time: $0) }
     simulation = LiveSimulation(
-      configuration.scenario, seed: configuration.seed, at: configuration.now(),
+      configuration.scenario, seed: configuration.seed,
+      at: configuration.relayTime ?? configuration.now(),
       last: try keeper.lastingPhones())
     phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
@@ -134,7 +141,7 @@ package actor PhoneDriver {
 
   /// Does what a person says, such as `open com.example.app`.
   package func perform(command: String) throws(LiveCommandError) {
-    try simulation.perform(command: command, at: configuration.now())
+    try simulation.perform(command: command, at: now)
     settle()
   }
 
@@ -149,17 +156,20 @@ package actor PhoneDriver {
       for line in lines { count(line) }
       configuration.tell(lines)
     }
-    let now = configuration.now()
+    let now = self.now
     keep(lines, now)
     if saveAt <= now { save() }
     if simulation.isOver(at: now) || hasAllReports { return end(.success(())) }
-    setTimer(now)
+    if clock == nil { setTimer(now) } else { answerBarriers() }
   }
+
+  /// The phones' time.
+  private var now: Int64 { clock?.time ?? configuration.now() }
 
   /// What must outlast a kill is kept at once, the rest soon; archives are kept as they come.
   private func keep(_ lines: [TraceLine], _ now: Int64) {
     guard keeper.isKeeping, !lines.isEmpty else { return }
-    let isUrgent = lines.contains { Self.urgent.contains($0.kind) }
+    let isUrgent = clock != nil || lines.contains { Self.urgent.contains($0.kind) }
     unsaved.formUnion(lines.compactMap { simulation.place(ofPhone: $0.phone) })
     saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
   }
@@ -174,7 +184,7 @@ package actor PhoneDriver {
 
   /// The phones are switched off in good order: what is in front saves its state as it leaves.
   private func putAway() {
-    let now = configuration.now()
+    let now = self.now
     let memories = phones.indices.map { simulation.model(of: $0).memory() }
     for phone in phones.indices { simulation.handle(.phone(.locked), of: phone, at: now) }
     for order in simulation.takeOrders() {
@@ -217,7 +227,7 @@ package actor PhoneDriver {
   private func timerFired(_ wake: Int64) {
     guard timerAt == wake else { return }
     timerAt = .max
-    simulation.advance(to: max(wake, configuration.now()))
+    simulation.advance(to: max(wake, now))
     settle()
   }
 
@@ -331,7 +341,7 @@ extension PhoneDriver {
       configuration.warn(
         "\(simulation.phones[key.phone]): \(transfer?.request.name ?? "a transfer"): \(why)")
     }
-    let now = configuration.now()
+    let now = self.now
     for event in report.events(of: key.id) {
       simulation.handle(.phone(event), of: key.phone, at: now)
     }
@@ -378,15 +388,20 @@ extension PhoneDriver {
     phones[session.phone].abandoned?.cancel()
     phones[session.phone].abandoned = nil
     counts.listening += 1
-    simulation.handle(.connected, of: session.phone, at: configuration.now())
+    simulation.handle(.connected, of: session.phone, at: now)
     settle()
     return true
   }
 
-  func happened(_ events: [LiveSimulation.Event], to session: PhoneSession) {
+  func heard(_ said: [PhoneSession.Said], by session: PhoneSession) {
     guard isWanted(session) else { return }
-    let now = configuration.now()
-    for event in events { simulation.handle(event, of: session.phone, at: now) }
+    for word in said {
+      switch word {
+      case .event(let event): simulation.handle(event, of: session.phone, at: now)
+      case .time(let time): greeted(session, at: time)
+      case .barrier(let number, let time): barrier(session, number, at: time)
+      }
+    }
     settle()
   }
 
@@ -395,7 +410,7 @@ extension PhoneDriver {
     guard isWanted(session) else { return false }
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
-    simulation.handle(.lost(reason: reason), of: session.phone, at: configuration.now())
+    simulation.handle(.lost(reason: reason), of: session.phone, at: now)
     settle()
     if reason == CloseReason.superseded.name {
       end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone])))
@@ -424,5 +439,58 @@ package enum PhoneDriverError: Error, Hashable, Sendable, CustomStringConvertibl
     case .superseded(let phone):
       "\(phone): another connection of this device has taken over; give it another name"
     }
+  }
+}
+
+/// A clock of a relay that moves only when told, as the phones follow it.
+struct FollowedClock {
+  /// UNIX milliseconds.
+  var time: Int64
+  /// What the relay has been told of when the phones have something to do next.
+  var told = Int64.max
+  /// Barriers that wait for transfers to end, by the place of their phone.
+  var barriers: [Int: UInt64] = [:]
+}
+
+/// A relay whose clock moves only when told.
+extension PhoneDriver {
+  /// It is this time, and the relay asks whether the phone has done everything until then.
+  func barrier(_ session: PhoneSession, _ number: UInt64, at time: Int64) {
+    guard isWanted(session), clock != nil else { return }
+    clock?.barriers[session.phone] = number
+    moveClock(to: time)
+  }
+
+  /// A stream is open, and the relay has said what time it is.
+  func greeted(_ session: PhoneSession, at time: Int64) {
+    guard isWanted(session), clock != nil else { return }
+    moveClock(to: time)
+    write(.barrier(number: 0, next: nextMoment), session.phone)
+  }
+
+  private func moveClock(to time: Int64) {
+    guard let known = clock?.time else { return }
+    clock?.time = max(known, time)
+    simulation.advance(to: max(known, time))
+    settle()
+  }
+
+  private var nextMoment: Instant? {
+    simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
+  }
+
+  /// Once nothing is being transferred, the relay hears that all is done; and at any time, when
+  /// there is something to do next, if that has changed.
+  private func answerBarriers() {
+    guard let known = clock else { return }
+    if known.told != simulation.nextWake, let phone = phones.firstIndex(where: { $0.lines != nil }) {
+      clock?.told = simulation.nextWake
+      write(.barrier(number: 0, next: nextMoment), phone)
+    }
+    guard transfers.isEmpty else { return }
+    for (phone, number) in known.barriers {
+      write(.barrier(number: number, next: nextMoment), phone)
+    }
+    clock?.barriers.removeAll(keepingCapacity: true)
   }
 }

@@ -75,25 +75,37 @@ struct PhoneSession: Sendable {
     }
   }
 
+  /// What the relay has said.
+  enum Said: Sendable {
+    case event(LiveSimulation.Event)
+    /// The time of a clock that moves only when told.
+    case time(Int64)
+    case barrier(UInt64, Int64)
+  }
+
   /// Hands on what the relay says, a read at a time.
   private func read(_ stream: ClientStream) async throws -> String {
     var splitter = LineSplitter()
     var reason = "the relay ended the stream"
     for try await bytes in stream.chunks {
-      var events: [LiveSimulation.Event] = []
+      var said: [Said] = []
       splitter.take(bytes.span) { piece in
         guard case .line(let line) = piece else { return }
         switch ReceivedLine(line.span) {
         case .notification(let notification):
-          events.append(.received(LiveArrival(notification)))
-        case .keepAlive: events.append(.heard(isKeepAlive: true))
-        case .hello, .empty: events.append(.heard(isKeepAlive: false))
+          said.append(.event(.received(LiveArrival(notification))))
+        case .keepAlive: said.append(.event(.heard(isKeepAlive: true)))
+        case .hello(_, _, let time, let isVirtual):
+          if isVirtual { said.append(.time(time)) }
+          said.append(.event(.heard(isKeepAlive: false)))
+        case .barrier(let number, let time): said.append(.barrier(number, time))
+        case .empty: said.append(.event(.heard(isKeepAlive: false)))
         case .bye(let why): reason = why
         case .error(let why): reason = "the relay says: \(why)"
         case .unknown, nil: break
         }
       }
-      if !events.isEmpty { await driver.happened(events, to: self) }
+      if !said.isEmpty { await driver.heard(said, by: self) }
     }
     return reason
   }

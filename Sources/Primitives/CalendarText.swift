@@ -37,3 +37,46 @@ package func floorQuotient(_ number: Int64, _ divisor: Int64) -> Int64 {
   let quotient = number / divisor
   return number % divisor < 0 ? quotient - 1 : quotient
 }
+
+/// Lengths of time as people write and read them.
+extension Interval {
+  /// The longest that is taken: ten years.
+  package static let longestWritten = Interval.days(3650)
+
+  private static let units: [(name: String, length: Interval)] = [
+    ("ms", .milliseconds(1)), ("s", .seconds(1)), ("m", .minutes(1)), ("h", .hours(1)),
+    ("d", .days(1)),
+  ]
+
+  /// `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything else, and for what is
+  /// longer than ten years.
+  package init?(_ text: String) {
+    var rest = Substring(text)
+    guard !rest.isEmpty else { return nil }
+    var total = Interval.zero
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCII && $0.isNumber }
+      rest = rest.dropFirst(digits.count)
+      let letters = rest.prefix { $0.isLetter }
+      rest = rest.dropFirst(letters.count)
+      guard digits.count <= 15, let count = Int64(digits),
+        let unit = Self.units.first(where: { $0.name == letters })?.length
+      else { return nil }
+      // Saturates, and is then too long.
+      total = .milliseconds(saturatingSum(total.milliseconds, (unit * count).milliseconds))
+      guard total <= Self.longestWritten else { return nil }
+    }
+    self = total
+  }
+
+  /// `1h30m`; `0s` for none.
+  package var text: String {
+    var rest = milliseconds
+    var text = ""
+    for unit in Self.units.reversed() where rest >= unit.length.milliseconds {
+      text += "\(rest / unit.length.milliseconds)\(unit.name)"
+      rest %= unit.length.milliseconds
+    }
+    return text.isEmpty ? "0s" : text
+  }
+}

@@ -54,9 +54,10 @@ package struct DeviceAPI: Sendable {
     self.client = client
   }
 
-  /// Whether the relay answers: `GET /v1/health`.
-  package func health() async throws(DeviceAPIError) {
-    _ = try await call("GET", "/v1/health", expecting: 200)
+  /// Whether the relay answers, and its time where that moves only when told: `GET /v1/health`.
+  @discardableResult
+  package func health() async throws(DeviceAPIError) -> RelayHealth {
+    try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200))
   }
 
   /// Makes a new device: `POST /v1/devices`. `enrolmentKey` where the relay asks for one.
@@ -203,4 +204,13 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package var inFlight: Int
   package var budget: Budget
   package var apps: [App]
+}
+
+/// The answer to `GET /v1/health`.
+package struct RelayHealth: Decodable, Equatable, Sendable {
+  package var status: String
+  /// `virtual`, or nothing: the relay goes by its machine's time.
+  package var clock: String?
+  /// The time of a virtual clock, in UNIX milliseconds.
+  package var time: Int64?
 }

@@ -76,6 +76,8 @@ package struct Device: Hashable, Sendable {
   package var inFlightCount: Int32 = 0
   /// Rides that the device has opened by itself.
   package var rides = RateLimit.State()
+  /// Whether it has deadlines for keep-alives and acknowledgements.
+  package var hasDeadlines = false
   /// Set while anything is in flight, and for the moment when something may be overdue.
   package var ackTimer: TimerWheel.TimerID = TimerWheel.none
   package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none

@@ -36,6 +36,8 @@ package enum Event: Hashable, Sendable {
   case heard(ConnectionID)
   /// Whether everything that was sent to the device has left the relay; answers `checkQueue`.
   case queueChecked(ConnectionID, isEmpty: Bool)
+  /// A device goes by the relay's time on this stream from now on.
+  case clockFollowed(ConnectionID)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 

@@ -12,6 +12,7 @@ extension Shard {
       end(older, device, into: &effects)
     }
     devices[device].phase = .live(connection)
+    devices[device].hasDeadlines = !configuration.deadlinesNeedClock
     connectionIndex.insert(device, KeyedHash.hash(connection))
     counters.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
@@ -19,6 +20,15 @@ extension Shard {
     sendHeld(of: device, .connect, .device, into: &effects)
     if devices[device].inFlightCount == 0, devices[device].storedCount == 0 {
       effects.append(.sendEmpty(connection))
+    }
+  }
+
+  mutating func clockFollowed(_ connection: ConnectionID) {
+    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines else { return }
+    devices[device].hasDeadlines = true
+    setKeepAliveTimer(device, configuration.keepAlive)
+    if let due = nextAckDue(device) {
+      devices[device].ackTimer = timers.set(due, .acknowledgement(device: device))
     }
   }
 
@@ -171,6 +181,7 @@ extension Shard {
 
   private mutating func setKeepAliveTimer(_ device: Int32, _ interval: Interval) {
     timers.cancel(&devices[device].keepAliveTimer)
+    guard devices[device].hasDeadlines else { return }
     devices[device].keepAliveTimer = timers.set(now + interval, .keepAlive(device: device))
   }
 

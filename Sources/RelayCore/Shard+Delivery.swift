@@ -246,7 +246,7 @@ extension Shard {
     devices[device].inFlightCount += 1
     counters.inFlight += 1
     counters.sent[Int(via.rawValue)] += 1
-    if devices[device].ackTimer < 0 {
+    if devices[device].ackTimer < 0, devices[device].hasDeadlines {
       devices[device].ackTimer = timers.set(
         now + configuration.ackTimeout, .acknowledgement(device: device))
     }

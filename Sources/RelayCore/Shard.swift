@@ -56,6 +56,10 @@ package struct Shard: Sendable {
     package var pendingPersists: Int
     /// How many partitions all shards hold together.
     package var partitionCount: Int
+    /// Whether keep-alives and acknowledgements have deadlines only on streams whose phones go by
+    /// the relay's time (`Event.clockFollowed`): with a clock that leaps, nobody else could keep
+    /// them.
+    package var deadlinesNeedClock = false
 
     package init(
       policy: SilentPolicy = .documented, keepAlive: Interval = .minutes(15),
@@ -152,6 +156,12 @@ package struct Shard: Sendable {
   /// When `tick` is wanted next, if nothing else happens; nil for never.
   package var nextWake: Instant? { nextToReview == nil ? timers.nextWake : now }
 
+  /// The timer that fires next, exactly; walks more than `nextWake` does.
+  package var nextTimer: (deadline: Instant, subject: TimerWheel.Subject)? { timers.earliest }
+
+  /// Nothing waits for the journal's word, nor for another shard's.
+  package var isSettled: Bool { pending.isEmpty && tokenChanges.count == 0 && nextToReview == nil }
+
   /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
@@ -192,6 +202,8 @@ package struct Shard: Sendable {
       heard(connection, into: &effects)
     case .queueChecked(let connection, let isEmpty):
       queueChecked(connection, isEmpty: isEmpty, into: &effects)
+    case .clockFollowed(let connection):
+      clockFollowed(connection)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
     case .partitionRequested(let partition):
@@ -242,6 +254,7 @@ extension Shard {
 
   mutating func tick(into effects: inout [Effect]) {
     while let subject = timers.popDue(at: now) {
+      counters.fired[subject.kind.rawValue] += 1
       switch subject {
       case .expiration(let entry):
         entries[entry].expirationTimer = TimerWheel.none

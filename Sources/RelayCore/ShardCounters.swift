@@ -13,6 +13,8 @@ package struct ShardCounters: Hashable, Sendable {
   package var sent = [Int](repeating: 0, count: Via.allCases.count)
   /// Times a slot was taken.
   package var stored = 0
+  /// Timers that have fired, by `TimerWheel.Subject.Kind.rawValue`.
+  package var fired = [Int](repeating: 0, count: TimerWheel.Subject.Kind.allCases.count)
   // The ways a life ends.
   package var delivered = 0
   package var expired = 0
@@ -71,6 +73,7 @@ package struct ShardCounters: Hashable, Sendable {
     sum.handedOver += right.handedOver
     for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
     for index in sum.sent.indices { sum.sent[index] += right.sent[index] }
+    for index in sum.fired.indices { sum.fired[index] += right.fired[index] }
     sum.stored += right.stored
     sum.delivered += right.delivered
     sum.expired += right.expired

@@ -26,6 +26,21 @@ package struct TimerWheel: Sendable {
     case keepAlive(device: Int32)
     /// An acknowledgement may be overdue.
     case acknowledgement(device: Int32)
+
+    /// What it is, without whose.
+    package enum Kind: Int, CaseIterable, Sendable {
+      case expiration, hold, refill, keepAlive, acknowledgement
+    }
+
+    package var kind: Kind {
+      switch self {
+      case .expiration: .expiration
+      case .hold: .hold
+      case .refill: .refill
+      case .keepAlive: .keepAlive
+      case .acknowledgement: .acknowledgement
+      }
+    }
   }
 
   /// Names a set timer. `TimerWheel.none` names none.
@@ -100,6 +115,21 @@ package struct TimerWheel: Sendable {
       return Instant(milliseconds: max(start, now))
     }
     return nil
+  }
+
+  /// The timer that fires next, itself; walks the one slot that it lies in.
+  package var earliest: (deadline: Instant, subject: Subject)? {
+    guard let level = occupied.firstIndex(where: { $0 != 0 }) else { return nil }
+    let position = (now >> Int64(level * 6)) & 63
+    let ahead = occupied[level] & ~((UInt64(1) << UInt64(position)) &- 1)
+    let slot = (ahead != 0 ? ahead : occupied[level]).trailingZeroBitCount
+    var id = heads[level * Self.slotCount + slot]
+    var found = nodes[Int(id)]
+    while id >= 0 {
+      if nodes[Int(id)].deadline < found.deadline { found = nodes[Int(id)] }
+      id = nodes[Int(id)].next
+    }
+    return (Instant(milliseconds: max(found.deadline, now)), found.subject)
   }
 
   /// Takes one timer that is due at `instant`, in order of deadline; nil when there is none left.

@@ -47,7 +47,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   init(runner: ShardRunner, transport: Transport, isProvider: Bool) {
     self.runner = runner
     self.transport = transport
-    self.phase = .opening(since: runner.now)
+    self.phase = .opening(since: RelayClock.wall)
     self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())
   }
 
@@ -92,7 +92,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let isWritable = context.channel.isWritable
     // Whoever does not take the answers is not asked for more requests.
     try? context.channel.syncOptions?.setOption(.autoRead, value: isWritable)
-    stalledSince = isWritable ? nil : runner.now
+    stalledSince = isWritable ? nil : RelayClock.wall
     if isWritable {
       runner.markDirty(self)
       runner.finishBatch()
@@ -261,7 +261,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// we say the same (RFC 8446 section 6.1).
   private func noticePeersEnd() {
     guard transport.peerHasClosed, case .open = phase else { return }
-    phase = .answering(since: runner.now)
+    phase = .answering(since: RelayClock.wall)
     switch role {
     case .provider(let provider): provider.connection.peerClosed()
     case .device(let device): device.peerClosed(on: self)
@@ -306,7 +306,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   ) {
     guard isUsable else { return }
     let mode: CloseMode = waitsForPeer && !transport.peerHasClosed ? .output : .all
-    phase = .closing(since: runner.now)
+    phase = .closing(since: RelayClock.wall)
     var output = lastWords
     transport.close(into: &output)
     let written = context.eventLoop.makePromise(of: Void.self)

@@ -16,7 +16,18 @@ enum DeviceAnswerBody {
     var message: String
   }
 
-  struct Health: Encodable { var status: String }
+  struct Health: Encodable {
+    var status = "ok"
+    /// With a virtual clock: its name and the time.
+    var clock: String?
+    var time: Int64?
+
+    init(_ clock: RelayClock) {
+      guard clock.isVirtual else { return }
+      self.clock = RelayConfiguration.Clock.virtual.rawValue
+      time = clock.now().milliseconds
+    }
+  }
 
   struct Report: Encodable {
     struct DeviceBudget: Encodable {

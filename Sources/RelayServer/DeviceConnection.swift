@@ -32,7 +32,8 @@ final class DeviceConnection {
 
   var streams = StreamMap(vacant: Stream.asked(secret: nil))
   var hasFullStreams = false
-  private var lastActivity = RelayClock.now()
+  /// By the relay's time.
+  private var lastActivity: Instant?
   var head = HeaderBlock()
   var lineBytes: [UInt8] = []
 
@@ -104,7 +105,7 @@ final class DeviceConnection {
         handler.runner.raise(
           .connected(credential, handler.address(stream)), for: device, at: now)
       } else {
-        streams[stream] = .collecting(request, since: now)
+        streams[stream] = .collecting(request, since: handler.runner.wall(now))
       }
     } catch {
       refuse(stream, error, on: handler)
@@ -168,12 +169,13 @@ final class DeviceConnection {
     switch request.route {
     case .health:
       respond(
-        stream, 200, DeviceAnswerBody.encode(DeviceAnswerBody.Health(status: "ok")), on: handler)
+        stream, 200, DeviceAnswerBody.encode(DeviceAnswerBody.Health(runner.settings.clock)),
+        on: handler)
     case .enroll:
       guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
       let device = DeviceID(
-        UniqueID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)))
-      let secret = Self.makeSecret()
+        UniqueID(high: runner.randomBits(), low: runner.randomBits()))
+      let secret = Self.makeSecret(runner.randomBits)
       streams[stream] = .asked(secret: secret)
       runner.raise(
         .enrolled(device, DeviceRequest.hash(Array(secret.utf8)), from: address), for: device,
@@ -185,7 +187,7 @@ final class DeviceConnection {
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
-      let token = own ?? Self.makeToken(for: device)
+      let token = own ?? Self.makeToken(for: device, runner.randomBits)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)
       runner.raise(event, for: device, at: now)
@@ -219,8 +221,12 @@ final class DeviceConnection {
       }
       handler.runner.markDirty(handler)
     }
-    guard streams.count == 0, now - lastActivity > settings.idleTimeout else { return }
-    lastActivity = now
+    let relayNow = handler.runner.now
+    guard streams.count == 0, relayNow - (lastActivity ?? relayNow) > settings.idleTimeout else {
+      lastActivity = lastActivity ?? relayNow
+      return
+    }
+    lastActivity = relayNow
     handler.transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     handler.runner.markDirty(handler)
@@ -228,19 +234,16 @@ final class DeviceConnection {
 
   // MARK: Details
 
-  /// 256 bits from the system's generator, as hexadecimal digits.
-  static func makeSecret() -> String {
+  /// 256 bits as hexadecimal digits.
+  static func makeSecret(_ random: () -> UInt64) -> String {
     (0..<4).map { _ in
-      let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+      let digits = String(random(), radix: 16)
       return String(repeating: "0", count: 16 - digits.count) + digits
     }.joined()
   }
 
-  static func makeToken(for device: DeviceID) -> DeviceToken {
-    DeviceToken(
-      random: (
-        .random(in: .min ... .max), .random(in: .min ... .max), .random(in: .min ... .max)
-      ), routingKey: device.routingKey)
+  static func makeToken(for device: DeviceID, _ random: () -> UInt64) -> DeviceToken {
+    DeviceToken(random: (random(), random(), random()), routingKey: device.routingKey)
   }
 }
 
@@ -261,6 +264,8 @@ extension DeviceConnection {
         handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
       case .keepAlive:
         handler.runner.raise(.keptAlive(address), for: device, at: now)
+      case .barrier(let number, let next):
+        handler.runner.barrier(from: address, device, number, next: next)
       case .state(let report):
         handler.runner.raise(.reported(address, report), for: device, at: now)
       }
@@ -313,7 +318,8 @@ extension DeviceConnection {
     send(
       .hello(
         device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
-        time: handler.runner.now), to: stream, on: handler)
+        time: handler.runner.now, isVirtual: handler.runner.settings.clock.isVirtual),
+      to: stream, on: handler)
   }
 
   func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
@@ -363,7 +369,7 @@ extension DeviceConnection {
     case .collecting, .asked, .ending, nil:
       break
     }
-    streams[stream] = .ending(since: now)
+    streams[stream] = .ending(since: handler.runner.wall(now))
     handler.runner.markDirty(handler)
   }
 
@@ -382,6 +388,7 @@ extension DeviceConnection {
 
   func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     if let device = listener(of: stream)?.device {
+      handler.runner.followers.remove(handler.address(stream))
       handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
     }
     streams[stream] = nil
@@ -449,7 +456,7 @@ extension DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }
     }
-    streams[stream] = .ending(since: handler.runner.now)
+    streams[stream] = .ending(since: handler.runner.wall(handler.runner.now))
     handler.runner.markDirty(handler)
   }
 }

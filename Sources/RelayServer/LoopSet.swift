@@ -139,6 +139,19 @@ final class LoopSet: Sendable {
     peer.eventLoop.execute { body(peer.runner.value) }
   }
 
+  /// Asks each loop's runner, all at once; the answers are in the order of the loops.
+  func onEach<Answer: Sendable>(
+    _ body: @escaping @Sendable (ShardRunner) -> Answer
+  ) async -> [Answer] {
+    let futures = peers.map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
+    var answers: [Answer] = []
+    for future in futures {
+      // A loop that is gone has nothing to say.
+      if let answer = try? await future.get() { answers.append(answer) }
+    }
+    return answers
+  }
+
   /// Tells the shards what the journal has done.
   func deliver(_ outcomes: [Journal.Outcome]) {
     for outcome in outcomes {
@@ -228,11 +241,20 @@ final class LoopSet: Sendable {
 
 /// Where administrative events wait until the loops are running.
 final class Inbox: Sendable {
-  private let running = Mutex<(loops: LoopSet, journal: Journal?)?>(nil)
-
-  func open(_ loops: LoopSet, _ journal: Journal?) {
-    running.withLock { $0 = (loops, journal) }
+  private struct Running {
+    let loops: LoopSet
+    let journal: Journal?
+    let clock: VirtualClock?
   }
+
+  private let running = Mutex<Running?>(nil)
+
+  func open(_ loops: LoopSet, _ journal: Journal?, _ clock: VirtualClock?) {
+    running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
+  }
+
+  /// The clock, if it is a virtual one.
+  var clock: VirtualClock? { running.withLock { $0 }?.clock }
 
   /// The journal that the loops use, if they do.
   var journal: Journal? { running.withLock { $0 }?.journal }

@@ -23,19 +23,21 @@ struct ProviderConnection {
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   private var hasFullStreams = false
-  private var lastActivity = RelayClock.now()
+  /// By the relay's time.
+  private var lastActivity: Instant?
   var writer = ProviderAnswerWriter()
 
   // MARK: Life
 
   /// The handshake is complete: a client certificate decides what this connection may do.
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
-    lastActivity = handler.runner.now
+    let now = handler.runner.now
+    lastActivity = now
     let settings = handler.runner.settings
     if !settings.authenticatesProviders {
       credentials = .open
     } else if let certificate = peer?.certificate {
-      accept(certificate, peer?.verification, settings, at: lastActivity)
+      accept(certificate, peer?.verification, settings, at: handler.runner.wall(now))
     }
     raiseStreamsIfAuthorized(handler)
   }
@@ -188,10 +190,11 @@ struct ProviderConnection {
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
     }
-    guard open.count == 0, waiting.count == 0, now - lastActivity > settings.idleTimeout else {
-      return
-    }
-    lastActivity = now
+    let relayNow = handler.runner.now
+    guard open.count == 0, waiting.count == 0,
+      relayNow - (lastActivity ?? relayNow) > settings.idleTimeout
+    else { return }
+    lastActivity = relayNow
     handler.transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     handler.runner.markDirty(handler)
@@ -212,7 +215,7 @@ extension ProviderConnection {
     lastHead.take(fields, arena)
     let outcome: Result<Topic, Rejection>
     do throws(Rejection) {
-      outcome = .success(try checkHead(at: now, on: handler))
+      outcome = .success(try checkHead(at: handler.runner.tokenTime(now), on: handler))
     } catch {
       outcome = .failure(error)
     }
@@ -225,7 +228,7 @@ extension ProviderConnection {
       return
     }
     open.insert(stream, with: &lastHead) { request, last in
-      last.begin(&request, outcome, at: now)
+      last.begin(&request, outcome, at: handler.runner.wall(now))
     }
   }
 

@@ -12,11 +12,11 @@ extension Relay {
   /// Opens the journal, or makes do with memory.
   func openStorage() throws -> RelayStorage {
     guard configuration.store == .sqlite else {
-      return .memory(MemoryFeedback(start: RelayClock.now()))
+      return .memory(MemoryFeedback(start: RelayClock.wall))
     }
     var options = Journal.Configuration(directory: configuration.state)
     options.linger = .milliseconds(configuration.linger.milliseconds)
-    options.now = RelayClock.now
+    options.now = settings.clock.now
     do throws(StoreError) {
       return .journal(
         try Journal.open(
@@ -30,7 +30,7 @@ extension Relay {
   /// The budgets under the configured policy, which may be another than at the last start.
   func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
     do throws(StoreError) {
-      return try await storage.journal?.budgets(under: configuration.policy, at: RelayClock.now())
+      return try await storage.journal?.budgets(under: configuration.policy, at: settings.clock.now())
     } catch {
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }

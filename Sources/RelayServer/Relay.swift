@@ -19,7 +19,7 @@ package final class Relay: Service {
   }
 
   let configuration: RelayConfiguration
-  private let settings: ServerSettings
+  let settings: ServerSettings
   private let providerTLS: TLSContext?
   private let deviceTLS: TLSContext?
   let logger: Logger
@@ -66,10 +66,13 @@ package final class Relay: Service {
   /// Another silent policy from now on. The journal has it before anything is decided by it, so
   /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
-    let now = RelayClock.now()
+    let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
     inbox.send(.policyChanged(policy, at: now))
   }
+
+  /// The clock, if it moves only when told and the relay runs.
+  package var virtualClock: VirtualClock? { inbox.clock }
 
   /// Why a partition was not moved.
   package enum MoveError: Error {
@@ -125,7 +128,12 @@ package final class Relay: Service {
     on group: MultiThreadedEventLoopGroup, _ settings: ServerSettings
   ) async throws {
     let loops = try await LoopSet(group: group, settings: settings, logger: logger)
-    inbox.open(loops, settings.storage.journal)
+    let clock: VirtualClock? =
+      switch settings.clock {
+      case .system: nil
+      case .virtual(let time): VirtualClock(time, loops)
+      }
+    inbox.open(loops, settings.storage.journal, clock)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
     loops.allowMoves()
     let keys = try firstKeys()
@@ -145,6 +153,7 @@ package final class Relay: Service {
       try? await gracefulShutdown()
       group.cancelAll()
     }
+    await clock?.stop()
     logger.info("draining", metadata: ["timeoutSeconds": "\(shutdownSeconds)"])
     try? await provider.close()
     try? await device.close()
@@ -250,6 +259,12 @@ extension ServerSettings {
       keyDirectory = directory
     }
     logNotifications = max(1, configuration.logNotifications / configuration.threads)
+    if configuration.clock == .virtual {
+      clock = .virtual(VirtualTime(start: RelayClock.wall))
+      shard.deadlinesNeedClock = true
+    }
+    seed = configuration.seed
+    judgesTokensByClock = configuration.tokenClock == .virtual
     environment = configuration.environment
     isStrict = configuration.strict
     requestTimeout = configuration.requestTimeout

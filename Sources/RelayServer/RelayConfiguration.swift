@@ -58,6 +58,13 @@ package struct RelayConfiguration: Equatable, Sendable {
     case none
   }
 
+  package enum Clock: String, CaseIterable, Sendable {
+    /// The machine's time.
+    case system
+    /// Moves only when told (`pushrelay clock`).
+    case virtual
+  }
+
   package var state = ".pushrelay"
   package var profile = Profile.dev
   package var provider = Endpoint(host: "127.0.0.1", port: 2197)
@@ -84,6 +91,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var idleTimeout = Interval.hours(1)
   package var shutdownTimeout = Interval.seconds(10)
   package var logLevel = "info"
+  package var clock = Clock.system
+  /// What the age of provider tokens is judged by.
+  package var tokenClock = Clock.system
+  package var seed: UInt64?
 
   package init() {}
 
@@ -110,6 +121,12 @@ package struct RelayConfiguration: Equatable, Sendable {
           "enrolment is open: everybody who reaches \(device) may make devices; set enrolmentKey, "
             + "or the profile production"
         ))
+    }
+    if clock == .virtual {
+      notices.append((.notice, "clock is virtual: time stands until 'pushrelay clock' moves it"))
+    }
+    if seed != nil {
+      notices.append((.warning, "seed is set: ids, secrets and tokens can be guessed"))
     }
     if plaintext { notices.append((.notice, "plaintext: connections are not encrypted")) }
     return notices
@@ -152,6 +169,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `requestTimeout` | seconds a request has to be complete (`IdleTimeout`) | 30 |
   /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
   /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
+  /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
+  /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
+  /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
   /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
@@ -191,6 +211,12 @@ package struct RelayConfiguration: Equatable, Sendable {
     idleTimeout = try reader.seconds("idleTimeout", idleTimeout)
     shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
     logLevel = try reader.text("logLevel", logLevel)
+    clock = try reader.choice("clock", clock)
+    tokenClock = try reader.choice("tokenClock", tokenClock)
+    seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
+    guard tokenClock == .system || clock == .virtual else {
+      throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
+    }
   }
 
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
@@ -201,7 +227,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
-    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
+    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel", "clock", "tokenClock", "seed",
   ]
 }
 
@@ -227,6 +253,12 @@ struct SettingReader {
       throw problem(key, "a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
     return fallback
+  }
+
+  func optionalNumber(
+    _ key: String, _ range: ClosedRange<Int>
+  ) throws(RelayConfiguration.ReadingError) -> Int? {
+    isPresent(key) ? try number(key, range.lowerBound, range) : nil
   }
 
   func seconds(

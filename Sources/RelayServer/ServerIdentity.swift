@@ -17,7 +17,7 @@ struct ServerIdentity {
         and: [configuration.provider.host, configuration.device.host].filter {
           $0 != "0.0.0.0" && $0 != "::"
         } + configuration.names)
-      let actions = try files.ensure(names: names, now: RelayClock.now().milliseconds)
+      let actions = try files.ensure(names: names, now: RelayClock.wall.milliseconds)
       if !actions.isEmpty {
         logger.info(
           "certificates",

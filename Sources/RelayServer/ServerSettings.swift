@@ -13,6 +13,11 @@ package struct ServerSettings: Sendable {
     case closed
   }
 
+  package var clock = RelayClock.system
+  /// What ids, secrets and tokens are made from; nil for the system's generator.
+  package var seed: UInt64?
+  /// Whether the age of provider tokens is judged by `clock`, not by the machine's time.
+  package var judgesTokensByClock = false
   package var shard = Shard.Configuration()
   /// What the journal's budgets are kept by; nil without a journal.
   package var budgets: SilentBudgets?
@@ -30,7 +35,7 @@ package struct ServerSettings: Sendable {
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
-  package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.now()))
+  package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.

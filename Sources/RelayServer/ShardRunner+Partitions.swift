@@ -114,7 +114,7 @@ extension ShardRunner {
       effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .reported, .keptAlive, .heard, .queueChecked:
       break
-    case .alias, .disconnected:
+    case .alias, .disconnected, .clockFollowed:
       // As many as there are changes of tokens and connections, which have limits of their own.
       parking.events.append(event)
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .policyChanged,

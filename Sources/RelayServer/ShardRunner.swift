@@ -48,6 +48,13 @@ final class ShardRunner {
   private var isFinishing = false
   private let generator: UInt64
   private var nextUnique: UInt64 = 1
+  /// Where secrets and tokens come from; nil for the system's generator.
+  var random: SeededRandom?
+  /// With a virtual clock: the phones that go by it, and the messages between loops.
+  var followers = ClockFollowers()
+  private(set) var sentMessages = 0
+  private(set) var receivedMessages = 0
+  private let isClockVirtual: Bool
   /// Set while the relay drains: new connections are refused.
   var isDraining = false
 
@@ -65,13 +72,15 @@ final class ShardRunner {
     self.logger = logger
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
     self.shard = Shard(
-      configuration: settings.shard, at: RelayClock.now(),
+      configuration: settings.shard, at: settings.clock.now(),
       sequences: settings.storage.journal?.sequences(ofShard: Int(index))
         ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
     self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
-    self.generator = UInt64.random(in: .min ... .max)
+    self.isClockVirtual = settings.clock.isVirtual
+    self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
+    self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
 
   /// Tells the runner of all runners, itself included, in the order of their indices.
@@ -85,7 +94,16 @@ final class ShardRunner {
   // MARK: Events in
 
   /// The time for everything that belongs to one batch.
-  var now: Instant { RelayClock.now() }
+  var now: Instant { settings.clock.now() }
+
+  /// The machine's time, where it is this in the relay.
+  func wall(_ now: Instant) -> Instant { isClockVirtual ? RelayClock.wall : now }
+
+  /// What the age of provider tokens is judged by: whoever makes them goes by the machine's time.
+  func tokenTime(_ now: Instant) -> Instant { settings.judgesTokensByClock ? now : wall(now) }
+
+  /// Of a new device's id, secret or token.
+  func randomBits() -> UInt64 { random?.next() ?? UInt64.random(in: .min ... .max) }
 
   /// A fresh `apns-unique-id`.
   func makeUniqueID() -> UniqueID {
@@ -199,6 +217,7 @@ final class ShardRunner {
     case .send(let address, let delivery):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.send(.notification(delivery), to: address.stream)
+      if isClockVirtual { followers.touch(address) }
     case .answer(let address, let answer):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
@@ -211,6 +230,7 @@ final class ShardRunner {
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.send(.keepAlive, to: address.stream)
+      if isClockVirtual { followers.touch(address) }
     case .checkQueue(let address):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.checkQueue(of: address.stream)
@@ -241,17 +261,24 @@ final class ShardRunner {
     spareDirty.removeAll(keepingCapacity: true)
   }
 
+  /// Asks a phone that goes by the relay's time whether it has done everything.
+  func ask(_ stream: StreamAddress, _ barrier: UInt64) {
+    connection(stream.connection)?.send(.barrier(number: barrier, time: now), to: stream.stream)
+  }
+
   private func sendOutboxes() {
     for loop in outboxes.indices where !outboxes[loop].isEmpty {
       let message = outboxes[loop]
       outboxes[loop] = LoopMessage()
       let runner = peers[loop].runner
+      sentMessages += 1
       peers[loop].eventLoop.execute { runner.value.receive(message) }
     }
     sendDeparture()
   }
 
   private func receive(_ message: LoopMessage) {
+    receivedMessages += 1
     let now = now
     for event in message.events { shard.handle(event, at: now, into: &effects) }
     effects.append(contentsOf: message.effects)
@@ -262,7 +289,7 @@ final class ShardRunner {
   // MARK: Time
 
   private func scheduleWake() {
-    guard let next = shard.nextWake else { return }
+    guard !isClockVirtual, let next = shard.nextWake else { return }
     if let wake, wake.time <= next { return }
     wake?.task.cancel()
     let delay = max(0, (next - now).milliseconds)
@@ -281,8 +308,8 @@ final class ShardRunner {
 
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
-    let now = now
-    for connection in connections.values { connection.sweep(at: now) }
+    let wall = wall(now)
+    for connection in connections.values { connection.sweep(at: wall) }
     finishBatch()
   }
 }
@@ -330,6 +357,10 @@ extension ShardRunner {
   /// Takes over what the journal remembers, before anybody connects.
   func restore(_ records: [RestoredRecord]) {
     let now = now
+    if case .virtual(let time) = settings.clock {
+      // Nothing that is remembered lies ahead.
+      for case .notification(_, _, let acceptedAt) in records { time.advance(to: acceptedAt) }
+    }
     for record in records { shard.restore(record, at: now, into: &effects) }
     finishBatch()
   }

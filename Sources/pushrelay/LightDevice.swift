@@ -80,7 +80,8 @@ struct LightDevice: Sendable {
     for try await bytes in stream.lines {
       if command.json { Console.say(bytes: bytes) }
       switch ReceivedLine(bytes.span) {
-      case .hello(_, let seconds):
+      case .hello(_, let seconds, _, let isVirtual):
+        if isVirtual { try await write(.barrier(number: 0, next: nil), stream) }
         memory.hasListened = true
         connection.stands()
         say("listening, keep-alive every \(seconds) s")
@@ -91,6 +92,8 @@ struct LightDevice: Sendable {
           return .done
         }
       case .empty: say("nothing waits")
+      case .barrier(let number, _):
+        try await write(.barrier(number: number, next: nil), stream)
       case .keepAlive:
         say("keep-alive")
         try await write(.keepAlive, stream)

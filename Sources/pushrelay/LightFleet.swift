@@ -81,6 +81,9 @@ struct LightFleet: Sendable {
             UpLine.ack(id: notification.uniqueID, outcome: nil).write(to: &answer)
           }
         case .keepAlive: UpLine.keepAlive.write(to: &answer)
+        case .hello(_, _, _, isVirtual: true):
+          UpLine.barrier(number: 0, next: nil).write(to: &answer)
+        case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
         case .hello, .empty, .bye, .error, .unknown, nil: break
         }
       }

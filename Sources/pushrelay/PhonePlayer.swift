@@ -81,6 +81,7 @@ struct PhonePlayer: Sendable {
         }
       },
       now: { WallClock.now.milliseconds })
+    configuration.relayTime = try await relayTime()
     configuration.reportsWanted = command.notifications
     configuration.warn = { Console.note($0) }
     configuration.passcode = command.passcode
@@ -91,6 +92,14 @@ struct PhonePlayer: Sendable {
       configuration.storageDirectory = state + "/devices"
     }
     return configuration
+  }
+
+  /// The relay's time, if that moves only when told.
+  private func relayTime() async throws -> Int64? {
+    let client = try await command.connection.connect(to: command.device)
+    let health = try await DeviceAPI(client).health()
+    await client.close()
+    return health.clock == "virtual" ? health.time : nil
   }
 
   private func scenario() throws -> Scenario {

@@ -1,7 +1,9 @@
 import ArgumentParser
+import Cockpit
 import Configuration
 import FoundationEssentials
 import Logging
+import Primitives
 import RelayCore
 import RelayServer
 import ServiceLifecycle
@@ -19,6 +21,7 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve
         pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
+        pushrelay serve --clock virtual --store memory
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
@@ -50,6 +53,10 @@ struct ServeCommand: AsyncParsableCommand {
   var strict = false
   @Option(help: "Seconds between keep-alive lines to a device (default: 900).")
   var keepAlive: Double?
+  @Option(help: "system, or virtual: time moves when 'pushrelay clock' says (default: system).")
+  var clock: String?
+  @Option(help: "Make ids, secrets and tokens the same in every run: for tests only.")
+  var seed: Int?
   @Option(help: "trace, debug, info, notice, warning or error (default: info).")
   var logLevel: String?
 
@@ -74,6 +81,7 @@ struct ServeCommand: AsyncParsableCommand {
             service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .cancelGroup),
           .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
+          .init(service: AdminSocket(relay: relay, configuration: configuration, logger: logger)),
         ],
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
@@ -119,13 +127,16 @@ struct ServeCommand: AsyncParsableCommand {
     var values: [AbsoluteConfigKey: ConfigValue] = [:]
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
-      "auth": auth, "policy": policy, "logLevel": logLevel,
+      "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock,
     ]
     for (key, text) in texts {
       if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
     }
     if let threads {
       values[AbsoluteConfigKey(["threads"])] = ConfigValue(.int(threads), isSecret: false)
+    }
+    if let seed {
+      values[AbsoluteConfigKey(["seed"])] = ConfigValue(.int(seed), isSecret: false)
     }
     if let keepAlive {
       values[AbsoluteConfigKey(["keepAlive"])] = ConfigValue(.double(keepAlive), isSecret: false)
@@ -158,6 +169,75 @@ private struct PolicyReloading: Service {
       } catch {
         logger.error("policy not changed", metadata: ["problem": "\(error)"])
       }
+    }
+  }
+}
+
+/// The admin API, with what it may do with the relay.
+private struct AdminSocket: Service {
+  let relay: Relay
+  let configuration: RelayConfiguration
+  let logger: Logger
+
+  func run() async throws {
+    try await Cockpit(
+      path: Cockpit.socketPath(state: configuration.state),
+      clock: configuration.clock == .virtual ? seat : nil, logger: logger
+    ).run()
+  }
+
+  private var seat: ClockSeat {
+    ClockSeat(
+      status: { [relay] in
+        guard let clock = relay.virtualClock else {
+          return ClockStatus(mode: "virtual", now: 0, rate: 0, next: nil)
+        }
+        let next = await clock.next()
+        return ClockStatus(
+          mode: "virtual", now: clock.now.milliseconds, rate: await clock.rate,
+          next: next.map { .init(at: $0.at.milliseconds, what: $0.kind.rawValue) })
+      },
+      advance: { [relay] wish in
+        guard let clock = relay.virtualClock else {
+          throw Refusal.conflict("NotReady", "the relay is still starting; try again")
+        }
+        return try await Self.advance(clock, wish)
+      },
+      setRate: { [relay] in await relay.virtualClock?.setRate($0) })
+  }
+
+  private static func advance(
+    _ clock: VirtualClock, _ wish: AdvanceWish
+  ) async throws -> ClockAdvance {
+    let goal: VirtualClock.Goal =
+      switch wish.goal {
+      case .by(let length): .by(length)
+      case .to(let instant): .to(Instant(milliseconds: instant))
+      case .next: .next
+      }
+    do throws(VirtualClock.ClockError) {
+      let done = try await clock.advance(
+        goal, from: wish.from.map { Instant(milliseconds: $0) })
+      return ClockAdvance(
+        now: done.now.milliseconds,
+        fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
+    } catch {
+      throw refusal(error)
+    }
+  }
+
+  private static func refusal(_ error: VirtualClock.ClockError) -> Refusal {
+    switch error {
+    case .backwards(let now):
+      .conflict("ClockBackwards", "time does not run backwards: it is \(now.milliseconds) now")
+    case .moved(let now):
+      .conflict("ClockMoved", "somebody else has moved the clock: it is \(now.milliseconds) now")
+    case .notSettled(let now, let waitingFor):
+      .conflict(
+        "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
+        waitingFor: waitingFor)
+    case .nothingNext:
+      .conflict("NothingNext", "nothing is to come: no push is held, no phone has anything to do")
     }
   }
 }

@@ -35,7 +35,7 @@ struct DownLineTests {
       ),
       (.empty, #"{"type":"empty"}"#),
       (.keepAlive, #"{"type":"keepalive"}"#),
-      (.error(.unknownType), #"{"type":"error","reason":"type is ack, state or keepalive"}"#),
+      (.error(.unknownType), #"{"type":"error","reason":"type is ack, state, keepalive or barrier"}"#),
       (
         .notification(
           try Self.delivery(collapseID: bytes("a\"b"), wakesApp: true)),

@@ -58,6 +58,11 @@ let importRules: [ImportRule] = [
     others: collections.union(toolchain)),
   // Layer 2: sockets, threads, files.
   ImportRule(
+    target: "Cockpit", own: ["Primitives"],
+    others: nio.union(toolchain).union(observability).union(lifecycle).union([
+      "Hummingbird", "HTTPTypes",
+    ])),
+  ImportRule(
     target: "RelayServer",
     own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)

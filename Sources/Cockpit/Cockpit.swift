@@ -1,0 +1,193 @@
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+package import Logging
+import NIOCore
+import Primitives
+import ServiceLifecycle
+
+/// The relay's admin API: HTTP/1.1 and JSON on a Unix socket that only its owner may use
+/// (docs/CLOCK.md). Off the hot path: it knows the relay by the closures that it is handed.
+///
+/// Instants are integers, UNIX milliseconds; lengths of time are texts such as `1h30m`. Errors are
+/// `{"reason":"ClockMoved","message":"what to do"}`.
+package struct Cockpit: Sendable {
+  private let path: String
+  private let clock: ClockSeat?
+  private let logger: Logger
+
+  /// - Parameters:
+  ///   - path: where the socket is made; at most `longestPathBytes`.
+  ///   - clock: the clock; nil when the relay goes by its machine's.
+  package init(path: String, clock: ClockSeat?, logger: Logger) {
+    self.path = path
+    self.clock = clock
+    self.logger = logger
+  }
+
+  /// Where a relay with this state directory has its socket.
+  package static func socketPath(state: String) -> String { state + "/admin.sock" }
+
+  /// What a socket's address holds on Linux (`sun_path`, unix(7)), but for the zero at its end.
+  package static let longestPathBytes = 107
+
+  /// Serves until it is told to shut down; the socket goes with it.
+  package func run() async throws {
+    guard path.utf8.count <= Self.longestPathBytes else {
+      logger.warning(
+        "no admin socket: its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state",
+        metadata: ["path": "\(path)"])
+      return try await gracefulShutdown()
+    }
+    var quiet = logger
+    quiet.logLevel = .error
+    let (path, logger) = (path, logger)
+    let application = Application(
+      router: router,
+      configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path)),
+      onServerRunning: { _ in
+        do {
+          try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600], ofItemAtPath: path)
+        } catch {
+          logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
+        }
+      },
+      logger: quiet)
+    // What an earlier run has left behind: the state directory is this relay's alone.
+    try? FileManager.default.removeItem(atPath: path)
+    try await application.run()
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  /// All routes, without a listener.
+  var router: Router<BasicRequestContext> {
+    let router = Router(context: BasicRequestContext.self)
+    router.middlewares.add(Refusals())
+    router.get("/v1/clock") { _, _ in
+      guard let clock else { return try answer(ClockStatus.system) }
+      return try answer(await clock.status())
+    }
+    router.post("/v1/clock/advance") { request, _ in
+      let wish = try AdvanceWish(try await body(request))
+      return try answer(await virtual().advance(wish))
+    }
+    router.patch("/v1/clock") { request, _ in
+      let wish = try RateWish(try await body(request))
+      let clock = try virtual()
+      await clock.setRate(wish.rate)
+      return try answer(await clock.status())
+    }
+    return router
+  }
+
+  private func virtual() throws -> ClockSeat {
+    guard let clock else {
+      throw Refusal(
+        .conflict, "ClockNotVirtual",
+        "the relay goes by its machine's time; start it with --clock virtual")
+    }
+    return clock
+  }
+
+  private func body(_ request: Request) async throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    for try await piece in request.body {
+      bytes.append(contentsOf: piece.readableBytesView)
+      guard bytes.count <= Self.bodyBytes else {
+        throw Refusal(
+          .contentTooLarge, "BodyTooLarge", "a body has at most \(Self.bodyBytes) bytes")
+      }
+    }
+    return bytes
+  }
+
+  private static let bodyBytes = 65_536
+
+  private func answer(_ value: some Encodable) throws -> Response {
+    try Response(.ok, json: value)
+  }
+}
+
+extension Response {
+  init(_ status: HTTPResponse.Status, json value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    var bytes = Array(try encoder.encode(value))
+    bytes.append(UInt8(ascii: "\n"))
+    self.init(
+      status: status, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+}
+
+/// Why a request of the admin API was refused.
+package struct Refusal: Error, Equatable, Sendable {
+  let status: HTTPResponse.Status
+  /// One word for programs.
+  package let reason: String
+  /// What to do, for people.
+  package let message: String
+  /// The member of the body that is meant.
+  var field: String?
+  /// Who has not come to an end.
+  var waitingFor: [String]?
+
+  init(
+    _ status: HTTPResponse.Status, _ reason: String, _ message: String, field: String? = nil,
+    waitingFor: [String]? = nil
+  ) {
+    self.status = status
+    self.reason = reason
+    self.message = message
+    self.field = field
+    self.waitingFor = waitingFor
+  }
+
+  /// 400: the body is not what is wanted.
+  static func body(_ message: String, field: String? = nil) -> Refusal {
+    Refusal(.badRequest, "BadBody", message, field: field)
+  }
+
+  /// 409: the relay is not in the state for it.
+  package static func conflict(
+    _ reason: String, _ message: String, waitingFor: [String]? = nil
+  ) -> Refusal {
+    Refusal(.conflict, reason, message, waitingFor: waitingFor)
+  }
+}
+
+/// Makes an answer of every error, in the one form that all have.
+private struct Refusals: RouterMiddleware {
+  private struct Body: Encodable {
+    var reason: String
+    var message: String
+    var field: String?
+    var waitingFor: [String]?
+  }
+
+  func handle(
+    _ request: Request, context: BasicRequestContext,
+    next: (Request, BasicRequestContext) async throws -> Response
+  ) async throws -> Response {
+    do {
+      return try await next(request, context)
+    } catch let refusal as Refusal {
+      return try respond(refusal)
+    } catch let error as HTTPError where error.status == .notFound {
+      return try respond(
+        Refusal(.notFound, "NotFound", "there is no \(request.uri.path); docs/CLOCK.md lists all"))
+    } catch let error as HTTPError where error.status == .methodNotAllowed {
+      return try respond(
+        Refusal(.methodNotAllowed, "MethodNotAllowed", "not with \(request.method.rawValue)"))
+    }
+  }
+
+  private func respond(_ refusal: Refusal) throws -> Response {
+    try Response(
+      refusal.status,
+      json: Body(
+        reason: refusal.reason, message: refusal.message, field: refusal.field,
+        waitingFor: refusal.waitingFor))
+  }
+}

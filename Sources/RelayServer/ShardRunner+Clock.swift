@@ -1,0 +1,129 @@
+import DeviceLink
+import NIOCore
+import Primitives
+import RelayCore
+
+/// The streams of one loop whose phones go by the relay's virtual time.
+///
+/// A phone says that it does with a `barrier` line of number 0. Whenever something was said to it,
+/// or its own next moment has come, it is asked with a barrier, and its answer means that all is
+/// done there was to do: the answer comes on the same stream as the phone's acknowledgements, after
+/// them.
+struct ClockFollowers {
+  private struct Follower {
+    let device: DeviceID
+    /// When the phone has something to do by itself.
+    var next: Instant?
+    /// Something was said to it since it was asked last.
+    var isTouched = true
+    /// The barrier whose answer is awaited.
+    var asked: UInt64?
+  }
+
+  private var followers: [StreamAddress: Follower] = [:]
+  private var lastNumber: UInt64 = 0
+
+  /// Takes a stream in, or notes that the phone has something else to do next; answers whether it
+  /// is new.
+  mutating func add(_ stream: StreamAddress, _ device: DeviceID, next: Instant?) -> Bool {
+    let isNew = followers[stream] == nil
+    followers[stream, default: Follower(device: device)].next = next
+    return isNew
+  }
+
+  mutating func remove(_ stream: StreamAddress) { followers[stream] = nil }
+
+  mutating func answered(_ stream: StreamAddress, _ number: UInt64, next: Instant?) {
+    guard followers[stream]?.asked == number else { return }
+    followers[stream]?.asked = nil
+    followers[stream]?.next = next
+  }
+
+  mutating func touch(_ stream: StreamAddress) { followers[stream]?.isTouched = true }
+
+  mutating func touchAll() { for stream in followers.keys { touch(stream) } }
+
+  /// Touches whose moment has come; answers how many.
+  mutating func touchDue(at now: Instant) -> Int {
+    let due = followers.filter { $0.value.next.map { $0 <= now } ?? false }.keys
+    for stream in due { touch(stream) }
+    return due.count
+  }
+
+  /// The barriers that are due, by the order of streams.
+  mutating func ask() -> [(stream: StreamAddress, number: UInt64)] {
+    var asked: [(stream: StreamAddress, number: UInt64)] = []
+    for stream in followers.filter({ $0.value.isTouched && $0.value.asked == nil }).keys {
+      lastNumber += 1
+      followers[stream]?.isTouched = false
+      followers[stream]?.asked = lastNumber
+      asked.append((stream, lastNumber))
+    }
+    return asked
+  }
+
+  /// When the first phone has something to do by itself.
+  var next: Instant? { followers.values.compactMap(\.next).min() }
+
+  /// The devices whose answers are awaited.
+  var awaited: [DeviceID] { followers.values.filter { $0.asked != nil }.map(\.device) }
+}
+
+/// What the virtual clock asks of a loop, and tells it.
+extension ShardRunner {
+  /// How far a loop is from having done all that there is to do at this moment.
+  struct Quiet: Sendable {
+    /// Messages to other loops, and from them.
+    var sent: Int
+    var received: Int
+    /// The journal has not answered, or another shard.
+    var isWaiting: Bool
+    var awaited: [DeviceID]
+  }
+
+  /// The moment in which the loop has something to do next, and what.
+  struct NextMoment: Sendable {
+    var at: Instant
+    var kind: TimerWheel.Subject.Kind?
+  }
+
+  /// What a device's `barrier` line says.
+  func barrier(
+    from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
+  ) {
+    guard settings.clock.isVirtual else { return }
+    guard number == 0 else { return followers.answered(stream, number, next: next) }
+    guard followers.add(stream, device, next: next) else { return }
+    raise(.clockFollowed(stream), for: device, at: now)
+  }
+
+  /// Asks the phones that something was said to.
+  func quiet() -> Quiet {
+    for (stream, number) in followers.ask() { ask(stream, number) }
+    finishBatch()
+    return Quiet(
+      sent: sentMessages, received: receivedMessages, isWaiting: !shard.isSettled,
+      awaited: followers.awaited)
+  }
+
+  var nextMoment: NextMoment? {
+    let timer = shard.nextTimer.map { NextMoment(at: $0.deadline, kind: $0.subject.kind) }
+    let phone = followers.next.map { NextMoment(at: $0, kind: nil) }
+    return [timer, phone].compactMap(\.self).min { $0.at < $1.at }
+  }
+
+  /// It is another time; answers how many phones have something to do by themselves.
+  func timeMoved() -> Int {
+    let due = followers.touchDue(at: now)
+    shard.handle(.tick, at: now, into: &effects)
+    finishBatch()
+    return due
+  }
+
+  /// The clock stands still again: every phone is told, and connections that were idle for too
+  /// long end.
+  func clockStands() {
+    followers.touchAll()
+    sweep()
+  }
+}

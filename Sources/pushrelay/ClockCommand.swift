@@ -1,0 +1,107 @@
+import ArgumentParser
+import Cockpit
+import NIOHTTP1
+import Primitives
+
+/// Shows and moves the clock of a relay that was started with `--clock virtual`.
+struct ClockCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "clock",
+    abstract: "Show and move the clock of a relay that was started with --clock virtual.",
+    discussion: """
+      Examples:
+
+        pushrelay serve --clock virtual
+        pushrelay clock
+        pushrelay clock advance 1h
+        pushrelay clock advance next
+        pushrelay clock rate 60
+
+      Time stands until it is moved. An advance runs every timer in order and returns when all has \
+      come of it that comes: no waiting is needed afterwards.
+      """,
+    subcommands: [Show.self, Advance.self, Rate.self], defaultSubcommand: Show.self)
+
+  /// What all of them take.
+  struct Common: ParsableArguments {
+    @Option(help: "The state directory of the relay.")
+    var state = ".pushrelay"
+
+    @Flag(help: "Print the relay's answer as JSON.")
+    var json = false
+
+    var client: ControlClient { ControlClient(state: state) }
+  }
+
+  /// `pushrelay clock`.
+  struct Show: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "show", abstract: "Show what time it is, and what comes next.")
+    @OptionGroup var common: Common
+
+    func run() async throws {
+      try await ClockCommand.show(common, .GET)
+    }
+  }
+
+  /// `pushrelay clock advance`.
+  struct Advance: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "advance",
+      abstract: "Move the clock: by a length of time, or to whatever comes next.",
+      discussion: """
+        Examples:
+
+          pushrelay clock advance 90s
+          pushrelay clock advance 1h30m
+          pushrelay clock advance next
+        """)
+    @Argument(help: "A length of time such as 90s, 1h30m or 30d; or next.")
+    var time: String
+    @OptionGroup var common: Common
+
+    func validate() throws {
+      guard time == "next" || Interval(time) != nil else {
+        throw ValidationError("'\(time)' is not a length of time such as 90s or 1h30m, nor next")
+      }
+    }
+
+    func run() async throws {
+      let body = time == "next" ? #"{"next":true}"# : #"{"by":"\#(time)"}"#
+      let answer = try await common.client.call(.POST, "/v1/clock/advance", body: body)
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      let advance = try ControlClient.read(ClockAdvance.self, answer)
+      Console.say(Instant(milliseconds: advance.now).iso8601)
+      for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {
+        Console.say("  \(count) \(what)")
+      }
+    }
+  }
+
+  /// `pushrelay clock rate`.
+  struct Rate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "rate",
+      abstract: "Let time pass by itself: so many seconds in one of the machine's; 0 stands.")
+    @Argument(help: "1 is as fast as the machine's time, 60 a minute a second.")
+    var rate: Double
+    @OptionGroup var common: Common
+
+    func run() async throws {
+      try await ClockCommand.show(common, .PATCH, body: #"{"rate":\#(rate)}"#)
+    }
+  }
+
+  private static func show(_ common: Common, _ method: HTTPMethod, body: String = "") async throws {
+    let answer = try await common.client.call(method, "/v1/clock", body: body)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let status = try ControlClient.read(ClockStatus.self, answer)
+    let rate = status.rate == 0 ? "stands" : "passes at rate \(status.rate)"
+    Console.say(
+      "\(Instant(milliseconds: status.now).iso8601)  \(status.mode) clock, "
+        + (status.mode == "system" ? "the machine's time" : rate))
+    if let next = status.next {
+      Console.say("next: \(Instant(milliseconds: next.at).iso8601)  \(next.what)")
+    }
+  }
+}

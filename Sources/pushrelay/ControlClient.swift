@@ -1,0 +1,82 @@
+import Cockpit
+import FoundationEssentials
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// Asks a relay that runs on this machine, over the admin socket in its state directory.
+struct ControlClient {
+  let state: String
+
+  private static let timeout = TimeAmount.minutes(10)
+  private static let longestAnswerBytes = 64 << 20
+
+  /// Makes one request and returns the answer's body; a refusal is a `CommandError` in the relay's
+  /// words.
+  func call(_ method: HTTPMethod, _ path: String, body: String = "") async throws -> [UInt8] {
+    let (status, answer) = try await exchange(method, path, body: body)
+    guard (200..<300).contains(status) else {
+      struct Refused: Decodable {
+        var reason: String
+        var message: String
+        var waitingFor: [String]?
+      }
+      guard let refused = try? JSONDecoder().decode(Refused.self, from: Data(answer)) else {
+        throw CommandError("the relay answered \(status)")
+      }
+      let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
+      throw CommandError("\(refused.reason): \(refused.message)\(waits)")
+    }
+    return answer
+  }
+
+  /// Reads an answer.
+  static func read<Answer: Decodable>(_ type: Answer.Type, _ bytes: [UInt8]) throws -> Answer {
+    do {
+      return try JSONDecoder().decode(type, from: Data(bytes))
+    } catch {
+      throw CommandError("the relay is of another version: its answer is not understood")
+    }
+  }
+
+  private func exchange(
+    _ method: HTTPMethod, _ path: String, body: String
+  ) async throws -> (status: UInt, body: [UInt8]) {
+    let socket = Cockpit.socketPath(state: state)
+    let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+    do {
+      channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        .connect(unixDomainSocketPath: socket) { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+            return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+          }
+        }
+    } catch {
+      throw CommandError(
+        "no relay answers at \(socket): start 'pushrelay serve' with the same --state")
+    }
+    return try await channel.executeThenClose { answer, request in
+      var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
+      if !body.isEmpty { headers.add(name: "content-length", value: "\(body.utf8.count)") }
+      try await request.write(
+        .head(HTTPRequestHead(version: .http1_1, method: method, uri: path, headers: headers)))
+      if !body.isEmpty { try await request.write(.body(.byteBuffer(ByteBuffer(string: body)))) }
+      try await request.write(.end(nil))
+      var status: UInt = 0
+      var bytes: [UInt8] = []
+      for try await part in answer {
+        switch part {
+        case .head(let head): status = head.status.code
+        case .body(let piece):
+          bytes.append(contentsOf: piece.readableBytesView)
+          guard bytes.count <= Self.longestAnswerBytes else {
+            throw CommandError("the answer is longer than \(Self.longestAnswerBytes) bytes")
+          }
+        case .end: return (status, bytes)
+        }
+      }
+      throw CommandError("the relay ended before it had answered")
+    }
+  }
+}
