@@ -251,6 +251,8 @@ let package = Package(
       ],
       exclude: ["clients"],
       swiftSettings: safe),
+    .testTarget(
+      name: "CockpitTests", dependencies: ["Primitives", "Cockpit"], swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )

@@ -110,7 +110,8 @@ struct RateWish: Equatable, Sendable {
   init(_ bytes: [UInt8]) throws {
     let object = try JSONMembers(bytes, known: ["rate"])
     guard let rate = try object.number("rate"), (0...Self.highest).contains(rate) else {
-      throw Refusal.body("rate is a number from 0, to stand, to \(Int(Self.highest))", field: "rate")
+      throw Refusal.body(
+        "rate is a number from 0, to stand, to \(Int(Self.highest))", field: "rate")
     }
     self.rate = rate
   }

@@ -35,7 +35,10 @@ package struct Cockpit: Sendable {
   package func run() async throws {
     guard path.utf8.count <= Self.longestPathBytes else {
       logger.warning(
-        "no admin socket: its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state",
+        """
+        no admin socket: its path has more than \(Self.longestPathBytes) bytes; choose a shorter \
+        --state
+        """,
         metadata: ["path": "\(path)"])
       return try await gracefulShutdown()
     }
@@ -84,7 +87,7 @@ package struct Cockpit: Sendable {
   private func virtual() throws -> ClockSeat {
     guard let clock else {
       throw Refusal(
-        .conflict, "ClockNotVirtual",
+        409, "ClockNotVirtual",
         "the relay goes by its machine's time; start it with --clock virtual")
     }
     return clock
@@ -96,7 +99,7 @@ package struct Cockpit: Sendable {
       bytes.append(contentsOf: piece.readableBytesView)
       guard bytes.count <= Self.bodyBytes else {
         throw Refusal(
-          .contentTooLarge, "BodyTooLarge", "a body has at most \(Self.bodyBytes) bytes")
+          413, "BodyTooLarge", "a body has at most \(Self.bodyBytes) bytes")
       }
     }
     return bytes
@@ -123,7 +126,7 @@ extension Response {
 
 /// Why a request of the admin API was refused.
 package struct Refusal: Error, Equatable, Sendable {
-  let status: HTTPResponse.Status
+  let status: Int
   /// One word for programs.
   package let reason: String
   /// What to do, for people.
@@ -134,7 +137,7 @@ package struct Refusal: Error, Equatable, Sendable {
   var waitingFor: [String]?
 
   init(
-    _ status: HTTPResponse.Status, _ reason: String, _ message: String, field: String? = nil,
+    _ status: Int, _ reason: String, _ message: String, field: String? = nil,
     waitingFor: [String]? = nil
   ) {
     self.status = status
@@ -146,14 +149,14 @@ package struct Refusal: Error, Equatable, Sendable {
 
   /// 400: the body is not what is wanted.
   static func body(_ message: String, field: String? = nil) -> Refusal {
-    Refusal(.badRequest, "BadBody", message, field: field)
+    Refusal(400, "BadBody", message, field: field)
   }
 
   /// 409: the relay is not in the state for it.
   package static func conflict(
     _ reason: String, _ message: String, waitingFor: [String]? = nil
   ) -> Refusal {
-    Refusal(.conflict, reason, message, waitingFor: waitingFor)
+    Refusal(409, reason, message, waitingFor: waitingFor)
   }
 }
 
@@ -176,16 +179,16 @@ private struct Refusals: RouterMiddleware {
       return try respond(refusal)
     } catch let error as HTTPError where error.status == .notFound {
       return try respond(
-        Refusal(.notFound, "NotFound", "there is no \(request.uri.path); docs/CLOCK.md lists all"))
+        Refusal(404, "NotFound", "there is no \(request.uri.path); docs/CLOCK.md lists all"))
     } catch let error as HTTPError where error.status == .methodNotAllowed {
       return try respond(
-        Refusal(.methodNotAllowed, "MethodNotAllowed", "not with \(request.method.rawValue)"))
+        Refusal(405, "MethodNotAllowed", "not with \(request.method.rawValue)"))
     }
   }
 
   private func respond(_ refusal: Refusal) throws -> Response {
     try Response(
-      refusal.status,
+      HTTPResponse.Status(code: refusal.status),
       json: Body(
         reason: refusal.reason, message: refusal.message, field: refusal.field,
         waitingFor: refusal.waitingFor))

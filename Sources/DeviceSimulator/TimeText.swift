@@ -52,7 +52,9 @@ enum TimeText {
   }
 
   /// `1h30m`; `0s` for none.
-  static func text(duration milliseconds: Int64) -> String { Interval.milliseconds(milliseconds).text }
+  static func text(duration milliseconds: Int64) -> String {
+    Interval.milliseconds(milliseconds).text
+  }
 
   private static func padded(_ number: Int64, _ width: Int) -> String {
     let digits = String(number)

@@ -483,7 +483,9 @@ extension PhoneDriver {
   /// there is something to do next, if that has changed.
   private func answerBarriers() {
     guard let known = clock else { return }
-    if known.told != simulation.nextWake, let phone = phones.firstIndex(where: { $0.lines != nil }) {
+    if known.told != simulation.nextWake,
+      let phone = phones.firstIndex(where: { $0.lines != nil })
+    {
       clock?.told = simulation.nextWake
       write(.barrier(number: 0, next: nextMoment), phone)
     }

@@ -48,8 +48,8 @@ extension Interval {
     ("d", .days(1)),
   ]
 
-  /// `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything else, and for what is
-  /// longer than ten years.
+  /// `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything else, and for what
+  /// is longer than ten years.
   package init?(_ text: String) {
     var rest = Substring(text)
     guard !rest.isEmpty else { return nil }

@@ -361,6 +361,7 @@ extension DeviceConnection {
   }
 
   func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    handler.runner.followers.remove(handler.address(stream))
     switch streams[stream] {
     case .listening:
       handler.transport.http2.finish(stream)

@@ -30,7 +30,8 @@ extension Relay {
   /// The budgets under the configured policy, which may be another than at the last start.
   func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
     do throws(StoreError) {
-      return try await storage.journal?.budgets(under: configuration.policy, at: settings.clock.now())
+      return try await storage.journal?.budgets(
+        under: configuration.policy, at: settings.clock.now())
     } catch {
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }

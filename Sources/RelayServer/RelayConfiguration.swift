@@ -227,7 +227,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
-    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel", "clock", "tokenClock", "seed",
+    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
+    "clock", "tokenClock", "seed",
   ]
 }
 

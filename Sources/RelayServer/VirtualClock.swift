@@ -98,8 +98,9 @@ package actor VirtualClock {
     let phones = try await move(to: target)
     let after = await loops.counters().fired
     var fired: [Kind: Int] = phones > 0 ? [.phone: phones] : [:]
-    for kind in TimerWheel.Subject.Kind.allCases where after[kind.rawValue] > before[kind.rawValue] {
-      fired[Kind(kind)] = after[kind.rawValue] - before[kind.rawValue]
+    for kind in TimerWheel.Subject.Kind.allCases {
+      let count = after[kind.rawValue] - before[kind.rawValue]
+      if count > 0 { fired[Kind(kind)] = count }
     }
     return Advance(now: now, fired: fired)
   }

@@ -33,9 +33,22 @@ struct DownLineTests {
         .hello(device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7)),
         #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7}"#
       ),
+      (
+        .hello(
+          device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7), isVirtual: true),
+        #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
+          + #""clock":"virtual"}"#
+      ),
+      (
+        .barrier(number: 5, time: Instant(milliseconds: 7)),
+        #"{"type":"barrier","number":5,"time":7}"#
+      ),
       (.empty, #"{"type":"empty"}"#),
       (.keepAlive, #"{"type":"keepalive"}"#),
-      (.error(.unknownType), #"{"type":"error","reason":"type is ack, state, keepalive or barrier"}"#),
+      (
+        .error(.unknownType),
+        #"{"type":"error","reason":"type is ack, state, keepalive or barrier"}"#
+      ),
       (
         .notification(
           try Self.delivery(collapseID: bytes("a\"b"), wakesApp: true)),

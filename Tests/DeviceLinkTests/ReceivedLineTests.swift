@@ -49,9 +49,17 @@ struct ReceivedLineTests {
 
   @Test func roundTripsOfTheOthers() throws {
     let device = DeviceID(.sample)
-    let hello = DownLine.hello(
-      device: device, keepAlive: .seconds(7), time: Instant(milliseconds: 1))
-    #expect(read(hello) == .hello(device: device.description, keepAliveSeconds: 7))
+    for isVirtual in [false, true] {
+      let hello = DownLine.hello(
+        device: device, keepAlive: .seconds(7), time: Instant(milliseconds: 1),
+        isVirtual: isVirtual)
+      #expect(
+        read(hello)
+          == .hello(
+            device: device.description, keepAliveSeconds: 7, time: 1, isVirtual: isVirtual))
+    }
+    #expect(
+      read(.barrier(number: 7, time: Instant(milliseconds: 8))) == .barrier(number: 7, time: 8))
     #expect(read(.empty) == .empty)
     #expect(read(.keepAlive) == .keepAlive)
     for reason in CloseReason.allCases {
@@ -79,7 +87,8 @@ struct ReceivedLineTests {
       (#"{"type":"later","x":[{}]}"#, .unknown(type: "later")),
       (#"{"x":1,"type":"empty","y":null}"#, .empty),
       (#"{"type":"bye","reason":"a\u00e9\n\ud83d\ude00\/\"\\"}"#, .bye(reason: "aé\n😀/\"\\")),
-      (#"{"type":"hello"}"#, .hello(device: "", keepAliveSeconds: 0)),
+      (#"{"type":"hello"}"#, .hello(device: "", keepAliveSeconds: 0, time: 0, isVirtual: false)),
+      (#"{"type":"barrier","number":-1,"time":0}"#, nil), (#"{"type":"barrier"}"#, nil),
       (#"{"type":"notification"}"#, nil), (#"{"type":7}"#, nil), (#"{"type":""}"#, nil),
       (#"{"type":null}"#, nil), ("{}", nil), ("", nil), ("[1]", nil), ("{\"type\":\"empty\"", nil),
     ]

@@ -12,6 +12,8 @@ struct UpLineTests {
       .ack(id: .other, outcome: .notLaunched(reason: "")),
       .ack(id: .other, outcome: .notLaunched(reason: "swiped \"away\"\n\t\\ by Zoë 😀\u{1}")),
       .state(ConditionReport(power: nil, network: nil, screen: nil)),
+      .barrier(number: 0, next: nil), .barrier(number: 7, next: Instant(milliseconds: 1)),
+      .barrier(number: 1 << 62, next: .never),
     ]
     for power in Power.allCases {
       for network in Network.allCases where network.isConnected {
@@ -76,6 +78,9 @@ struct UpLineTests {
   }
 
   private static let unusable: [(String, UpLine.ParsingError)] = [
+    (#"{"type":"barrier"}"#, .missingNumber), (#"{"type":"barrier","number":-1}"#, .missingNumber),
+    (#"{"type":"barrier","number":1,"next":"soon"}"#, .unknownValue(key: "next")),
+    (#"{"type":"state","network":"airplane"}"#, .unknownValue(key: "network")),
     ("", .notJSONObject), ("x", .notJSONObject), ("[]", .notJSONObject),
     ("{", .notJSONObject), (#"{"type":"keepalive"} x"#, .notJSONObject),
     (#"{"type":"keepalive",}"#, .notJSONObject), (#"{type:"keepalive"}"#, .notJSONObject),

@@ -44,3 +44,19 @@ import Testing
     }
   }
 }
+
+@Suite struct LengthTextTests {
+  @Test func lengthsAreReadAndWritten() {
+    var random = SeededRandom(seed: 5)
+    for _ in 0..<1000 {
+      let length = Interval.milliseconds(
+        random.below(1 + Interval.longestWritten.milliseconds >> random.below(39)))
+      #expect(Interval(length.text) == length, "\(length.text)")
+    }
+    #expect(Interval("1h30m") == .minutes(90) && Interval.minutes(90).text == "1h30m")
+    #expect(Interval("3650d") == Interval.longestWritten)
+  }
+
+  @Test(arguments: ["", "1", "h", "1x", "-1s", "1h 30m", "3651d", "9999999999999999s", "٣s"])
+  func whatIsNoLengthIsNotRead(text: String) { #expect(Interval(text) == nil) }
+}

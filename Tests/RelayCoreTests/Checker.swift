@@ -178,7 +178,8 @@ struct Checker {
         conditions[device, default: DeviceCondition()].take(report)
       }
     case .policyChanged(let policy, _): change(to: policy)
-    case .acked, .heard, .keptAlive, .queueChecked, .partitionRequested, .partitionReceived,
+    case .acked, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionRequested,
+      .partitionReceived,
       .shutDown, .tick:
       break
     }

@@ -57,7 +57,8 @@ struct PartitionedShards {
       keys[connection] = credential.device.routingKey
       handle(event, key: credential.device.routingKey, &outcomes)
     case .acked(let connection, _, _), .reported(let connection, _), .keptAlive(let connection),
-      .heard(let connection), .queueChecked(let connection, _), .disconnected(let connection):
+      .heard(let connection), .queueChecked(let connection, _), .clockFollowed(let connection),
+      .disconnected(let connection):
       if let key = keys[connection] { handle(event, key: key, &outcomes) }
     }
     return outcomes

@@ -211,4 +211,28 @@ import Testing
     let order = [0, 2, 4, 6, 1, 3, 5, 7]
     #expect(seen == order.map { pushes[$0].uniqueID })
   }
+
+  // MARK: A clock that leaps
+
+  @Test func deadlinesComeWithTheFollowedClock() {
+    var configuration = Shard.Configuration()
+    configuration.deadlinesNeedClock = true
+    var fixture = ShardFixture(configuration: configuration)
+    let app = fixture.phoneWithApp()
+    let (connection, _) = fixture.connect(app.phone)
+    let push = fixture.push(.visible, app)
+    #expect(fixture.submit(push).sendings.count == 1)
+    #expect(fixture.advance(.hours(1)) == [], "neither keep-alive nor acknowledgement is due")
+    #expect(fixture.handle(.clockFollowed(connection)) == [])
+    #expect(fixture.advance(.zero) == [.checkQueue(connection)])
+    #expect(
+      fixture.handle(.queueChecked(connection, isEmpty: true)).sendings
+        == [Sending(push, .resend)])
+    #expect(fixture.advance(configuration.keepAlive).contains(.sendKeepAlive(connection)))
+    let again = fixture.handle(.clockFollowed(connection))
+    #expect(again == [], "said twice, it changes nothing")
+    let fired = fixture.shard.counters.fired
+    #expect(fired[TimerWheel.Subject.Kind.keepAlive.rawValue] == 1)
+    #expect(fixture.shard.isSettled)
+  }
 }

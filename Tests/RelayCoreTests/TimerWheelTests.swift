@@ -181,4 +181,26 @@ import Testing
     }
     #expect(wakes >= 1, "seed \(seed): no wake-up")
   }
+
+  /// What `nextWake` only bounds, this says exactly.
+  @Test func theEarliestIsTheNextThatFires() {
+    var random = SeededRandom(seed: 3)
+    var wheel = TimerWheel(now: Instant(milliseconds: 1_000_000))
+    #expect(wheel.earliest == nil)
+    var deadlines: [Int32: Int64] = [:]
+    for number in 0..<Int32(500) {
+      let deadline = 1_000_000 + random.below(1 << random.below(36))
+      deadlines[number] = deadline
+      _ = wheel.set(Instant(milliseconds: deadline), .refill(app: number))
+    }
+    while let earliest = wheel.earliest {
+      #expect(earliest.deadline.milliseconds == deadlines.values.min())
+      guard case .refill(let number)? = wheel.popDue(at: earliest.deadline) else {
+        Issue.record("nothing fired")
+        return
+      }
+      #expect(deadlines.removeValue(forKey: number) == earliest.deadline.milliseconds)
+    }
+    #expect(deadlines.isEmpty)
+  }
 }

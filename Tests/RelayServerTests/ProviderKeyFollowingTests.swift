@@ -32,7 +32,7 @@ import Testing
 
   private func token(_ keyID: String) throws -> String {
     try keys.signer(forKeyID: keyID).token(
-      issuedAtSeconds: RelayClock.now().milliseconds / 1000)
+      issuedAtSeconds: RelayClock.wall.milliseconds / 1000)
   }
 
   private func push(
@@ -50,7 +50,7 @@ import Testing
     let other = ProviderKeyDirectory(path: temporary.path + "/other")
     try other.create(.init(keyID: "LATERKEY01", teamID: "TEAM123456"))
     let early = try other.signer(forKeyID: "LATERKEY01").token(
-      issuedAtSeconds: RelayClock.now().milliseconds / 1000)
+      issuedAtSeconds: RelayClock.wall.milliseconds / 1000)
     try await run { addresses in
       var providers: [RelayClient] = []
       for _ in 0..<6 { providers.append(try await TestRelay.connect(addresses.provider)) }

@@ -88,10 +88,10 @@ let importRules: [ImportRule] = [
     target: "pushrelay",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayStore", "RelayCluster", "RelayClient", "RelayServer",
-      "Dashboard", "DeviceSimulator", "PhoneRuntime",
+      "Cockpit", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["ArgumentParser", "Configuration", "Histogram", "SystemPackage"])),
+      .union(["ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "SystemPackage"])),
 ]
 
 /// The modules that a source file imports, with the line of each, in whatever way it is written:

@@ -63,6 +63,7 @@ enum DeviceLines {
         case .ack: type == "ack"
         case .state: type == "state"
         case .keepAlive: type == "keepalive"
+        case .barrier: type == "barrier"
         }
       guard isRight else { throw Finding("\(read), but Foundation has the type \(type)") }
     }
@@ -83,13 +84,14 @@ enum DeviceLines {
       return
     }
     switch read {
-    case .hello(let device, _): try compare(device, members, "device", optional: true)
+    case .hello(let device, _, _, _): try compare(device, members, "device", optional: true)
     case .notification(let notification):
       try compare(notification.topic, members, "topic", optional: true)
       try compare(notification.collapseID, members, "collapseId", optional: true)
       _ = notification.compactPayload
     case .empty: try compare("empty", members, "type")
     case .keepAlive: try compare("keepalive", members, "type")
+    case .barrier: try compare("barrier", members, "type")
     case .bye(let reason), .error(let reason):
       try compare(reason, members, "reason", optional: true)
     case .unknown(let type): try compare(type, members, "type")

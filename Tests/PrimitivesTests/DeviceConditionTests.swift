@@ -1,0 +1,24 @@
+import Primitives
+import Testing
+
+@Suite struct DeviceConditionTests {
+  @Test func aReportChangesWhatItSaysAndNothingElse() {
+    for power in Power.allCases {
+      for network in Network.allCases {
+        for screen in Screen.allCases {
+          let condition = DeviceCondition(power: power, network: network, screen: screen)
+          var other = DeviceCondition(power: .low, network: .cellular, screen: .on)
+          other.take(ConditionReport(condition))
+          #expect(other.power == power && other.screen == screen)
+          // Without a network there is nobody to tell of it.
+          #expect(other.network == (network.isConnected ? network : .cellular))
+          other.take(ConditionReport())
+          #expect(other.power == power)
+          #expect(condition.liftsBudget == (power == .charging && network == .wifi))
+          #expect(condition.withholdsSilent == (power == .low))
+          #expect(condition.withholdsLowPriority == (power == .low && screen == .off))
+        }
+      }
+    }
+  }
+}

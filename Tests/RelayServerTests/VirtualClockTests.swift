@@ -1,0 +1,239 @@
+import DeviceLink
+import Foundation
+import Primitives
+import RelayClient
+import RelayCore
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// A relay whose clock moves only when told, over real sockets. Nothing here waits for time.
+@Suite(.timeLimit(.minutes(2))) struct VirtualClockTests {
+  private static let topic = "com.example.app"
+
+  private struct Scene {
+    var relay: Relay
+    var addresses: Relay.Addresses
+    var provider: RelayClient
+    var devices: DeviceAPI
+
+    var clock: VirtualClock {
+      get throws { try #require(relay.virtualClock) }
+    }
+
+    /// Over a connection of its own: others have been idle for as long as the clock has moved.
+    func status(of identity: DeviceIdentity) async throws -> DeviceStatus {
+      let client = try await TestRelay.connect(addresses.device)
+      let status = try await DeviceAPI(client).status(of: identity)
+      await client.close()
+      return status
+    }
+
+    @discardableResult
+    func silent(_ token: String) async throws -> PushAnswer {
+      var push = PushRequest(
+        token: token, payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
+      push.topic = VirtualClockTests.topic
+      push.pushType = "background"
+      push.priority = 5
+      let answer = try await provider.push(push, providerToken: nil)
+      #expect(answer.status == 200)
+      return answer
+    }
+  }
+
+  private func withScene(
+    threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
+    _ body: (Scene) async throws -> Void
+  ) async throws {
+    try await TestRelay.runRelay(threads: threads) { configuration in
+      configuration.clock = .virtual
+      change(&configuration)
+    } _: { relay, addresses, _ in
+      let provider = try await TestRelay.connect(addresses.provider)
+      let devices = DeviceAPI(try await TestRelay.connect(addresses.device))
+      try await body(
+        Scene(relay: relay, addresses: addresses, provider: provider, devices: devices))
+      await provider.close()
+      await devices.client.close()
+    }
+  }
+
+  /// A phone that goes by the relay's time, acknowledges everything and answers every barrier; its
+  /// lines, in words.
+  private func follow(
+    _ stream: ClientStream, answersKeepAlives: Bool = true
+  ) -> Task<[String], any Error> {
+    Task {
+      var words: [String] = []
+      for try await line in stream.lines {
+        var answer: [UInt8] = []
+        switch ReceivedLine(line.span) {
+        case .hello(_, _, _, let isVirtual):
+          #expect(isVirtual)
+          UpLine.barrier(number: 0, next: nil).write(to: &answer)
+        case .notification(let notification):
+          words.append(notification.via)
+          UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &answer)
+        case .keepAlive:
+          words.append("keep-alive")
+          if answersKeepAlives { UpLine.keepAlive.write(to: &answer) }
+        case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
+        case .bye(let reason): words.append("bye " + reason)
+        case .empty: words.append("empty")
+        case .error, .unknown, nil: Issue.record("an unexpected line")
+        }
+        if !answer.isEmpty { try await stream.write(answer) }
+      }
+      return words
+    }
+  }
+
+  @Test(arguments: [1, 2]) func theFourthIsHeldForAnHour(threads: Int) async throws {
+    // A keep-alive would take it along.
+    try await withScene(threads: threads) { $0.keepAlive = .hours(2) } _: { scene in
+      let clock = try scene.clock
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      let stream = try await scene.devices.openStream(of: identity)
+      let phone = follow(stream)
+      try await clock.settled()
+      let start = clock.now
+      for _ in 0..<4 { try await scene.silent(token) }
+      try await clock.settled()
+      let held = try await scene.status(of: identity)
+      let until = try #require(held.apps.first?.budget.heldUntil)
+      #expect(until > start.milliseconds && until <= start.milliseconds + 3_600_000)
+
+      let advance = try await clock.advance(.to(Instant(milliseconds: until)))
+      #expect(advance.now.milliseconds == until && advance.fired[.refill] == 1)
+      #expect(try await scene.status(of: identity).apps.first?.silent == nil)
+      stream.finish()
+      #expect(
+        try await phone.value == ["empty", "direct", "direct", "direct", "refill"])
+    }
+  }
+
+  @Test func whatIsStoredExpiresAfterThirtyDays() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      try await scene.silent(token)
+      let clock = try scene.clock
+      let expiry = try #require(await clock.next())
+      #expect(expiry.kind == .expiration && expiry.at == clock.now + .days(30))
+      _ = try await clock.advance(.by(.days(30) - .milliseconds(1)))
+      #expect(try await scene.status(of: identity).apps.first?.silent != nil)
+      #expect(try await clock.advance(.next).fired == [.expiration: 1])
+      #expect(try await scene.status(of: identity).apps.first?.silent == nil)
+      #expect(await clock.next() == nil)
+      await #expect(throws: VirtualClock.ClockError.nothingNext(now: clock.now)) {
+        try await clock.advance(.next)
+      }
+    }
+  }
+
+  @Test func keepAlivesAreAskedAndMissed() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      let stream = try await scene.devices.openStream(of: identity)
+      let phone = follow(stream, answersKeepAlives: false)
+      let clock = try scene.clock
+      try await clock.settled()
+      #expect(try await clock.advance(.by(.minutes(15))).fired == [.keepAlive: 1])
+      #expect(try await scene.status(of: identity).connected)
+      #expect(try await clock.advance(.by(.seconds(30))).fired == [.keepAlive: 1])
+      #expect(!(try await scene.status(of: identity).connected))
+      #expect(try await phone.value == ["empty", "keep-alive", "bye keep-alive-timeout"])
+    }
+  }
+
+  /// A curl that listens knows nothing of barriers: it keeps nobody waiting, and no deadline of a
+  /// time that leaps ends it.
+  @Test func whoDoesNotTakePartIsNeitherAwaitedNorEnded() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      let stream = try await scene.devices.openStream(of: identity)
+      try await scene.silent(token)
+      #expect(try await scene.clock.advance(.by(.days(2))).fired == [:])
+      let status = try await scene.status(of: identity)
+      #expect(status.connected && status.inFlight == 1)
+      stream.finish()
+    }
+  }
+
+  @Test func idleProvidersAreSentAwayByTheRelaysTime() async throws {
+    try await withScene { scene in
+      let idle = try await TestRelay.connect(scene.addresses.provider)
+      let clock = try scene.clock
+      _ = try await clock.advance(.by(.minutes(59)))
+      _ = try await idle.life(of: "x", providerToken: nil)
+      _ = try await clock.advance(.by(.minutes(61)))
+      await #expect(throws: ClientError.self) {
+        while true { _ = try await idle.life(of: "x", providerToken: nil) }
+      }
+    }
+  }
+
+  @Test func aPhoneThatDoesNotAnswerStopsTheClock() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      let stream = try await scene.devices.openStream(of: identity)
+      var joining: [UInt8] = []
+      UpLine.barrier(number: 0, next: nil).write(to: &joining)
+      try await stream.write(joining)
+      try await scene.silent(token)
+      let clock = VirtualClock(
+        try #require(scene.relay.settings.clock.virtualTime),
+        try #require(scene.relay.inbox.loops), patience: .milliseconds(300))
+      let now = clock.now
+      await #expect(
+        throws: VirtualClock.ClockError.notSettled(
+          now: now, waitingFor: ["device \(identity.device)"])
+      ) {
+        while true { _ = try await clock.advance(.by(.hours(1)), from: now) }
+      }
+      #expect(clock.now == now)
+      // It goes: nobody waits for it any more.
+      stream.cancel()
+      while try await scene.status(of: identity).connected {}
+      _ = try await clock.advance(.by(.hours(1)))
+      #expect(clock.now == now + .hours(1))
+    }
+  }
+
+  @Test func theClockIsMovedOnlyFromWhereOneBelievesIt() async throws {
+    try await withScene { scene in
+      let clock = try scene.clock
+      let start = clock.now
+      _ = try await clock.advance(.by(.seconds(1)), from: start)
+      let moved = VirtualClock.ClockError.moved(now: start + .seconds(1))
+      await #expect(throws: moved) { try await clock.advance(.by(.seconds(1)), from: start) }
+      let backwards = VirtualClock.ClockError.backwards(now: start + .seconds(1))
+      await #expect(throws: backwards) { try await clock.advance(.to(start)) }
+      #expect(clock.now == start + .seconds(1))
+    }
+  }
+
+  @Test func aSeedMakesTheSameIdsSecretsAndTokens() async throws {
+    var seen: Set<String> = []
+    for _ in 0..<2 {
+      try await withScene(threads: 1) { $0.seed = 7 } _: { scene in
+        let identity = try await scene.devices.enroll()
+        let token = try await scene.devices.register(topic: Self.topic, of: identity)
+        let answer = try await scene.silent(token)
+        seen.insert("\(identity.device) \(identity.secret) \(token) \(answer.uniqueID ?? "none")")
+      }
+    }
+    #expect(seen.count == 1, "\(seen)")
+  }
+}
+
+extension RelayClock {
+  fileprivate var virtualTime: VirtualTime? {
+    if case .virtual(let time) = self { time } else { nil }
+  }
+}
