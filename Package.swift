@@ -83,11 +83,15 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 1: events and effects as bytes, recordings, replay.
+    .target(name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
-        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "TLS", "HTTP2",
+        "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -123,8 +127,8 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
-        "RelayServer", "DeviceSimulator", "PhoneRuntime",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "DeviceModel", "TLS",
+        "RelayClient", "RelayServer", "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -162,7 +166,11 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
-      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      exclude: ["Golden"], swiftSettings: safe),
+    .testTarget(
+      name: "RelayRecordingTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      swiftSettings: safe),
     .testTarget(
       name: "TLSTests",
       dependencies: ["Primitives", "TLS", .product(name: "NIOCore", package: "swift-nio")],
@@ -195,7 +203,8 @@ let package = Package(
       name: "RelayServerTests",
       dependencies: [
         "Primitives",
-        "RelayServer", "RelayClient", "RelayCore", "RelayStore", "RelayTestKit", "DeviceLink",
+        "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "RelayTestKit",
+        "DeviceLink",
         "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),

@@ -114,10 +114,16 @@ final class ShardRunner {
   @inline(__always)
   func hand(_ event: Event, to loop: Int, at now: Instant) {
     if loop == Int(index) {
-      shard.handle(event, at: now, into: &effects)
+      decide(event, at: now)
     } else {
       outboxes[loop].events.append(event)
     }
+  }
+
+  /// All events reach the shard here.
+  @inline(__always)
+  func decide(_ event: Event, at now: Instant) {
+    shard.handle(event, at: now, into: &effects)
   }
 
   // MARK: Connections
@@ -176,7 +182,7 @@ final class ShardRunner {
       swap(&batch, &performing)
       if lastPersist > 0 {
         // The memory store: what is in memory is as safe as it will get.
-        shard.handle(.persisted(through: lastPersist), at: now, into: &effects)
+        decide(.persisted(through: lastPersist), at: now)
         lastPersist = 0
       }
     }
@@ -253,7 +259,7 @@ final class ShardRunner {
 
   private func receive(_ message: LoopMessage) {
     let now = now
-    for event in message.events { shard.handle(event, at: now, into: &effects) }
+    for event in message.events { decide(event, at: now) }
     effects.append(contentsOf: message.effects)
     if let notice = message.notice { take(notice) }
     finishBatch()
@@ -275,7 +281,7 @@ final class ShardRunner {
 
   private func wakeUp() {
     wake = nil
-    shard.handle(.tick, at: now, into: &effects)
+    decide(.tick, at: now)
     finishBatch()
   }
 
@@ -320,9 +326,9 @@ extension ShardRunner {
   func journalAnswered(_ outcome: Journal.Outcome) {
     switch outcome {
     case .persisted(_, let sequence):
-      shard.handle(.persisted(through: sequence), at: now, into: &effects)
+      decide(.persisted(through: sequence), at: now)
     case .failed(_, let sequence):
-      shard.handle(.persistFailed(through: sequence), at: now, into: &effects)
+      decide(.persistFailed(through: sequence), at: now)
     }
     finishBatch()
   }
@@ -330,7 +336,7 @@ extension ShardRunner {
   /// Takes over what the journal remembers, before anybody connects.
   func restore(_ records: [RestoredRecord]) {
     let now = now
-    for record in records { shard.restore(record, at: now, into: &effects) }
+    for record in records { decide(.restored(record), at: now) }
     finishBatch()
   }
 }
@@ -339,7 +345,7 @@ extension ShardRunner {
 extension ShardRunner {
   /// Takes an event that concerns the whole shard.
   func administer(_ event: Event) {
-    shard.handle(event, at: now, into: &effects)
+    decide(event, at: now)
     finishBatch()
   }
 
@@ -347,7 +353,7 @@ extension ShardRunner {
   func drain() {
     guard !isDraining else { return }
     isDraining = true
-    shard.handle(.shutDown, at: now, into: &effects)
+    decide(.shutDown, at: now)
     finishBatch()
     for connection in connections.values { connection.drain() }
     finishBatch()

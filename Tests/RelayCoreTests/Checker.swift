@@ -179,6 +179,7 @@ struct Checker {
       }
     case .policyChanged(let policy, _): change(to: policy)
     case .acked, .heard, .keptAlive, .queueChecked, .partitionRequested, .partitionReceived,
+      .restored,
       .shutDown, .tick:
       break
     }
