@@ -110,7 +110,7 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(
       shard: try reader.read(), configuration: try reader.read(), at: try reader.read(),
-      sequences: try reader.read(), budgets: try reader.read())
+      sequences: try reader.read(), budgets: try reader.read(SilentBudgets.self))
   }
 
   /// A shard as it was then.

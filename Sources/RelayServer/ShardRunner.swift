@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import Primitives
 import RelayCore
+import RelayRecording
 import RelayStore
 import Transport
 
@@ -25,6 +26,8 @@ final class ShardRunner {
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var shard: Shard
   var effects: [Effect] = []
+  /// Set while everything that the shard is told is written down.
+  private var recorder: ShardRecorder?
   private var performing: [Effect] = []
   /// With memory for storage: the last record that was to be written.
   var lastPersist: UInt64 = 0
@@ -64,11 +67,13 @@ final class ShardRunner {
     self.settings = settings
     self.logger = logger
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
-    self.shard = Shard(
-      configuration: settings.shard, at: RelayClock.now(),
+    let start = ShardStart(
+      shard: index, configuration: settings.shard, at: RelayClock.now(),
       sequences: settings.storage.journal?.sequences(ofShard: Int(index))
         ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
+    self.shard = start.makeShard()
+    self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
     self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.generator = UInt64.random(in: .min ... .max)
@@ -123,7 +128,20 @@ final class ShardRunner {
   /// All events reach the shard here.
   @inline(__always)
   func decide(_ event: Event, at now: Instant) {
+    guard recorder == nil else { return decideAndRecord(event, at: now) }
     shard.handle(event, at: now, into: &effects)
+  }
+
+  @inline(never)
+  private func decideAndRecord(_ event: Event, at now: Instant) {
+    let first = effects.count
+    shard.handle(event, at: now, into: &effects)
+    recorder?.note(event, at: now, effects[first...])
+  }
+
+  /// Hands over what was recorded, whole batches; nothing more when the file takes none.
+  func flushRecording() {
+    if recorder?.flush() == false { recorder = nil }
   }
 
   // MARK: Connections
@@ -166,6 +184,7 @@ final class ShardRunner {
       flushConnections()
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
+    if recorder?.endBatch() == false { recorder = nil }
     submitRecords()
     sendOutboxes()
     scheduleWake()
@@ -290,6 +309,7 @@ final class ShardRunner {
     let now = now
     for connection in connections.values { connection.sweep(at: now) }
     finishBatch()
+    flushRecording()
   }
 }
 
@@ -363,6 +383,7 @@ extension ShardRunner {
   func closeAll() {
     for connection in connections.values { connection.abort() }
     wake?.task.cancel()
+    flushRecording()
   }
 
   var connectionCount: Int { connections.count }

@@ -19,7 +19,7 @@ struct PushRelayCommand: AsyncParsableCommand {
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    LogCommand.self, SimulateCommand.self, ArchiveCommand.self, StoreCommand.self,
+    LogCommand.self, ReplayCommand.self, SimulateCommand.self, ArchiveCommand.self, StoreCommand.self,
     KeyCommand.self, JWTCommand.self, CertsCommand.self,
   ]
 }

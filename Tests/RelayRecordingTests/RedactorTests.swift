@@ -43,8 +43,7 @@ import Testing
     #expect(left(.aps, Array("{".utf8)) == "")
   }
 
-  /// The reference of its authors, for eight bytes more: appendix A of the paper ends in the same
-  /// way.
+  /// The example of the paper (appendix A).
   @Test func itIsSipHash() {
     // 15 bytes 00, 01, … 0e under the key 00, 01, … 0f; the length goes into the last byte.
     var hash = SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
