@@ -84,7 +84,8 @@ let package = Package(
       swiftSettings: safe),
 
     // Layer 1: events and effects as bytes, recordings, replay.
-    .target(name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+    .target(
+      name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
 
     // Layer 2: the server.
     .target(
@@ -127,7 +128,8 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "DeviceModel", "TLS",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "DeviceModel",
+        "TLS",
         "RelayClient", "RelayServer", "DeviceSimulator", "PhoneRuntime",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
@@ -252,8 +254,8 @@ let package = Package(
 // that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
 // they call is instrumented.
 let fuzzTargets: [Target.Dependency] = [
-  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayStore",
-  .product(name: "NIOCore", package: "swift-nio"),
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayRecording",
+  "RelayStore", .product(name: "NIOCore", package: "swift-nio"),
 ]
 if Context.environment["RELAY_TEST_FUZZ"] == nil {
   package.targets.append(
@@ -272,7 +274,7 @@ if Context.environment["RELAY_TEST_FUZZ"] == nil {
   ]
   let instrumented = [
     "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "Primitives", "RelayCore",
-    "RelayStore",
+    "RelayRecording", "RelayStore",
   ]
   for target in package.targets where instrumented.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))

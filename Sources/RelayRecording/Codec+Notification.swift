@@ -130,6 +130,8 @@ extension Notification: BinaryCodable {
   package convenience init(from reader: inout ByteReader) throws(CodecError) {
     let uniqueID = try reader.read(UniqueID.self)
     let apnsID = try reader.read(UniqueID?.self)
+    // One form for each value.
+    guard apnsID != uniqueID else { throw reader.invalid(Notification.self) }
     let (token, topic) = (try reader.read(DeviceToken.self), try reader.read(Topic.self))
     let notificationClass = try reader.read(NotificationClass.self)
     let (pushType, priority) = (try reader.read(PushType.self), try reader.read(Priority.self))

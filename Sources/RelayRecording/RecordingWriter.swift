@@ -1,8 +1,8 @@
 package import Primitives
 package import RelayCore
 
-/// Writes down what happens to one shard: events in, frames of a file out. A value; where the frames
-/// go is for others.
+/// Writes down what happens to one shard: events in, frames of a file out. A value; where the
+/// frames go is for others.
 ///
 /// ```
 /// chunk: shard, number of the chunk, number of its first batch, base time, then batches:

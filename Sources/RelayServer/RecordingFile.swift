@@ -1,5 +1,5 @@
 import Dispatch
-import Glibc
+import FoundationEssentials
 import Logging
 import Primitives
 import RelayCore
@@ -46,7 +46,10 @@ package final class RecordingFile: Sendable {
     ).fileHead
     state = Mutex(State(takenBytes: head.count))
     do {
-      _ = unsafe rename(path, path + ".previous")
+      if FileManager.default.fileExists(atPath: path) {
+        try? FileManager.default.removeItem(atPath: path + ".previous")
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".previous")
+      }
       descriptor = try FileDescriptor.open(
         FilePath(path), .writeOnly, options: [.create, .truncate, .closeOnExec],
         permissions: [.ownerReadWrite])

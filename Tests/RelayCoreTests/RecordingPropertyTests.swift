@@ -26,7 +26,7 @@ import Testing
     /// A shard with its history, in chunks of so many batches.
     mutating func add(
       _ configuration: Shard.Configuration, at start: Instant, _ sequences: SequenceRanges,
-      budgets: SilentBudgets? = nil, _ history: [(Event, Instant)], batches: Int = 20
+      budgets: SilentBudgets? = nil, _ history: [(Event, Instant)], batches: Int = 5
     ) {
       var writer = RecordingWriter(shard: shardCount, redactor: redactor)
       let begin = ShardStart(
@@ -116,30 +116,33 @@ import Testing
     }
   }
 
-  /// Partitions and tokens go between shards.
+  /// Three shards between which partitions go.
+  private func addMoves(_ recorder: inout Recorder, seed: UInt64, steps: Int) {
+    var generator = SeededRandom(seed: seed)
+    var world = World(seed: seed) { plan in
+      plan.crashes = 0
+      plan.configuration.partitionCount = 5
+    }
+    for _ in 0..<steps { world.step() }
+    let (configuration, rangeBits) = (world.plan.configuration, world.plan.rangeBits)
+    var shards = PartitionedShards(3, configuration, rangeBits: rangeBits)
+    for happening in world.history {
+      guard case .event(let event, let moment) = happening else { continue }
+      _ = shards.play(event, at: moment)
+      let partition = PartitionID(UInt16(generator.below(5)))
+      _ = shards.move(partition, to: Int(generator.below(3)))
+    }
+    for (number, shard) in shards.shards.enumerated() {
+      recorder.add(
+        configuration, at: ShardFixture.start, shard.sequences,
+        shards.history.filter { $0.shard == number }.map { ($0.event, $0.at) })
+    }
+  }
+
   @Test func partitionsThatMoveReplay() throws {
     for seed in UInt64(0)..<20 {
-      var generator = SeededRandom(seed: seed)
-      let world = World(seed: seed) { plan in
-        plan.crashes = 0
-        plan.configuration.partitionCount = 5
-      }
-      var (played, shards) = (
-        world, PartitionedShards(3, world.plan.configuration, rangeBits: world.plan.rangeBits)
-      )
-      for _ in 0..<200 { played.step() }
-      for happening in played.history {
-        guard case .event(let event, let moment) = happening else { continue }
-        _ = shards.play(event, at: moment)
-        let partition = PartitionID(UInt16(generator.below(5)))
-        _ = shards.move(partition, to: Int(generator.below(3)))
-      }
       var recorder = Recorder()
-      for (number, shard) in shards.shards.enumerated() {
-        recorder.add(
-          world.plan.configuration, at: ShardFixture.start, shard.sequences,
-          shards.history.filter { $0.shard == number }.map { ($0.event, $0.at) })
-      }
+      addMoves(&recorder, seed: seed, steps: 200)
       let summary = try replay(recorder.end())
       #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
     }
@@ -187,7 +190,8 @@ import Testing
       .appending(path: "Golden/core.prr")
     if ProcessInfo.processInfo.environment["RELAY_TEST_GOLDEN"] == "write" {
       var recorder = Recorder(.none)
-      for seed: UInt64 in [3, 6] { recorder.add(world(seed, steps: 45)) }
+      for seed: UInt64 in [3, 5, 6, 54] { recorder.add(world(seed, steps: 50)) }
+      addMoves(&recorder, seed: 1, steps: 25)
       try Data(recorder.end()).write(to: path)
     }
     let bytes = [UInt8](try Data(contentsOf: path))
