@@ -87,11 +87,16 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 1: events and effects as bytes, recordings, replay.
+    .target(
+      name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
-        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "TLS", "HTTP2",
+        "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -138,8 +143,8 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "Primitives", "RelayCore", "RelayStore", "DeviceLink", "DeviceModel", "TLS", "RelayClient",
-        "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "DeviceModel",
+        "TLS", "RelayClient", "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
@@ -178,7 +183,11 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
-      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      exclude: ["Golden"], swiftSettings: safe),
+    .testTarget(
+      name: "RelayRecordingTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      swiftSettings: safe),
     .testTarget(
       name: "TLSTests",
       dependencies: ["Primitives", "TLS", .product(name: "NIOCore", package: "swift-nio")],
@@ -211,7 +220,8 @@ let package = Package(
       name: "RelayServerTests",
       dependencies: [
         "Primitives",
-        "RelayServer", "RelayClient", "RelayCore", "RelayStore", "RelayTestKit", "DeviceLink",
+        "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "RelayTestKit",
+        "DeviceLink",
         "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -261,8 +271,8 @@ let package = Package(
 // that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
 // they call is instrumented.
 let fuzzTargets: [Target.Dependency] = [
-  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayStore",
-  .product(name: "NIOCore", package: "swift-nio"),
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayRecording",
+  "RelayStore", .product(name: "NIOCore", package: "swift-nio"),
 ]
 if Context.environment["RELAY_TEST_FUZZ"] == nil {
   package.targets.append(
@@ -281,7 +291,7 @@ if Context.environment["RELAY_TEST_FUZZ"] == nil {
   ]
   let instrumented = [
     "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "Primitives", "RelayCore",
-    "RelayStore",
+    "RelayRecording", "RelayStore",
   ]
   for target in package.targets where instrumented.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))

@@ -46,16 +46,27 @@ package enum ClaimDecision: Hashable, Sendable {
 }
 
 /// Where a push to a token of a device's own goes: kept by the token's shard, granted to one app.
-struct Alias: Hashable, Sendable {
-  var own: OwnToken
+package struct Alias: Hashable, Sendable {
+  package var own: OwnToken
   /// When it was granted: later than everything that was accepted for an earlier owner.
-  var since: Instant
+  package var since: Instant
   /// The journal's number of the grant. Pushes find the alias when the journal has it.
-  var grant: UInt64
+  package var grant: UInt64
   /// When the token went from an earlier owner: says 410 again if nobody gets it this time.
-  var goneBefore: Instant?
+  package var goneBefore: Instant?
   /// False while the shard is being restored and no registration has confirmed it.
-  var isConfirmed = true
+  package var isConfirmed = true
+
+  package init(
+    own: OwnToken, since: Instant, grant: UInt64, goneBefore: Instant? = nil,
+    isConfirmed: Bool = true
+  ) {
+    self.own = own
+    self.since = since
+    self.grant = grant
+    self.goneBefore = goneBefore
+    self.isConfirmed = isConfirmed
+  }
 
   /// What lies in a free place of a slab.
   static let vacant = Alias(

@@ -3,10 +3,15 @@ import DequeModule
 /// Notifications that were acknowledged with the promise that the app's outcome follows, and by
 /// which device. Bounded: beyond the limit the oldest promise is forgotten, and an outcome that
 /// nobody waits for is not logged. So a device can add to the lives of its own notifications only.
-struct AwaitedOutcomes: Sendable {
-  struct Promise: Hashable, Sendable {
-    var id: UniqueID
-    var device: Int32
+package struct AwaitedOutcomes: Sendable {
+  package struct Promise: Hashable, Sendable {
+    package var id: UniqueID
+    package var device: Int32
+
+    package init(id: UniqueID, device: Int32) {
+      self.id = id
+      self.device = device
+    }
   }
 
   private struct Item: Sendable {

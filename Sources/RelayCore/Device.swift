@@ -47,6 +47,16 @@ package struct App: Hashable, Sendable {
   package var refillTimer: TimerWheel.TimerID = TimerWheel.none
   package var holdTimer: TimerWheel.TimerID = TimerWheel.none
 
+  package init(
+    token: DeviceToken, topic: Topic, device: Int32, registration: UInt64, isOwn: Bool = false
+  ) {
+    self.token = token
+    self.topic = topic
+    self.device = device
+    self.registration = registration
+    self.isOwn = isOwn
+  }
+
   /// What lies in a free place of a slab.
   static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
 }
@@ -106,6 +116,15 @@ package struct DeviceReport: Hashable, Sendable {
     package var apnsID: UniqueID
     package var acceptedAt: Instant
     package var expiresAt: Instant?
+
+    package init(
+      uniqueID: UniqueID, apnsID: UniqueID, acceptedAt: Instant, expiresAt: Instant?
+    ) {
+      self.uniqueID = uniqueID
+      self.apnsID = apnsID
+      self.acceptedAt = acceptedAt
+      self.expiresAt = expiresAt
+    }
   }
 
   package struct AppReport: Hashable, Sendable {
@@ -117,6 +136,18 @@ package struct DeviceReport: Hashable, Sendable {
     package var budget: BudgetDecision
     /// Silent pushes left at once in the app's own budget; nil for no limit.
     package var remaining: Int64?
+
+    package init(
+      topic: Topic, token: DeviceToken, visible: Slot?,
+      silent: Slot?, budget: BudgetDecision, remaining: Int64?
+    ) {
+      self.topic = topic
+      self.token = token
+      self.visible = visible
+      self.silent = silent
+      self.budget = budget
+      self.remaining = remaining
+    }
   }
 
   package var device: DeviceID
@@ -127,4 +158,17 @@ package struct DeviceReport: Hashable, Sendable {
   package var remaining: Int64?
   package var inFlight: Int
   package var apps: [AppReport]
+
+  package init(
+    device: DeviceID, isConnected: Bool, condition: DeviceCondition, policy: String,
+    remaining: Int64?, inFlight: Int, apps: [AppReport]
+  ) {
+    self.device = device
+    self.isConnected = isConnected
+    self.condition = condition
+    self.policy = policy
+    self.remaining = remaining
+    self.inFlight = inFlight
+    self.apps = apps
+  }
 }

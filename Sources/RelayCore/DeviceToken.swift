@@ -4,7 +4,7 @@
 /// read here, the ones this relay mints have 32. Those live in the value itself; longer ones cost
 /// one allocation.
 package struct DeviceToken: Hashable, Sendable {
-  private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+  package private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
   /// What a token of more than 32 bytes has beyond them. None has nothing to count.
   private var rest: Rest?

@@ -1,12 +1,17 @@
 import DequeModule
-import Primitives
+package import Primitives
 
 /// Tokens that are no longer registered, and since when: what 410 says. Bounded: beyond the limit
 /// the oldest are forgotten.
-struct GoneTokens: Sendable {
-  struct Token: Hashable, Sendable {
-    var token: DeviceToken
-    var since: Instant
+package struct GoneTokens: Sendable {
+  package struct Token: Hashable, Sendable {
+    package var token: DeviceToken
+    package var since: Instant
+
+    package init(token: DeviceToken, since: Instant) {
+      self.token = token
+      self.since = since
+    }
   }
 
   private struct Item: Sendable {

@@ -35,7 +35,7 @@ package struct JournalRecord: Hashable, Sendable {
   }
 }
 
-/// What the journal remembers of an earlier run, handed to a new shard before its first event:
+/// What the journal remembers of an earlier run, handed to a new shard before anything else:
 /// devices before their apps, apps and aliases before notifications, those in order of acceptance.
 /// An app goes to its device's shard, everything that has a token to the token's. Before the first
 /// notification every shard is told `allConfirmed`.

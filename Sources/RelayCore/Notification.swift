@@ -155,6 +155,18 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var isPaid = false
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
+  package init(
+    notification: Notification, order: UInt64, sequence: UInt64, acceptedAt: Instant, app: Int32,
+    phase: Phase
+  ) {
+    self.notification = notification
+    self.order = order
+    self.sequence = sequence
+    self.acceptedAt = acceptedAt
+    self.app = app
+    self.phase = phase
+  }
+
   /// What lies in a free place of a slab.
   static var vacant: AcceptedNotification {
     AcceptedNotification(

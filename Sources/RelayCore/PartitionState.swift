@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 
 /// Everything that a shard knows of one partition's devices and tokens, while it is on its way to
 /// another shard.
@@ -7,33 +7,40 @@ import Primitives
 /// Timers have left the wheel: they are moments again. The same partition gives the same state,
 /// whatever places it had in the shard that it leaves.
 package struct PartitionState: Hashable, Sendable {
-  struct Timer: Hashable, Sendable {
-    var deadline: Instant
-    var subject: TimerWheel.Subject
+  package struct Timer: Hashable, Sendable {
+    package var deadline: Instant
+    package var subject: TimerWheel.Subject
+
+    package init(deadline: Instant, subject: TimerWheel.Subject) {
+      self.deadline = deadline
+      self.subject = subject
+    }
   }
 
   package let partition: PartitionID
   /// By their ids.
-  var devices: [Device] = []
-  var apps: [App] = []
-  var entries: [AcceptedNotification] = []
+  package var devices: [Device] = []
+  package var apps: [App] = []
+  package var entries: [AcceptedNotification] = []
   /// In the order in which they fire.
-  var timers: [Timer] = []
+  package var timers: [Timer] = []
   /// By their tokens.
-  var aliases: [Alias] = []
+  package var aliases: [Alias] = []
   /// By their devices; of each in the order in which they began.
-  var tokenChanges: [TokenChanges.Change] = []
+  package var tokenChanges: [TokenChanges.Change] = []
   /// Oldest first.
-  var goneTokens: [GoneTokens.Token] = []
+  package var goneTokens: [GoneTokens.Token] = []
   /// Oldest first, with the places of the devices.
-  var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
+  package var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
   /// What comes from now on is accepted later than what is here.
-  var lastOrder: UInt64
-  var now: Instant
+  package var lastOrder: UInt64
+  package var now: Instant
   /// The policy by which what is held was looked at last, if all was.
-  var policy: SilentPolicy?
+  package var policy: SilentPolicy?
 
-  init(_ partition: PartitionID, lastOrder: UInt64, at now: Instant, policy: SilentPolicy?) {
+  package init(
+    _ partition: PartitionID, lastOrder: UInt64, at now: Instant, policy: SilentPolicy?
+  ) {
     self.partition = partition
     self.lastOrder = lastOrder
     self.now = now

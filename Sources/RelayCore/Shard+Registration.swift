@@ -200,7 +200,7 @@ extension Shard {
     if apps[app].entryCount == 0 { apps.remove(at: app) }
   }
 
-  private func report(_ device: Int32) -> DeviceReport {
+  func report(_ device: Int32) -> DeviceReport {
     var reports: [DeviceReport.AppReport] = []
     var number = devices[device].firstApp
     while number >= 0 {

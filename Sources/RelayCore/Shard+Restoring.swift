@@ -1,4 +1,4 @@
-package import Primitives
+import Primitives
 
 /// After a restart: what the journal remembers becomes the shard's state again.
 ///
@@ -6,11 +6,8 @@ package import Primitives
 /// one app and class can come back, the one that was in flight and the one in the slot; then the
 /// newer one replaces the older, as after any lost connection.
 extension Shard {
-  /// Takes one record over. Before the first event; in the order that `RestoredRecord` names.
-  package mutating func restore(
-    _ record: RestoredRecord, at instant: Instant, into effects: inout [Effect]
-  ) {
-    now = max(now, instant)
+  /// Takes one record over.
+  mutating func restore(_ record: RestoredRecord, into effects: inout [Effect]) {
     switch record {
     case .device(let id, let secret, let budget):
       restoreDevice(id, secret, budget)

@@ -210,6 +210,8 @@ package struct Shard: Sendable {
       request(partition, into: &effects)
     case .partitionReceived(let state):
       load(state)
+    case .restored(let record):
+      restore(record, into: &effects)
     case .policyChanged(let policy, let moment):
       change(to: policy, at: moment)
     case .shutDown:

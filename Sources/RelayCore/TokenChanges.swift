@@ -1,17 +1,22 @@
-import Primitives
+package import Primitives
 
 /// What a shard's devices have under way with tokens of their own: claims that are not decided yet,
 /// and tokens that are being given back. While one is under way for an app, no other begins.
 ///
 /// Only requests with the device's secret get here, a device has few at a time
 /// (`Limits.tokenChangesPerDevice`), and each ends when the token's shard answers.
-struct TokenChanges: Sendable {
-  struct Reply: Hashable, Sendable {
-    var request: RequestID
-    var answer: DeviceAnswer
+package struct TokenChanges: Sendable {
+  package struct Reply: Hashable, Sendable {
+    package var request: RequestID
+    package var answer: DeviceAnswer
+
+    package init(request: RequestID, answer: DeviceAnswer) {
+      self.request = request
+      self.answer = answer
+    }
   }
 
-  enum Step: Hashable, Sendable {
+  package enum Step: Hashable, Sendable {
     /// The token's shard has been asked; who waits for it.
     case claiming(RequestID)
     /// The app has it no longer since that moment, or never had it. Once the token's shard has
@@ -19,9 +24,14 @@ struct TokenChanges: Sendable {
     case leaving(since: Instant?, then: Reply?)
   }
 
-  struct Change: Hashable, Sendable {
-    var own: OwnToken
-    var step: Step
+  package struct Change: Hashable, Sendable {
+    package var own: OwnToken
+    package var step: Step
+
+    package init(own: OwnToken, step: Step) {
+      self.own = own
+      self.step = step
+    }
   }
 
   private var changes: [DeviceID: [Change]] = [:]

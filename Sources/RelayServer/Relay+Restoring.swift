@@ -5,6 +5,7 @@ import NIOCore
 import NIOPosix
 import Primitives
 import RelayCore
+import RelayRecording
 import RelayStore
 import TLS
 
@@ -25,6 +26,15 @@ extension Relay {
     } catch {
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
+  }
+
+  /// Begins the recording that the configuration asks for.
+  func openRecording() throws(RelayConfiguration.ReadingError) -> RecordingFile? {
+    guard !configuration.record.isEmpty else { return nil }
+    return try RecordingFile(
+      path: configuration.record, limit: configuration.recordLimit * 1_000_000,
+      redactor: Redactor(state: configuration.state, payloads: configuration.recordPayloads),
+      shardCount: configuration.threads, logger: logger)
   }
 
   /// The budgets under the configured policy, which may be another than at the last start.

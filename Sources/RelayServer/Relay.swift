@@ -105,8 +105,11 @@ package final class Relay: Service {
     }
     do {
       settings.budgets = try await storedBudgets(in: settings.storage)
+      settings.recording = try openRecording()
       try await serve(on: group, settings)
+      await settings.recording?.close()
     } catch {
+      await settings.recording?.close()
       await settings.storage.journal?.stop()
       throw error
     }

@@ -3,6 +3,7 @@ import FoundationEssentials
 package import Logging
 package import Primitives
 package import RelayCore
+package import RelayRecording
 
 /// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
 /// file, in this order of precedence.
@@ -74,6 +75,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var linger = Interval.milliseconds(2)
   package var logNotifications = 100_000
   package var threads = 1
+  package var record = ""
+  package var recordPayloads = RecordedPayloads.none
+  package var recordLimit = 256
   package var auth = Authentication.token
   package var environment: ProviderEnvironment?
   package var strict = false
@@ -151,6 +155,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
   /// | `logNotifications` | of how many of the last notifications the lives are shown | 100000 |
   /// | `threads` | event loops; each owns a share of the devices | number of cores |
+  /// | `record` | file to which everything that is decided about is recorded | none |
+  /// | `recordPayloads` | payloads in it: `none`, the member `aps` of them, or `all` | `none` |
+  /// | `recordLimit` | megabytes at which the recording ends | 256 |
   /// | `auth` | `token`: provider tokens and certificates; `none`: everybody | `token` |
   /// | `environment` | `sandbox`, `production`, or `any` key and certificate | `any` |
   /// | `strict` | refuse silent pushes of priority 10 and missing push types | `false` |
@@ -184,6 +191,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     linger = try reader.seconds("linger", linger, mayBeZero: true)
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     threads = try reader.number("threads", cores, 1...256)
+    record = try reader.text("record", record)
+    recordPayloads = try reader.choice("recordPayloads", recordPayloads)
+    recordLimit = try reader.number("recordLimit", recordLimit, 1...1_000_000)
     auth = try reader.choice("auth", auth)
     let environmentName = try reader.text("environment", "any")
     environment = ProviderEnvironment(rawValue: environmentName)
@@ -222,8 +232,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
     "state", "profile", "provider", "device", "plaintext", "store", "linger", "logNotifications",
-    "threads", "auth",
-    "environment", "strict", "policy", "appSilentsPerHour", "appSilentBurst",
+    "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
+    "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",

@@ -36,6 +36,8 @@ package struct ServerSettings: Sendable {
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
+  /// Where everything that the shards are told is written down, if it is.
+  package var recording: RecordingFile?
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.

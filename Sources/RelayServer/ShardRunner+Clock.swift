@@ -115,7 +115,7 @@ extension ShardRunner {
   /// It is another time; answers how many phones have something to do by themselves.
   func timeMoved() -> Int {
     let due = followers.touchDue(at: now)
-    shard.handle(.tick, at: now, into: &effects)
+    decide(.tick, at: now)
     finishBatch()
     return due
   }

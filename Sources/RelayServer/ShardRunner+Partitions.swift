@@ -70,7 +70,7 @@ extension ShardRunner {
     guard parking.parkedLoops == peers.count else { return }
     parking.parkedLoops = 0
     parking.request = move
-    shard.handle(.partitionRequested(move.partition), at: now, into: &effects)
+    decide(.partitionRequested(move.partition), at: now)
   }
 
   /// Sends what the shard has let go. After all other messages of the batch: what the new holder
@@ -85,7 +85,7 @@ extension ShardRunner {
 
   /// The third phase: on the new holder, then on every loop.
   private func receive(_ state: PartitionState, _ move: PartitionMove) {
-    shard.handle(.partitionReceived(state), at: now, into: &effects)
+    decide(.partitionReceived(state), at: now)
     for loop in outboxes.indices where loop != Int(index) { outboxes[loop].notice = .moved(move) }
     replay(move)
     finishBatch()
@@ -117,8 +117,8 @@ extension ShardRunner {
     case .alias, .disconnected, .clockFollowed:
       // As many as there are changes of tokens and connections, which have limits of their own.
       parking.events.append(event)
-    case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .policyChanged,
-      .shutDown, .tick:
+    case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
+      .policyChanged, .shutDown, .tick:
       preconditionFailure("no key names a shard for this event")
     }
   }

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import Primitives
 import RelayCore
+import RelayRecording
 import RelayStore
 import Transport
 
@@ -25,6 +26,8 @@ final class ShardRunner {
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var shard: Shard
   var effects: [Effect] = []
+  /// Set while everything that the shard is told is written down.
+  private var recorder: ShardRecorder?
   private var performing: [Effect] = []
   /// With memory for storage: the last record that was to be written.
   var lastPersist: UInt64 = 0
@@ -71,11 +74,13 @@ final class ShardRunner {
     self.settings = settings
     self.logger = logger
     self.verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
-    self.shard = Shard(
-      configuration: settings.shard, at: settings.clock.now(),
+    let start = ShardStart(
+      shard: index, configuration: settings.shard, at: settings.clock.now(),
       sequences: settings.storage.journal?.sequences(ofShard: Int(index))
         ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
+    self.shard = start.makeShard()
+    self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
     self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.isClockVirtual = settings.clock.isVirtual
@@ -132,10 +137,29 @@ final class ShardRunner {
   @inline(__always)
   func hand(_ event: Event, to loop: Int, at now: Instant) {
     if loop == Int(index) {
-      shard.handle(event, at: now, into: &effects)
+      decide(event, at: now)
     } else {
       outboxes[loop].events.append(event)
     }
+  }
+
+  /// All events reach the shard here.
+  @inline(__always)
+  func decide(_ event: Event, at now: Instant) {
+    guard recorder == nil else { return decideAndRecord(event, at: now) }
+    shard.handle(event, at: now, into: &effects)
+  }
+
+  @inline(never)
+  private func decideAndRecord(_ event: Event, at now: Instant) {
+    let first = effects.count
+    shard.handle(event, at: now, into: &effects)
+    recorder?.note(event, at: now, effects[first...])
+  }
+
+  /// Hands over what was recorded, whole batches; nothing more when the file takes none.
+  func flushRecording() {
+    if recorder?.flush() == false { recorder = nil }
   }
 
   // MARK: Connections
@@ -178,6 +202,7 @@ final class ShardRunner {
       flushConnections()
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
+    if recorder?.endBatch() == false { recorder = nil }
     submitRecords()
     sendOutboxes()
     scheduleWake()
@@ -194,7 +219,7 @@ final class ShardRunner {
       swap(&batch, &performing)
       if lastPersist > 0 {
         // The memory store: what is in memory is as safe as it will get.
-        shard.handle(.persisted(through: lastPersist), at: now, into: &effects)
+        decide(.persisted(through: lastPersist), at: now)
         lastPersist = 0
       }
     }
@@ -280,7 +305,7 @@ final class ShardRunner {
   private func receive(_ message: LoopMessage) {
     receivedMessages += 1
     let now = now
-    for event in message.events { shard.handle(event, at: now, into: &effects) }
+    for event in message.events { decide(event, at: now) }
     effects.append(contentsOf: message.effects)
     if let notice = message.notice { take(notice) }
     finishBatch()
@@ -302,7 +327,7 @@ final class ShardRunner {
 
   private func wakeUp() {
     wake = nil
-    shard.handle(.tick, at: now, into: &effects)
+    decide(.tick, at: now)
     finishBatch()
   }
 
@@ -311,6 +336,7 @@ final class ShardRunner {
     let wall = wall(now)
     for connection in connections.values { connection.sweep(at: wall) }
     finishBatch()
+    flushRecording()
   }
 }
 
@@ -347,9 +373,9 @@ extension ShardRunner {
   func journalAnswered(_ outcome: Journal.Outcome) {
     switch outcome {
     case .persisted(_, let sequence):
-      shard.handle(.persisted(through: sequence), at: now, into: &effects)
+      decide(.persisted(through: sequence), at: now)
     case .failed(_, let sequence):
-      shard.handle(.persistFailed(through: sequence), at: now, into: &effects)
+      decide(.persistFailed(through: sequence), at: now)
     }
     finishBatch()
   }
@@ -361,7 +387,7 @@ extension ShardRunner {
       // Nothing that is remembered lies ahead.
       for case .notification(_, _, let acceptedAt) in records { time.advance(to: acceptedAt) }
     }
-    for record in records { shard.restore(record, at: now, into: &effects) }
+    for record in records { decide(.restored(record), at: now) }
     finishBatch()
   }
 }
@@ -370,7 +396,7 @@ extension ShardRunner {
 extension ShardRunner {
   /// Takes an event that concerns the whole shard.
   func administer(_ event: Event) {
-    shard.handle(event, at: now, into: &effects)
+    decide(event, at: now)
     finishBatch()
   }
 
@@ -378,7 +404,7 @@ extension ShardRunner {
   func drain() {
     guard !isDraining else { return }
     isDraining = true
-    shard.handle(.shutDown, at: now, into: &effects)
+    decide(.shutDown, at: now)
     finishBatch()
     for connection in connections.values { connection.drain() }
     finishBatch()
@@ -388,6 +414,7 @@ extension ShardRunner {
   func closeAll() {
     for connection in connections.values { connection.abort() }
     wake?.task.cancel()
+    flushRecording()
   }
 
   var connectionCount: Int { connections.count }

@@ -19,7 +19,8 @@ struct PushRelayCommand: AsyncParsableCommand {
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    LogCommand.self, ClockCommand.self, SimulateCommand.self, ArchiveCommand.self,
+    LogCommand.self, ClockCommand.self, ReplayCommand.self, SimulateCommand.self,
+    ArchiveCommand.self,
     StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,
   ]
 }

@@ -45,6 +45,10 @@ struct ServeCommand: AsyncParsableCommand {
   var store: String?
   @Option(help: "Event loops (default: one per core).")
   var threads: Int?
+  @Option(help: "Write down all that happens to this file, for 'pushrelay replay'.")
+  var record: String?
+  @Option(help: "Payloads in the recording: none, aps or all (default: none).")
+  var recordPayloads: String?
   @Option(help: "token: providers show tokens or certificates. none: everybody (default: token).")
   var auth: String?
   @Option(help: "The silent budget: documented, strict, unlimited or custom (default: documented).")
@@ -128,6 +132,7 @@ struct ServeCommand: AsyncParsableCommand {
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock,
+      "record": record, "recordPayloads": recordPayloads,
     ]
     for (key, text) in texts {
       if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }

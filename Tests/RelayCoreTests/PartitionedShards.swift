@@ -24,6 +24,8 @@ struct PartitionedShards {
   /// The routing keys of devices by their connections.
   private var keys: [ConnectionID: UInt64] = [:]
   private var departed: PartitionState?
+  /// What each shard was told.
+  private(set) var history: [(shard: Int, event: Event, at: Instant)] = []
 
   init(_ count: Int, _ configuration: Shard.Configuration, rangeBits: Int) {
     shards = (0..<count).map { shard in
@@ -44,7 +46,7 @@ struct PartitionedShards {
     case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
     case .policyChanged, .shutDown, .tick:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
-    case .alias, .partitionRequested, .partitionReceived:
+    case .alias, .partitionRequested, .partitionReceived, .restored:
       // What shards tell each other they tell each other here, too.
       break
     case .submitted(let notification, _):
@@ -97,6 +99,7 @@ struct PartitionedShards {
     while !mail.isEmpty {
       let (shard, event) = mail.removeFirst()
       var effects: [Effect] = []
+      history.append((shard, event, now))
       shards[shard].handle(event, at: now, into: &effects)
       now = max(now, shards[shard].now)
       for effect in effects {
@@ -127,6 +130,7 @@ struct PartitionedShards {
     handle(.partitionRequested(partition), on: holder, &effects)
     guard let state = departed else {
       shards = before
+      history.removeLast()
       return nil
     }
     departed = nil

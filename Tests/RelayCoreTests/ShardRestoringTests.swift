@@ -17,7 +17,9 @@ import Testing
     _ records: [RestoredRecord], fixture: inout ShardFixture
   ) -> [Effect] {
     var effects: [Effect] = []
-    for record in records { fixture.shard.restore(record, at: fixture.now, into: &effects) }
+    for record in records {
+      fixture.shard.handle(.restored(record), at: fixture.now, into: &effects)
+    }
     return effects
   }
 

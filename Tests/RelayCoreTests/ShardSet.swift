@@ -200,7 +200,7 @@ struct ShardSet {
       }
     var effects: [Effect] = []
     let shard = index(of: key)
-    shards[shard].restore(record, at: now, into: &effects)
+    shards[shard].handle(.restored(record), at: now, into: &effects)
     perform(effects, of: shard)
   }
 

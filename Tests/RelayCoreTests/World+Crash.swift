@@ -21,7 +21,7 @@ extension World {
           confirm(&shard, &told, &effects)
           isConfirmed = true
         }
-        shard.restore(record, at: at, into: &effects)
+        shard.handle(.restored(record), at: at, into: &effects)
       }
       if !isConfirmed { confirm(&shard, &told, &effects) }
       hear(&shard, &told, &effects)

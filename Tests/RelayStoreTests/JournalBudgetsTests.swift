@@ -102,7 +102,9 @@ import Testing
         let budgets = try await journal.budgets(under: .documented, at: start)
         var shard = Shard(configuration: .init(), at: start, budgets: budgets)
         var effects: [Effect] = []
-        for record in try journal.everything() { shard.restore(record, at: start, into: &effects) }
+        for record in try journal.everything() {
+          shard.handle(.restored(record), at: start, into: &effects)
+        }
         let credential = DeviceCredential(device: Make.device(1), secret: Make.secret(1))
         let request = RequestID(loop: 0, connection: 1, stream: 1)
         shard.handle(.inspected(credential, from: request), at: start, into: &effects)

@@ -44,6 +44,7 @@ let importRules: [ImportRule] = [
     others: toolchain.union(["NIOCore"])),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["Primitives", "RelayCore"], others: []),
+  ImportRule(target: "RelayRecording", own: ["Primitives", "RelayCore"], others: []),
   ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),
   ImportRule(
     target: "RelayStore", own: ["Primitives", "RelayCore"], others: toolchain.union(["GRDB"])),
@@ -64,7 +65,9 @@ let importRules: [ImportRule] = [
     ])),
   ImportRule(
     target: "RelayServer",
-    own: layerZero.union(["DeviceLink", "Transport", "RelayStore", "RelayCluster"]),
+    own: layerZero.union([
+      "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster",
+    ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["Configuration", "SystemPackage"])),
   // Is handed closures, not the server.
@@ -87,8 +90,8 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "pushrelay",
     own: layerZero.union([
-      "DeviceLink", "Transport", "RelayStore", "RelayCluster", "RelayClient", "RelayServer",
-      "Cockpit", "DeviceSimulator", "PhoneRuntime",
+      "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "RelayClient",
+      "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "SystemPackage"])),

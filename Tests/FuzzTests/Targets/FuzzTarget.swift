@@ -18,6 +18,7 @@ enum FuzzTarget: String, CaseIterable {
   case payloads
   case deviceLines = "device-lines"
   case journalRows = "journal-rows"
+  case recordedValues = "recorded-values"
   case scenarios
 
   func run(_ input: UnsafeRawBufferPointer) throws(Finding) {
@@ -30,6 +31,7 @@ enum FuzzTarget: String, CaseIterable {
     case .payloads: try Payloads.run(input)
     case .deviceLines: try DeviceLines.run(input)
     case .journalRows: try JournalRows.run(input)
+    case .recordedValues: try RecordedValues.run(input)
     case .scenarios: try Scenarios.run(input)
     }
   }

@@ -1,7 +1,6 @@
-import Primitives
 import Testing
 
-@testable import RelayStore
+@testable import Primitives
 
 @Suite("Checksum") struct ChecksumTests {
   /// One bit a step, as in the definition.

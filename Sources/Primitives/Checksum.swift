@@ -2,9 +2,9 @@
 ///
 /// A CRC and not a faster hash, because it is certain to find any single flipped bit and any burst
 /// of up to 32.
-enum Checksum {
+package enum Checksum {
   /// Of a number, then of bytes. The number is a row's key: a record under another's key is wrong.
-  static func crc32C(of key: UInt64, then bytes: Span<UInt8>) -> UInt32 {
+  package static func crc32C(of key: UInt64, then bytes: Span<UInt8>) -> UInt32 {
     let tables = Self.tables
     let table = tables.span
     var crc = step(~0, key, table)

@@ -1,0 +1,155 @@
+import RelayCore
+
+/// Why bytes are not what they should be, and where.
+package struct CodecError: Error, Hashable, CustomStringConvertible {
+  package enum Problem: Hashable, Sendable {
+    /// The bytes end too early.
+    case endsEarly
+    /// No value of this type is written so.
+    case invalid(String)
+    /// There is more than there should be.
+    case goesOn
+  }
+
+  /// Counted from the first byte that the reader was given.
+  package var offset: Int
+  package var problem: Problem
+
+  package init(offset: Int, problem: Problem) {
+    self.offset = offset
+    self.problem = problem
+  }
+
+  package var description: String {
+    switch problem {
+    case .endsEarly: "ends early at byte \(offset)"
+    case .invalid(let type): "no \(type) before byte \(offset)"
+    case .goesOn: "goes on behind byte \(offset)"
+    }
+  }
+}
+
+/// Takes bytes apart. Nothing in them makes it trap, and what it makes of them is at most a small
+/// multiple of their size: no count is believed before its bytes are there.
+package struct ByteReader: Sendable {
+  private let bytes: [UInt8]
+  package private(set) var position: Int
+  package let end: Int
+  /// Gives equal topics one storage: there are few of them, and many notifications.
+  private var topics: [Topic?] = []
+
+  package init(_ bytes: [UInt8]) {
+    self.init(bytes, in: 0..<bytes.count)
+  }
+
+  /// - Parameter range: within the bytes.
+  package init(_ bytes: [UInt8], in range: Range<Int>) {
+    precondition(range.lowerBound >= 0 && range.upperBound <= bytes.count)
+    self.bytes = bytes
+    position = range.lowerBound
+    end = range.upperBound
+  }
+
+  package var isAtEnd: Bool { position == end }
+
+  package func error(_ problem: CodecError.Problem) -> CodecError {
+    CodecError(offset: position, problem: problem)
+  }
+
+  /// What was read is none of these.
+  package func invalid<Value>(_ type: Value.Type) -> CodecError {
+    error(.invalid("\(type)"))
+  }
+
+  package mutating func read<Value: BinaryCodable>(
+    _ type: Value.Type = Value.self
+  ) throws(CodecError) -> Value {
+    try Value(from: &self)
+  }
+
+  /// The next byte, which stays there.
+  package func peek() throws(CodecError) -> UInt8 {
+    guard position < end else { throw error(.endsEarly) }
+    return bytes[position]
+  }
+
+  @inline(__always)
+  package mutating func byte() throws(CodecError) -> UInt8 {
+    guard position < end else { throw error(.endsEarly) }
+    defer { position &+= 1 }
+    return bytes[position]
+  }
+
+  @inline(__always)
+  package mutating func varint() throws(CodecError) -> UInt64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      let next = try byte()
+      // One form for each number: what is read is written as the same bytes again.
+      guard shift < 63 || next <= 1, next != 0 || shift == 0 else { throw invalid(UInt64.self) }
+      value |= UInt64(next & 0x7F) &<< shift
+      guard next & 0x80 != 0 else { return value }
+      shift &+= 7
+    }
+  }
+
+  @inline(__always)
+  package mutating func word(byteCount: Int = 8) throws(CodecError) -> UInt64 {
+    guard end &- position >= byteCount else { throw error(.endsEarly) }
+    var value: UInt64 = 0
+    for index in 0..<byteCount {
+      value |= UInt64(bytes[position &+ index]) &<< UInt64(index &* 8)
+    }
+    position &+= byteCount
+    return value
+  }
+
+  /// Where so many bytes are, which are passed over.
+  package mutating func skip(_ count: UInt64) throws(CodecError) -> Range<Int> {
+    guard count <= UInt64(end &- position) else { throw error(.endsEarly) }
+    defer { position += Int(count) }
+    return position..<position + Int(count)
+  }
+
+  /// Bytes behind their number.
+  package mutating func byteString() throws(CodecError) -> [UInt8] {
+    let range = try skip(try varint())
+    return range.isEmpty ? [] : Array(bytes[range])
+  }
+
+  /// A device token behind its number of bytes.
+  mutating func token() throws(CodecError) -> DeviceToken {
+    let count = try varint()
+    if count == 32 {
+      // As this relay mints them.
+      let random = (try word().byteSwapped, try word().byteSwapped, try word().byteSwapped)
+      return DeviceToken(random: random, routingKey: try word().byteSwapped)
+    }
+    let range = try skip(count)
+    guard let token = DeviceToken(bytes: bytes.span.extracting(range)) else {
+      throw invalid(DeviceToken.self)
+    }
+    return token
+  }
+
+  mutating func topic() throws(CodecError) -> Topic {
+    let range = try skip(UInt64(try byte()))
+    guard let last = range.last else { throw invalid(Topic.self) }
+    // Of its own, so that the list of topics may change meanwhile.
+    let bytes = bytes
+    let text = bytes.span.extracting(range)
+    // Bundle identifiers of one provider differ at their ends.
+    let place = Int(bytes[last] &* 31 ^ UInt8(truncatingIfNeeded: range.count))
+    if topics.isEmpty { topics = Array(repeating: nil, count: 256) }
+    if let known = topics[place], known.equals(text) { return known }
+    guard let topic = Topic(text) else { throw invalid(Topic.self) }
+    topics[place] = topic
+    return topic
+  }
+
+  /// Nothing may be left.
+  package func finish() throws(CodecError) {
+    guard isAtEnd else { throw error(.goesOn) }
+  }
+}

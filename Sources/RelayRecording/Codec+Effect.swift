@@ -1,0 +1,255 @@
+import Primitives
+import RelayCore
+
+extension Effect: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .respond(let request, let answer): writer.put(tag: 1, request, answer)
+    case .answer(let request, let answer): writer.put(tag: 2, request, answer)
+    case .hello(let connection): writer.put(tag: 3, connection)
+    case .send(let connection, let delivery): writer.put(tag: 4, connection, delivery)
+    case .sendEmpty(let connection): writer.put(tag: 5, connection)
+    case .sendKeepAlive(let connection): writer.put(tag: 6, connection)
+    case .checkQueue(let connection): writer.put(tag: 7, connection)
+    case .close(let connection, let reason): writer.put(tag: 8, connection, reason)
+    case .persist(let record): writer.put(tag: 9, record)
+    case .forget(let sequence): writer.put(tag: 10, sequence)
+    case .tell(let routingKey, let event): writer.put(tag: 11, routingKey, event)
+    case .handOver(let state): writer.put(tag: 12, state)
+    case .log(let event): writer.put(tag: 13, event)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .respond(try reader.read(), try reader.read())
+    case 2: self = .answer(try reader.read(), try reader.read())
+    case 3: self = .hello(try reader.read())
+    case 4: self = .send(try reader.read(), try reader.read())
+    case 5: self = .sendEmpty(try reader.read())
+    case 6: self = .sendKeepAlive(try reader.read())
+    case 7: self = .checkQueue(try reader.read())
+    case 8: self = .close(try reader.read(), try reader.read())
+    case 9: self = .persist(try reader.read())
+    case 10: self = .forget(try reader.read())
+    case 11: self = .tell(routingKey: try reader.read(), try reader.read())
+    case 12: self = .handOver(try reader.read())
+    case 13: self = .log(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension ProviderAnswer: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .accepted(let uniqueID): writer.put(tag: 1, uniqueID)
+    case .rejected(let rejection): writer.put(tag: 2, rejection)
+    case .gone(let since): writer.put(tag: 3, since)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .accepted(uniqueID: try reader.read())
+    case 2: self = .rejected(try reader.read())
+    case 3: self = .gone(since: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension DeviceAnswer: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .enrolled(let device): writer.put(tag: 1, device)
+    case .registered(let token): writer.put(tag: 2, token)
+    case .unregistered: writer.put(tag: 3)
+    case .inspected(let report): writer.put(tag: 4, report)
+    case .refused(let refusal): writer.put(tag: 5, refusal)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .enrolled(try reader.read())
+    case 2: self = .registered(try reader.read())
+    case 3: self = .unregistered
+    case 4: self = .inspected(try reader.read())
+    case 5: self = .refused(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension DeviceReport: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(device, isConnected, condition, policy, remaining, inFlight, apps)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      device: try reader.read(), isConnected: try reader.read(), condition: try reader.read(),
+      policy: try reader.read(), remaining: try reader.read(), inFlight: try reader.read(),
+      apps: try reader.read())
+  }
+}
+
+extension DeviceReport.AppReport: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(topic, token, visible, silent, budget, remaining)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      topic: try reader.read(), token: try reader.read(), visible: try reader.read(),
+      silent: try reader.read(), budget: try reader.read(), remaining: try reader.read())
+  }
+}
+
+extension DeviceReport.Slot: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(uniqueID, apnsID, acceptedAt, expiresAt)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      uniqueID: try reader.read(), apnsID: try reader.read(), acceptedAt: try reader.read(),
+      expiresAt: try reader.read())
+  }
+}
+
+extension BudgetDecision: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .allowed: writer.put(tag: 1)
+    case .held(let until, let limit): writer.put(tag: 2, until, limit)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .allowed
+    case 2: self = .held(until: try reader.read(), by: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension Delivery: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(notification, via, acceptedAt, sentAt)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      notification: try reader.read(), via: try reader.read(), acceptedAt: try reader.read(),
+      sentAt: try reader.read())
+  }
+}
+
+extension JournalRecord: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(sequence, content, mayLinger) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      sequence: try reader.read(), content: try reader.read(), mayLinger: try reader.read())
+  }
+}
+
+extension JournalRecord.Content: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .accepted(let notification, let moment): writer.put(tag: 1, notification, moment)
+    case .enrolled(let device, let secret): writer.put(tag: 2, device, secret)
+    case .registered(let device, let topic, let token, let isOwn):
+      writer.put(tag: 3, device, topic, token, isOwn)
+    case .unregistered(let device, let topic, let token, let moment):
+      writer.put(tag: 4, device, topic, token, moment)
+    case .granted(let own, let since): writer.put(tag: 5, own, since)
+    case .released(let own): writer.put(tag: 6, own)
+    case .spent(let device, let topic, let app, let ofDevice):
+      writer.put(tag: 7, device, topic, app, ofDevice)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .accepted(try reader.read(), at: try reader.read())
+    case 2: self = .enrolled(try reader.read(), try reader.read())
+    case 3:
+      self = .registered(
+        try reader.read(), try reader.read(), try reader.read(), isOwn: try reader.read())
+    case 4:
+      self = .unregistered(
+        try reader.read(), try reader.read(), try reader.read(), at: try reader.read())
+    case 5: self = .granted(try reader.read(), since: try reader.read())
+    case 6: self = .released(try reader.read())
+    case 7:
+      self = .spent(
+        try reader.read(), try reader.read(), app: try reader.read(), device: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension DeliveryEvent: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(at, uniqueID, step) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(at: try reader.read(), uniqueID: try reader.read(), step: try reader.read())
+  }
+}
+
+extension DeliveryStep: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .received(let notificationClass, let apnsID, let topic):
+      writer.put(tag: 1, notificationClass, apnsID, topic)
+    case .restored: writer.put(tag: 2)
+    case .sent(let via): writer.put(tag: 3, via)
+    case .storedOffline: writer.put(tag: 4)
+    case .storedPower(let until, let limit): writer.put(tag: 5, until, limit)
+    case .discarded(let reason): writer.put(tag: 6, reason)
+    case .delivered: writer.put(tag: 7)
+    case .outcome(let outcome): writer.put(tag: 8, outcome)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .received(try reader.read(), apnsID: try reader.read(), try reader.read())
+    case 2: self = .restored
+    case 3: self = .sent(try reader.read())
+    case 4: self = .storedOffline
+    case 5: self = .storedPower(until: try reader.read(), limit: try reader.read())
+    case 6: self = .discarded(try reader.read())
+    case 7: self = .delivered
+    case 8: self = .outcome(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension DiscardReason: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .expired: writer.put(tag: 1)
+    case .unregistered: writer.put(tag: 2)
+    case .notStored: writer.put(tag: 3)
+    case .replaced(let id): writer.put(tag: 4, id)
+    case .journalFailed: writer.put(tag: 5)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .expired
+    case 2: self = .unregistered
+    case 3: self = .notStored
+    case 4: self = .replaced(by: try reader.read())
+    case 5: self = .journalFailed
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}

@@ -1,0 +1,259 @@
+import Primitives
+import RelayCore
+
+extension PartitionState: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    var aliases = aliases
+    if let redactor = writer.redactor {
+      // By their tokens, which are others now.
+      aliases.sort {
+        redactor.pseudonym(of: $0.own.token).bytes
+          .lexicographicallyPrecedes(redactor.pseudonym(of: $1.own.token).bytes)
+      }
+    }
+    writer.put(partition, lastOrder, now, policy)
+    writer.put(devices, apps, entries, timers)
+    writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      try reader.read(), lastOrder: try reader.read(), at: try reader.read(),
+      policy: try reader.read())
+    devices = try reader.read()
+    apps = try reader.read()
+    entries = try reader.read()
+    timers = try reader.read()
+    aliases = try reader.read()
+    tokenChanges = try reader.read()
+    goneTokens = try reader.read()
+    awaitedOutcomes = try reader.read()
+    guard namesWhatIsThere else { throw reader.invalid(Self.self) }
+  }
+
+  /// Whether every place that is named is one: a shard does not ask again.
+  private var namesWhatIsThere: Bool {
+    let (devices, apps, entries) = (self.devices.indices, self.apps.indices, self.entries.indices)
+    func isThere(_ place: Int32, _ places: Range<Int>) -> Bool { places.contains(Int(place)) }
+    func mayBe(_ place: Int32, _ places: Range<Int>) -> Bool {
+      place == -1 || places.contains(Int(place))
+    }
+    return self.devices.allSatisfy { mayBe($0.firstApp, apps) && mayBe($0.firstInFlight, entries) }
+      && self.apps.allSatisfy {
+        isThere($0.device, devices) && mayBe($0.next, apps)
+          && mayBe($0.slots.visible, entries) && mayBe($0.slots.silent, entries)
+      }
+      && self.entries.allSatisfy { entry in
+        guard isThere(entry.app, apps) else { return false }
+        return switch entry.phase {
+        case .waiting, .stored: true
+        case .inFlight(let next): mayBe(next, entries)
+        }
+      }
+      && timers.allSatisfy { timer in
+        switch timer.subject {
+        case .expiration(let entry): isThere(entry, entries)
+        case .hold(let app), .refill(let app): isThere(app, apps)
+        case .keepAlive(let device), .acknowledgement(let device): isThere(device, devices)
+        }
+      }
+      && awaitedOutcomes.allSatisfy { isThere($0.device, devices) }
+  }
+}
+
+extension PartitionState.Timer: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(deadline)
+    switch subject {
+    case .expiration(let entry): writer.put(tag: 1, entry)
+    case .hold(let app): writer.put(tag: 2, app)
+    case .refill(let app): writer.put(tag: 3, app)
+    case .keepAlive(let device): writer.put(tag: 4, device)
+    case .acknowledgement(let device): writer.put(tag: 5, device)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    let deadline = try reader.read(Instant.self)
+    let subject: TimerWheel.Subject
+    switch try reader.byte() {
+    case 1: subject = .expiration(entry: try reader.read())
+    case 2: subject = .hold(app: try reader.read())
+    case 3: subject = .refill(app: try reader.read())
+    case 4: subject = .keepAlive(device: try reader.read())
+    case 5: subject = .acknowledgement(device: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+    self.init(deadline: deadline, subject: subject)
+  }
+}
+
+extension Device: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(id, secret, phase, condition, budget, firstApp, appCount, storedCount)
+    writer.put(firstInFlight, inFlightCount, rides, ackTimer, keepAliveTimer, hasDeadlines)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(id: try reader.read(), secret: try reader.read())
+    phase = try reader.read()
+    condition = try reader.read()
+    budget = try reader.read()
+    firstApp = try reader.read()
+    appCount = try reader.read()
+    storedCount = try reader.read()
+    firstInFlight = try reader.read()
+    inFlightCount = try reader.read()
+    rides = try reader.read()
+    ackTimer = try reader.read()
+    keepAliveTimer = try reader.read()
+    hasDeadlines = try reader.read()
+  }
+}
+
+extension Device.Phase: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .away: writer.put(tag: 1)
+    case .live(let connection): writer.put(tag: 2, connection)
+    case .questioned(let connection): writer.put(tag: 3, connection)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .away
+    case 2: self = .live(try reader.read())
+    case 3: self = .questioned(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension PerClass: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(visible, silent) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(visible: try reader.read(), silent: try reader.read())
+  }
+}
+
+extension App: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(token, topic, device, registration, isOwn, isRegistered, next, entryCount)
+    writer.put(slots, waiting, budget, requests, refillTimer, holdTimer)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      token: try reader.read(), topic: try reader.read(), device: try reader.read(),
+      registration: try reader.read(), isOwn: try reader.read())
+    isRegistered = try reader.read()
+    next = try reader.read()
+    entryCount = try reader.read()
+    slots = try reader.read()
+    waiting = try reader.read()
+    budget = try reader.read()
+    requests = try reader.read()
+    refillTimer = try reader.read()
+    holdTimer = try reader.read()
+  }
+}
+
+extension AcceptedNotification: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(notification, order, sequence, acceptedAt, app, phase)
+    writer.put(sentAt, frameCount, wasSent, isPaid, expirationTimer)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      notification: try reader.read(), order: try reader.read(), sequence: try reader.read(),
+      acceptedAt: try reader.read(), app: try reader.read(), phase: try reader.read())
+    sentAt = try reader.read()
+    frameCount = try reader.read()
+    wasSent = try reader.read()
+    isPaid = try reader.read()
+    expirationTimer = try reader.read()
+  }
+}
+
+extension AcceptedNotification.Phase: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .waiting: writer.put(tag: 1)
+    case .stored: writer.put(tag: 2)
+    case .inFlight(let next): writer.put(tag: 3, next)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .waiting
+    case 2: self = .stored
+    case 3: self = .inFlight(next: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension Alias: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(own, since, grant, goneBefore, isConfirmed)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      own: try reader.read(), since: try reader.read(), grant: try reader.read(),
+      goneBefore: try reader.read(), isConfirmed: try reader.read())
+  }
+}
+
+extension TokenChanges.Change: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(own, step) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(own: try reader.read(), step: try reader.read())
+  }
+}
+
+extension TokenChanges.Step: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .claiming(let request): writer.put(tag: 1, request)
+    case .leaving(let since, let reply): writer.put(tag: 2, since, reply)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .claiming(try reader.read())
+    case 2: self = .leaving(since: try reader.read(), then: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension TokenChanges.Reply: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(request, answer) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(request: try reader.read(), answer: try reader.read())
+  }
+}
+
+extension GoneTokens.Token: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(token, since) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(token: try reader.read(), since: try reader.read())
+  }
+}
+
+extension AwaitedOutcomes.Promise: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(id, device) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(id: try reader.read(), device: try reader.read())
+  }
+}

@@ -1,0 +1,205 @@
+package import Primitives
+package import RelayCore
+
+/// What another silent policy would have made of the recorded traffic of one shard.
+///
+/// What peers do stays as it was recorded: pushes, connections, conditions. What answers the shard
+/// is made anew, because the shard says something else: the journal has everything at once, a
+/// device acknowledges at once what is sent to it, and keep-alives and their answers are left out.
+/// A keep-alive that nobody had asked for is kept: it opens a ride. Recorded acknowledgements are
+/// ignored, since what they are about may not be in flight.
+package struct PolicyTrial: Sendable {
+  /// Of one app, or of all.
+  package struct Row: Hashable, Sendable {
+    /// Silent pushes accepted.
+    package var received = 0
+    /// Of these: sent to their devices.
+    package var sent = 0
+    /// Held by a budget at least once.
+    package var held = 0
+    package var replaced = 0
+    /// Sent along with something else.
+    package var piggybacked = 0
+    /// Milliseconds from acceptance to the first frame, in order.
+    package var delays: [Int64] = []
+
+    package init() {}
+
+    /// The delay that so many percent do not exceed; nil when nothing was sent. Of sorted delays.
+    package func delay(percent: Int) -> Interval? {
+      guard !delays.isEmpty else { return nil }
+      let place = (delays.count * percent + 99) / 100 - 1
+      return .milliseconds(delays[max(0, place)])
+    }
+
+    package static func + (left: Row, right: Row) -> Row {
+      var sum = left
+      sum.received += right.received
+      sum.sent += right.sent
+      sum.held += right.held
+      sum.replaced += right.replaced
+      sum.piggybacked += right.piggybacked
+      sum.delays = (left.delays + right.delays).sorted()
+      return sum
+    }
+  }
+
+  private struct Life: Sendable {
+    var topic: Topic
+    var wasSent = false
+    var wasHeld = false
+  }
+
+  /// By their topics.
+  package private(set) var rows: [Topic: Row] = [:]
+  private var lives: [UniqueID: Life] = [:]
+  private var shard: Shard?
+  /// Connections whose recorded keep-alive waits for its recorded answer.
+  private var questioned: Set<ConnectionID> = []
+  private let policy: SilentPolicy?
+  private var lastPersist: UInt64 = 0
+  private var effects: [Effect] = []
+
+  /// - Parameter policy: nil takes what the recorded relay did.
+  package init(_ policy: SilentPolicy?) { self.policy = policy }
+
+  package mutating func begin(_ start: ShardStart) {
+    guard let policy else { return }
+    var start = start
+    start.configuration.policy = policy
+    start.configuration.keepAlive = .days(3650)
+    start.budgets = SilentBudgets(policy, at: start.at)
+    shard = start.makeShard()
+  }
+
+  /// One step of the exact replay.
+  package mutating func take(_ step: Replay.Step) {
+    guard policy != nil else { return note(step.effects) }
+    if isWanted(step.event) {
+      catchUp(to: step.at)
+      handle(step.event, at: step.at)
+    }
+    for case .sendKeepAlive(let connection) in step.effects { questioned.insert(connection) }
+  }
+
+  /// Whether the event is of the peers' own accord.
+  private mutating func isWanted(_ event: Event) -> Bool {
+    switch event {
+    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked: false
+    case .keptAlive(let connection): questioned.remove(connection) == nil
+    case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
+      .reported, .heard, .clockFollowed, .disconnected, .partitionRequested, .partitionReceived,
+      .restored,
+      .shutDown, .tick:
+      true
+    }
+  }
+
+  /// Timers of this policy fire at their own times.
+  private mutating func catchUp(to moment: Instant) {
+    while let wake = shard?.nextWake, wake < moment { handle(.tick, at: wake) }
+  }
+
+  private mutating func handle(_ first: Event, at moment: Instant) {
+    var events = [first]
+    while let event = events.popLast() {
+      effects.removeAll(keepingCapacity: true)
+      shard?.handle(event, at: moment, into: &effects)
+      note(effects)
+      for effect in effects {
+        switch effect {
+        case .send(let connection, let delivery):
+          events.append(.acked(connection, delivery.notification.uniqueID, nil))
+        case .persist(let record): lastPersist = record.sequence
+        case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
+          .tell, .handOver, .log:
+          break
+        }
+      }
+      if events.isEmpty, lastPersist > 0 {
+        events.append(.persisted(through: lastPersist))
+        lastPersist = 0
+      }
+    }
+  }
+
+  private mutating func note(_ effects: [Effect]) {
+    for effect in effects {
+      switch effect {
+      case .log(let event): note(event)
+      case .send(_, let delivery): note(delivery)
+      case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist,
+        .forget, .tell, .handOver:
+        break
+      }
+    }
+  }
+
+  private mutating func note(_ delivery: Delivery) {
+    let notification = delivery.notification
+    guard lives[notification.uniqueID]?.wasSent == false else { return }
+    lives[notification.uniqueID]?.wasSent = true
+    let delay = (delivery.sentAt - delivery.acceptedAt).milliseconds
+    rows[notification.topic, default: Row()].sent += 1
+    rows[notification.topic, default: Row()].delays.append(delay)
+    if delivery.via == .piggyback { rows[notification.topic, default: Row()].piggybacked += 1 }
+  }
+
+  private mutating func note(_ event: DeliveryEvent) {
+    if case .received(.silent, _, let topic) = event.step {
+      lives[event.uniqueID] = Life(topic: topic)
+      rows[topic, default: Row()].received += 1
+    }
+    guard let life = lives[event.uniqueID] else { return }
+    switch event.step {
+    case .storedPower where !life.wasHeld:
+      lives[event.uniqueID]?.wasHeld = true
+      rows[life.topic, default: Row()].held += 1
+    case .discarded(.replaced): rows[life.topic, default: Row()].replaced += 1
+    case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
+      .outcome:
+      break
+    }
+    if event.step.isTerminal { lives[event.uniqueID] = nil }
+  }
+}
+
+/// A recording under its own policy and under others, side by side.
+package struct PolicyComparison: Sendable {
+  /// The names of the policies, in the order of the columns.
+  package let names: [String]
+  /// For each app, in the order of the names; the last row is their sum, without a topic.
+  package let rows: [(topic: Topic?, columns: [PolicyTrial.Row])]
+
+  /// Plays a recording under its own policy and under another.
+  package init(_ reader: RecordingReader, other: SilentPolicy) throws(RecordingReader.Problem) {
+    var trials: [UInt16: [PolicyTrial]] = [:]
+    var recorded: String?
+    var replay = Replay(reader)
+    try replay.run(
+      onStart: { start in
+        recorded = recorded ?? start.budgets.policy.name
+        var pair = [PolicyTrial(nil), PolicyTrial(other)]
+        pair[1].begin(start)
+        trials[start.shard] = pair
+      },
+      observe: { step in
+        trials[step.shard]?[0].take(step)
+        trials[step.shard]?[1].take(step)
+      })
+    names = ["recorded (\(recorded ?? "none"))", other.name]
+    let all = trials.values
+    let topics = Set(all.flatMap { $0.flatMap(\.rows.keys) })
+    var rows: [(topic: Topic?, columns: [PolicyTrial.Row])] =
+      topics.sorted { $0.description < $1.description }.map { topic in
+        (topic, (0..<2).map { column in Self.sum(all.compactMap { $0[column].rows[topic] }) })
+      }
+    let total = (0..<2).map { column in Self.sum(rows.map { $0.columns[column] }) }
+    rows.append((nil, total))
+    self.rows = rows
+  }
+
+  private static func sum(_ rows: [PolicyTrial.Row]) -> PolicyTrial.Row {
+    rows.reduce(PolicyTrial.Row()) { $0 + $1 }
+  }
+}

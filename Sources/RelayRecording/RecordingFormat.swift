@@ -1,0 +1,191 @@
+package import Primitives
+package import RelayCore
+
+/// A recording as a file (docs/RECORDING.md): eight bytes that say what it is, then frames.
+///
+/// ```
+///  0  kind of frame, 1 number of bytes (4 bytes), 5 CRC-32C of both (4 bytes)
+///  9  the bytes, then their CRC-32C (4 bytes)
+/// ```
+///
+/// The number of bytes has a checksum of its own, so that a file that was cut and one that was
+/// damaged are told apart.
+package enum RecordingFormat {
+  /// With the version of the format at its end.
+  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [1]
+  static let headBytes = 9
+  static let checksumBytes = 4
+
+  enum Kind: UInt8 {
+    /// Once, at the beginning.
+    case header = 1
+    /// How a shard began, before its first chunk.
+    case start = 2
+    /// Batches of one shard.
+    case chunk = 3
+    /// Nothing follows, and why.
+    case end = 4
+  }
+
+  static func frame(_ kind: Kind, _ body: [UInt8]) -> [UInt8] {
+    var writer = ByteWriter()
+    let key = UInt64(kind.rawValue) << 32 | UInt64(body.count)
+    writer.put(tag: kind.rawValue)
+    writer.put(word: UInt64(body.count), byteCount: 4)
+    writer.put(word: headChecksum(key), byteCount: 4)
+    writer.put(raw: body)
+    writer.put(word: UInt64(Checksum.crc32C(of: key, then: body.span)), byteCount: 4)
+    return writer.take()
+  }
+
+  static func headChecksum(_ key: UInt64) -> UInt64 {
+    UInt64(Checksum.crc32C(of: key, then: [UInt8]().span))
+  }
+}
+
+/// What a recording says of itself.
+package struct RecordingHeader: Hashable, Sendable, BinaryCodable {
+  /// The build that recorded, in words.
+  package var build: String
+  /// Which decisions it made.
+  package var coreVersion: UInt32
+  package var payloads: RecordedPayloads
+  package var shardCount: UInt16
+  package var began: Instant
+
+  package init(
+    build: String, coreVersion: UInt32 = RelayCore.coreVersion, payloads: RecordedPayloads,
+    shardCount: UInt16, began: Instant
+  ) {
+    self.build = build
+    self.coreVersion = coreVersion
+    self.payloads = payloads
+    self.shardCount = shardCount
+    self.began = began
+  }
+
+  package func write(to writer: inout ByteWriter) {
+    writer.put(build, coreVersion, payloads, shardCount, began)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      build: try reader.read(), coreVersion: try reader.read(), payloads: try reader.read(),
+      shardCount: try reader.read(), began: try reader.read())
+  }
+
+  /// How a file begins.
+  package var fileHead: [UInt8] {
+    var writer = ByteWriter()
+    writer.put(self)
+    return RecordingFormat.magic + RecordingFormat.frame(.header, writer.bytes)
+  }
+}
+
+extension RecordedPayloads: BinaryCodable {}
+
+/// How a shard began: what `Shard.init` is given.
+package struct ShardStart: Hashable, Sendable, BinaryCodable {
+  package var shard: UInt16
+  package var configuration: Shard.Configuration
+  package var at: Instant
+  package var sequences: SequenceRanges
+  package var budgets: SilentBudgets
+
+  package init(
+    shard: UInt16, configuration: Shard.Configuration, at: Instant, sequences: SequenceRanges,
+    budgets: SilentBudgets?
+  ) {
+    self.shard = shard
+    self.configuration = configuration
+    self.at = at
+    self.sequences = sequences
+    self.budgets = budgets ?? SilentBudgets(configuration.policy, at: at)
+  }
+
+  package func write(to writer: inout ByteWriter) {
+    writer.put(shard, configuration, at, sequences, budgets)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      shard: try reader.read(), configuration: try reader.read(), at: try reader.read(),
+      sequences: try reader.read(), budgets: try reader.read(SilentBudgets.self))
+  }
+
+  /// A shard as it was then.
+  package func makeShard() -> Shard {
+    Shard(configuration: configuration, at: at, sequences: sequences, budgets: budgets)
+  }
+}
+
+/// Why a recording ends.
+package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
+  /// It was stopped, or the relay was.
+  case stopped
+  /// It reached its limit in bytes.
+  case limit
+  /// The disk could not follow.
+  case tooSlow
+  /// The disk could not write.
+  case failed
+
+  package var text: String {
+    switch self {
+    case .stopped: "stopped"
+    case .limit: "limit reached"
+    case .tooSlow: "the disk was too slow"
+    case .failed: "the disk could not write"
+    }
+  }
+
+  /// The last frame of a file.
+  package var frame: [UInt8] { RecordingFormat.frame(.end, [rawValue]) }
+}
+
+extension Shard.Configuration: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(policy, keepAlive, keepAliveTimeout, ackTimeout, rides, lowPriorityHold)
+    writer.put(
+      requestsPerToken, inFlightPerDevice, pendingPersists, partitionCount, deadlinesNeedClock)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      policy: try reader.read(), keepAlive: try reader.read(),
+      keepAliveTimeout: try reader.read(), ackTimeout: try reader.read(),
+      rides: try reader.read(), lowPriorityHold: try reader.read(),
+      requestsPerToken: try reader.read(), inFlightPerDevice: try reader.read(),
+      pendingPersists: try reader.read(), partitionCount: try reader.read())
+    deadlinesNeedClock = try reader.read()
+    guard PartitionTable.counts.contains(partitionCount) else { throw reader.invalid(Self.self) }
+  }
+}
+
+extension SequenceRanges: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(first, bits) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    let (first, bits) = (try reader.read(UInt64.self), try reader.read(Int.self))
+    guard first > 0, (0...32).contains(bits) else { throw reader.invalid(Self.self) }
+    self.init(first: first, bits: bits)
+  }
+}
+
+extension SilentBudgets: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(policy, appClock, deviceClock) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(try reader.read(), appClock: try reader.read(), deviceClock: try reader.read())
+  }
+}
+
+extension RefillClock: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(interval, since, reading) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    let (interval, since) = (try reader.read(Interval.self), try reader.read(Instant.self))
+    guard interval > .zero else { throw reader.invalid(Self.self) }
+    self.init(interval: interval, since: since, reading: try reader.read())
+  }
+}

@@ -1,0 +1,74 @@
+package import Primitives
+package import RelayCore
+
+/// Writes down what happens to one shard: events in, frames of a file out. A value; where the
+/// frames go is for others.
+///
+/// ```
+/// chunk: shard, number of the chunk, number of its first batch, base time, then batches:
+///   events: event, milliseconds since the one before, check of the digest so far (1 byte)
+///   0, digest of the batch's effects (8 bytes)
+/// ```
+///
+/// Invariants:
+/// 1. A chunk holds whole batches, so a file that ends behind one can be replayed up to there.
+/// 2. Digests are of effects in which tokens, secrets and payloads are replaced as in the events:
+///    whoever replays the recording gets the same.
+package struct RecordingWriter: Sendable {
+  package let shard: UInt16
+  /// How large a chunk may become before it is worth writing.
+  package static let chunkBytes = 65_536
+
+  private var body: ByteWriter
+  private var digest: EffectDigest
+  private var chunkNumber: UInt64 = 0
+  private var batchNumber: UInt64 = 0
+  private var lastTime = Instant(milliseconds: 0)
+  private var isInBatch = false
+
+  package init(shard: UInt16, redactor: Redactor) {
+    self.shard = shard
+    body = ByteWriter(redactor: redactor)
+    digest = EffectDigest(redactor: redactor)
+  }
+
+  /// The first frame of the shard.
+  package func frame(of start: ShardStart) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.put(start)
+    return RecordingFormat.frame(.start, writer.bytes)
+  }
+
+  /// One event, and what the shard made of it.
+  package mutating func note(_ event: Event, at moment: Instant, _ effects: ArraySlice<Effect>) {
+    if body.count == 0 { beginChunk(at: moment) }
+    if !isInBatch { digest.reset() }
+    isInBatch = true
+    digest.add(effects)
+    body.put(event, moment - lastTime, digest.check)
+    lastTime = moment
+  }
+
+  /// The batch is over. True when the chunk has become large.
+  package mutating func endBatch() -> Bool {
+    guard isInBatch else { return false }
+    isInBatch = false
+    body.put(tag: Event.noTag)
+    body.put(word: digest.value)
+    batchNumber += 1
+    return body.count >= Self.chunkBytes
+  }
+
+  /// The batches since the last time as a frame; nil when there are none. Between batches.
+  package mutating func takeChunk() -> [UInt8]? {
+    guard body.count > 0, !isInBatch else { return nil }
+    chunkNumber += 1
+    defer { body.removeAll() }
+    return RecordingFormat.frame(.chunk, body.bytes)
+  }
+
+  private mutating func beginChunk(at moment: Instant) {
+    body.put(shard, chunkNumber, batchNumber, moment)
+    lastTime = moment
+  }
+}

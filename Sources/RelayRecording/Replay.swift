@@ -1,0 +1,208 @@
+package import Primitives
+package import RelayCore
+
+/// Feeds a recording through shards and compares what they ask for with what was asked for then.
+package struct Replay: Sendable {
+  /// One event of a recording with its place.
+  package struct Step: Sendable {
+    package var shard: UInt16
+    package var batch: UInt64
+    package var at: Instant
+    package var event: Event
+    package var effects: [Effect]
+  }
+
+  /// Where a shard first asked for something else.
+  package struct Difference: Hashable, Sendable, CustomStringConvertible {
+    package var shard: UInt16
+    package var batch: UInt64
+    package var at: Instant
+    /// The event from which on the effects are others.
+    package var event: Event
+    package var effects: [Effect]
+
+    package var description: String {
+      "shard \(shard), batch \(batch), \(at.iso8601): \(event.name) has other effects than then"
+    }
+  }
+
+  /// Where to stop.
+  package enum Until: Sendable {
+    case end
+    /// Events up to this moment, which counts.
+    case moment(Instant)
+    /// The event with which the notification was accepted, which counts.
+    case notification(UniqueID)
+  }
+
+  package struct Summary: Sendable {
+    package var events = 0
+    package var batches = 0
+    package var chunks = 0
+    /// The times of the first event and the last.
+    package var first: Instant?
+    package var last: Instant?
+    package var differences: [Difference] = []
+    package var ending: RecordingEnd?
+    package var cutBytes = 0
+    package var isStopped = false
+  }
+
+  private struct Lane: Sendable {
+    var shard: Shard
+    var nextChunk: UInt64 = 0
+    var nextBatch: UInt64 = 0
+    /// It has differed: nothing more is said about this shard.
+    var isOff = false
+    var isDone = false
+  }
+
+  package private(set) var summary = Summary()
+  private var lanes: [UInt16: Lane] = [:]
+  private var reader: RecordingReader
+  private let until: Until
+  private var digest = EffectDigest()
+  private var effects: [Effect] = []
+
+  package init(_ reader: RecordingReader, until: Until = .end) {
+    self.reader = reader
+    self.until = until
+  }
+
+  package var header: RecordingHeader { reader.header }
+
+  /// The shards as they are now, by their numbers.
+  package var shards: [(number: UInt16, shard: Shard)] {
+    lanes.sorted { $0.key < $1.key }.map { ($0.key, $0.value.shard) }
+  }
+
+  /// Plays all of it. `observe` is told each start and each step; without it nothing is kept.
+  package mutating func run(
+    onStart: ((ShardStart) -> Void)? = nil, observe: ((Step) -> Void)? = nil
+  ) throws(RecordingReader.Problem) {
+    while !summary.isStopped {
+      let offset = reader.position
+      guard let frame = try reader.next() else { break }
+      do throws(CodecError) {
+        switch frame {
+        case .start(let start):
+          lanes[start.shard] = Lane(shard: start.makeShard())
+          onStart?(start)
+        case .chunk(var chunk): try play(&chunk, observe)
+        case .end: break
+        }
+      } catch {
+        throw .damaged(offset: offset, error.description)
+      }
+    }
+    summary.ending = reader.ending
+    summary.cutBytes = reader.cutBytes
+  }
+
+  private mutating func play(
+    _ chunk: inout ByteReader, _ observe: ((Step) -> Void)?
+  ) throws(CodecError) {
+    let number = try chunk.read(UInt16.self)
+    // Taken out while it is worked on, so that the shard is not copied.
+    guard var lane = lanes.removeValue(forKey: number) else {
+      throw chunk.error(.invalid("shard \(number)"))
+    }
+    defer { lanes[number] = lane }
+    guard try chunk.varint() == lane.nextChunk, try chunk.varint() == lane.nextBatch else {
+      throw chunk.error(.invalid("successor of the chunk before"))
+    }
+    lane.nextChunk += 1
+    var now = try chunk.read(Instant.self)
+    summary.chunks += 1
+    while !chunk.isAtEnd, !lane.isDone {
+      try playBatch(&chunk, number, &lane, &now, observe)
+    }
+  }
+
+  private mutating func playBatch(
+    _ chunk: inout ByteReader, _ number: UInt16, _ lane: inout Lane, _ now: inout Instant,
+    _ observe: ((Step) -> Void)?
+  ) throws(CodecError) {
+    digest.reset()
+    while try chunk.peek() != Event.noTag {
+      let event = try chunk.read(Event.self)
+      now = now + (try chunk.read(Interval.self))
+      let check = try chunk.byte()
+      if case .moment(let end) = until, now > end {
+        lane.isDone = true
+        return
+      }
+      effects.removeAll(keepingCapacity: true)
+      lane.shard.handle(event, at: now, into: &effects)
+      digest.add(effects[...])
+      summary.events += 1
+      if summary.first == nil { summary.first = now }
+      summary.last = max(summary.last ?? now, now)
+      if digest.check != check { differ(&lane, number, now, event) }
+      observe?(
+        Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
+      if case .notification(let id) = until, event.accepts(id) {
+        summary.isStopped = true
+        lane.isDone = true
+        return
+      }
+    }
+    _ = try chunk.byte()
+    if try chunk.word() != digest.value { differ(&lane, number, now, .tick) }
+    lane.nextBatch += 1
+    summary.batches += 1
+  }
+
+  private mutating func differ(
+    _ lane: inout Lane, _ number: UInt16, _ now: Instant, _ event: Event
+  ) {
+    guard !lane.isOff else { return }
+    lane.isOff = true
+    summary.differences.append(
+      Difference(
+        shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
+  }
+}
+
+extension Event {
+  /// The word for it.
+  package var name: String {
+    switch self {
+    case .submitted: "submitted"
+    case .persisted: "persisted"
+    case .persistFailed: "persistFailed"
+    case .enrolled: "enrolled"
+    case .registered: "registered"
+    case .unregistered: "unregistered"
+    case .inspected: "inspected"
+    case .alias: "alias"
+    case .connected: "connected"
+    case .acked: "acked"
+    case .reported: "reported"
+    case .keptAlive: "keptAlive"
+    case .heard: "heard"
+    case .queueChecked: "queueChecked"
+    case .clockFollowed: "clockFollowed"
+    case .disconnected: "disconnected"
+    case .partitionRequested: "partitionRequested"
+    case .partitionReceived: "partitionReceived"
+    case .restored: "restored"
+    case .policyChanged: "policyChanged"
+    case .shutDown: "shutDown"
+    case .tick: "tick"
+    }
+  }
+
+  /// Whether the notification came with it.
+  func accepts(_ id: UniqueID) -> Bool {
+    switch self {
+    case .submitted(let notification, _), .restored(.notification(let notification, _, _)):
+      notification.uniqueID == id || notification.apnsID == id
+    case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
+      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .disconnected,
+      .partitionRequested, .partitionReceived, .restored, .policyChanged, .shutDown, .tick:
+      false
+    }
+  }
+}

@@ -1,0 +1,262 @@
+import ArgumentParser
+import FoundationEssentials
+import Primitives
+import RelayCore
+import RelayRecording
+
+/// Plays a recording of a relay again.
+struct ReplayCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "replay",
+    abstract: "Play a recording ('serve --record FILE') again, and compare every decision.",
+    discussion: """
+      Examples:
+
+        pushrelay replay relay.prr
+        pushrelay replay relay.prr --until 2026-11-21T09:30:00Z --inspect DEVICE
+        pushrelay replay relay.prr --log 3f1c9a52-0d6e-8b34-8000-00000000002a
+        pushrelay replay relay.prr --policy strict
+        pushrelay replay relay.prr --json > events.jsonl
+
+      The exit status is 1 when a batch gives other effects than when it was recorded, or the file \
+      is damaged. A file that was cut, as by a kill, is played up to its last whole chunk. \
+      docs/RECORDING.md says what is in a recording and what is not.
+      """)
+
+  @Argument(help: "A recording.")
+  var file: String
+  @Option(help: "Stop behind this moment (ISO 8601), or where this notification was accepted.")
+  var until: String?
+  @Option(help: "Show how this device stands at the end.")
+  var inspect: String?
+  @Option(help: "Show the life of this notification: its apns-unique-id or apns-id.")
+  var log: String?
+  @Option(help: "Compare with what this silent policy would have done.")
+  var policy: String?
+  @Flag(help: "Print every event and the summary as one JSON object per line.")
+  var json = false
+  @Flag(help: "Play the recording of another core version: say what differs, as a fact.")
+  var compare = false
+
+  func validate() throws {
+    if policy != nil, until != nil || inspect != nil || log != nil {
+      throw ValidationError("--policy looks at the whole recording; leave out the others")
+    }
+  }
+
+  func run() async throws {
+    guard let data = FileManager.default.contents(atPath: file) else {
+      throw CommandError("\(file) cannot be read: give the path of a recording")
+    }
+    do {
+      let reader = try RecordingReader(Array(data))
+      try check(reader.header)
+      if let policy { return try show(reader, other: policy) }
+      try play(reader)
+    } catch let problem as RecordingReader.Problem {
+      throw CommandError("\(file): \(problem)")
+    }
+  }
+}
+
+extension ReplayCommand {
+  /// What the options ask for, read before anything is played.
+  private struct Question {
+    var until = Replay.Until.end
+    var device: DeviceID?
+    var notification: UniqueID?
+  }
+
+  private func check(_ header: RecordingHeader) throws {
+    guard header.coreVersion == coreVersion || compare else {
+      throw CommandError(
+        "\(file) was recorded by core version \(header.coreVersion) and this is \(coreVersion), "
+          + "which may decide otherwise: replay it with that build, or with --compare")
+    }
+  }
+
+  private func question() throws -> Question {
+    var question = Question()
+    if let until {
+      if let id = UniqueID(until) {
+        question.until = .notification(id)
+      } else if let date = try? Date(until, strategy: .iso8601) {
+        question.until = .moment(
+          Instant(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded())))
+      } else {
+        throw CommandError("--until \(until): give a time as 2026-11-21T09:30:00Z, or a UUID")
+      }
+    }
+    if let inspect {
+      guard let id = DeviceID(inspect) else {
+        throw CommandError("--inspect \(inspect): give a device's id, a UUID")
+      }
+      question.device = id
+    }
+    if let log {
+      guard let id = UniqueID(log) else {
+        throw CommandError("--log \(log): give a notification's id, a UUID")
+      }
+      question.notification = id
+    }
+    return question
+  }
+
+  private func play(_ reader: RecordingReader) throws {
+    let question = try question()
+    var replay = Replay(reader, until: question.until)
+    var lives = DeliveryLog(notifications: 100_000)
+    let begin = ContinuousClock.now
+    var observe: ((Replay.Step) -> Void)?
+    if json || question.notification != nil {
+      observe = { step in
+        if json { show(json: step) }
+        for case .log(let event) in step.effects { lives.append(event) }
+      }
+    }
+    try replay.run(observe: observe)
+    let took = begin.duration(to: .now)
+    if json {
+      try Console.say(json: Report(replay, took))
+    } else {
+      show(replay, took)
+    }
+    if let id = question.notification { try show(lives.steps(of: id), of: id) }
+    if let device = question.device { try show(device, in: replay) }
+    guard replay.summary.differences.isEmpty || compare else { throw ExitCode(1) }
+  }
+
+  // MARK: What is printed
+
+  private func show(_ replay: Replay, _ took: Duration) {
+    let (header, summary) = (replay.header, replay.summary)
+    let rate = Int(Double(summary.events) / (took / .seconds(1)))
+    Console.say(table: [
+      ["recorded by", "\(header.build), core version \(header.coreVersion)"],
+      ["payloads", header.payloads.rawValue], ["shards", "\(replay.shards.count)"],
+      ["from", summary.first?.iso8601 ?? "-"], ["to", summary.last?.iso8601 ?? "-"],
+      ["events", "\(summary.events)"], ["batches", "\(summary.batches)"],
+      ["speed", "\(rate) events a second"], ["ends", Self.end(of: summary)],
+      ["differences", summary.differences.isEmpty ? "none" : "\(summary.differences.count)"],
+    ])
+    for difference in summary.differences { Console.say("  \(difference)") }
+  }
+
+  private static func end(of summary: Replay.Summary) -> String {
+    if let ending = summary.ending { return ending.text }
+    if summary.cutBytes > 0 { return "cut: \(summary.cutBytes) bytes of no whole chunk left out" }
+    return "without a last word: whoever recorded was killed, or records still"
+  }
+
+  private struct Report: Encodable {
+    struct Difference: Encodable {
+      var shard: UInt16
+      var batch: UInt64
+      var at: String
+      var event: String
+    }
+    var events: Int
+    var batches: Int
+    var shards: Int
+    var seconds: Double
+    var cutBytes: Int
+    var differences: [Difference]
+
+    init(_ replay: Replay, _ took: Duration) {
+      events = replay.summary.events
+      batches = replay.summary.batches
+      shards = replay.shards.count
+      seconds = took / .seconds(1)
+      cutBytes = replay.summary.cutBytes
+      differences = replay.summary.differences.map {
+        Difference(shard: $0.shard, batch: $0.batch, at: $0.at.iso8601, event: $0.event.name)
+      }
+    }
+  }
+
+  private struct Line: Encodable {
+    var shard: UInt16
+    var batch: UInt64
+    var at: String
+    var event: String
+    var detail: String
+    var effects: [String]
+  }
+
+  private func show(json step: Replay.Step) {
+    let detail =
+      switch step.event {
+      case .submitted(let notification, _): "\(notification.uniqueID) \(notification.topic)"
+      case .acked(_, let id, _): "\(id)"
+      case .connected(let credential, _), .inspected(let credential, _),
+        .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
+        "\(credential.device)"
+      case .enrolled(let device, _, _): "\(device)"
+      case .persisted(let sequence), .persistFailed(let sequence): "\(sequence)"
+      case .policyChanged(let policy, _): policy.name
+      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
+        .partitionRequested, .partitionReceived, .restored, .shutDown, .tick:
+        ""
+      }
+    let steps: [String] = step.effects.compactMap { effect in
+      guard case .log(let event) = effect else { return nil }
+      return "\(event.uniqueID) \(event.step)"
+    }
+    try? Console.say(
+      json: Line(
+        shard: step.shard, batch: step.batch, at: step.at.iso8601, event: step.event.name,
+        detail: detail, effects: steps))
+  }
+
+  private func show(_ steps: [DeliveryEvent], of id: UniqueID) throws {
+    guard !steps.isEmpty else { throw CommandError("\(file) knows no notification \(id)") }
+    Console.say("")
+    Console.say(table: steps.map { [$0.at.iso8601, "\($0.step)"] })
+  }
+
+  private func show(_ device: DeviceID, in replay: Replay) throws {
+    let found = replay.shards.lazy.compactMap { $0.shard.standing(of: device) }.first
+    guard let (report, timers) = found else {
+      throw CommandError("\(file) knows no device \(device) at that moment")
+    }
+    Console.say("")
+    func left(_ count: Int64?) -> String { count.map { "\($0) left" } ?? "no limit" }
+    Console.say(table: [
+      ["device", "\(report.device)"], ["connected", report.isConnected ? "yes" : "no"],
+      ["condition", "\(report.condition)"], ["policy", report.policy],
+      ["budget", left(report.remaining)], ["in flight", "\(report.inFlight)"],
+    ])
+    for app in report.apps {
+      Console.say("app \(app.topic): \(left(app.remaining))")
+      for (name, slot) in [("visible", app.visible), ("silent", app.silent)] {
+        guard let slot else { continue }
+        let end = slot.expiresAt.map { ", until \($0.iso8601)" } ?? ""
+        Console.say("  \(name): \(slot.uniqueID), since \(slot.acceptedAt.iso8601)\(end)")
+      }
+    }
+    Console.say(table: timers.map { ["timer", $0.at.iso8601, $0.what] })
+  }
+
+  private func show(
+    _ reader: RecordingReader, other name: String
+  ) throws {
+    guard let other = SilentPolicy.named.first(where: { $0.name == name }) else {
+      let names = SilentPolicy.named.map(\.name).joined(separator: ", ")
+      throw CommandError("--policy \(name): give one of \(names)")
+    }
+    let comparison = try PolicyComparison(reader, other: other)
+    var table = [
+      ["app", "policy", "silent", "sent", "held", "replaced", "along", "p50", "p90", "p99"]
+    ]
+    for (topic, columns) in comparison.rows {
+      for (name, row) in zip(comparison.names, columns) {
+        let delays = [50, 90, 99].map { percent in
+          row.delay(percent: percent).map { "\(Double($0.milliseconds) / 1000) s" } ?? "-"
+        }
+        let counts = [row.received, row.sent, row.held, row.replaced, row.piggybacked]
+        table.append([topic?.description ?? "all", name] + counts.map(String.init) + delays)
+      }
+    }
+    Console.say(table: table)
+  }
+}

@@ -1,0 +1,251 @@
+import Foundation
+import Primitives
+import RelayRecording
+import Testing
+
+@testable import RelayCore
+
+/// The random histories of the core, written down and played again: here, because here they are
+/// made (RelayRecording).
+@Suite struct RecordingPropertyTests {
+  /// Writes a file with any number of shards.
+  private struct Recorder {
+    private(set) var bytes: [UInt8]
+    private(set) var events = 0
+    private let redactor: Redactor
+    private var shardCount: UInt16 = 0
+
+    init(_ payloads: RecordedPayloads = .none) {
+      redactor = Redactor(key: (17, 4), payloads: payloads)
+      bytes =
+        RecordingHeader(
+          build: "tests", payloads: payloads, shardCount: 0, began: ShardFixture.start
+        ).fileHead
+    }
+
+    /// A shard with its history, in chunks of so many batches.
+    mutating func add(
+      _ configuration: Shard.Configuration, at start: Instant, _ sequences: SequenceRanges,
+      budgets: SilentBudgets? = nil, _ history: [(Event, Instant)], batches: Int = 5
+    ) {
+      var writer = RecordingWriter(shard: shardCount, redactor: redactor)
+      let begin = ShardStart(
+        shard: shardCount, configuration: configuration, at: start, sequences: sequences,
+        budgets: budgets)
+      bytes += writer.frame(of: begin)
+      shardCount += 1
+      var shard = begin.makeShard()
+      var effects: [Effect] = []
+      for (number, (event, moment)) in history.enumerated() {
+        let first = effects.count
+        shard.handle(event, at: moment, into: &effects)
+        writer.note(event, at: moment, effects[first...])
+        events += 1
+        guard number % 3 == 2 else { continue }
+        _ = writer.endBatch()
+        effects.removeAll()
+        if number / 3 % batches == batches - 1 { bytes += writer.takeChunk() ?? [] }
+      }
+      _ = writer.endBatch()
+      bytes += writer.takeChunk() ?? []
+    }
+
+    /// All shards of a world, one after a restart of the other.
+    mutating func add(_ world: World) {
+      var run: [(Event, Instant)] = []
+      var begin = (
+        world.plan.configuration, ShardFixture.start,
+        SequenceRanges(first: 1, bits: world.plan.rangeBits), SilentBudgets?.none
+      )
+      for happening in world.history {
+        switch happening {
+        case .event(let event, let moment): run.append((event, moment))
+        case .restart(let restart):
+          add(begin.0, at: begin.1, begin.2, budgets: begin.3, run)
+          begin = (restart.configuration, restart.at, restart.sequences, restart.budgets)
+          run = restart.records.map { (.restored($0), restart.at) }
+          run.append((.alias(.allConfirmed), restart.at))
+        }
+      }
+      add(begin.0, at: begin.1, begin.2, budgets: begin.3, run)
+    }
+
+    mutating func end() -> [UInt8] { bytes + RecordingEnd.stopped.frame }
+  }
+
+  private func replay(_ bytes: [UInt8]) throws -> Replay.Summary {
+    var replay = Replay(try RecordingReader(bytes))
+    try replay.run()
+    return replay.summary
+  }
+
+  private func world(_ seed: UInt64, steps: Int = 300) -> World {
+    var world = World(seed: seed)
+    for _ in 0..<steps { world.step() }
+    return world
+  }
+
+  @Test func everyEventAndEffectComesBack() throws {
+    func check<Value: BinaryCodable & Equatable>(_ value: Value) throws {
+      var writer = ByteWriter()
+      writer.put(value)
+      var reader = ByteReader(writer.bytes)
+      #expect(try reader.read(Value.self) == value)
+      try reader.finish()
+    }
+    for seed in UInt64(0)..<20 {
+      let world = world(seed)
+      for happening in world.history {
+        switch happening {
+        case .event(let event, _): try check(event)
+        case .restart(let restart): for record in restart.records { try check(record) }
+        }
+      }
+      for effect in world.effectsSeen { try check(effect) }
+    }
+  }
+
+  @Test(arguments: RecordedPayloads.allCases)
+  func aRecordedWorldReplays(_ payloads: RecordedPayloads) throws {
+    for seed in UInt64(0)..<40 {
+      var recorder = Recorder(payloads)
+      recorder.add(world(seed))
+      let summary = try replay(recorder.end())
+      #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
+      #expect(summary.events == recorder.events && summary.ending == .stopped)
+    }
+  }
+
+  /// Three shards between which partitions go.
+  private func addMoves(_ recorder: inout Recorder, seed: UInt64, steps: Int) {
+    var generator = SeededRandom(seed: seed)
+    var world = World(seed: seed) { plan in
+      plan.crashes = 0
+      plan.configuration.partitionCount = 5
+    }
+    for _ in 0..<steps { world.step() }
+    let (configuration, rangeBits) = (world.plan.configuration, world.plan.rangeBits)
+    var shards = PartitionedShards(3, configuration, rangeBits: rangeBits)
+    for happening in world.history {
+      guard case .event(let event, let moment) = happening else { continue }
+      _ = shards.play(event, at: moment)
+      let partition = PartitionID(UInt16(generator.below(5)))
+      _ = shards.move(partition, to: Int(generator.below(3)))
+    }
+    for (number, shard) in shards.shards.enumerated() {
+      recorder.add(
+        configuration, at: ShardFixture.start, shard.sequences,
+        shards.history.filter { $0.shard == number }.map { ($0.event, $0.at) })
+    }
+  }
+
+  @Test func partitionsThatMoveReplay() throws {
+    for seed in UInt64(0)..<20 {
+      var recorder = Recorder()
+      addMoves(&recorder, seed: seed, steps: 200)
+      let summary = try replay(recorder.end())
+      #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
+    }
+  }
+
+  /// Wherever a file was cut, what is whole is played.
+  @Test func aFileThatWasCutReplaysToItsLastWholeChunk() throws {
+    var recorder = Recorder()
+    recorder.add(world(3, steps: 60))
+    let bytes = recorder.bytes
+    var reader = try RecordingReader(bytes)
+    var ends: [Int] = []
+    while try reader.next() != nil { ends.append(reader.position) }
+    #expect(ends.count > 3)
+    let header = try RecordingReader(bytes).position
+    for count in stride(from: header, to: bytes.count, by: 7) {
+      let summary = try replay(Array(bytes[..<count]))
+      #expect(summary.differences.isEmpty && summary.ending == nil)
+      let whole = ends.last { $0 <= count } ?? header
+      #expect(summary.cutBytes == count - whole, "cut at \(count)")
+    }
+  }
+
+  @Test func oneFlippedByteIsFoundAndNamed() throws {
+    var recorder = Recorder()
+    recorder.add(world(3, steps: 20))
+    let bytes = recorder.end()
+    for index in bytes.indices {
+      var changed = bytes
+      changed[index] ^= 1 << UInt8(index % 8)
+      let problem = #expect(throws: RecordingReader.Problem.self) { _ = try replay(changed) }
+      guard case .damaged(let offset, _) = problem else {
+        #expect(index < RecordingFormat.magic.count)
+        continue
+      }
+      #expect(offset <= index, "\(offset) for \(index)")
+    }
+  }
+
+  /// What this core decides is what the golden recording says. When it does not, decisions have
+  /// changed, or what stands for them: `coreVersion` counts one up, and the recording is made again
+  /// (`RELAY_TEST_GOLDEN=write`).
+  @Test func theGoldenRecordingReplays() throws {
+    let path = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "Golden/core.prr")
+    if ProcessInfo.processInfo.environment["RELAY_TEST_GOLDEN"] == "write" {
+      var recorder = Recorder(.none)
+      for seed: UInt64 in [3, 5, 6, 54] { recorder.add(world(seed, steps: 50)) }
+      addMoves(&recorder, seed: 1, steps: 25)
+      try Data(recorder.end()).write(to: path)
+    }
+    let bytes = [UInt8](try Data(contentsOf: path))
+    #expect(bytes.count < 30_000)
+    let summary = try replay(bytes)
+    #expect(summary.differences.isEmpty, "\(summary.differences)")
+    #expect(summary.events > 200 && summary.ending == .stopped)
+    #expect(try RecordingReader(bytes).header.coreVersion == coreVersion)
+  }
+
+  /// Another decision, not another byte: the batch and the event are named.
+  @Test func anotherDecisionIsNamed() throws {
+    var configuration = Shard.Configuration()
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    _ = fixture.connect(app.phone)
+    let pushes = (0..<5).map { _ in fixture.push(.silent, app, priority: .powerAware) }
+    let history: [(Event, Instant)] =
+      [
+        (
+          .restored(
+            .device(
+              app.phone.credential.device, app.phone.credential.secret, budget: .init())),
+          fixture.now
+        ),
+        (
+          .restored(
+            .app(app.phone.credential.device, app.topic, app.token, isOwn: false, budget: .init())),
+          fixture.now
+        ),
+        (
+          .connected(
+            app.phone.credential, ConnectionID(loop: 0, connection: 9, stream: 1)), fixture.now
+        ),
+      ] + pushes.map { (.submitted($0, from: fixture.newRequest()), fixture.now) }
+    var recorder = Recorder()
+    recorder.add(configuration, at: fixture.now, SequenceRanges(first: 1), history)
+    #expect(try replay(recorder.end()).differences.isEmpty)
+    // The same history under a recording that says another policy was in force.
+    configuration.policy = .strict
+    var other = Recorder()
+    other.add(configuration, at: fixture.now, SequenceRanges(first: 1), history)
+    let (reader, otherReader) = (
+      try RecordingReader(recorder.bytes), try RecordingReader(other.bytes)
+    )
+    var (first, second) = (reader, otherReader)
+    _ = try first.next()
+    _ = try second.next()
+    let head = reader.position
+    let mixed =
+      Array(other.bytes[..<second.position]) + Array(recorder.bytes[first.position...])
+    #expect(head < second.position)
+    let differences = try replay(mixed).differences
+    #expect(differences.count == 1)
+    #expect(differences.first?.event.name == "submitted" && differences.first?.batch == 1)
+  }
+}

@@ -1,0 +1,149 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayRecording
+
+/// What is said about another policy is what happens under it.
+@Suite struct PolicyTrialTests {
+  /// Peers that do the same whatever the shard says, a journal and phones that answer at once.
+  private struct Traffic {
+    private var random: SeededRandom
+    private var shard: Shard
+    private var writer: RecordingWriter
+    private var now = Instant(milliseconds: 1_790_000_000_000)
+    private var bytes: [UInt8]
+    private var effects: [Effect] = []
+    private var number: UInt64 = 0
+    private var isConnected: [Bool] = [false, false]
+    private var connections: UInt32 = 0
+    private let topics = [Topic("com.example.a")!, Topic("com.example.b")!]
+
+    init(_ policy: SilentPolicy, seed: UInt64) {
+      random = SeededRandom(seed: seed)
+      let start = ShardStart(
+        shard: 0, configuration: Shard.Configuration(policy: policy, keepAlive: .days(3650)),
+        at: now, sequences: SequenceRanges(first: 1), budgets: nil)
+      shard = start.makeShard()
+      writer = RecordingWriter(shard: 0, redactor: Redactor(key: (1, 2), payloads: .none))
+      let header = RecordingHeader(build: "tests", payloads: .none, shardCount: 1, began: now)
+      bytes = header.fileHead + writer.frame(of: start)
+      for phone in 0..<2 {
+        let credential = credential(phone)
+        handle(.restored(.device(credential.device, credential.secret, budget: .init())))
+        for app in 0..<2 {
+          handle(
+            .restored(
+              .app(credential.device, topics[app], token(phone, app), isOwn: false, budget: .init())
+            ))
+        }
+      }
+    }
+
+    private func credential(_ phone: Int) -> DeviceCredential {
+      DeviceCredential(
+        device: DeviceID(UniqueID(high: UInt64(phone + 1), low: 7)),
+        secret: SecretHash(words: (UInt64(phone), 0, 0, 0)))
+    }
+
+    private func token(_ phone: Int, _ app: Int) -> DeviceToken {
+      DeviceToken(random: (UInt64(app), 0, 0), routingKey: UInt64(phone + 1))
+    }
+
+    private func address(_ connection: UInt32) -> StreamAddress {
+      StreamAddress(loop: 0, connection: connection, stream: 1)
+    }
+
+    private mutating func handle(_ first: Event) {
+      var events = [first]
+      var lastPersist: UInt64 = 0
+      while let event = events.popLast() {
+        effects.removeAll()
+        shard.handle(event, at: now, into: &effects)
+        writer.note(event, at: now, effects[...])
+        for effect in effects {
+          if case .send(let connection, let delivery) = effect {
+            events.append(.acked(connection, delivery.notification.uniqueID, nil))
+          }
+          if case .persist(let record) = effect { lastPersist = record.sequence }
+        }
+        if events.isEmpty, lastPersist > 0 {
+          events.append(.persisted(through: lastPersist))
+          lastPersist = 0
+        }
+      }
+      if writer.endBatch() { bytes += writer.takeChunk() ?? [] }
+    }
+
+    mutating func step() {
+      let moment = now + .seconds(random.below(400))
+      while let wake = shard.nextWake, wake < moment {
+        now = max(now, wake)
+        handle(.tick)
+      }
+      now = moment
+      let phone = Int(random.below(2))
+      let app = Int(random.below(2))
+      switch random.below(10) {
+      case 0:
+        isConnected[phone].toggle()
+        connections += 1
+        handle(
+          isConnected[phone]
+            ? .connected(credential(phone), address(connections))
+            : .disconnected(address(connections)))
+      default:
+        number += 1
+        let isSilent = random.below(4) > 0
+        let push = Notification(
+          uniqueID: UniqueID(high: 1, low: number), apnsID: UniqueID(high: 1, low: number),
+          token: token(phone, app), topic: topics[app],
+          notificationClass: isSilent ? .silent : .visible,
+          pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : .immediate,
+          wakesApp: isSilent, collapseID: [], expiration: .at(now + .days(2)), payload: [1])
+        handle(.submitted(push, from: address(0)))
+      }
+    }
+
+    mutating func end() -> [UInt8] {
+      bytes + (writer.takeChunk() ?? []) + RecordingEnd.stopped.frame
+    }
+  }
+
+  private func recording(_ policy: SilentPolicy, seed: UInt64) throws -> RecordingReader {
+    var traffic = Traffic(policy, seed: seed)
+    for _ in 0..<300 { traffic.step() }
+    return try RecordingReader(traffic.end())
+  }
+
+  @Test func theTableMatchesARunUnderThatPolicy() throws {
+    for seed in UInt64(0)..<10 {
+      for (first, second) in [
+        (SilentPolicy.documented, SilentPolicy.strict), (.strict, .unlimited),
+      ] {
+        let trial = try PolicyComparison(try recording(first, seed: seed), other: second)
+        let real = try PolicyComparison(try recording(second, seed: seed), other: second)
+        #expect(trial.names == ["recorded (\(first.name))", second.name])
+        #expect(trial.rows.count == 3 && trial.rows.last?.topic == nil)
+        for (one, other) in zip(trial.rows, real.rows) {
+          #expect(one.topic == other.topic)
+          #expect(one.columns[1] == other.columns[0], "seed \(seed), \(second.name)")
+          #expect(one.columns[0].received == one.columns[1].received)
+        }
+        let sums = try #require(trial.rows.last?.columns)
+        #expect(sums[0] != sums[1] && sums[0].received > 50)
+      }
+    }
+  }
+
+  @Test func delaysAreThoseThatSoManyPercentDoNotExceed() {
+    var row = PolicyTrial.Row()
+    #expect(row.delay(percent: 50) == nil)
+    row.delays = Array(1...200)
+    #expect(row.delay(percent: 50) == .milliseconds(100))
+    #expect(row.delay(percent: 99) == .milliseconds(198))
+    row.delays = [7]
+    #expect(row.delay(percent: 50) == .milliseconds(7))
+    #expect(row.delay(percent: 99) == .milliseconds(7))
+  }
+}

@@ -1,0 +1,54 @@
+import RelayCore
+import Testing
+
+@testable import RelayRecording
+
+@Suite struct RedactorTests {
+  private let redactor = Redactor(key: (1, 2), payloads: .none)
+
+  @Test func pseudonymsKeepTheRoutingKeyAndNothingElse() throws {
+    let token = DeviceToken(random: (1, 2, 3), routingKey: 4)
+    let other = DeviceToken(random: (1, 2, 5), routingKey: 4)
+    let pseudonym = redactor.pseudonym(of: token)
+    #expect(pseudonym.routingKey == 4 && pseudonym.count == 32)
+    #expect(pseudonym == redactor.pseudonym(of: token))
+    #expect(pseudonym != redactor.pseudonym(of: other))
+    let underAnotherKey = Redactor(key: (2, 1), payloads: .none).pseudonym(of: token)
+    #expect(pseudonym != underAnotherKey)
+    #expect(Set(pseudonym.bytes.prefix(24)).count > 12)
+    let long = try #require(DeviceToken(hexadecimal: String(repeating: "ab", count: 100)))
+    #expect(redactor.pseudonym(of: long).routingKey == long.routingKey)
+    let (short, longer) = (DeviceToken(hexadecimal: "0102"), DeviceToken(hexadecimal: "000102"))
+    let pseudonyms = [short, longer].compactMap { $0.map { redactor.pseudonym(of: $0) } }
+    #expect(pseudonyms.count == 2 && pseudonyms[0] != pseudonyms[1])
+  }
+
+  @Test func secretsAreReplacedConsistently() {
+    let (secret, other) = (SecretHash(words: (1, 2, 3, 4)), SecretHash(words: (1, 2, 3, 5)))
+    #expect(redactor.pseudonym(of: secret) == redactor.pseudonym(of: secret))
+    #expect(redactor.pseudonym(of: secret) != redactor.pseudonym(of: other))
+    #expect(redactor.pseudonym(of: secret) != secret)
+  }
+
+  @Test func payloadsAreWhatWasAskedFor() {
+    let payload = Array(#" {"name":"Ann","aps": {"alert":"hi"}, "x":[{"aps":1}]} "#.utf8)
+    func left(_ payloads: RecordedPayloads, _ bytes: [UInt8]) -> String {
+      let redactor = Redactor(key: (0, 0), payloads: payloads)
+      return String(decoding: redactor.payload(bytes), as: UTF8.self)
+    }
+    #expect(left(.none, payload) == "")
+    #expect(left(.aps, payload) == #"{"aps":{"alert":"hi"}}"#)
+    #expect(left(.all, payload) == String(decoding: payload, as: UTF8.self))
+    #expect(left(.aps, Array(#"{"a":1}"#.utf8)) == "")
+    #expect(left(.aps, Array("{".utf8)) == "")
+  }
+
+  /// The example of the paper (appendix A).
+  @Test func itIsSipHash() {
+    // 15 bytes 00, 01, … 0e under the key 00, 01, … 0f; the length goes into the last byte.
+    var hash = SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
+    hash.add(0x0706_0504_0302_0100)
+    hash.add(0x0F0E_0D0C_0B0A_0908)
+    #expect(hash.next() == 0xA129_CA61_49BE_45E5)
+  }
+}

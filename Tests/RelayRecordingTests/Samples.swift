@@ -1,0 +1,139 @@
+import Primitives
+import RelayCore
+
+/// At least one value of every case that is recorded.
+enum Samples {
+  static let now = Instant(milliseconds: 1_790_000_000_123)
+  static let id = UniqueID(high: 0xFEDC_BA98_7654_3210, low: 0x0123_4567_89AB_CDEF)
+  static let token = DeviceToken(random: (11, .max, 13), routingKey: 0x1234)
+  static let device = DeviceID(UniqueID(high: 0x1234, low: 99))
+  static let secret = SecretHash(words: (0xAAAA_BBBB_CCCC_DDDD, 2, 3, .max))
+  static let topic = Topic("com.example.app")!
+  static let request = RequestID(loop: 3, connection: .max, stream: .max)
+  static let own = OwnToken(
+    token: DeviceToken(hexadecimal: "abcdef")!, device: device, topic: topic)
+  static let credential = DeviceCredential(device: device, secret: secret)
+  static let spent: RateLimit.State = {
+    var state = RateLimit.State()
+    state.full = now.milliseconds
+    return state
+  }()
+
+  static func push(_ expiration: Expiration, apnsID: UniqueID = id) -> Notification {
+    Notification(
+      uniqueID: id, apnsID: apnsID, token: token, topic: topic, notificationClass: .silent,
+      pushType: .background, priority: .powerAware, wakesApp: true,
+      collapseID: Array("score".utf8), expiration: expiration,
+      payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
+  }
+
+  static let stored = push(.at(now), apnsID: UniqueID(high: 5, low: 6))
+
+  static let partition: PartitionState = {
+    var state = PartitionState(PartitionID(7), lastOrder: 9, at: now, policy: .strict)
+    state.devices = [Device.Phase.away, .live(request), .questioned(request)].map { phase in
+      var device = Device(id: device, secret: secret)
+      device.phase = phase
+      device.condition = DeviceCondition(power: .low, network: .wifi, screen: .on)
+      return device
+    }
+    state.devices[0].firstApp = 0
+    state.apps = [App(token: token, topic: topic, device: 0, registration: 8, isOwn: true)]
+    state.apps[0].slots = PerClass(visible: 1, silent: -1)
+    state.apps[0].budget = spent
+    let phases: [AcceptedNotification.Phase] = [.inFlight(next: -1), .stored, .waiting]
+    state.entries = phases.map { phase in
+      AcceptedNotification(
+        notification: stored, order: 4, sequence: 12, acceptedAt: now, app: 0, phase: phase)
+    }
+    let subjects: [TimerWheel.Subject] = [
+      .expiration(entry: 2), .hold(app: 0), .refill(app: 0), .keepAlive(device: 1),
+      .acknowledgement(device: 2),
+    ]
+    state.timers = subjects.map { PartitionState.Timer(deadline: now, subject: $0) }
+    state.aliases = [Alias(own: own, since: now, grant: 3, goneBefore: now, isConfirmed: false)]
+    let reply = TokenChanges.Reply(request: request, answer: .registered(token))
+    state.tokenChanges = [
+      .init(own: own, step: .claiming(request)),
+      .init(own: own, step: .leaving(since: nil, then: nil)),
+      .init(own: own, step: .leaving(since: now, then: reply)),
+    ]
+    state.goneTokens = [.init(token: token, since: now)]
+    state.awaitedOutcomes = [.init(id: id, device: 1)]
+    return state
+  }()
+
+  static let restored: [RestoredRecord] = [
+    .device(device, secret, budget: spent),
+    .app(device, topic, token, isOwn: true, budget: spent), .alias(own, since: now),
+    .gone(token, since: now), .notification(stored, sequence: 77, acceptedAt: now),
+  ]
+
+  static let aliasEvents: [AliasEvent] = [
+    .claimed(own), .left(own, since: nil), .left(own, since: now), .confirmed(own), .allConfirmed,
+    .decided(own, .granted(since: now)), .decided(own, .refused(.tokenTaken)), .released(own),
+    .denied(own), .forwarded(stored, to: device, from: request),
+    .restored(stored, to: device, sequence: 3, acceptedAt: now),
+  ]
+
+  static let outcomes: [DeliveryOutcome?] = [
+    nil, .newData, .noData, .failed, .notLaunched(reason: "terminated by the user é"), .later,
+  ]
+
+  static let events: [Event] =
+    [
+      .submitted(stored, from: request), .submitted(push(.once), from: request),
+      .persisted(through: 5), .persistFailed(through: .max),
+      .enrolled(device, secret, from: request),
+      .registered(credential, topic, token, isOwn: true, from: request),
+      .unregistered(credential, topic, from: request), .inspected(credential, from: request),
+      .connected(credential, request), .reported(request, ConditionReport()),
+      .reported(request, ConditionReport(power: .charging, network: .airplane, screen: .on)),
+      .keptAlive(request), .heard(request), .queueChecked(request, isEmpty: false),
+      .clockFollowed(request),
+      .disconnected(request), .partitionRequested(PartitionID(.max)),
+      .partitionReceived(partition), .policyChanged(.unlimited, at: now),
+      .policyChanged(.documented, at: now), .shutDown, .tick,
+    ] + outcomes.map { .acked(request, id, $0) } + aliasEvents.map { .alias($0) }
+    + restored.map { .restored($0) }
+
+  static let contents: [JournalRecord.Content] = [
+    .accepted(stored, at: now), .enrolled(device, secret),
+    .registered(device, topic, token, isOwn: false), .unregistered(device, topic, token, at: now),
+    .granted(own, since: now), .released(own), .spent(device, topic, app: spent, device: spent),
+  ]
+
+  static let steps: [DeliveryStep] =
+    [
+      .received(.visible, apnsID: id, topic), .restored, .storedOffline,
+      .storedPower(until: nil, limit: .lowPowerMode), .delivered,
+      .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
+      .discarded(.notStored), .discarded(.replaced(by: id)), .discarded(.journalFailed),
+    ] + Via.allCases.map { .sent($0) } + outcomes.compactMap { $0.map { .outcome($0) } }
+
+  static let report: DeviceReport = {
+    let slot = DeviceReport.Slot(uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil)
+    let decisions: [BudgetDecision] = [.allowed, .held(until: now, by: .perDevice)]
+    return DeviceReport(
+      device: device, isConnected: true, condition: DeviceCondition(), policy: "documented",
+      remaining: nil, inFlight: 3,
+      apps: decisions.map { decision in
+        DeviceReport.AppReport(
+          topic: topic, token: token, visible: slot, silent: nil, budget: decision, remaining: 2)
+      })
+  }()
+
+  static let effects: [Effect] =
+    [
+      .respond(request, .accepted(uniqueID: id)), .respond(request, .rejected(.badTopic)),
+      .respond(request, .gone(since: now)), .answer(request, .enrolled(device)),
+      .answer(request, .registered(token)), .answer(request, .unregistered),
+      .answer(request, .inspected(report)), .answer(request, .refused(.unauthorized)),
+      .hello(request), .sendEmpty(request), .sendKeepAlive(request), .checkQueue(request),
+      .send(
+        request, Delivery(notification: stored, via: .refill, acceptedAt: now, sentAt: now)),
+      .close(request, .ackTimeout), .forget(4), .tell(routingKey: .max, .alias(.claimed(own))),
+      .handOver(partition),
+    ] + contents.map { .persist(JournalRecord(sequence: 5, content: $0, mayLinger: true)) }
+    + steps.map { .log(DeliveryEvent(at: now, uniqueID: id, step: $0)) }
+}

@@ -1,0 +1,206 @@
+import DeviceLink
+import Foundation
+import Logging
+import Primitives
+import RelayClient
+import RelayCore
+import RelayRecording
+import RelayTestKit
+import Testing
+
+@testable import RelayServer
+
+/// What a running relay writes down is what its shards decided.
+@Suite struct RecordingFileTests {
+  private static let topic = "com.example.app"
+
+  private func withDirectory(_ body: (String) async throws -> Void) async throws {
+    let path =
+      FileManager.default.temporaryDirectory.path
+      + "/pushrelay-recording-\(UInt64.random(in: .min ... .max))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try await body(path)
+  }
+
+  private func bytes(_ path: String) throws -> [UInt8] {
+    [UInt8](try Data(contentsOf: URL(filePath: path)))
+  }
+
+  private func replay(_ bytes: [UInt8]) throws -> Replay {
+    var replay = Replay(try RecordingReader(bytes))
+    try replay.run()
+    return replay
+  }
+
+  /// Reads lines and acknowledges most of what comes, until the stream ends.
+  private func listen(to stream: ClientStream, seed: UInt64) async throws {
+    var random = SeededRandom(seed: seed)
+    for try await line in stream.lines {
+      guard case .notification(let notification) = ReceivedLine(line.span),
+        random.below(10) > 0
+      else { continue }
+      var ack: [UInt8] = []
+      UpLine.ack(id: notification.uniqueID, outcome: random.below(3) == 0 ? .noData : nil)
+        .write(to: &ack)
+      try await stream.write(ack)
+    }
+  }
+
+  /// Phones that come and go, pushes of all kinds, own tokens, policies, partitions that move.
+  private func makeLoad(
+    _ relay: Relay, _ addresses: Relay.Addresses, seed: UInt64, pushes: Int
+  ) async throws {
+    var random = SeededRandom(seed: seed)
+    let provider = try await TestRelay.connect(addresses.provider)
+    let connection = try await TestRelay.connect(addresses.device)
+    let devices = DeviceAPI(connection)
+    var tokens: [String] = []
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<6 {
+        let device = try await devices.enroll()
+        tokens.append(try await devices.register(topic: Self.topic, of: device))
+        if number % 2 == 0 {
+          tokens.append(try await devices.register(topic: "com.example.other", of: device))
+        }
+        guard number < 4 else { continue }
+        let stream = try await devices.openStream(of: device)
+        let seed = random.next()
+        group.addTask { try? await self.listen(to: stream, seed: seed) }
+      }
+      for number in 0..<pushes {
+        let isSilent = random.below(2) == 0
+        let text = isSilent ? #""content-available":1"# : #""alert":"push \#(number)""#
+        var push = PushRequest(
+          token: tokens[Int(random.below(Int64(tokens.count)))],
+          payload: Array(#"{"aps":{\#(text)},"x":\#(number)}"#.utf8))
+        push.topic = random.below(3) == 0 ? "com.example.other" : Self.topic
+        push.pushType = isSilent ? "background" : "alert"
+        push.priority = isSilent ? 5 : 10
+        _ = try await provider.push(push, providerToken: nil)
+        if number % 40 == 20 {
+          let partition = PartitionID(UInt16(random.below(256)))
+          try await relay.move(partition, to: Int(random.below(2)))
+        }
+        if number % 100 == 50 {
+          try await relay.change(to: SilentPolicy.named[Int(random.below(3))])
+        }
+      }
+      await provider.close()
+      await connection.close()
+      try await group.waitForAll()
+    }
+  }
+
+  @Test(
+    arguments: [RelayConfiguration.Store.memory, .sqlite], RecordedPayloads.allCases)
+  func aRecordedRelayReplays(
+    _ store: RelayConfiguration.Store, _ payloads: RecordedPayloads
+  ) async throws {
+    try await withDirectory { directory in
+      // With a journal, the second run begins with what the first one left.
+      for run in 0..<(store == .sqlite ? 2 : 1) {
+        let file = directory + "/run\(run).prr"
+        try await TestRelay.runRelay { configuration in
+          configuration.store = store
+          configuration.state = directory
+          configuration.record = file
+          configuration.recordPayloads = payloads
+        } _: { relay, addresses, _ in
+          try await makeLoad(relay, addresses, seed: UInt64(run), pushes: 150)
+        }
+        let bytes = try bytes(file)
+        let replay = try replay(bytes)
+        let summary = replay.summary
+        #expect(summary.differences.isEmpty, "\(summary.differences.prefix(1))")
+        #expect(summary.ending == .stopped && summary.cutBytes == 0 && summary.events > 300)
+        #expect(replay.shards.count == 2 && replay.header.payloads == payloads)
+        if store == .sqlite, run == 1 {
+          let restored = replay.shards.reduce(0) { $0 + $1.shard.counters.restored }
+          #expect(restored > 0)
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("push 1") == (payloads != .none))
+        #expect(text.contains(#""x":1"#) == (payloads == .all))
+      }
+    }
+  }
+
+  /// A file that ends anywhere, as after a kill.
+  @Test func whatAKillLeavesReplays() async throws {
+    try await withDirectory { directory in
+      let file = directory + "/killed.prr"
+      try await TestRelay.runRelay { configuration in
+        configuration.state = directory
+        configuration.record = file
+      } _: { relay, addresses, _ in
+        try await makeLoad(relay, addresses, seed: 9, pushes: 60)
+      }
+      let whole = try bytes(file)
+      for count in stride(from: whole.count - 1, to: whole.count / 2, by: -97) {
+        let summary = try replay(Array(whole[..<count])).summary
+        #expect(summary.differences.isEmpty && summary.ending == nil)
+      }
+    }
+  }
+
+  private func file(_ path: String, limit: Int) throws -> RecordingFile {
+    try RecordingFile(
+      path: path, limit: limit, redactor: Redactor(key: (1, 2), payloads: .none), shardCount: 1,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+  }
+
+  @Test func theLimitEndsIt() async throws {
+    try await withDirectory { directory in
+      let path = directory + "/small.prr"
+      let recording = try file(path, limit: 4000)
+      let start = ShardStart(
+        shard: 0, configuration: Shard.Configuration(), at: RelayClock.wall,
+        sequences: SequenceRanges(first: 1), budgets: nil)
+      var shard = start.makeShard()
+      var recorder = ShardRecorder(start, to: recording)
+      var isOpen = true
+      var rounds = 0
+      while isOpen {
+        var effects: [Effect] = []
+        let moment = start.at + .seconds(Int64(rounds))
+        shard.handle(.tick, at: moment, into: &effects)
+        recorder.note(.tick, at: moment, effects[...])
+        isOpen = recorder.endBatch() && recorder.flush()
+        rounds += 1
+      }
+      #expect(rounds > 10)
+      await recording.close()
+      let summary = try replay(try bytes(path)).summary
+      #expect(summary.ending == .limit && summary.differences.isEmpty)
+      #expect(summary.events == rounds - 1)
+      #expect(try bytes(path).count <= 4000 + RecordingEnd.limit.frame.count)
+    }
+  }
+
+  /// The file of the run before is what somebody may want to look at.
+  @Test func theFileBeforeIsKept() async throws {
+    try await withDirectory { directory in
+      let path = directory + "/a.prr"
+      await (try file(path, limit: 1000)).close()
+      let first = try bytes(path)
+      await (try file(path, limit: 1000)).close()
+      #expect(try bytes(path + ".previous") == first)
+      #expect(throws: RelayConfiguration.ReadingError.self) {
+        _ = try file(directory + "/none/a.prr", limit: 1000)
+      }
+    }
+  }
+
+  @Test func theKeyStaysWithTheState() async throws {
+    try await withDirectory { directory in
+      let token = DeviceToken(random: (1, 2, 3), routingKey: 4)
+      let first = Redactor(state: directory, payloads: .none).pseudonym(of: token)
+      #expect(Redactor(state: directory, payloads: .all).pseudonym(of: token) == first)
+      #expect(Redactor(state: directory + "/none", payloads: .none).pseudonym(of: token) != first)
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: directory + "/recording.key")
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+  }
+}
