@@ -95,7 +95,10 @@ package struct RecordingReader: Sendable {
       }
       return (kind, body)
     } catch {
-      throw .damaged(offset: offset, error.description)
+      guard case .invalid(let what) = error.problem else {
+        throw .damaged(offset: offset, error.description)
+      }
+      throw .damaged(offset: offset, "there is no \(what)")
     }
   }
 

@@ -108,6 +108,7 @@ package struct Replay: Sendable {
       throw chunk.error(.invalid("shard \(number)"))
     }
     defer { lanes[number] = lane }
+    guard !lane.isDone else { return }
     guard try chunk.varint() == lane.nextChunk, try chunk.varint() == lane.nextBatch else {
       throw chunk.error(.invalid("successor of the chunk before"))
     }

@@ -136,7 +136,8 @@ extension ReplayCommand {
       ["payloads", header.payloads.rawValue], ["shards", "\(replay.shards.count)"],
       ["from", summary.first?.iso8601 ?? "-"], ["to", summary.last?.iso8601 ?? "-"],
       ["events", "\(summary.events)"], ["batches", "\(summary.batches)"],
-      ["speed", "\(rate) events a second"], ["ends", Self.end(of: summary)],
+      ["speed", "\(rate) events a second"],
+      ["ends", until == nil ? Self.end(of: summary) : "where --until says"],
       ["differences", summary.differences.isEmpty ? "none" : "\(summary.differences.count)"],
     ])
     for difference in summary.differences { Console.say("  \(difference)") }

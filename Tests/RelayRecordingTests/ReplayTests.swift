@@ -49,6 +49,7 @@ import Testing
     #expect(whole.ending == .stopped && whole.differences.isEmpty)
     let early = try replay(.moment(start + .minutes(3))).summary
     #expect(early.events == 4 && early.last == start + .minutes(3))
+    #expect(try replay(.moment(start)).summary.events == 1)
     let push = try replay(.notification(Samples.id)).summary
     #expect(push.events == 3 && push.isStopped)
   }
