@@ -47,8 +47,8 @@ package enum Event: Hashable, Sendable {
   /// The partition has come from another shard.
   indirect case partitionReceived(PartitionState)
 
-  /// After a restart: what the journal remembers. Before all events but `allConfirmed`, in the order
-  /// that `RestoredRecord` names.
+  /// After a restart: what the journal remembers. Before all events but `allConfirmed`, in the
+  /// order that `RestoredRecord` names.
   indirect case restored(RestoredRecord)
   /// Somebody configured another policy at that moment, which is the same for all shards: their
   /// budgets are kept by the same clocks.

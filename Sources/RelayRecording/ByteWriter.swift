@@ -8,22 +8,29 @@ package protocol BinaryCodable {
   init(from reader: inout ByteReader) throws(CodecError)
 }
 
-/// Collects bytes.
+/// Collects bytes, or only what stands for them.
 package struct ByteWriter: Sendable {
   package private(set) var bytes: [UInt8] = []
   /// Makes pseudonyms of tokens and secrets and takes payloads away; nil writes all as it is.
-  package var redactor: Redactor?
-  /// Writes a notification as its unique id: what identifies it where the rest is known.
-  package var abbreviates = false
+  let redactor: Redactor?
+  /// Keeps no bytes: mixes all that is written into `digest`. A notification counts with its unique
+  /// id, which says the rest where the events are known.
+  let isDigesting: Bool
+  package private(set) var digest: UInt64 = Self.emptyDigest
 
-  package init(redactor: Redactor? = nil, abbreviates: Bool = false) {
+  private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  package init(redactor: Redactor? = nil, isDigesting: Bool = false) {
     self.redactor = redactor
-    self.abbreviates = abbreviates
+    self.isDigesting = isDigesting
   }
 
   package var count: Int { bytes.count }
 
-  package mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+  package mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+    digest = Self.emptyDigest
+  }
 
   /// Hands out what was written, and begins again.
   package mutating func take() -> [UInt8] {
@@ -32,19 +39,19 @@ package struct ByteWriter: Sendable {
     return taken
   }
 
-  package mutating func put<each Value: BinaryCodable>(_ value: repeat each Value) {
-    repeat (each value).write(to: &self)
+  @inline(__always)
+  package mutating func put(byte: UInt8) {
+    if isDigesting { return mix(UInt64(byte)) }
+    bytes.append(byte)
   }
 
-  /// A case of an enum and what it carries.
-  package mutating func put<each Value: BinaryCodable>(
-    tag: UInt8, _ value: repeat each Value
-  ) {
-    bytes.append(tag)
-    repeat (each value).write(to: &self)
-  }
-
+  @inline(__always)
   package mutating func put(varint value: UInt64) {
+    if isDigesting { return mix(value) }
+    putBytes(ofVarint: value)
+  }
+
+  private mutating func putBytes(ofVarint value: UInt64) {
     var rest = value
     while rest >= 0x80 {
       bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -53,18 +60,104 @@ package struct ByteWriter: Sendable {
     bytes.append(UInt8(truncatingIfNeeded: rest))
   }
 
+  @inline(__always)
   package mutating func put(word value: UInt64, byteCount: Int = 8) {
-    for index in 0..<byteCount {
-      bytes.append(UInt8(truncatingIfNeeded: value &>> UInt64(index &* 8)))
+    if isDigesting { return mix(value) }
+    bytes.append(addingCapacity: byteCount) { output in
+      for index in 0..<byteCount {
+        output.append(UInt8(truncatingIfNeeded: value &>> UInt64(index &* 8)))
+      }
     }
   }
 
   /// How many, then the bytes.
   package mutating func put(bytes more: [UInt8]) {
     put(varint: UInt64(more.count))
-    bytes.append(contentsOf: more)
+    put(raw: more)
   }
 
   /// Bytes as they are.
-  package mutating func put(raw more: [UInt8]) { bytes.append(contentsOf: more) }
+  package mutating func put(raw more: [UInt8]) {
+    guard isDigesting else { return bytes.append(contentsOf: more) }
+    var word: UInt64 = 0
+    for (index, byte) in more.enumerated() {
+      word = word &<< 8 | UInt64(byte)
+      if index & 7 == 7 { mix(word) }
+    }
+    mix(word)
+  }
+
+  /// Both halves of a full product (as in wyhash): each bit of the word reaches all of the digest.
+  /// Not against an adversary; a changed decision is noticed, whatever it is.
+  @inline(__always)
+  private mutating func mix(_ word: UInt64) {
+    let product = (digest ^ word ^ 0xA076_1D64_78BD_642F)
+      .multipliedFullWidth(by: digest ^ 0xE703_7ED1_A0B4_28DB)
+    digest = product.high ^ product.low ^ word
+  }
+}
+
+/// Values one after the other. The usual numbers of them are written out: a pack of types is looked
+/// up while it runs, for each value.
+extension ByteWriter {
+  @inline(__always)
+  package mutating func put<A: BinaryCodable>(_ a: A) { a.write(to: &self) }
+
+  @inline(__always)
+  package mutating func put<A: BinaryCodable, B: BinaryCodable>(_ a: A, _ b: B) {
+    put(a)
+    put(b)
+  }
+
+  @inline(__always)
+  package mutating func put<A: BinaryCodable, B: BinaryCodable, C: BinaryCodable>(
+    _ a: A, _ b: B, _ c: C
+  ) {
+    put(a, b)
+    put(c)
+  }
+
+  @inline(__always)
+  package mutating func put<
+    A: BinaryCodable, B: BinaryCodable, C: BinaryCodable, D: BinaryCodable
+  >(_ a: A, _ b: B, _ c: C, _ d: D) {
+    put(a, b)
+    put(c, d)
+  }
+
+  package mutating func put<each Value: BinaryCodable>(_ value: repeat each Value) {
+    repeat (each value).write(to: &self)
+  }
+
+  /// A case of an enum that carries nothing.
+  @inline(__always)
+  package mutating func put(tag: UInt8) { put(byte: tag) }
+
+  /// A case of an enum and what it carries.
+  @inline(__always)
+  package mutating func put<A: BinaryCodable>(tag: UInt8, _ a: A) {
+    put(byte: tag)
+    put(a)
+  }
+
+  @inline(__always)
+  package mutating func put<A: BinaryCodable, B: BinaryCodable>(tag: UInt8, _ a: A, _ b: B) {
+    put(byte: tag)
+    put(a, b)
+  }
+
+  @inline(__always)
+  package mutating func put<A: BinaryCodable, B: BinaryCodable, C: BinaryCodable>(
+    tag: UInt8, _ a: A, _ b: B, _ c: C
+  ) {
+    put(byte: tag)
+    put(a, b, c)
+  }
+
+  package mutating func put<each Value: BinaryCodable>(
+    tag: UInt8, _ value: repeat each Value
+  ) {
+    put(byte: tag)
+    repeat (each value).write(to: &self)
+  }
 }

@@ -118,8 +118,7 @@ extension Expiration: BinaryCodable {
 extension Notification: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(uniqueID)
-    // It never changes: where the events are known, its name says the rest.
-    guard !writer.abbreviates else { return }
+    guard !writer.isDigesting else { return }
     writer.put(apnsID == uniqueID ? nil : apnsID, token, topic)
     writer.put(notificationClass, pushType, priority, wakesApp, expiration)
     let redactor = writer.redactor

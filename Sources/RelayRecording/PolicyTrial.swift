@@ -168,11 +168,14 @@ package struct PolicyTrial: Sendable {
 package struct PolicyComparison: Sendable {
   /// The names of the policies, in the order of the columns.
   package let names: [String]
-  /// For each app, in the order of the names; the last row is their sum, without a topic.
+  /// For each app, in the order of the names; if there are several, their sum comes last, without a
+  /// topic.
   package let rows: [(topic: Topic?, columns: [PolicyTrial.Row])]
 
   /// Plays a recording under its own policy and under another.
-  package init(_ reader: RecordingReader, other: SilentPolicy) throws(RecordingReader.Problem) {
+  package init(
+    _ reader: RecordingReader, other: SilentPolicy
+  ) throws(RecordingReader.ReadingError) {
     var trials: [UInt16: [PolicyTrial]] = [:]
     var recorded: String?
     var replay = Replay(reader)
@@ -194,6 +197,11 @@ package struct PolicyComparison: Sendable {
       topics.sorted { $0.description < $1.description }.map { topic in
         (topic, (0..<2).map { column in Self.sum(all.compactMap { $0[column].rows[topic] }) })
       }
+    // Of one app it would be the same row again.
+    guard topics.count > 1 else {
+      self.rows = rows
+      return
+    }
     let total = (0..<2).map { column in Self.sum(rows.map { $0.columns[column] }) }
     rows.append((nil, total))
     self.rows = rows

@@ -10,7 +10,7 @@ package struct RecordingReader: Sendable {
   }
 
   /// What is wrong with a file.
-  package enum Problem: Error, Hashable, CustomStringConvertible {
+  package enum ReadingError: Error, Hashable, CustomStringConvertible {
     case noRecording
     case otherFormat(UInt8)
     /// The frame that begins at this byte is not what was written.
@@ -35,7 +35,7 @@ package struct RecordingReader: Sendable {
   /// Bytes behind the last whole frame.
   package private(set) var cutBytes = 0
 
-  package init(_ bytes: [UInt8]) throws(Problem) {
+  package init(_ bytes: [UInt8]) throws(ReadingError) {
     let magic = RecordingFormat.magic
     guard bytes.starts(with: magic.dropLast()), bytes.count > magic.count else {
       throw .noRecording
@@ -51,7 +51,7 @@ package struct RecordingReader: Sendable {
   }
 
   /// The next frame; nil at the end of the file, or where it was cut.
-  package mutating func next() throws(Problem) -> Frame? {
+  package mutating func next() throws(ReadingError) -> Frame? {
     guard ending == nil else { return nil }
     let offset = position
     guard let (kind, body) = try Self.frame(bytes, at: offset) else {
@@ -72,7 +72,7 @@ package struct RecordingReader: Sendable {
 
   private static func frame(
     _ bytes: [UInt8], at offset: Int
-  ) throws(Problem) -> (RecordingFormat.Kind, Range<Int>)? {
+  ) throws(ReadingError) -> (RecordingFormat.Kind, Range<Int>)? {
     guard bytes.count - offset >= RecordingFormat.headBytes else { return nil }
     var reader = ByteReader(bytes, in: offset..<bytes.count)
     do throws(CodecError) {
@@ -95,13 +95,16 @@ package struct RecordingReader: Sendable {
       }
       return (kind, body)
     } catch {
-      throw .damaged(offset: offset, error.description)
+      guard case .invalid(let what) = error.problem else {
+        throw .damaged(offset: offset, error.description)
+      }
+      throw .damaged(offset: offset, "there is no \(what)")
     }
   }
 
   private static func value<Value: BinaryCodable>(
     in bytes: [UInt8], _ body: Range<Int>, at offset: Int
-  ) throws(Problem) -> Value {
+  ) throws(ReadingError) -> Value {
     var reader = ByteReader(bytes, in: body)
     do throws(CodecError) {
       let value = try reader.read(Value.self)

@@ -79,7 +79,7 @@ package struct Replay: Sendable {
   /// Plays all of it. `observe` is told each start and each step; without it nothing is kept.
   package mutating func run(
     onStart: ((ShardStart) -> Void)? = nil, observe: ((Step) -> Void)? = nil
-  ) throws(RecordingReader.Problem) {
+  ) throws(RecordingReader.ReadingError) {
     while !summary.isStopped {
       let offset = reader.position
       guard let frame = try reader.next() else { break }
@@ -108,6 +108,7 @@ package struct Replay: Sendable {
       throw chunk.error(.invalid("shard \(number)"))
     }
     defer { lanes[number] = lane }
+    guard !lane.isDone else { return }
     guard try chunk.varint() == lane.nextChunk, try chunk.varint() == lane.nextBatch else {
       throw chunk.error(.invalid("successor of the chunk before"))
     }

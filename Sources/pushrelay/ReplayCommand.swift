@@ -53,7 +53,7 @@ struct ReplayCommand: AsyncParsableCommand {
       try check(reader.header)
       if let policy { return try show(reader, other: policy) }
       try play(reader)
-    } catch let problem as RecordingReader.Problem {
+    } catch let problem as RecordingReader.ReadingError {
       throw CommandError("\(file): \(problem)")
     }
   }
@@ -136,7 +136,8 @@ extension ReplayCommand {
       ["payloads", header.payloads.rawValue], ["shards", "\(replay.shards.count)"],
       ["from", summary.first?.iso8601 ?? "-"], ["to", summary.last?.iso8601 ?? "-"],
       ["events", "\(summary.events)"], ["batches", "\(summary.batches)"],
-      ["speed", "\(rate) events a second"], ["ends", Self.end(of: summary)],
+      ["speed", "\(rate) events a second"],
+      ["ends", until == nil ? Self.end(of: summary) : "where --until says"],
       ["differences", summary.differences.isEmpty ? "none" : "\(summary.differences.count)"],
     ])
     for difference in summary.differences { Console.say("  \(difference)") }

@@ -173,7 +173,7 @@ import Testing
     for index in bytes.indices {
       var changed = bytes
       changed[index] ^= 1 << UInt8(index % 8)
-      let problem = #expect(throws: RecordingReader.Problem.self) { _ = try replay(changed) }
+      let problem = #expect(throws: RecordingReader.ReadingError.self) { _ = try replay(changed) }
       guard case .damaged(let offset, _) = problem else {
         #expect(index < RecordingFormat.magic.count)
         continue

@@ -8,7 +8,7 @@ import Testing
     var counters = ShardCounters()
     for index in counters.rejected.indices { counters.rejected[index] = base + index }
     for index in counters.sent.indices { counters.sent[index] = base * 2 + index }
-    for index in counters.fired.indices { counters.fired[index] = base + index }
+    for index in counters.fired.indices { counters.fired[index] = base * 18 }
     counters.received = base * 3
     counters.stored = base * 4
     counters.delivered = base * 5

@@ -118,9 +118,8 @@ import Testing
 
   @Test func theTableMatchesARunUnderThatPolicy() throws {
     for seed in UInt64(0)..<10 {
-      for (first, second) in [
-        (SilentPolicy.documented, SilentPolicy.strict), (.strict, .unlimited),
-      ] {
+      let pairs = [(SilentPolicy.documented, SilentPolicy.strict), (.strict, .unlimited)]
+      for (first, second) in pairs {
         let trial = try PolicyComparison(try recording(first, seed: seed), other: second)
         let real = try PolicyComparison(try recording(second, seed: seed), other: second)
         #expect(trial.names == ["recorded (\(first.name))", second.name])

@@ -49,6 +49,7 @@ import Testing
     #expect(whole.ending == .stopped && whole.differences.isEmpty)
     let early = try replay(.moment(start + .minutes(3))).summary
     #expect(early.events == 4 && early.last == start + .minutes(3))
+    #expect(try replay(.moment(start)).summary.events == 1)
     let push = try replay(.notification(Samples.id)).summary
     #expect(push.events == 3 && push.isStopped)
   }
@@ -66,13 +67,13 @@ import Testing
   }
 
   @Test func whatIsNoRecordingIsRefused() throws {
-    #expect(throws: RecordingReader.Problem.noRecording) { _ = try RecordingReader([]) }
-    #expect(throws: RecordingReader.Problem.noRecording) {
+    #expect(throws: RecordingReader.ReadingError.noRecording) { _ = try RecordingReader([]) }
+    #expect(throws: RecordingReader.ReadingError.noRecording) {
       _ = try RecordingReader(Array("SQLite format 3".utf8))
     }
     var other = recording()
     other[RecordingFormat.magic.count - 1] = 9
-    #expect(throws: RecordingReader.Problem.otherFormat(9)) { _ = try RecordingReader(other) }
+    #expect(throws: RecordingReader.ReadingError.otherFormat(9)) { _ = try RecordingReader(other) }
   }
 
   @Test func chunksAreInARow() throws {
@@ -82,7 +83,7 @@ import Testing
     while try reader.next() != nil { ends.append(reader.position) }
     let hole = Array(bytes[..<ends[0]]) + Array(bytes[ends[1]...])
     var replay = Replay(try RecordingReader(hole))
-    #expect(throws: RecordingReader.Problem.self) { try replay.run() }
+    #expect(throws: RecordingReader.ReadingError.self) { try replay.run() }
   }
 
   @Test func theVersionOfTheCoreIsThere() throws {

@@ -1,9 +1,9 @@
 import RelayCore
 import RelayRecording
 
-/// What a recording holds as replay reads it: an error, or a value that is written as the same bytes
-/// again. A whole recording is taken apart, never played: what a shard makes of events that never
-/// happened is for nobody to say.
+/// What a recording holds as replay reads it: an error, or a value that is written as the same
+/// bytes again. A whole recording is taken apart, never played: what a shard makes of events that
+/// never happened is for nobody to say.
 ///
 /// The first byte of an input says what the rest is.
 enum RecordedValues {
