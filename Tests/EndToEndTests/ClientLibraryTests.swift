@@ -24,7 +24,7 @@ import Testing
   ]
 
   /// The interpreter of the environment with the libraries; nil when they cannot be had here.
-  private static let python = Task<String?, any Error> { try await install() }
+  static let python = Task<String?, any Error> { try await install() }
 
   @Test(
     .enabled("PyPI cannot be reached, so no client library is tried") {

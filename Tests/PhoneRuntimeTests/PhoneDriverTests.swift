@@ -1,5 +1,6 @@
 import DeviceSimulator
 import Foundation
+import Primitives
 import RelayClient
 import RelayServer
 import RelayTestKit
@@ -33,7 +34,7 @@ import Testing
 
   private func driver(
     _ count: Int, as identities: [DeviceIdentity], _ device: RelayConfiguration.Endpoint,
-    _ story: Story
+    _ story: Story, relayTime: Int64? = nil
   ) throws -> PhoneDriver {
     let scenario = Scenario(
       phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
@@ -42,6 +43,7 @@ import Testing
       identify: { phone, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2
+    configuration.relayTime = relayTime
     return try PhoneDriver(configuration)
   }
 
@@ -75,6 +77,32 @@ import Testing
       try await body()
       group.cancelAll()
       try await group.waitForAll()
+    }
+  }
+
+  /// A day of a hundred phones, by advancing alone: what they do by themselves, keep-alives, pushes.
+  @Test func aFleetGoesByTheRelaysTime() async throws {
+    try await TestRelay.runRelay { $0.clock = .virtual } _: { relay, addresses, _ in
+      let clock = try #require(relay.virtualClock)
+      let (identities, tokens) = try await enroll(100, addresses.device)
+      let story = Story()
+      let driver = try driver(
+        100, as: identities, addresses.device, story, relayTime: clock.now.milliseconds)
+      try await running(driver) {
+        try await story.wait(for: " connected", times: 100)
+        try await clock.settled()
+        let start = clock.now
+        let provider = try await TestRelay.connect(addresses.provider)
+        for token in tokens { try await push(token, provider) }
+        let advance = try await clock.advance(.by(.days(1)))
+        #expect(advance.now == start + .days(1))
+        // Every quarter of an hour each is asked, and answers.
+        #expect((advance.fired[.keepAlive] ?? 0) >= 95 * 100)
+        #expect((advance.fired[.phone] ?? 0) > 0)
+        #expect(story.count("banner: Lunch?") == 100)
+        #expect(await driver.counts.reconnects == 0)
+        await provider.close()
+      }
     }
   }
 

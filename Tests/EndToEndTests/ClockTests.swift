@@ -1,0 +1,123 @@
+import Foundation
+import Testing
+
+/// A relay whose clock moves only when told, and recordings: the real binary, steered as a user
+/// would.
+@Suite("Clock and recordings", .timeLimit(.minutes(5))) struct ClockTests {
+  private static let virtual = RelaySetup(arguments: ["--clock", "virtual", "--store", "memory"])
+
+  /// Four silent pushes of a real client library: three arrive, one is held; an hour later it has
+  /// arrived, and nobody has waited.
+  @Test(
+    .enabled("PyPI cannot be reached, so no client library is tried") {
+      try await ClientLibraryTests.python.value != nil
+    })
+  func theFourthOfFourSilentPushesArrivesAnHourLater() async throws {
+    let python = try #require(try await ClientLibraryTests.python.value)
+    try await RelayProcess.run(Self.virtual) { relay in
+      let phone = try await Phone(on: relay)
+      let token = try await phone.register()
+      try await phone.talk(["--ack"]) { lines, _ in
+        try await lines.expect("hello", "empty")
+        let said = try await Program.run(
+          python, [Program.client("four_silent.py")],
+          environment: [
+            "RELAY": relay.provider, "RELAY_CA": relay.certificateAuthority,
+            "TOPIC": Phone.topic, "TOKEN": token, "GONE_TOKEN": token, "GONE_TOPIC": Phone.topic,
+            "KEY_ID": RelaySetup.keyID, "TEAM_ID": RelaySetup.teamID,
+            "KEY": "\(relay.state)/keys/AuthKey_\(RelaySetup.keyID).p8",
+          ]
+        ).checked("four_silent.py")
+        #expect(said == "accepted\naccepted\naccepted\naccepted\n")
+        try await lines.expect(Array(repeating: "silent 0 via direct", count: 3))
+        let app = try #require(try await phone.report().apps.first)
+        #expect(app.silent != nil)
+        let clock = try await status(relay)
+        let until = try #require(app.budget.heldUntil)
+        #expect(until > clock.now && until <= clock.now + 3_600_000)
+        #expect(clock.next == .init(at: until, what: "refill"))
+
+        let advance = try await relay.command("clock", "advance", "1h").checked("clock advance")
+        #expect(advance.hasSuffix("  1 refill\n"))
+        try await lines.expect("silent 0 via refill")
+        #expect(try await status(relay).now == clock.now + 3_600_000)
+        #expect(try await phone.report().apps.first?.silent == nil)
+      }
+    }
+  }
+
+  private struct Status: Decodable, Equatable {
+    struct Next: Decodable, Equatable {
+      var at: Int64
+      var what: String
+    }
+    var mode: String
+    var now: Int64
+    var rate: Double
+    var next: Next?
+  }
+
+  private func status(_ relay: RelayProcess) async throws -> Status {
+    let text = try await relay.command("clock", "--json").checked("pushrelay clock")
+    return try JSONDecoder().decode(Status.self, from: Data(text.utf8))
+  }
+
+  @Test func timeWithoutPhonesMovesAtOnce() async throws {
+    try await RelayProcess.run(Self.virtual) { relay in
+      let refused = try await relay.command("clock", "advance", "soon")
+      #expect(!refused.succeeded && refused.errors.contains("not a length of time"))
+      let nothing = try await relay.command("clock", "advance", "next")
+      #expect(!nothing.succeeded && nothing.errors.contains("NothingNext"), "\(nothing)")
+      let day = try await relay.command("clock", "advance", "30d", "--json")
+      #expect(day.output.contains(#""fired":{}"#), "\(day)")
+    }
+  }
+
+  @Test func theAdminSocketIsPrivateAndSaysWhatIsWrong() async throws {
+    try await RelayProcess.run { relay in
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: relay.state + "/admin.sock")
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+      #expect(try await status(relay).mode == "system")
+      let refused = try await relay.command("clock", "advance", "1h")
+      #expect(!refused.succeeded && refused.errors.contains("--clock virtual"), "\(refused)")
+      let bodies = [("{}", "BadBody"), (#"{"by":"1h","to":1}"#, "BadBody"), ("[", "BadBody")]
+      for (body, reason) in bodies {
+        let said = try await Program.run(
+          "curl",
+          [
+            "-sS", "--unix-socket", relay.state + "/admin.sock", "http://relay/v1/clock/advance",
+            "-d", body,
+          ])
+        #expect(said.output.contains(#""reason":"\#(reason)""#), "\(body): \(said)")
+      }
+    }
+  }
+
+  @Test func whatWasRecordedReplays() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/run.prr"
+    try await RelayProcess.run(RelaySetup(arguments: ["--record", file])) { relay in
+      let phone = try await Phone(on: relay)
+      let push = Push(to: try await phone.register(), try await relay.providerToken())
+      let answers = try await relay.send(
+        (0..<20).map { number in
+          push.with { push in
+            push.fields = ["apns-push-type: background", "apns-priority: 5"]
+            push.body = #"{"aps":{"content-available":1},"n":\#(number)}"#
+          }
+        })
+      #expect(answers.allSatisfy { $0.status == 200 })
+    }
+    let replay = try await Program.run(Program.pushrelay, ["replay", file, "--json"])
+    #expect(replay.succeeded, "\(replay)")
+    #expect(replay.output.split(separator: "\n").count > 40)
+    let table = try await Program.run(Program.pushrelay, ["replay", file, "--policy", "strict"])
+    #expect(table.succeeded && table.output.contains("com.example.app"), "\(table)")
+    var bytes = try Data(contentsOf: URL(filePath: file))
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: URL(filePath: file))
+    let damaged = try await Program.run(Program.pushrelay, ["replay", file])
+    #expect(!damaged.succeeded && damaged.errors.contains("damaged"), "\(damaged)")
+  }
+}
