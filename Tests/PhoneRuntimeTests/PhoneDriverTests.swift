@@ -82,7 +82,9 @@ import Testing
 
   /// A day of a hundred phones, by advancing alone: what they do by themselves, keep-alives, pushes.
   @Test func aFleetGoesByTheRelaysTime() async throws {
-    try await TestRelay.runRelay { $0.clock = .virtual } _: { relay, addresses, _ in
+    try await TestRelay.runRelay {
+      $0.clock = .virtual
+    } _: { relay, addresses, _ in
       let clock = try #require(relay.virtualClock)
       let (identities, tokens) = try await enroll(100, addresses.device)
       let story = Story()

@@ -92,7 +92,9 @@ import Testing
 
   @Test(arguments: [1, 2]) func theFourthIsHeldForAnHour(threads: Int) async throws {
     // A keep-alive would take it along.
-    try await withScene(threads: threads) { $0.keepAlive = .hours(2) } _: { scene in
+    try await withScene(threads: threads) {
+      $0.keepAlive = .hours(2)
+    } _: { scene in
       let clock = try scene.clock
       let identity = try await scene.devices.enroll()
       let token = try await scene.devices.register(topic: Self.topic, of: identity)
@@ -221,7 +223,9 @@ import Testing
   @Test func aSeedMakesTheSameIdsSecretsAndTokens() async throws {
     var seen: Set<String> = []
     for _ in 0..<2 {
-      try await withScene(threads: 1) { $0.seed = 7 } _: { scene in
+      try await withScene(threads: 1) {
+        $0.seed = 7
+      } _: { scene in
         let identity = try await scene.devices.enroll()
         let token = try await scene.devices.register(topic: Self.topic, of: identity)
         let answer = try await scene.silent(token)
