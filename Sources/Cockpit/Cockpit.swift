@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 package import Logging
 import NIOCore
+import NIOPosix
 import Primitives
 import ServiceLifecycle
 
@@ -15,14 +16,19 @@ package struct Cockpit: Sendable {
   private let path: String
   private let clock: ClockSeat?
   private let logger: Logger
+  private let onReady: @Sendable () -> Void
 
   /// - Parameters:
   ///   - path: where the socket is made; at most `longestPathBytes`.
   ///   - clock: the clock; nil when the relay goes by its machine's.
-  package init(path: String, clock: ClockSeat?, logger: Logger) {
+  ///   - onReady: called once the socket is there, or it is known that there will be none.
+  package init(
+    path: String, clock: ClockSeat?, logger: Logger, onReady: @escaping @Sendable () -> Void
+  ) {
     self.path = path
     self.clock = clock
     self.logger = logger
+    self.onReady = onReady
   }
 
   /// Where a relay with this state directory has its socket.
@@ -31,21 +37,51 @@ package struct Cockpit: Sendable {
   /// What a socket's address holds on Linux (`sun_path`, unix(7)), but for the zero at its end.
   package static let longestPathBytes = 107
 
-  /// Serves until it is told to shut down; the socket goes with it.
+  /// Serves until it is told to shut down; the socket goes with it. The relay does without when
+  /// there cannot be one.
   package func run() async throws {
-    guard path.utf8.count <= Self.longestPathBytes else {
-      logger.warning(
-        """
-        no admin socket: its path has more than \(Self.longestPathBytes) bytes; choose a shorter \
-        --state
-        """,
-        metadata: ["path": "\(path)"])
+    if let problem = await problem() {
+      logger.warning("no admin socket: \(problem)", metadata: ["path": "\(path)"])
+      onReady()
       return try await gracefulShutdown()
     }
+    do {
+      try await application.run()
+    } catch {
+      logger.error("the admin socket has failed: \(error)", metadata: ["path": "\(path)"])
+      onReady()
+      return try await gracefulShutdown()
+    }
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  /// Why there can be no socket; what an earlier run has left behind is removed.
+  private func problem() async -> String? {
+    guard path.utf8.count <= Self.longestPathBytes else {
+      return "its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state"
+    }
+    let connection = ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+      .connect(unixDomainSocketPath: path)
+    if let channel = try? await connection.get() {
+      try? await channel.close()
+      return "another relay has one in this state directory; choose another --state"
+    }
+    try? FileManager.default.removeItem(atPath: path)
+    do {
+      try FileManager.default.createDirectory(
+        atPath: String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]),
+        withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      return "its directory cannot be made"
+    }
+    return nil
+  }
+
+  private var application: some ApplicationProtocol {
     var quiet = logger
     quiet.logLevel = .error
-    let (path, logger) = (path, logger)
-    let application = Application(
+    let (path, logger, onReady) = (path, logger, onReady)
+    return Application(
       router: router,
       configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path)),
       onServerRunning: { _ in
@@ -55,12 +91,9 @@ package struct Cockpit: Sendable {
         } catch {
           logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
         }
+        onReady()
       },
       logger: quiet)
-    // What an earlier run has left behind: the state directory is this relay's alone.
-    try? FileManager.default.removeItem(atPath: path)
-    try await application.run()
-    try? FileManager.default.removeItem(atPath: path)
   }
 
   /// All routes, without a listener.

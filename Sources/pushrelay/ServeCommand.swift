@@ -7,6 +7,7 @@ import Primitives
 import RelayCore
 import RelayServer
 import ServiceLifecycle
+import Synchronization
 import SystemPackage
 import UnixSignals
 
@@ -74,10 +75,11 @@ struct ServeCommand: AsyncParsableCommand {
     logger.logLevel = level
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
+    let ready = ReadyLine()
     let relay = try Relay(
       configuration: configuration, logger: logger,
       onLife: onLife,
-      onReady: { Console.say("ready provider=\($0.provider) device=\($0.device)") })
+      onReady: { ready.listens("ready provider=\($0.provider) device=\($0.device)") })
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
@@ -85,7 +87,9 @@ struct ServeCommand: AsyncParsableCommand {
             service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .cancelGroup),
           .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-          .init(service: AdminSocket(relay: relay, configuration: configuration, logger: logger)),
+          .init(
+            service: AdminSocket(
+              relay: relay, configuration: configuration, logger: logger, ready: ready)),
         ],
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
@@ -178,16 +182,46 @@ private struct PolicyReloading: Service {
   }
 }
 
+/// Says `ready` once the relay listens and its admin socket is there, or cannot be.
+private final class ReadyLine: Sendable {
+  private struct State {
+    var line: String?
+    var hasSocket = false
+  }
+
+  private let state = Mutex(State())
+
+  func listens(_ line: String) {
+    say { $0.line = line }
+  }
+
+  func hasSocket() {
+    say { $0.hasSocket = true }
+  }
+
+  private func say(after change: (inout State) -> Void) {
+    let line = state.withLock { state -> String? in
+      change(&state)
+      guard state.hasSocket, let line = state.line else { return nil }
+      state.line = nil
+      return line
+    }
+    if let line { Console.say(line) }
+  }
+}
+
 /// The admin API, with what it may do with the relay.
 private struct AdminSocket: Service {
   let relay: Relay
   let configuration: RelayConfiguration
   let logger: Logger
+  let ready: ReadyLine
 
   func run() async throws {
     try await Cockpit(
       path: Cockpit.socketPath(state: configuration.state),
-      clock: configuration.clock == .virtual ? seat : nil, logger: logger
+      clock: configuration.clock == .virtual ? seat : nil, logger: logger,
+      onReady: { [ready] in ready.hasSocket() }
     ).run()
   }
 

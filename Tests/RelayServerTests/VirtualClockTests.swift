@@ -31,13 +31,15 @@ import Testing
     }
 
     @discardableResult
-    func silent(_ token: String) async throws -> PushAnswer {
+    func silent(
+      _ token: String, over client: RelayClient? = nil
+    ) async throws -> PushAnswer {
       var push = PushRequest(
         token: token, payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
       push.topic = VirtualClockTests.topic
       push.pushType = "background"
       push.priority = 5
-      let answer = try await provider.push(push, providerToken: nil)
+      let answer = try await (client ?? provider).push(push, providerToken: nil)
       #expect(answer.status == 200)
       return answer
     }
@@ -90,10 +92,19 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2]) func theFourthIsHeldForAnHour(threads: Int) async throws {
-    // A keep-alive would take it along.
-    try await withScene(threads: threads) {
-      $0.keepAlive = .hours(2)
+  private static let stores = [
+    (1, RelayConfiguration.Store.memory), (2, .memory), (2, .sqlite),
+  ]
+
+  @Test(arguments: stores)
+  func theFourthIsHeldForAnHour(threads: Int, store: RelayConfiguration.Store) async throws {
+    let state = Self.makeState()
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    try await withScene(threads: threads) { configuration in
+      // A keep-alive would take it along.
+      configuration.keepAlive = .hours(2)
+      configuration.store = store
+      configuration.state = state
     } _: { scene in
       let clock = try scene.clock
       let identity = try await scene.devices.enroll()
@@ -114,6 +125,38 @@ import Testing
       stream.finish()
       #expect(
         try await phone.value == ["empty", "direct", "direct", "direct", "refill"])
+    }
+  }
+
+  private static func makeState() -> String {
+    FileManager.default.temporaryDirectory.path
+      + "/pushrelay-clock-\(UInt64.random(in: .min ... .max))"
+  }
+
+  /// A journal remembers what was stored in a time that the machine has not reached yet.
+  @Test func aRestartDoesNotTurnTheClockBack() async throws {
+    let state = Self.makeState()
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    var stored = Instant(milliseconds: 0)
+    for run in 0..<2 {
+      try await withScene { configuration in
+        configuration.store = .sqlite
+        configuration.state = state
+      } _: { scene in
+        let clock = try scene.clock
+        if run == 0 {
+          _ = try await clock.advance(.by(.days(2)))
+          let devices = DeviceAPI(try await TestRelay.connect(scene.addresses.device))
+          let identity = try await devices.enroll()
+          let token = try await devices.register(topic: Self.topic, of: identity)
+          stored = clock.now
+          let fresh = try await TestRelay.connect(scene.addresses.provider)
+          try await scene.silent(token, over: fresh)
+        } else {
+          #expect(clock.now == stored)
+          #expect(await clock.next()?.at == stored + .days(30))
+        }
+      }
     }
   }
 
