@@ -19,7 +19,7 @@ package import Primitives
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
 ///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
-///    caveats first").
+///    caveats first"). What is tried only once (`apns-expiration: 0`) is answered when it was.
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
 /// 7. Silents that the budget has not paid for never exceed, per app, the rides opened

@@ -92,6 +92,8 @@ extension ShardRunner {
     from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
   ) {
     guard settings.clock.isVirtual else { return }
+    // What lies in the past would be due for ever.
+    let next = next.map { max($0, now + .milliseconds(1)) }
     guard number == 0 else { return followers.answered(stream, number, next: next) }
     guard followers.add(stream, device, next: next) else { return }
     raise(.clockFollowed(stream), for: device, at: now)

@@ -65,7 +65,7 @@ import Testing
   /// A phone that goes by the relay's time, acknowledges everything and answers every barrier; its
   /// lines, in words.
   private func follow(
-    _ stream: ClientStream, answersKeepAlives: Bool = true
+    _ stream: ClientStream, answersKeepAlives: Bool = true, next: Instant? = nil
   ) -> Task<[String], any Error> {
     Task {
       var words: [String] = []
@@ -74,14 +74,14 @@ import Testing
         switch ReceivedLine(line.span) {
         case .hello(_, _, _, let isVirtual):
           #expect(isVirtual)
-          UpLine.barrier(number: 0, next: nil).write(to: &answer)
+          UpLine.barrier(number: 0, next: next).write(to: &answer)
         case .notification(let notification):
           words.append(notification.via)
           UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &answer)
         case .keepAlive:
           words.append("keep-alive")
           if answersKeepAlives { UpLine.keepAlive.write(to: &answer) }
-        case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
+        case .barrier(let number, _): UpLine.barrier(number: number, next: next).write(to: &answer)
         case .bye(let reason): words.append("bye " + reason)
         case .empty: words.append("empty")
         case .error, .unknown, nil: Issue.record("an unexpected line")
@@ -111,7 +111,7 @@ import Testing
       let token = try await scene.devices.register(topic: Self.topic, of: identity)
       let stream = try await scene.devices.openStream(of: identity)
       let phone = follow(stream)
-      try await clock.settled()
+      while await clock.next()?.kind != .keepAlive {}
       let start = clock.now
       for _ in 0..<4 { try await scene.silent(token) }
       try await clock.settled()
@@ -185,12 +185,30 @@ import Testing
       let stream = try await scene.devices.openStream(of: identity)
       let phone = follow(stream, answersKeepAlives: false)
       let clock = try scene.clock
-      try await clock.settled()
+      // Its deadlines begin when it has said that it follows the clock.
+      while await clock.next()?.kind != .keepAlive {}
       #expect(try await clock.advance(.by(.minutes(15))).fired == [.keepAlive: 1])
       #expect(try await scene.status(of: identity).connected)
       #expect(try await clock.advance(.by(.seconds(30))).fired == [.keepAlive: 1])
       #expect(!(try await scene.status(of: identity).connected))
       #expect(try await phone.value == ["empty", "keep-alive", "bye keep-alive-timeout"])
+    }
+  }
+
+  /// A phone that is never done with the past keeps time from passing no longer than a millisecond.
+  @Test func aPhoneThatWantsThePastDoesNotStopTheClock() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      let stream = try await scene.devices.openStream(of: identity)
+      let phone = follow(stream, next: Instant(milliseconds: 1))
+      let clock = try scene.clock
+      while await clock.next()?.kind != .phone {}
+      let start = clock.now
+      let advance = try await clock.advance(.by(.milliseconds(20)))
+      #expect(advance.now == start + .milliseconds(20))
+      #expect((advance.fired[.phone] ?? 0) >= 19)
+      stream.finish()
+      _ = try await phone.value
     }
   }
 
