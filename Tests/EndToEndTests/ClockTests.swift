@@ -62,6 +62,26 @@ import Testing
     return try JSONDecoder().decode(Status.self, from: Data(text.utf8))
   }
 
+  /// Clients make their tokens by the machine's time, so by default it is what they are judged by.
+  @Test(arguments: ["system", "virtual"])
+  func aProviderTokenExpiresByTheClockThatIsSaid(tokenClock: String) async throws {
+    var setup = Self.virtual
+    setup.environment = ["PUSHRELAY_TOKEN_CLOCK": tokenClock]
+    try await RelayProcess.run(setup) { relay in
+      let phone = try await Phone(on: relay)
+      let push = Push(to: try await phone.register(), try await relay.providerToken())
+      #expect(try await relay.send([push]).map(\.status) == [200])
+      _ = try await relay.command("clock", "advance", "61m").checked("clock advance")
+      let later = try await relay.send([push])
+      if tokenClock == "system" {
+        #expect(later.map(\.status) == [200])
+      } else {
+        #expect(later.map(\.status) == [403])
+        #expect(later.first?.body.contains("ExpiredProviderToken") == true, "\(later)")
+      }
+    }
+  }
+
   @Test func timeWithoutPhonesMovesAtOnce() async throws {
     try await RelayProcess.run(Self.virtual) { relay in
       let refused = try await relay.command("clock", "advance", "soon")

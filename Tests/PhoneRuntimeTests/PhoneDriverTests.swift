@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// A day of a hundred phones, by advancing alone: what they do by themselves, keep-alives, a push.
+  /// A day of a hundred phones by advancing alone: what they do by themselves, keep-alives, pushes.
   @Test func aFleetGoesByTheRelaysTime() async throws {
     try await TestRelay.runRelay {
       $0.clock = .virtual
