@@ -50,7 +50,7 @@ struct ClockFollowers {
     return due.count
   }
 
-  /// The barriers that are due, by the order of streams.
+  /// The barriers that are due.
   mutating func ask() -> [(stream: StreamAddress, number: UInt64)] {
     var asked: [(stream: StreamAddress, number: UInt64)] = []
     for stream in followers.filter({ $0.value.isTouched && $0.value.asked == nil }).keys {
@@ -101,6 +101,8 @@ extension ShardRunner {
 
   /// Asks the phones that something was said to.
   func quiet() -> Quiet {
+    // After a change of policy what is held is looked at tick by tick, and no timer is set.
+    if !shard.isSettled { decide(.tick, at: now) }
     for (stream, number) in followers.ask() { ask(stream, number) }
     finishBatch()
     return Quiet(

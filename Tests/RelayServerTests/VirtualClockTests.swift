@@ -281,6 +281,18 @@ import Testing
     }
   }
 
+  /// What is held is looked at again, tick by tick, though no timer is set for it.
+  @Test func theClockSettlesAfterAChangeOfPolicy() async throws {
+    try await withScene { scene in
+      let identity = try await scene.devices.enroll()
+      _ = try await scene.devices.register(topic: Self.topic, of: identity)
+      try await scene.relay.change(to: .strict)
+      let clock = try scene.clock
+      let start = clock.now
+      #expect(try await clock.advance(.by(.seconds(1))).now == start + .seconds(1))
+    }
+  }
+
   @Test func aSeedMakesTheSameIdsSecretsAndTokens() async throws {
     var seen: Set<String> = []
     for _ in 0..<2 {
