@@ -8,16 +8,49 @@ package struct ClockSeat: Sendable {
   package var advance: @Sendable (AdvanceWish) async throws -> ClockAdvance
   /// How many seconds are to pass in one of the machine's.
   package var setRate: @Sendable (Double) async -> Void
+  /// The states that the relay can be taken back to. The rest throws a `Refusal`.
+  package var checkpoints: @Sendable () async -> [CheckpointStatus]
+  package var save: @Sendable (String) async throws -> CheckpointStatus
+  package var rewind: @Sendable (String) async throws -> CheckpointStatus
+  package var drop: @Sendable (String) async throws -> Void
 
   package init(
     status: @escaping @Sendable () async -> ClockStatus,
     advance: @escaping @Sendable (AdvanceWish) async throws -> ClockAdvance,
-    setRate: @escaping @Sendable (Double) async -> Void
+    setRate: @escaping @Sendable (Double) async -> Void,
+    checkpoints: @escaping @Sendable () async -> [CheckpointStatus],
+    save: @escaping @Sendable (String) async throws -> CheckpointStatus,
+    rewind: @escaping @Sendable (String) async throws -> CheckpointStatus,
+    drop: @escaping @Sendable (String) async throws -> Void
   ) {
     self.status = status
     self.advance = advance
     self.setRate = setRate
+    self.checkpoints = checkpoints
+    self.save = save
+    self.rewind = rewind
+    self.drop = drop
   }
+}
+
+/// A state that the relay can be taken back to.
+package struct CheckpointStatus: Codable, Equatable, Sendable {
+  package var name: String
+  /// When it was, in UNIX milliseconds.
+  package var at: Int64
+  /// About how many bytes it may take.
+  package var bytes: Int
+
+  package init(name: String, at: Int64, bytes: Int) {
+    self.name = name
+    self.at = at
+    self.bytes = bytes
+  }
+}
+
+/// The answer to `GET /v1/checkpoints`.
+package struct CheckpointList: Codable, Equatable, Sendable {
+  package var checkpoints: [CheckpointStatus]
 }
 
 /// The answer to `GET /v1/clock`.

@@ -114,7 +114,40 @@ package struct Cockpit: Sendable {
       await clock.setRate(wish.rate)
       return try answer(await clock.status())
     }
+    addCheckpoints(to: router)
     return router
+  }
+
+  private func addCheckpoints(to router: Router<BasicRequestContext>) {
+    router.get("/v1/checkpoints") { _, _ in
+      try answer(CheckpointList(checkpoints: await clock?.checkpoints() ?? []))
+    }
+    router.put("/v1/checkpoints/:name") { _, context in
+      let name = try name(context)
+      return try answer(await virtual().save(name))
+    }
+    router.post("/v1/checkpoints/:name/restore") { _, context in
+      let name = try name(context)
+      return try answer(await virtual().rewind(name))
+    }
+    router.delete("/v1/checkpoints/:name") { _, context in
+      let name = try name(context)
+      try await virtual().drop(name)
+      return Response(status: .noContent)
+    }
+  }
+
+  /// The name in a path: letters, digits and hyphens, so that it can be a file's.
+  private func name(_ context: BasicRequestContext) throws -> String {
+    let name = context.parameters.get("name") ?? ""
+    let isGood = name.utf8.allSatisfy { byte in
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
+    }
+    guard isGood, (1...64).contains(name.utf8.count) else {
+      throw Refusal(400, "BadName", "a name has 1 to 64 of the characters a-z, 0-9 and -")
+    }
+    return name
   }
 
   private func virtual() throws -> ClockSeat {
@@ -183,6 +216,11 @@ package struct Refusal: Error, Equatable, Sendable {
   /// 400: the body is not what is wanted.
   static func body(_ message: String, field: String? = nil) -> Refusal {
     Refusal(400, "BadBody", message, field: field)
+  }
+
+  /// 404: there is no such thing.
+  package static func missing(_ reason: String, _ message: String) -> Refusal {
+    Refusal(404, reason, message)
   }
 
   /// 409: the relay is not in the state for it.

@@ -24,6 +24,7 @@ package enum DownLine: Equatable, Sendable {
   /// It is this time now; `UpLine.barrier` with this number says that all is done that there was to
   /// do until now.
   case barrier(number: UInt64, time: Instant)
+  case checkpoint(CheckpointLine)
   case bye(CloseReason)
   case error(UpLine.ParsingError)
 
@@ -47,6 +48,7 @@ package enum DownLine: Equatable, Sendable {
       object.member("type", "barrier", to: &bytes)
       object.member("number", Int64(clamping: number), to: &bytes)
       object.member("time", time.milliseconds, to: &bytes)
+    case .checkpoint(let line): line.write(&object, to: &bytes)
     case .bye(let reason):
       object.member("type", "bye", to: &bytes)
       object.member("reason", reason.name, to: &bytes)

@@ -1,3 +1,4 @@
+import Primitives
 package import RelayCore
 
 /// A line of the relay as a device reads it: tolerant of keys and types it does not know.
@@ -9,6 +10,7 @@ package enum ReceivedLine: Equatable, Sendable {
   case keepAlive
   /// Asks for `UpLine.barrier` with this number, once all is done until this time.
   case barrier(number: UInt64, time: Int64)
+  case checkpoint(CheckpointLine)
   case bye(reason: String)
   case error(reason: String)
   /// A type of a newer relay: to be ignored.
@@ -40,6 +42,9 @@ package enum ReceivedLine: Equatable, Sendable {
         number >= 0
       else { return nil }
       self = .barrier(number: UInt64(number), time: time)
+    case "checkpoint", "rewound", "checkpoint-dropped":
+      guard let checkpoint = CheckpointLine(members, line) else { return nil }
+      self = .checkpoint(checkpoint)
     case "bye": self = .bye(reason: members.text(.reason, line))
     case "error": self = .error(reason: members.text(.reason, line))
     case let type: self = .unknown(type: type)
@@ -110,12 +115,30 @@ package struct ReceivedNotification: Equatable, Sendable {
   }
 }
 
+extension CheckpointLine {
+  fileprivate init?(_ members: Members, _ line: Span<UInt8>) {
+    guard let number = members.number(.number, line).flatMap({ UInt32(exactly: $0) }) else {
+      return nil
+    }
+    switch members.text(.type, line) {
+    case "checkpoint": self = .saved(number: number)
+    case "rewound":
+      guard let epoch = members.number(.epoch, line).flatMap({ UInt32(exactly: $0) }),
+        let time = members.number(.time, line)
+      else { return nil }
+      self = .rewound(number: number, epoch: epoch, time: Instant(milliseconds: time))
+    case "checkpoint-dropped": self = .dropped(number: number)
+    default: return nil
+    }
+  }
+}
+
 /// The members of a line that mean something, as ranges of it. The last of a name counts.
 private struct Members {
   enum Key: String, CaseIterable {
     case type, id, uniqueId, topic, pushType, priority, `class`, wakesApp, via, acceptedAt, sentAt
     case expiresAt, collapseId, payload, device, keepAliveSeconds, reason
-    case time, clock, number
+    case time, clock, number, epoch
   }
 
   private struct Found {

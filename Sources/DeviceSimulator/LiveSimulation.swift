@@ -90,6 +90,11 @@ package struct LiveSimulation: Sendable {
     player.perform(action)
   }
 
+  /// What the phone wants of the relay, as far as it knows.
+  package func link(of phone: Int) -> PhoneEntry.Link {
+    player.simulation.phones[phone].link
+  }
+
   /// A phone's own state, for what the driver performs or keeps.
   package func model(of phone: Int) -> Phone { player.simulation.phones[phone].model }
 

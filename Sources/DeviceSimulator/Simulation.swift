@@ -300,7 +300,7 @@ extension Simulation {
 }
 
 /// A phone in the simulation.
-struct PhoneEntry: Sendable {
+package struct PhoneEntry: Sendable {
   let name: String
   var model: Phone
   let credential: DeviceCredential
@@ -322,7 +322,7 @@ struct PhoneEntry: Sendable {
   /// Were it more, the oldest are forgotten, as the relay forgets who owes it one.
   static let untoldOutcomes = 1000
 
-  enum Link: Hashable, Sendable {
+  package enum Link: Hashable, Sendable {
     case down
     /// An attempt is under way: the number of the connection that it becomes.
     case connecting(UInt32)

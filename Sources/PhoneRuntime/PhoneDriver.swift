@@ -73,9 +73,9 @@ package actor PhoneDriver {
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
   /// When what lasts of the phones is to be kept next.
-  private var saveAt = Int64.max
+  var saveAt = Int64.max
   /// Phones that something has happened to since they were last kept.
-  private var unsaved: Set<Int> = []
+  var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private static let urgent: Set<TraceKind> = [
     .transferQueued, .transferEnded, .terminated, .changed, .document,
@@ -83,7 +83,7 @@ package actor PhoneDriver {
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
   /// With a relay whose clock moves only when told: its time, and what it asks.
-  private var clock: FollowedClock?
+  var clock: FollowedClock?
   /// Whether any phone has.
   var hasConnected = false
   private(set) var ending: Result<Void, any Error>?
@@ -290,13 +290,13 @@ extension PhoneDriver {
     }
   }
 
-  private func write(_ line: UpLine, _ phone: Int) {
+  func write(_ line: UpLine, _ phone: Int) {
     var bytes: [UInt8] = []
     line.write(to: &bytes)
     phones[phone].lines?.yield(bytes)
   }
 
-  private func disconnect(_ phone: Int, saysGoodbye: Bool) {
+  func disconnect(_ phone: Int, saysGoodbye: Bool) {
     phones[phone].session += 1
     if phones[phone].lines != nil { counts.listening -= 1 }
     if saysGoodbye {
@@ -400,6 +400,7 @@ extension PhoneDriver {
       case .event(let event): simulation.handle(event, of: session.phone, at: now)
       case .time(let time): greeted(session, at: time)
       case .barrier(let number, let time): barrier(session, number, at: time)
+      case .checkpoint(let line): take(line)
       }
     }
     settle()
@@ -439,60 +440,5 @@ package enum PhoneDriverError: Error, Hashable, Sendable, CustomStringConvertibl
     case .superseded(let phone):
       "\(phone): another connection of this device has taken over; give it another name"
     }
-  }
-}
-
-/// A clock of a relay that moves only when told, as the phones follow it.
-struct FollowedClock {
-  /// UNIX milliseconds.
-  var time: Int64
-  /// What the relay has been told of when the phones have something to do next.
-  var told = Int64.max
-  /// Barriers that wait for transfers to end, by the place of their phone.
-  var barriers: [Int: UInt64] = [:]
-}
-
-/// A relay whose clock moves only when told.
-extension PhoneDriver {
-  /// It is this time, and the relay asks whether the phone has done everything until then.
-  func barrier(_ session: PhoneSession, _ number: UInt64, at time: Int64) {
-    guard isWanted(session), clock != nil else { return }
-    clock?.barriers[session.phone] = number
-    moveClock(to: time)
-  }
-
-  /// A stream is open, and the relay has said what time it is.
-  func greeted(_ session: PhoneSession, at time: Int64) {
-    guard isWanted(session), clock != nil else { return }
-    moveClock(to: time)
-    write(.barrier(number: 0, next: nextMoment), session.phone)
-  }
-
-  private func moveClock(to time: Int64) {
-    guard let known = clock?.time else { return }
-    clock?.time = max(known, time)
-    simulation.advance(to: max(known, time))
-    settle()
-  }
-
-  private var nextMoment: Instant? {
-    simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
-  }
-
-  /// Once nothing is being transferred, the relay hears that all is done; and at any time, when
-  /// there is something to do next, if that has changed.
-  private func answerBarriers() {
-    guard let known = clock else { return }
-    if known.told != simulation.nextWake,
-      let phone = phones.firstIndex(where: { $0.lines != nil })
-    {
-      clock?.told = simulation.nextWake
-      write(.barrier(number: 0, next: nextMoment), phone)
-    }
-    guard transfers.isEmpty else { return }
-    for (phone, number) in known.barriers {
-      write(.barrier(number: number, next: nextMoment), phone)
-    }
-    clock?.barriers.removeAll(keepingCapacity: true)
   }
 }

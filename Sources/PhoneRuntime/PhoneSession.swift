@@ -81,6 +81,7 @@ struct PhoneSession: Sendable {
     /// The time of a clock that moves only when told.
     case time(Int64)
     case barrier(UInt64, Int64)
+    case checkpoint(CheckpointLine)
   }
 
   /// Hands on what the relay says, a read at a time.
@@ -99,6 +100,7 @@ struct PhoneSession: Sendable {
           if isVirtual { said.append(.time(time)) }
           said.append(.event(.heard(isKeepAlive: false)))
         case .barrier(let number, let time): said.append(.barrier(number, time))
+        case .checkpoint(let line): said.append(.checkpoint(line))
         case .empty: said.append(.event(.heard(isKeepAlive: false)))
         case .bye(let why): reason = why
         case .error(let why): reason = "the relay says: \(why)"

@@ -71,6 +71,9 @@ package struct DeliveryLog: Sendable {
       .map(\.element)
   }
 
+  /// About what a copy takes.
+  package var keptBytes: Int { events.count * MemoryLayout<DeliveryEvent>.stride }
+
   private func steps(ofUnique id: UniqueID) -> [DeliveryEvent] {
     var found: [DeliveryEvent] = []
     byUniqueID.walk(from: Self.hash(id), age: age) { place in

@@ -112,6 +112,8 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
   case shutdown
   /// Too many unusable lines.
   case unusableLines
+  /// The relay was taken back to a time before the stream.
+  case rewound
 
   /// The word in the `bye` line.
   package var name: String {
@@ -121,6 +123,7 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     case .ackTimeout: "ack-timeout"
     case .shutdown: "shutdown"
     case .unusableLines: "unusable-lines"
+    case .rewound: "rewound"
     }
   }
 }

@@ -53,6 +53,8 @@ package enum Event: Hashable, Sendable {
   /// Somebody configured another policy at that moment, which is the same for all shards: their
   /// budgets are kept by the same clocks.
   indirect case policyChanged(SilentPolicy, at: Instant)
+  /// The state is kept, or the shard taken back to one that was.
+  case checkpoint(CheckpointEvent)
   /// The relay is going down: say good-bye to every device.
   case shutDown
   /// Time has passed.

@@ -90,6 +90,11 @@ package enum Limits {
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864
 
+  /// States that a relay can be taken back to, and about how many bytes they may take, all
+  /// together.
+  package static let checkpoints = 100
+  package static let checkpointBytes = 268_435_456
+
   /// Relations between the numbers above, asserted by a test: a change that breaks one is noticed.
   package static var relationsHold: Bool {
     payloadBytes <= voipPayloadBytes

@@ -135,6 +135,8 @@ package struct Shard: Sendable {
   var nextToReview: Int32?
   /// The partition that another shard wants and that is still here (`Shard+Partitions.swift`).
   var leaving: PartitionID?
+  /// The states that it can be taken back to (`Shard+Checkpoints.swift`).
+  var checkpoints: [UInt32: ShardCheckpoint] = [:]
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
@@ -214,6 +216,8 @@ package struct Shard: Sendable {
       restore(record, into: &effects)
     case .policyChanged(let policy, let moment):
       change(to: policy, at: moment)
+    case .checkpoint(let event):
+      handle(event)
     case .shutDown:
       shutDown(into: &effects)
     case .tick:

@@ -32,6 +32,7 @@ extension Event: BinaryCodable {
     case .shutDown: writer.put(tag: 20)
     case .tick: writer.put(tag: 21)
     case .clockFollowed(let connection): writer.put(tag: 22, connection)
+    case .checkpoint(let event): writer.put(tag: 23, event)
     }
   }
 
@@ -62,6 +63,26 @@ extension Event: BinaryCodable {
     case 20: self = .shutDown
     case 21: self = .tick
     case 22: self = .clockFollowed(try reader.read())
+    case 23: self = .checkpoint(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension CheckpointEvent: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .saved(let number): writer.put(tag: 1, number)
+    case .rewound(let number): writer.put(tag: 2, number)
+    case .dropped(let number): writer.put(tag: 3, number)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .saved(try reader.read())
+    case 2: self = .rewound(to: try reader.read())
+    case 3: self = .dropped(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

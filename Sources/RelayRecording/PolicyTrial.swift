@@ -89,8 +89,7 @@ package struct PolicyTrial: Sendable {
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .reported, .heard, .clockFollowed, .disconnected, .partitionRequested, .partitionReceived,
-      .restored,
-      .shutDown, .tick:
+      .restored, .checkpoint, .shutDown, .tick:
       true
     }
   }

@@ -189,6 +189,9 @@ extension Event {
     case .partitionReceived: "partitionReceived"
     case .restored: "restored"
     case .policyChanged: "policyChanged"
+    case .checkpoint(.saved): "checkpointSaved"
+    case .checkpoint(.rewound): "rewound"
+    case .checkpoint(.dropped): "checkpointDropped"
     case .shutDown: "shutDown"
     case .tick: "tick"
     }
@@ -201,8 +204,8 @@ extension Event {
       notification.uniqueID == id || notification.apnsID == id
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .disconnected,
-      .partitionRequested, .partitionReceived, .restored, .policyChanged, .shutDown, .tick:
+      .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
+      .checkpoint, .shutDown, .tick:
       false
     }
   }

@@ -160,6 +160,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  /// Ends the streams on which devices listen, but some.
+  func endStreams(_ reason: CloseReason, but staying: Set<StreamAddress>) {
+    guard case .device(let device) = role else { return }
+    device.endStreams(reason, but: staying, on: self)
+    runner.markDirty(self)
+  }
+
   /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
   func flush() {
     guard let context, isUsable else { return }

@@ -223,7 +223,8 @@ final class DeviceConnection {
     }
     let relayNow = handler.runner.now
     guard streams.count == 0, relayNow - (lastActivity ?? relayNow) > settings.idleTimeout else {
-      lastActivity = lastActivity ?? relayNow
+      // The relay may have been taken back to an earlier time.
+      lastActivity = min(lastActivity ?? relayNow, relayNow)
       return
     }
     lastActivity = relayNow
@@ -358,6 +359,18 @@ extension DeviceConnection {
   func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
     send(.bye(reason), to: stream, on: handler)
     end(stream, at: handler.runner.now, on: handler)
+  }
+
+  /// Says `bye` on all streams on which devices listen, but on some.
+  func endStreams(
+    _ reason: CloseReason, but staying: Set<StreamAddress>, on handler: ConnectionHandler
+  ) {
+    for (stream, state) in streams.all where !staying.contains(handler.address(stream)) {
+      switch state {
+      case .connecting, .listening: close(stream, reason, on: handler)
+      case .collecting, .asked, .ending: break
+      }
+    }
   }
 
   func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {

@@ -277,6 +277,8 @@ struct LoopMessage: Sendable {
   var events: [Event] = []
   var effects: [Effect] = []
   var notice: PartitionNotice?
+  /// How often the sender had been taken back to a checkpoint.
+  var epoch: UInt32 = 0
 
   var isEmpty: Bool { events.isEmpty && effects.isEmpty && notice == nil }
 }

@@ -191,6 +191,8 @@ struct ProviderConnection {
       handler.runner.markDirty(handler)
     }
     let relayNow = handler.runner.now
+    // The relay may have been taken back to an earlier time.
+    lastActivity = lastActivity.map { min($0, relayNow) }
     guard open.count == 0, waiting.count == 0,
       relayNow - (lastActivity ?? relayNow) > settings.idleTimeout
     else { return }

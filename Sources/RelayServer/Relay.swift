@@ -134,7 +134,7 @@ package final class Relay: Service {
     let clock: VirtualClock? =
       switch settings.clock {
       case .system: nil
-      case .virtual(let time): VirtualClock(time, loops)
+      case .virtual(let time): VirtualClock(time, loops, settings.storage.feedback)
       }
     inbox.open(loops, settings.storage.journal, clock)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }

@@ -35,7 +35,8 @@ package enum RelayClock: Sendable {
   }
 }
 
-/// The time of a virtual clock: one for all loops. Never runs backwards.
+/// The time of a virtual clock: one for all loops. Runs backwards only when the whole relay is
+/// taken back (`VirtualClock.rewind`).
 package final class VirtualTime: Sendable {
   private let milliseconds: Atomic<Int64>
 
@@ -45,5 +46,9 @@ package final class VirtualTime: Sendable {
 
   func advance(to instant: Instant) {
     _ = milliseconds.max(instant.milliseconds, ordering: .acquiringAndReleasing)
+  }
+
+  func rewind(to instant: Instant) {
+    milliseconds.store(instant.milliseconds, ordering: .releasing)
   }
 }

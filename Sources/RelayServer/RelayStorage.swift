@@ -13,6 +13,10 @@ package enum RelayStorage: Sendable {
     if case .journal(let journal) = self { journal } else { nil }
   }
 
+  var feedback: MemoryFeedback? {
+    if case .memory(let feedback) = self { feedback } else { nil }
+  }
+
   /// Tokens that were unregistered, from a cursor on.
   func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
@@ -46,6 +50,14 @@ package actor MemoryFeedback {
     if items.count >= Limits.unregisteredTokens * 2 {
       items.removeFirst(Limits.unregisteredTokens)
     }
+  }
+
+  /// The whole listing, to be handed to `rewind` later.
+  func checkpoint() -> (items: [FeedbackItem], lastPosition: Int64) { (items, lastPosition) }
+
+  /// Lists what was listed then.
+  func rewind(to then: (items: [FeedbackItem], lastPosition: Int64)) {
+    (items, lastPosition) = then
   }
 
   func items(since position: Int64, limit: Int) -> [FeedbackItem] {

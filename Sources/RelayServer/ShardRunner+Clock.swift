@@ -10,7 +10,7 @@ import RelayCore
 /// done there was to do: the answer comes on the same stream as the phone's acknowledgements, after
 /// them.
 struct ClockFollowers {
-  private struct Follower {
+  struct Follower {
     let device: DeviceID
     /// When the phone has something to do by itself.
     var next: Instant?
@@ -32,6 +32,14 @@ struct ClockFollowers {
   }
 
   mutating func remove(_ stream: StreamAddress) { followers[stream] = nil }
+
+  var streams: Dictionary<StreamAddress, Follower>.Keys { followers.keys }
+
+  /// Only these streams remain. Nothing that they were asked is awaited.
+  mutating func keep(_ staying: Set<StreamAddress>) {
+    followers = followers.filter { staying.contains($0.key) }
+    for stream in followers.keys { followers[stream]?.asked = nil }
+  }
 
   mutating func answered(_ stream: StreamAddress, _ number: UInt64, next: Instant?) {
     guard followers[stream]?.asked == number else { return }
@@ -103,7 +111,9 @@ extension ShardRunner {
   func quiet() -> Quiet {
     // After a change of policy what is held is looked at tick by tick, and no timer is set.
     if !shard.isSettled { decide(.tick, at: now) }
-    for (stream, number) in followers.ask() { ask(stream, number) }
+    for (stream, number) in followers.ask() {
+      say(.barrier(number: number, time: now), on: stream)
+    }
     finishBatch()
     return Quiet(
       sent: sentMessages, received: receivedMessages, isWaiting: !shard.isSettled,

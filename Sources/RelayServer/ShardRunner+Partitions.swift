@@ -107,18 +107,30 @@ extension ShardRunner {
   func keepBack(_ event: Event) {
     guard parking.events.count >= Limits.parkedEvents else { return parking.events.append(event) }
     switch event {
+    case .alias(.forwarded): refuse(event)
+    case .alias, .disconnected, .clockFollowed:
+      // As many as there are changes of tokens and connections, which have limits of their own.
+      parking.events.append(event)
+    case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
+      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .partitionRequested,
+      .partitionReceived, .restored, .policyChanged, .checkpoint, .shutDown, .tick:
+      refuse(event)
+    }
+  }
+
+  /// Answers whoever waits for what comes of an event that no shard is told.
+  func refuse(_ event: Event) {
+    switch event {
     case .submitted(_, let request), .alias(.forwarded(_, _, let request)):
       effects.append(.respond(request, .rejected(.serviceUnavailable)))
     case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
-    case .acked, .reported, .keptAlive, .heard, .queueChecked:
+    case .acked, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
+      .clockFollowed:
       break
-    case .alias, .disconnected, .clockFollowed:
-      // As many as there are changes of tokens and connections, which have limits of their own.
-      parking.events.append(event)
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
-      .policyChanged, .shutDown, .tick:
+      .policyChanged, .checkpoint, .shutDown, .tick:
       preconditionFailure("no key names a shard for this event")
     }
   }

@@ -50,11 +50,14 @@ final class ShardRunner {
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
-  private var nextUnique: UInt64 = 1
+  var nextUnique: UInt64 = 1
   /// Where secrets and tokens come from; nil for the system's generator.
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
   var followers = ClockFollowers()
+  /// What this loop can be taken back to (`ShardRunner+Checkpoints.swift`), and how often it was.
+  var checkpoints: [UInt32: RunnerCheckpoint] = [:]
+  var epoch: UInt32 = 0
   private(set) var sentMessages = 0
   private(set) var receivedMessages = 0
   private let isClockVirtual: Bool
@@ -286,13 +289,14 @@ final class ShardRunner {
     spareDirty.removeAll(keepingCapacity: true)
   }
 
-  /// Asks a phone that goes by the relay's time whether it has done everything.
-  func ask(_ stream: StreamAddress, _ barrier: UInt64) {
-    connection(stream.connection)?.send(.barrier(number: barrier, time: now), to: stream.stream)
+  /// Says something to a phone that goes by the relay's time.
+  func say(_ line: DownLine, on stream: StreamAddress) {
+    connection(stream.connection)?.send(line, to: stream.stream)
   }
 
   private func sendOutboxes() {
     for loop in outboxes.indices where !outboxes[loop].isEmpty {
+      outboxes[loop].epoch = epoch
       let message = outboxes[loop]
       outboxes[loop] = LoopMessage()
       let runner = peers[loop].runner
@@ -304,6 +308,7 @@ final class ShardRunner {
 
   private func receive(_ message: LoopMessage) {
     receivedMessages += 1
+    guard message.epoch == epoch else { return refuse(message) }
     let now = now
     for event in message.events { decide(event, at: now) }
     effects.append(contentsOf: message.effects)

@@ -52,10 +52,25 @@ package actor VirtualClock {
     case notSettled(now: Instant, waitingFor: [String])
     /// There is nothing to come.
     case nothingNext(now: Instant)
+    /// No state was kept under this name.
+    case noCheckpoint(name: String)
+    /// What was on disk cannot be taken back.
+    case storeOnDisk
+    /// The relay's state takes too many bytes, or too many are kept.
+    case tooMuchKept(bytes: Int, limitBytes: Int)
+    /// Partitions have moved to other loops since.
+    case partitionsMoved
   }
 
-  private let time: VirtualTime
-  private let loops: LoopSet
+  let time: VirtualTime
+  let loops: LoopSet
+  /// What is listed of unregistered tokens; nil when that is on disk, as all else.
+  let feedback: MemoryFeedback?
+  /// What the relay can be taken back to, by name.
+  var checkpoints: [String: SavedCheckpoint] = [:]
+  var lastCheckpoint: UInt32 = 0
+  /// How often it was.
+  var epoch: UInt32 = 0
   /// How long, by the machine's time, an instant may take.
   private let patience: Duration
   /// How many seconds pass in one of the machine's; 0 stands.
@@ -64,7 +79,11 @@ package actor VirtualClock {
   private var waiting: [CheckedContinuation<Void, Never>] = []
   private var pace: Task<Void, Never>?
 
-  init(_ time: VirtualTime, _ loops: LoopSet, patience: Duration = .seconds(5)) {
+  init(
+    _ time: VirtualTime, _ loops: LoopSet, _ feedback: MemoryFeedback?,
+    patience: Duration = .seconds(5)
+  ) {
+    self.feedback = feedback
     self.time = time
     self.loops = loops
     self.patience = patience
@@ -159,7 +178,7 @@ package actor VirtualClock {
   }
 
   /// Twice the same answer from all loops, with nothing on its way: nothing has happened between.
-  private func settle() async throws(ClockError) {
+  func settle() async throws(ClockError) {
     let deadline = ContinuousClock.now + patience
     var last = -1
     while true {
@@ -181,7 +200,7 @@ package actor VirtualClock {
 
   // MARK: One at a time
 
-  private func enter() async {
+  func enter() async {
     guard isBusy else {
       isBusy = true
       return
@@ -189,7 +208,7 @@ package actor VirtualClock {
     await withCheckedContinuation { waiting.append($0) }
   }
 
-  private func leave() {
+  func leave() {
     guard !waiting.isEmpty else {
       isBusy = false
       return

@@ -217,7 +217,7 @@ struct DemoScene {
         try await stream.write(ack)
       case .hello: Console.say("phone     connected")
       case .empty: Console.say("phone     nothing was waiting")
-      case .keepAlive, .barrier, .bye, .error, .unknown, nil: break
+      case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown, nil: break
       }
     }
   }

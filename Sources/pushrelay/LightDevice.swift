@@ -37,6 +37,16 @@ struct LightDevice: Sendable {
     var remaining: Int?
     var seen = RecentIDs()
     var hasListened = false
+    /// What was seen when the relay kept its state, by the numbers of such states.
+    var checkpoints: [UInt32: RecentIDs] = [:]
+
+    mutating func take(_ line: CheckpointLine) {
+      switch line {
+      case .saved(let number): checkpoints[number] = seen
+      case .rewound(let number, _, _): seen = checkpoints[number] ?? RecentIDs()
+      case .dropped(let number): checkpoints[number] = nil
+      }
+    }
   }
 
   /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first
@@ -94,6 +104,9 @@ struct LightDevice: Sendable {
       case .empty: say("nothing waits")
       case .barrier(let number, _):
         try await write(.barrier(number: number, next: nil), stream)
+      case .checkpoint(let line):
+        memory.take(line)
+        if case .rewound(_, _, let time) = line { say("taken back to \(time.iso8601)") }
       case .keepAlive:
         say("keep-alive")
         try await write(.keepAlive, stream)

@@ -84,7 +84,7 @@ struct LightFleet: Sendable {
         case .hello(_, _, _, isVirtual: true):
           UpLine.barrier(number: 0, next: nil).write(to: &answer)
         case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
-        case .hello, .empty, .bye, .error, .unknown, nil: break
+        case .hello, .empty, .checkpoint, .bye, .error, .unknown, nil: break
         }
       }
       counters.notifications.add(received, ordering: .relaxed)

@@ -195,6 +195,9 @@ extension ReplayCommand {
       case .enrolled(let device, _, _): "\(device)"
       case .persisted(let sequence), .persistFailed(let sequence): "\(sequence)"
       case .policyChanged(let policy, _): policy.name
+      case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),
+        .checkpoint(.dropped(let number)):
+        "\(number)"
       case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
         .partitionRequested, .partitionReceived, .restored, .shutDown, .tick:
         ""

@@ -237,32 +237,58 @@ private struct AdminSocket: Service {
           next: next.map { .init(at: $0.at.milliseconds, what: $0.kind.rawValue) })
       },
       advance: { [relay] wish in
-        guard let clock = relay.virtualClock else {
-          throw Refusal.conflict("NotReady", "the relay is still starting; try again")
+        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
+          try await Self.advance(clock, wish)
         }
-        return try await Self.advance(clock, wish)
       },
-      setRate: { [relay] in await relay.virtualClock?.setRate($0) })
+      setRate: { [relay] in await relay.virtualClock?.setRate($0) },
+      checkpoints: { [relay] in
+        await relay.virtualClock?.checkpointList.map(CheckpointStatus.init) ?? []
+      },
+      save: { [relay] name in
+        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
+          CheckpointStatus(try await clock.saveCheckpoint(name))
+        }
+      },
+      rewind: { [relay] name in
+        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
+          CheckpointStatus(try await clock.rewind(to: name))
+        }
+      },
+      drop: { [relay] name in
+        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
+          try await clock.dropCheckpoint(name)
+        }
+      })
+  }
+
+  private static func perform<Answer: Sendable>(
+    _ relay: Relay,
+    _ work: @Sendable (VirtualClock) async throws(VirtualClock.ClockError) -> Answer
+  ) async throws -> Answer {
+    guard let clock = relay.virtualClock else {
+      throw Refusal.conflict("NotReady", "the relay is still starting; try again")
+    }
+    do throws(VirtualClock.ClockError) {
+      return try await work(clock)
+    } catch {
+      throw refusal(error)
+    }
   }
 
   private static func advance(
     _ clock: VirtualClock, _ wish: AdvanceWish
-  ) async throws -> ClockAdvance {
+  ) async throws(VirtualClock.ClockError) -> ClockAdvance {
     let goal: VirtualClock.Goal =
       switch wish.goal {
       case .by(let length): .by(length)
       case .to(let instant): .to(Instant(milliseconds: instant))
       case .next: .next
       }
-    do throws(VirtualClock.ClockError) {
-      let done = try await clock.advance(
-        goal, from: wish.from.map { Instant(milliseconds: $0) })
-      return ClockAdvance(
-        now: done.now.milliseconds,
-        fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
-    } catch {
-      throw refusal(error)
-    }
+    let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
+    return ClockAdvance(
+      now: done.now.milliseconds,
+      fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
   }
 
   private static func refusal(_ error: VirtualClock.ClockError) -> Refusal {
@@ -275,8 +301,26 @@ private struct AdminSocket: Service {
       .conflict(
         "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
         waitingFor: waitingFor)
+    case .noCheckpoint(let name):
+      .missing("UnknownCheckpoint", "nothing was kept as \(name); GET /v1/checkpoints lists all")
+    case .storeOnDisk:
+      .conflict(
+        "StoreOnDisk", "what is on disk cannot be taken back: start the relay with --store memory")
+    case .tooMuchKept(let bytes, let limit):
+      .conflict(
+        "TooMuchKept",
+        "checkpoints would take \(bytes) bytes, or are too many: at most \(limit) bytes and "
+          + "\(Limits.checkpoints) checkpoints are kept; drop one")
+    case .partitionsMoved:
+      .conflict("PartitionsMoved", "partitions have moved to other event loops since then")
     case .nothingNext:
       .conflict("NothingNext", "nothing is to come: no push is held, no phone has anything to do")
     }
+  }
+}
+
+extension CheckpointStatus {
+  init(_ checkpoint: VirtualClock.Checkpoint) {
+    self.init(name: checkpoint.name, at: checkpoint.at.milliseconds, bytes: checkpoint.bytes)
   }
 }

@@ -43,6 +43,12 @@ struct DownLineTests {
         .barrier(number: 5, time: Instant(milliseconds: 7)),
         #"{"type":"barrier","number":5,"time":7}"#
       ),
+      (.checkpoint(.saved(number: 3)), #"{"type":"checkpoint","number":3}"#),
+      (
+        .checkpoint(.rewound(number: 3, epoch: 7, time: Instant(milliseconds: 9))),
+        #"{"type":"rewound","number":3,"epoch":7,"time":9}"#
+      ),
+      (.checkpoint(.dropped(number: 3)), #"{"type":"checkpoint-dropped","number":3}"#),
       (.empty, #"{"type":"empty"}"#),
       (.keepAlive, #"{"type":"keepalive"}"#),
       (

@@ -60,6 +60,14 @@ struct ReceivedLineTests {
     }
     #expect(
       read(.barrier(number: 7, time: Instant(milliseconds: 8))) == .barrier(number: 7, time: 8))
+    let checkpoints: [CheckpointLine] = [
+      .saved(number: 3), .dropped(number: .max),
+      .rewound(number: 3, epoch: 7, time: Instant(milliseconds: 9)),
+    ]
+    for line in checkpoints { #expect(read(.checkpoint(line)) == .checkpoint(line)) }
+    for wrong in [#""type":"checkpoint""#, #""type":"rewound","number":1,"epoch":-1,"time":1"#] {
+      #expect(ReceivedLine(Array("{\(wrong)}".utf8).span) == nil)
+    }
     #expect(read(.empty) == .empty)
     #expect(read(.keepAlive) == .keepAlive)
     for reason in CloseReason.allCases {

@@ -82,6 +82,29 @@ import Testing
     }
   }
 
+  /// A phone with a stream goes back with the relay, and gets the same push again.
+  @Test func theRelayIsTakenBack() async throws {
+    try await RelayProcess.run(Self.virtual) { relay in
+      let phone = try await Phone(on: relay)
+      let push = Push(to: try await phone.register(), try await relay.providerToken())
+      try await phone.talk(["--ack"]) { lines, _ in
+        try await lines.expect("hello", "empty")
+        let saved = try await relay.command("checkpoint", "save", "ready").checked("save")
+        for _ in 0..<3 {
+          #expect(try await relay.send([push]).map(\.status) == [200])
+          _ = try await relay.command("clock", "advance", "7h").checked("advance")
+          #expect(try await relay.command("checkpoint", "restore", "ready").output == saved)
+        }
+        let list = try await relay.command("checkpoint", "list").checked("list")
+        #expect(list == saved)
+        let unknown = try await relay.command("checkpoint", "restore", "none")
+        #expect(!unknown.succeeded && unknown.errors.contains("UnknownCheckpoint"), "\(unknown)")
+        let wrong = try await relay.command("checkpoint", "save", "No good")
+        #expect(!wrong.succeeded && wrong.errors.contains("a-z"), "\(wrong)")
+      }
+    }
+  }
+
   @Test func timeWithoutPhonesMovesAtOnce() async throws {
     try await RelayProcess.run(Self.virtual) { relay in
       let refused = try await relay.command("clock", "advance", "soon")

@@ -85,7 +85,7 @@ extension CrashPhone {
     _ line: ReceivedLine, _ stream: ClientStream, _ habit: Habit, _ life: CrashLife, since: Int
   ) async throws(ClientError) {
     switch line {
-    case .hello, .barrier, .unknown:
+    case .hello, .barrier, .checkpoint, .unknown:
       break
     case .empty:
       wasEmpty = true

@@ -108,6 +108,42 @@ import Testing
     }
   }
 
+  /// What the phones have learned since is unlearned: the same pushes make the same banners. Of
+  /// one phone all that happens is the same; of several, what arrives in one instant may arrive in
+  /// another order.
+  @Test(arguments: [1, 10]) func aFleetGoesBackWithTheRelay(count: Int) async throws {
+    try await TestRelay.runRelay {
+      $0.clock = .virtual
+      $0.seed = 3
+    } _: { relay, addresses, _ in
+      let clock = try #require(relay.virtualClock)
+      let (identities, tokens) = try await enroll(count, addresses.device)
+      let story = Story()
+      let driver = try driver(
+        count, as: identities, addresses.device, story, relayTime: clock.now.milliseconds)
+      try await running(driver) {
+        try await story.wait(for: " connected", times: count)
+        let saved = try await clock.saveCheckpoint("ready")
+        var told: Set<[String]> = []
+        for round in 1...5 {
+          let before = story.lines.withLock(\.count)
+          // Of its own each time: hours without a request end a connection.
+          let provider = try await TestRelay.connect(addresses.provider)
+          for token in tokens { try await push(token, provider) }
+          _ = try await clock.advance(.by(.hours(5)))
+          await provider.close()
+          #expect(story.count("banner: Lunch?") == round * count)
+          told.insert(story.lines.withLock { $0[before...].sorted() })
+          #expect(try await clock.rewind(to: "ready") == saved)
+        }
+        let first = Set(told.first ?? [])
+        let others = told.map { first.symmetricDifference($0).sorted().prefix(3) }
+        #expect(told.count == 1 || count > 1, "\(others)")
+        #expect(await driver.counts.reconnects == 0)
+      }
+    }
+  }
+
   @Test func phonesOnSharedConnectionsGetTheirPushes() async throws {
     try await TestRelay.run { addresses, _ in
       let (identities, tokens) = try await enroll(5, addresses.device)

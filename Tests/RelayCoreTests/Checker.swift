@@ -179,8 +179,7 @@ struct Checker {
       }
     case .policyChanged(let policy, _): change(to: policy)
     case .acked, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionRequested,
-      .partitionReceived, .restored,
-      .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .shutDown, .tick:
       break
     }
   }

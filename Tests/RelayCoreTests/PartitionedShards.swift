@@ -44,7 +44,7 @@ struct PartitionedShards {
     switch event {
     case .persisted(let sequence): answer(sequence, isPersisted: true, &outcomes)
     case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
-    case .policyChanged, .shutDown, .tick:
+    case .policyChanged, .checkpoint, .shutDown, .tick:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
     case .alias, .partitionRequested, .partitionReceived, .restored:
       // What shards tell each other they tell each other here, too.

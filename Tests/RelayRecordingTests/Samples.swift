@@ -93,7 +93,8 @@ enum Samples {
       .clockFollowed(request),
       .disconnected(request), .partitionRequested(PartitionID(.max)),
       .partitionReceived(partition), .policyChanged(.unlimited, at: now),
-      .policyChanged(.documented, at: now), .shutDown, .tick,
+      .policyChanged(.documented, at: now), .checkpoint(.saved(1)),
+      .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)), .shutDown, .tick,
     ] + outcomes.map { .acked(request, id, $0) } + aliasEvents.map { .alias($0) }
     + restored.map { .restored($0) }
 

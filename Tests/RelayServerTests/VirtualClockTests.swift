@@ -10,9 +10,9 @@ import Testing
 
 /// A relay whose clock moves only when told, over real sockets. Nothing here waits for time.
 @Suite(.timeLimit(.minutes(2))) struct VirtualClockTests {
-  private static let topic = "com.example.app"
+  static let topic = "com.example.app"
 
-  private struct Scene {
+  struct Scene {
     var relay: Relay
     var addresses: Relay.Addresses
     var provider: RelayClient
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  private func withScene(
+  func withScene(
     threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Scene) async throws -> Void
   ) async throws {
@@ -64,7 +64,7 @@ import Testing
 
   /// A phone that goes by the relay's time, acknowledges everything and answers every barrier; its
   /// lines, in words.
-  private func follow(
+  func follow(
     _ stream: ClientStream, answersKeepAlives: Bool = true, next: Instant? = nil
   ) -> Task<[String], any Error> {
     Task {
@@ -83,6 +83,8 @@ import Testing
           if answersKeepAlives { UpLine.keepAlive.write(to: &answer) }
         case .barrier(let number, _): UpLine.barrier(number: number, next: next).write(to: &answer)
         case .bye(let reason): words.append("bye " + reason)
+        case .checkpoint(.rewound): words.append("rewound")
+        case .checkpoint: break
         case .empty: words.append("empty")
         case .error, .unknown, nil: Issue.record("an unexpected line")
         }
@@ -128,7 +130,7 @@ import Testing
     }
   }
 
-  private static func makeState() -> String {
+  static func makeState() -> String {
     FileManager.default.temporaryDirectory.path
       + "/pushrelay-clock-\(UInt64.random(in: .min ... .max))"
   }
@@ -251,7 +253,7 @@ import Testing
       try await scene.silent(token)
       let clock = VirtualClock(
         try #require(scene.relay.settings.clock.virtualTime),
-        try #require(scene.relay.inbox.loops), patience: .milliseconds(300))
+        try #require(scene.relay.inbox.loops), nil, patience: .milliseconds(300))
       let now = clock.now
       await #expect(
         throws: VirtualClock.ClockError.notSettled(

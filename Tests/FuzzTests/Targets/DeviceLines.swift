@@ -92,6 +92,9 @@ enum DeviceLines {
     case .empty: try compare("empty", members, "type")
     case .keepAlive: try compare("keepalive", members, "type")
     case .barrier: try compare("barrier", members, "type")
+    case .checkpoint(.saved): try compare("checkpoint", members, "type")
+    case .checkpoint(.rewound): try compare("rewound", members, "type")
+    case .checkpoint(.dropped): try compare("checkpoint-dropped", members, "type")
     case .bye(let reason), .error(let reason):
       try compare(reason, members, "reason", optional: true)
     case .unknown(let type): try compare(type, members, "type")

@@ -1,0 +1,35 @@
+package import Primitives
+
+/// What a relay with a virtual clock tells the phones that follow it about checkpoints
+/// (docs/CLOCK.md, "Back to where it was").
+///
+/// ```
+/// {"type":"checkpoint","number":3}
+/// {"type":"rewound","number":3,"epoch":7,"time":1790000000000}
+/// {"type":"checkpoint-dropped","number":3}
+/// ```
+package enum CheckpointLine: Hashable, Sendable {
+  /// The phone keeps its state as it is now.
+  case saved(number: UInt32)
+  /// The phone goes back to the state that it kept. It is that time again; the epoch tells this
+  /// return from every other one.
+  case rewound(number: UInt32, epoch: UInt32, time: Instant)
+  /// The state is not needed any more.
+  case dropped(number: UInt32)
+
+  func write(_ object: inout ObjectWriter, to bytes: inout [UInt8]) {
+    switch self {
+    case .saved(let number):
+      object.member("type", "checkpoint", to: &bytes)
+      object.member("number", Int64(number), to: &bytes)
+    case .rewound(let number, let epoch, let time):
+      object.member("type", "rewound", to: &bytes)
+      object.member("number", Int64(number), to: &bytes)
+      object.member("epoch", Int64(epoch), to: &bytes)
+      object.member("time", time.milliseconds, to: &bytes)
+    case .dropped(let number):
+      object.member("type", "checkpoint-dropped", to: &bytes)
+      object.member("number", Int64(number), to: &bytes)
+    }
+  }
+}

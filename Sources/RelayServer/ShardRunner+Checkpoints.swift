@@ -1,0 +1,79 @@
+import DeviceLink
+import Primitives
+import RelayCore
+
+/// What a loop keeps beside its shard, to be taken back to.
+struct RunnerCheckpoint {
+  let lifeLog: DeliveryLog
+  let random: SeededRandom?
+  let nextUnique: UInt64
+  let followers: ClockFollowers
+}
+
+/// A loop is taken back to where it was (`VirtualClock.rewind`). All of them have settled before.
+extension ShardRunner {
+  /// About what it takes to keep everything as it is.
+  var keptBytes: Int { shard.keptBytes + lifeLog.keptBytes }
+
+  /// Keeps everything as it is.
+  func saveCheckpoint(_ number: UInt32) {
+    decide(.checkpoint(.saved(number)), at: now)
+    checkpoints[number] = RunnerCheckpoint(
+      lifeLog: lifeLog, random: random, nextUnique: nextUnique, followers: followers)
+    tellFollowers(.saved(number: number))
+  }
+
+  func dropCheckpoint(_ number: UInt32) {
+    guard checkpoints.removeValue(forKey: number) != nil else { return }
+    decide(.checkpoint(.dropped(number)), at: now)
+    tellFollowers(.dropped(number: number))
+  }
+
+  /// The streams that can go back: open then and now, of phones that go by this clock.
+  func streams(goingBackTo number: UInt32) -> Set<StreamAddress> {
+    guard let then = checkpoints[number] else { return [] }
+    return Set(followers.streams).intersection(then.followers.streams)
+  }
+
+  /// Everything is as it was then, and so is the time already.
+  ///
+  /// - Parameter staying: the streams of all loops that go back; those of others end.
+  func rewind(to number: UInt32, epoch: UInt32, staying: Set<StreamAddress>) {
+    guard let then = checkpoints[number] else { return }
+    let now = now
+    self.epoch = epoch
+    decide(.checkpoint(.rewound(to: number)), at: now)
+    lifeLog = then.lifeLog
+    random = then.random
+    nextUnique = then.nextUnique
+    followers = then.followers
+    followers.keep(staying)
+    for connection in connections.values { connection.endStreams(.rewound, but: staying) }
+    // Whoever listened then and does not now has hung up.
+    for stream in shard.connections where !staying.contains(stream) {
+      decide(.disconnected(stream), at: now)
+    }
+    tellFollowers(.rewound(number: number, epoch: epoch, time: now))
+  }
+
+  private func tellFollowers(_ line: CheckpointLine) {
+    for stream in followers.streams { say(.checkpoint(line), on: stream) }
+    followers.touchAll()
+    finishBatch()
+  }
+
+  /// What was sent on its way before everything else was taken back: whom it concerns is not there
+  /// any more. A provider hears that it cannot be now.
+  func refuse(_ message: LoopMessage) {
+    for event in message.events { refuse(event) }
+    for effect in message.effects {
+      switch effect {
+      case .respond, .answer: effects.append(effect)
+      case .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist, .forget, .tell,
+        .handOver, .log:
+        break
+      }
+    }
+    finishBatch()
+  }
+}

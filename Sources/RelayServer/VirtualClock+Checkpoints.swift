@@ -1,0 +1,90 @@
+package import Primitives
+import RelayCore
+import RelayStore
+
+/// A state of the whole relay that it can be taken back to. The loops have it, by its number.
+struct SavedCheckpoint {
+  let number: UInt32
+  let at: Instant
+  let bytes: Int
+  let table: PartitionTable
+  let feedback: (items: [FeedbackItem], lastPosition: Int64)
+}
+
+/// The whole relay, its clock included, goes back to where it was: a hundred tests from one set-up.
+///
+/// ```
+///   settle ─▶ every loop keeps a copy, phones too          (save)
+///   settle ─▶ time, every loop, phones are as then ─▶ settle   (rewind: another epoch)
+/// ```
+///
+/// Only with memory for storage: what is on disk stays there.
+extension VirtualClock {
+  /// A state that was kept, as it is told to people.
+  package struct Checkpoint: Hashable, Sendable {
+    package let name: String
+    package let at: Instant
+    /// About what it may take: as long as nothing has changed since, nothing.
+    package let bytes: Int
+  }
+
+  /// All that are kept, by name.
+  package var checkpointList: [Checkpoint] {
+    checkpoints.sorted { $0.key < $1.key }
+      .map { Checkpoint(name: $0.key, at: $0.value.at, bytes: $0.value.bytes) }
+  }
+
+  /// Keeps everything as it is under this name, in place of what was kept under it.
+  package func saveCheckpoint(_ name: String) async throws(ClockError) -> Checkpoint {
+    guard let feedback else { throw .storeOnDisk }
+    await enter()
+    defer { leave() }
+    try await settle()
+    let before = checkpoints[name]
+    let kept = checkpoints.values.reduce(-(before?.bytes ?? 0)) { $0 + $1.bytes }
+    let count = checkpoints.count + (before == nil ? 1 : 0)
+    let needed = await loops.onEach { $0.keptBytes }.reduce(kept, +)
+    guard needed <= Limits.checkpointBytes, count <= Limits.checkpoints else {
+      throw .tooMuchKept(bytes: needed, limitBytes: Limits.checkpointBytes)
+    }
+    lastCheckpoint += 1
+    let number = lastCheckpoint
+    _ = await loops.onEach { $0.saveCheckpoint(number) }
+    let saved = SavedCheckpoint(
+      number: number, at: now, bytes: needed - kept, table: loops.table,
+      feedback: await feedback.checkpoint())
+    checkpoints[name] = saved
+    if let before { _ = await loops.onEach { $0.dropCheckpoint(before.number) } }
+    try await settle()
+    return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)
+  }
+
+  /// Takes the relay back; returns when all phones that go by this clock have followed.
+  package func rewind(to name: String) async throws(ClockError) -> Checkpoint {
+    guard let feedback else { throw .storeOnDisk }
+    await enter()
+    defer { leave() }
+    guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
+    guard saved.table == loops.table else { throw .partitionsMoved }
+    try await settle()
+    epoch += 1
+    let (number, epoch) = (saved.number, epoch)
+    let staying = await loops.onEach { $0.streams(goingBackTo: number) }
+      .reduce(into: Set<StreamAddress>()) { $0.formUnion($1) }
+    time.rewind(to: saved.at)
+    _ = await loops.onEach { $0.rewind(to: number, epoch: epoch, staying: staying) }
+    await feedback.rewind(to: saved.feedback)
+    try await settle()
+    return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)
+  }
+
+  /// Forgets a state.
+  package func dropCheckpoint(_ name: String) async throws(ClockError) {
+    await enter()
+    defer { leave() }
+    guard let saved = checkpoints.removeValue(forKey: name) else {
+      throw .noCheckpoint(name: name)
+    }
+    _ = await loops.onEach { $0.dropCheckpoint(saved.number) }
+  }
+}

@@ -1,0 +1,102 @@
+import ArgumentParser
+import Cockpit
+import NIOHTTP1
+import Primitives
+
+/// Keeps the state of a relay, and takes the relay back to it.
+struct CheckpointCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "checkpoint",
+    abstract: "Save the state of a relay with a virtual clock, and take the relay back to it.",
+    discussion: """
+      Examples:
+
+        pushrelay serve --clock virtual --store memory
+        pushrelay checkpoint save ready
+        pushrelay checkpoint restore ready
+        pushrelay checkpoint list
+        pushrelay checkpoint drop ready
+
+      Everything goes back: the clock, devices, budgets, what is stored, the log. Phones that go \
+      by the relay's clock (pushrelay device) go back with it on their open streams; other streams \
+      end. So a hundred tests can begin from one set-up.
+      """,
+    subcommands: [Save.self, Restore.self, List.self, Drop.self])
+
+  /// `pushrelay checkpoint save`.
+  struct Save: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "save", abstract: "Save the state as it is now.")
+    @OptionGroup var names: Name
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      try await CheckpointCommand.change(common, .PUT, names.path)
+    }
+  }
+
+  /// `pushrelay checkpoint restore`.
+  struct Restore: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "restore", abstract: "Take the relay back to a saved state.")
+    @OptionGroup var names: Name
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      try await CheckpointCommand.change(common, .POST, names.path + "/restore")
+    }
+  }
+
+  /// `pushrelay checkpoint list`.
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the saved states.")
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      let answer = try await common.client.call(.GET, "/v1/checkpoints")
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      let list = try ControlClient.read(CheckpointList.self, answer).checkpoints
+      for checkpoint in list { Console.say(CheckpointCommand.text(checkpoint)) }
+      if list.isEmpty { Console.note("none; 'pushrelay checkpoint save NAME' makes one") }
+    }
+  }
+
+  /// `pushrelay checkpoint drop`.
+  struct Drop: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "drop", abstract: "Forget a saved state.")
+    @OptionGroup var names: Name
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      _ = try await common.client.call(.DELETE, names.path)
+    }
+  }
+
+  struct Name: ParsableArguments {
+    @Argument(help: "1 to 64 of the characters a-z, 0-9 and -.")
+    var name: String
+
+    var path: String { "/v1/checkpoints/\(name)" }
+
+    func validate() throws {
+      guard name.wholeMatch(of: /[a-z0-9-]{1,64}/) != nil else {
+        throw ValidationError("'\(name)' is no name: use 1 to 64 of the characters a-z, 0-9 and -")
+      }
+    }
+  }
+
+  private static func change(
+    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String
+  ) async throws {
+    let answer = try await common.client.call(method, path)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    Console.say(text(try ControlClient.read(CheckpointStatus.self, answer)))
+  }
+
+  private static func text(_ checkpoint: CheckpointStatus) -> String {
+    "\(Instant(milliseconds: checkpoint.at).iso8601)  \(checkpoint.name)"
+      + "  (at most \(checkpoint.bytes) bytes)"
+  }
+}
