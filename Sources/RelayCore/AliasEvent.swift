@@ -76,7 +76,7 @@ package struct Alias: Hashable, Sendable {
 }
 
 /// What waits for the journal's word on the way of a token to a device and back.
-enum AliasStep: Sendable {
+package enum AliasStep: Hashable, Sendable {
   /// At the token's shard: tell the device's.
   case grant(OwnToken)
   /// At the device's shard: give back the token that this one replaces, then answer.

@@ -14,6 +14,17 @@ package struct AwaitedOutcomes: Sendable {
     }
   }
 
+  /// A promise's place in the order; one that was kept leaves it behind.
+  package struct Place: Hashable, Sendable {
+    package var id: UniqueID
+    package var device: Int32?
+
+    package init(id: UniqueID, device: Int32?) {
+      self.id = id
+      self.device = device
+    }
+  }
+
   private struct Item: Sendable {
     var device: Int32
     /// Counts promises: which item of `order` is the valid one when an id comes twice.
@@ -48,6 +59,25 @@ package struct AwaitedOutcomes: Sendable {
       order.removeFirst()
     }
     return true
+  }
+
+  /// Everything that is kept, oldest first.
+  var state: [Place] {
+    order.map { id, number in
+      let item = promises[id]
+      return Place(id: id, device: item?.number == number ? item?.device : nil)
+    }
+  }
+
+  /// Takes over what another one has kept.
+  mutating func fill(_ state: [Place]) {
+    for place in state {
+      lastNumber += 1
+      if let device = place.device {
+        promises[place.id] = Item(device: device, number: lastNumber)
+      }
+      order.append((place.id, lastNumber))
+    }
   }
 
   /// Takes out what these devices have promised, oldest first; `places` says what to call them.

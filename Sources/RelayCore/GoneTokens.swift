@@ -14,6 +14,17 @@ package struct GoneTokens: Sendable {
     }
   }
 
+  /// A token's place in the order; a token that is registered again leaves it behind.
+  package struct Place: Hashable, Sendable {
+    package var token: DeviceToken
+    package var since: Instant?
+
+    package init(token: DeviceToken, since: Instant?) {
+      self.token = token
+      self.since = since
+    }
+  }
+
   private struct Item: Sendable {
     var since: Instant
     /// Counts removals: which item of `order` is the valid one when a token went more than once.
@@ -62,6 +73,23 @@ package struct GoneTokens: Sendable {
     }
     order.removeAll { items[$0.token]?.number != $0.number }
     return taken
+  }
+
+  /// Everything that is kept, oldest first.
+  var state: [Place] {
+    order.map { token, number in
+      let item = items[token]
+      return Place(token: token, since: item?.number == number ? item?.since : nil)
+    }
+  }
+
+  /// Takes over what another one has kept.
+  mutating func fill(_ state: [Place]) {
+    for place in state {
+      lastNumber += 1
+      if let since = place.since { items[place.token] = Item(since: since, number: lastNumber) }
+      order.append((place.token, lastNumber))
+    }
   }
 
   /// The first place is a valid one afterwards, and at least half of all are: so tokens that come

@@ -150,7 +150,7 @@ extension Shard {
   ) {
     let sequence = nextSequence
     pending.append(.device(key: device.routingKey))
-    pendingAnswers.append((request, answer))
+    pendingAnswers.append(TokenChanges.Reply(request: request, answer: answer))
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
 

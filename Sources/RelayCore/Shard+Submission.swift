@@ -108,8 +108,8 @@ extension Shard {
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         if entry >= 0 { place(entry, into: &effects) }
       case .device:
-        let (request, answer) = pendingAnswers.removeFirst()
-        effects.append(.answer(request, answer))
+        let reply = pendingAnswers.removeFirst()
+        effects.append(.answer(reply.request, reply.answer))
       case .alias:
         aliasPersisted(into: &effects)
       case .note, .nothing:
@@ -127,9 +127,9 @@ extension Shard {
         refuse(.serviceUnavailable, request, into: &effects)
         if entry >= 0 { lose(entry, into: &effects) }
       case .device:
-        let (request, answer) = pendingAnswers.removeFirst()
-        takeBack(answer, failed, into: &effects)
-        effects.append(.answer(request, .refused(.unavailable)))
+        let reply = pendingAnswers.removeFirst()
+        takeBack(reply.answer, failed, into: &effects)
+        effects.append(.answer(reply.request, .refused(.unavailable)))
       case .alias:
         aliasFailed(failed, into: &effects)
       case .note, .nothing:

@@ -84,7 +84,7 @@ package struct Shard: Sendable {
   }
 
   /// What waits for the journal's word, one per sequence.
-  enum Pending: Sendable {
+  package enum Pending: Hashable, Sendable {
     /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
     /// Give the next of `pendingAnswers`, which would make copies of all others dear. The key says
@@ -120,7 +120,7 @@ package struct Shard: Sendable {
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
   /// For each `.device` in `pending`, in the same order: what to answer whom.
-  var pendingAnswers = Deque<(request: RequestID, answer: DeviceAnswer)>()
+  var pendingAnswers = Deque<TokenChanges.Reply>()
   /// For each `.alias` in `pending`, in the same order.
   var aliasSteps = Deque<AliasStep>()
   /// The numbers of this shard's records.

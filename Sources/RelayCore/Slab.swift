@@ -19,6 +19,20 @@ package struct Slab<Element: Sendable>: Sendable {
     self.vacant = vacant
   }
 
+  /// A list with these places.
+  init(vacant: Element, placeCount: Int, free: [Int32], taken: [(number: Int32, element: Element)])
+  {
+    self.vacant = vacant
+    places = Array(repeating: vacant, count: placeCount)
+    links = Array(repeating: Self.taken, count: placeCount)
+    for (number, element) in taken { places[Int(number)] = element }
+    for number in free.reversed() {
+      links[Int(number)] = firstFree
+      firstFree = number
+    }
+    count = taken.count
+  }
+
   private static var end: Int32 { -1 }
   private static var taken: Int32 { -2 }
 
@@ -57,6 +71,11 @@ package struct Slab<Element: Sendable>: Sendable {
 
   /// Whether there is a value at a place.
   package func isTaken(_ index: Int32) -> Bool { links[Int(index)] == Self.taken }
+
+  /// The free places, in the order in which they are given out.
+  var freePlaces: [Int32] {
+    Array(sequence(first: firstFree) { links[Int($0)] }.prefix { $0 != Self.end })
+  }
 
   /// The numbers of all taken places, in order.
   package var indices: [Int32] {

@@ -55,6 +55,8 @@ package struct TimerWheel: Sendable {
     var list: Int32
   }
 
+  /// In place of the list of a timer that is not set.
+  private static let free: Int32 = -1
   private static let levelCount = 8
   private static let slotCount = 64
   /// The last millisecond that eight levels can tell apart (the year 10889).
@@ -74,6 +76,63 @@ package struct TimerWheel: Sendable {
     heads = Array(repeating: -1, count: Self.levelCount * Self.slotCount)
     tails = heads
     occupied = Array(repeating: 0, count: Self.levelCount)
+  }
+
+  /// A wheel with these timers, in the order in which they fire, and the free names in the order in
+  /// which they are given out; nil when the names are not those of a list, each once.
+  init?(now: Instant, _ timers: [ShardState.Timer], free: [TimerID]) {
+    self.init(now: now)
+    let vacant = Node(
+      deadline: 0, subject: .expiration(entry: -1), previous: -1, next: -1, list: Self.free)
+    nodes = Array(repeating: vacant, count: timers.count + free.count)
+    for timer in timers {
+      guard nodes.indices.contains(Int(timer.id)), !isSet(timer.id) else { return nil }
+      let deadline = min(max(timer.timer.deadline.milliseconds, self.now), Self.latest)
+      nodes[Int(timer.id)].deadline = deadline
+      nodes[Int(timer.id)].subject = timer.timer.subject
+      link(timer.id)
+    }
+    count = timers.count
+    var isUsed = nodes.map { $0.list != Self.free }
+    for id in free.reversed() {
+      guard nodes.indices.contains(Int(id)), !isUsed[Int(id)] else { return nil }
+      isUsed[Int(id)] = true
+      nodes[Int(id)].next = firstFree
+      firstFree = id
+    }
+  }
+
+  /// The names that are free, in the order in which they are given out.
+  var freeTimers: [TimerID] {
+    Array(sequence(first: firstFree) { nodes[Int($0)].next }.prefix { $0 >= 0 })
+  }
+
+  /// All timers, in the order in which they fire.
+  var state: [ShardState.Timer] {
+    var found: [(deadline: Int64, id: Int32)] = []
+    for list in heads.indices {
+      var id = heads[list]
+      while id >= 0 {
+        found.append((nodes[Int(id)].deadline, id))
+        id = nodes[Int(id)].next
+      }
+    }
+    // Those with one deadline lie in one list, in their order.
+    return found.enumerated()
+      .sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
+      .map { _, timer in
+        let subject = nodes[Int(timer.id)].subject
+        return ShardState.Timer(
+          id: timer.id,
+          timer: .init(deadline: Instant(milliseconds: timer.deadline), subject: subject))
+      }
+  }
+
+  /// Where the wheel stands.
+  var moment: Instant { Instant(milliseconds: now) }
+
+  func isSet(_ id: TimerID) -> Bool {
+    nodes.indices.contains(Int(id)) && nodes[Int(id)].list != Self.free
   }
 
   /// Sets a timer; it fires at the first `advance` to `deadline` or later.
@@ -240,6 +299,7 @@ package struct TimerWheel: Sendable {
   }
 
   private mutating func release(_ id: Int32) {
+    nodes[Int(id)].list = Self.free
     nodes[Int(id)].next = firstFree
     firstFree = id
     count -= 1

@@ -89,6 +89,11 @@ package struct TokenChanges: Sendable {
     return taken
   }
 
+  /// All, by device; of each in the order in which they began.
+  var state: [Change] {
+    changes.keys.sorted { $0.precedes($1) }.flatMap { changes[$0] ?? [] }
+  }
+
   private func index(of own: OwnToken) -> Int? {
     changes[own.device]?.firstIndex { $0.own == own }
   }

@@ -63,13 +63,19 @@ package struct PolicyTrial: Sendable {
   /// - Parameter policy: nil takes what the recorded relay did.
   package init(_ policy: SilentPolicy?) { self.policy = policy }
 
-  package mutating func begin(_ start: ShardStart) {
+  package mutating func begin(_ beginning: Replay.Beginning) {
     guard let policy else { return }
-    var start = start
-    start.configuration.policy = policy
-    start.configuration.keepAlive = .days(3650)
-    start.budgets = SilentBudgets(policy, at: start.at)
-    shard = start.makeShard()
+    switch beginning {
+    case .start(var start):
+      start.configuration.policy = policy
+      start.configuration.keepAlive = .days(3650)
+      start.budgets = SilentBudgets(policy, at: start.at)
+      shard = start.makeShard()
+    case .state(_, let running):
+      shard = running
+      let now = running.state.now
+      handle(.policyChanged(policy, at: now), at: now)
+    }
   }
 
   /// One step of the exact replay.
@@ -179,11 +185,11 @@ package struct PolicyComparison: Sendable {
     var recorded: String?
     var replay = Replay(reader)
     try replay.run(
-      onStart: { start in
-        recorded = recorded ?? start.budgets.policy.name
+      onStart: { beginning in
+        recorded = recorded ?? beginning.policy.name
         var pair = [PolicyTrial(nil), PolicyTrial(other)]
-        pair[1].begin(start)
-        trials[start.shard] = pair
+        pair[1].begin(beginning)
+        trials[beginning.shard] = pair
       },
       observe: { step in
         trials[step.shard]?[0].take(step)
@@ -208,5 +214,21 @@ package struct PolicyComparison: Sendable {
 
   private static func sum(_ rows: [PolicyTrial.Row]) -> PolicyTrial.Row {
     rows.reduce(PolicyTrial.Row()) { $0 + $1 }
+  }
+}
+
+extension Replay.Beginning {
+  fileprivate var shard: UInt16 {
+    switch self {
+    case .start(let start): start.shard
+    case .state(let shard, _): shard
+    }
+  }
+
+  fileprivate var policy: SilentPolicy {
+    switch self {
+    case .start(let start): start.budgets.policy
+    case .state(_, let shard): shard.state.budgets.policy
+    }
   }
 }

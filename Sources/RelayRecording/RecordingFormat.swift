@@ -25,6 +25,8 @@ package enum RecordingFormat {
     case chunk = 3
     /// Nothing follows, and why.
     case end = 4
+    /// What a shard was when the file began, before its first chunk.
+    case state = 5
   }
 
   static func frame(_ kind: Kind, _ body: [UInt8]) -> [UInt8] {
@@ -119,12 +121,36 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
   }
 }
 
+/// What a shard was when a file began: all of it, in place of how the shard began.
+package struct RecordedState: Hashable, Sendable, BinaryCodable {
+  package var shard: UInt16
+  package var state: ShardState
+
+  package init(shard: UInt16, state: ShardState) {
+    self.shard = shard
+    self.state = state
+  }
+
+  package func write(to writer: inout ByteWriter) { writer.put(shard, state) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(shard: try reader.read(), state: try reader.read())
+  }
+
+  /// As the frame of a file, redacted as all that follows.
+  package func frame(_ redactor: Redactor) -> [UInt8] {
+    var writer = ByteWriter(redactor: redactor)
+    writer.put(self)
+    return RecordingFormat.frame(.state, writer.bytes)
+  }
+}
+
 /// Why a recording ends.
 package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
   /// It was stopped, or the relay was.
   case stopped
-  /// It reached its limit in bytes.
-  case limit
+  /// It goes on in the next file, which begins with the state of every shard.
+  case rotated
   /// The disk could not follow.
   case tooSlow
   /// The disk could not write.
@@ -133,7 +159,7 @@ package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
   package var text: String {
     switch self {
     case .stopped: "stopped"
-    case .limit: "limit reached"
+    case .rotated: "goes on in the next file"
     case .tooSlow: "the disk was too slow"
     case .failed: "the disk could not write"
     }

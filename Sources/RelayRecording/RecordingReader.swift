@@ -4,6 +4,7 @@ import Primitives
 package struct RecordingReader: Sendable {
   package enum Frame: Sendable {
     case start(ShardStart)
+    case state(RecordedState)
     /// Batches of a shard, still to be read.
     case chunk(ByteReader)
     case end(RecordingEnd)
@@ -62,6 +63,7 @@ package struct RecordingReader: Sendable {
     switch kind {
     case .header: throw .damaged(offset: offset, "a second header")
     case .start: return .start(try Self.value(in: bytes, body, at: offset))
+    case .state: return .state(try Self.value(in: bytes, body, at: offset))
     case .chunk: return .chunk(ByteReader(bytes, in: body))
     case .end:
       let end: RecordingEnd = try Self.value(in: bytes, body, at: offset)

@@ -26,6 +26,13 @@ package struct Replay: Sendable {
     }
   }
 
+  /// How a shard was when the recording began.
+  package enum Beginning: Sendable {
+    case start(ShardStart)
+    /// It had been running.
+    case state(shard: UInt16, Shard)
+  }
+
   /// Where to stop.
   package enum Until: Sendable {
     case end
@@ -78,7 +85,7 @@ package struct Replay: Sendable {
 
   /// Plays all of it. `observe` is told each start and each step; without it nothing is kept.
   package mutating func run(
-    onStart: ((ShardStart) -> Void)? = nil, observe: ((Step) -> Void)? = nil
+    onStart: ((Beginning) -> Void)? = nil, observe: ((Step) -> Void)? = nil
   ) throws(RecordingReader.ReadingError) {
     while !summary.isStopped {
       let offset = reader.position
@@ -87,7 +94,13 @@ package struct Replay: Sendable {
         switch frame {
         case .start(let start):
           lanes[start.shard] = Lane(shard: start.makeShard())
-          onStart?(start)
+          onStart?(.start(start))
+        case .state(let recorded):
+          guard let shard = Shard(recorded.state) else {
+            throw CodecError(offset: 0, problem: .invalid("state of shard \(recorded.shard)"))
+          }
+          lanes[recorded.shard] = Lane(shard: shard)
+          onStart?(.state(shard: recorded.shard, shard))
         case .chunk(var chunk): try play(&chunk, observe)
         case .end: break
         }

@@ -29,9 +29,9 @@ extension Relay {
   }
 
   /// Begins the recording that the configuration asks for.
-  func openRecording() throws(RelayConfiguration.ReadingError) -> RecordingFile? {
+  func openRecording() throws(RelayConfiguration.ReadingError) -> Recording? {
     guard !configuration.record.isEmpty else { return nil }
-    return try RecordingFile(
+    return try Recording(
       path: configuration.record, limit: configuration.recordLimit * 1_000_000,
       redactor: Redactor(state: configuration.state, payloads: configuration.recordPayloads),
       shardCount: configuration.threads, logger: logger)

@@ -25,6 +25,8 @@ package final class Relay: Service {
   let logger: Logger
   private let onReady: @Sendable (Addresses) -> Void
   let inbox = Inbox()
+  /// What is recorded, from the start on or begun while the relay runs.
+  package let recordings: Recordings
 
   /// Reads keys and certificates; nothing listens yet.
   ///
@@ -40,6 +42,7 @@ package final class Relay: Service {
     self.logger = logger
     self.onReady = onReady
     self.settings = try ServerSettings(configuration, onLife: onLife)
+    recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     if configuration.plaintext {
       providerTLS = nil
       deviceTLS = nil
@@ -106,10 +109,11 @@ package final class Relay: Service {
     do {
       settings.budgets = try await storedBudgets(in: settings.storage)
       settings.recording = try openRecording()
+      if let recording = settings.recording { await recordings.adopt(recording) }
       try await serve(on: group, settings)
-      await settings.recording?.close()
+      await recordings.end()
     } catch {
-      await settings.recording?.close()
+      await recordings.end()
       await settings.storage.journal?.stop()
       throw error
     }

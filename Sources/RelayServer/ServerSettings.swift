@@ -37,7 +37,7 @@ package struct ServerSettings: Sendable {
   /// Where what was accepted is kept.
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
   /// Where everything that the shards are told is written down, if it is.
-  package var recording: RecordingFile?
+  package var recording: Recording?
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.

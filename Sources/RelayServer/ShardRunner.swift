@@ -27,7 +27,7 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   /// Set while everything that the shard is told is written down.
-  private var recorder: ShardRecorder?
+  var recorder: ShardRecorder?
   private var performing: [Effect] = []
   /// With memory for storage: the last record that was to be written.
   var lastPersist: UInt64 = 0
@@ -162,7 +162,7 @@ final class ShardRunner {
 
   /// Hands over what was recorded, whole batches; nothing more when the file takes none.
   func flushRecording() {
-    if recorder?.flush() == false { recorder = nil }
+    if recorder?.flush(shard) == false { recorder = nil }
   }
 
   // MARK: Connections
@@ -205,7 +205,7 @@ final class ShardRunner {
       flushConnections()
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
-    if recorder?.endBatch() == false { recorder = nil }
+    if recorder?.endBatch(shard) == false { recorder = nil }
     submitRecords()
     sendOutboxes()
     scheduleWake()

@@ -11,34 +11,44 @@ extension World {
     var records: [RestoredRecord]
     var at: Instant
 
-    func shard(into effects: inout [Effect]) -> Shard {
+    func shard(into effects: inout [Effect]) -> Shard { play(into: &effects).shard }
+
+    /// Everything that the shard was told, in order: what it tells itself, too.
+    var events: [Event] {
+      var effects: [Effect] = []
+      return play(into: &effects).events
+    }
+
+    private func play(into effects: inout [Effect]) -> (shard: Shard, events: [Event]) {
       var shard = Shard(
         configuration: configuration, at: at, sequences: sequences, budgets: budgets)
+      var events: [Event] = []
       var told = effects.count
+      func hear(_ event: Event, _ effects: inout [Effect]) {
+        events.append(event)
+        shard.handle(event, at: at, into: &effects)
+      }
+      func hearItself(_ effects: inout [Effect]) {
+        while told < effects.count {
+          if case .tell(_, let event) = effects[told] { hear(event, &effects) }
+          told += 1
+        }
+      }
       var isConfirmed = false
       for record in records {
         if case .notification = record, !isConfirmed {
-          confirm(&shard, &told, &effects)
+          hearItself(&effects)
+          hear(.alias(.allConfirmed), &effects)
           isConfirmed = true
         }
-        shard.handle(.restored(record), at: at, into: &effects)
+        hear(.restored(record), &effects)
       }
-      if !isConfirmed { confirm(&shard, &told, &effects) }
-      hear(&shard, &told, &effects)
-      return shard
-    }
-
-    private func confirm(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
-      hear(&shard, &told, &effects)
-      shard.handle(.alias(.allConfirmed), at: at, into: &effects)
-    }
-
-    /// What the shard tells itself.
-    private func hear(_ shard: inout Shard, _ told: inout Int, _ effects: inout [Effect]) {
-      while told < effects.count {
-        if case .tell(_, let event) = effects[told] { shard.handle(event, at: at, into: &effects) }
-        told += 1
+      if !isConfirmed {
+        hearItself(&effects)
+        hear(.alias(.allConfirmed), &effects)
       }
+      hearItself(&effects)
+      return (shard, events)
     }
   }
 

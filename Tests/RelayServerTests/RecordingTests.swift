@@ -11,7 +11,7 @@ import Testing
 @testable import RelayServer
 
 /// What a running relay writes down is what its shards decided.
-@Suite struct RecordingFileTests {
+@Suite struct RecordingTests {
   private static let topic = "com.example.app"
 
   private func withDirectory(_ body: (String) async throws -> Void) async throws {
@@ -144,13 +144,14 @@ import Testing
     }
   }
 
-  private func file(_ path: String, limit: Int) throws -> RecordingFile {
-    try RecordingFile(
+  private func file(_ path: String, limit: Int) throws -> Recording {
+    try Recording(
       path: path, limit: limit, redactor: Redactor(key: (1, 2), payloads: .none), shardCount: 1,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
-  @Test func theLimitEndsIt() async throws {
+  /// Half of the limit a file; each begins with what the shard was, so that the oldest can go.
+  @Test func theLimitBeginsAnotherFile() async throws {
     try await withDirectory { directory in
       let path = directory + "/small.prr"
       let recording = try file(path, limit: 4000)
@@ -159,22 +160,92 @@ import Testing
         sequences: SequenceRanges(first: 1), budgets: nil)
       var shard = start.makeShard()
       var recorder = ShardRecorder(start, to: recording)
-      var isOpen = true
-      var rounds = 0
-      while isOpen {
+      for round in 0..<2000 {
         var effects: [Effect] = []
-        let moment = start.at + .seconds(Int64(rounds))
+        let moment = start.at + .seconds(Int64(round))
         shard.handle(.tick, at: moment, into: &effects)
         recorder.note(.tick, at: moment, effects[...])
-        isOpen = recorder.endBatch() && recorder.flush()
-        rounds += 1
+        #expect(recorder.endBatch(shard) && recorder.flush(shard))
       }
-      #expect(rounds > 10)
       await recording.close()
-      let summary = try replay(try bytes(path)).summary
-      #expect(summary.ending == .limit && summary.differences.isEmpty)
-      #expect(summary.events == rounds - 1)
-      #expect(try bytes(path).count <= 4000 + RecordingEnd.limit.frame.count)
+      let (last, previous) = (try bytes(path), try bytes(Recording.previous(path)))
+      let (later, earlier) = (try replay(last).summary, try replay(previous).summary)
+      #expect(later.ending == .stopped && earlier.ending == .rotated)
+      #expect(later.differences.isEmpty && earlier.differences.isEmpty)
+      // None is missing between them, nor at the end.
+      #expect(later.first == earlier.last.map { $0 + .seconds(1) })
+      #expect(later.last == start.at + .seconds(1999) && later.events + earlier.events < 1000)
+      #expect(last.count + previous.count < 4000 + 1000)
+    }
+  }
+
+  /// With everything that goes on: moves, policies, restarts of the recording itself.
+  @Test(arguments: [RelayConfiguration.Store.memory, .sqlite])
+  func whatIsBegunAndEndedWhileTheRelayRuns(store: RelayConfiguration.Store) async throws {
+    try await withDirectory { directory in
+      try await TestRelay.runRelay(threads: 2) { configuration in
+        configuration.state = directory
+        configuration.store = store
+      } _: { relay, addresses, _ in
+        try await makeLoad(relay, addresses, seed: 1, pushes: 100)
+        for round in 0..<3 {
+          let name = "run-\(round)"
+          let began = try await relay.recordings.start(name, payloads: .none, limit: 2000)
+          #expect(began.isRunning && began.payloads == RecordedPayloads.none)
+          await #expect(throws: Recordings.RecordingError.busy(name: name)) {
+            try await relay.recordings.start("other", payloads: .none, limit: 1)
+          }
+          try await makeLoad(relay, addresses, seed: UInt64(round), pushes: 200)
+          let meanwhile = try replay(try await relay.recordings.bytes(of: name)).summary
+          #expect(meanwhile.differences.isEmpty)
+          let ended = try await relay.recordings.stop(name)
+          #expect(!ended.isRunning && ended.bytes > 0)
+          let path = directory + "/recordings/\(name).prr"
+          let files = [path, Recording.previous(path)].compactMap { try? bytes($0) }
+          #expect(files.count == 2)
+          // One that was begun at the very end may hold nothing but states.
+          var events = 0
+          for file in files {
+            let summary = try replay(file).summary
+            #expect(summary.differences.isEmpty, "\(summary.differences)")
+            #expect(summary.cutBytes == 0)
+            events += summary.events
+          }
+          #expect(events > 0)
+        }
+        #expect(await relay.recordings.list().map(\.name) == ["run-0", "run-1", "run-2"])
+        try await relay.recordings.remove("run-0")
+        #expect(await relay.recordings.list().map(\.name) == ["run-1", "run-2"])
+        await #expect(throws: Recordings.RecordingError.noRecording(name: "run-0")) {
+          try await relay.recordings.stop("run-0")
+        }
+      }
+    }
+  }
+
+  /// The relay as it was, while it goes on.
+  @Test func aPastMomentIsLookedAt() async throws {
+    try await withDirectory { directory in
+      try await TestRelay.runRelay(threads: 2) { configuration in
+        configuration.state = directory
+        configuration.store = .memory
+        configuration.clock = .virtual
+      } _: { relay, addresses, _ in
+        let clock = try #require(relay.virtualClock)
+        _ = try await relay.recordings.start("now", payloads: .none, limit: 1 << 20)
+        let devices = DeviceAPI(try await TestRelay.connect(addresses.device))
+        var moments: [Instant] = []
+        for _ in 0..<5 {
+          _ = try await devices.enroll()
+          moments.append(clock.now)
+          _ = try await clock.advance(.by(.minutes(1)))
+        }
+        for (number, moment) in moments.enumerated() {
+          let shards = try await relay.recordings.past(at: moment)
+          #expect(shards.reduce(0) { $0 + $1.counters.devices } == number + 1)
+        }
+        await devices.client.close()
+      }
     }
   }
 

@@ -1,0 +1,224 @@
+package import Primitives
+
+/// A whole shard as plain values, its places included: the shard that is made from it decides as
+/// the one that it was taken from would. A recording begins with it.
+///
+/// The same history gives the same state; what does not matter to a decision (the order of a hash
+/// table, say) is not in it.
+package struct ShardState: Hashable, Sendable {
+  /// A list with numbered places.
+  package struct Places<Element: Hashable & Sendable>: Hashable, Sendable {
+    package struct Taken: Hashable, Sendable {
+      package var number: Int32
+      package var element: Element
+
+      package init(number: Int32, element: Element) {
+        self.number = number
+        self.element = element
+      }
+    }
+
+    /// By their numbers.
+    package var taken: [Taken] = []
+    /// In the order in which they are given out again.
+    package var free: [Int32] = []
+
+    package init() {}
+
+    package init(taken: [Taken], free: [Int32]) {
+      self.taken = taken
+      self.free = free
+    }
+  }
+
+  package struct Timer: Hashable, Sendable {
+    package var id: TimerWheel.TimerID
+    package var timer: PartitionState.Timer
+
+    package init(id: TimerWheel.TimerID, timer: PartitionState.Timer) {
+      self.id = id
+      self.timer = timer
+    }
+  }
+
+  package var configuration: Shard.Configuration
+  package var sequences: SequenceRanges
+  package var budgets: SilentBudgets
+  package var now: Instant
+  package var counters = ShardCounters()
+  package var devices = Places<Device>()
+  package var apps = Places<App>()
+  package var entries = Places<AcceptedNotification>()
+  package var aliases = Places<Alias>()
+  /// What the timers have come to, which may be a little behind `now`.
+  package var timersNow: Instant
+  /// In the order in which they fire.
+  package var timers: [Timer] = []
+  /// In the order in which they are given out again.
+  package var freeTimers: [TimerWheel.TimerID] = []
+  package var tokenChanges: [TokenChanges.Change] = []
+  package var goneTokens: [GoneTokens.Place] = []
+  package var awaitedOutcomes: [AwaitedOutcomes.Place] = []
+  package var lastOrder: UInt64 = 0
+  package var pending: [Shard.Pending] = []
+  package var pendingAnswers: [TokenChanges.Reply] = []
+  package var aliasSteps: [AliasStep] = []
+  package var firstPendingOrdinal: UInt64 = 0
+  package var firstPendingSequence: UInt64
+  package var nextToReview: Int32?
+  package var leaving: PartitionID?
+
+  package init(
+    configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
+    at now: Instant
+  ) {
+    self.configuration = configuration
+    self.sequences = sequences
+    self.budgets = budgets
+    self.now = now
+    timersNow = now
+    firstPendingSequence = sequences.first
+  }
+}
+
+extension Shard {
+  /// Everything that this shard is, but for the states that it can be taken back to.
+  package var state: ShardState {
+    var state = ShardState(
+      configuration: configuration, sequences: sequences, budgets: budgets, at: now)
+    state.counters = counters
+    state.devices = devices.state
+    state.apps = apps.state
+    state.entries = entries.state
+    state.aliases = aliases.state
+    state.timersNow = timers.moment
+    state.timers = timers.state
+    state.freeTimers = timers.freeTimers
+    state.tokenChanges = tokenChanges.state
+    state.goneTokens = goneTokens.state
+    state.awaitedOutcomes = awaitedOutcomes.state
+    state.lastOrder = lastOrder
+    state.pending = Array(pending)
+    state.pendingAnswers = Array(pendingAnswers)
+    state.aliasSteps = Array(aliasSteps)
+    state.firstPendingOrdinal = firstPendingOrdinal
+    state.firstPendingSequence = firstPendingSequence
+    state.nextToReview = nextToReview
+    state.leaving = leaving
+    return state
+  }
+
+  /// The shard that this was taken from; nil when it was taken from none.
+  package init?(_ state: ShardState) {
+    guard let devices = Slab(state.devices, vacant: Device.vacant),
+      let apps = Slab(state.apps, vacant: App.vacant),
+      let entries = Slab(state.entries, vacant: AcceptedNotification.vacant),
+      let aliases = Slab(state.aliases, vacant: Alias.vacant),
+      let timers = TimerWheel(now: state.timersNow, state.timers, free: state.freeTimers)
+    else { return nil }
+    self.init(
+      configuration: state.configuration, at: state.now, sequences: state.sequences,
+      budgets: state.budgets)
+    self.devices = devices
+    self.apps = apps
+    self.entries = entries
+    self.aliases = aliases
+    self.timers = timers
+    guard namesWhatIsThere(state) else { return nil }
+    counters = state.counters
+    for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
+    goneTokens.fill(state.goneTokens)
+    awaitedOutcomes.fill(state.awaitedOutcomes)
+    lastOrder = state.lastOrder
+    pending = .init(state.pending)
+    pendingAnswers = .init(state.pendingAnswers)
+    aliasSteps = .init(state.aliasSteps)
+    firstPendingOrdinal = state.firstPendingOrdinal
+    firstPendingSequence = state.firstPendingSequence
+    nextToReview = state.nextToReview
+    leaving = state.leaving
+    fillIndexes()
+  }
+
+  private mutating func fillIndexes() {
+    for number in devices.indices {
+      deviceIndex.insert(number, KeyedHash.hash(devices[number].id))
+      if let connection = devices[number].connection {
+        connectionIndex.insert(number, KeyedHash.hash(connection))
+      }
+    }
+    for number in apps.indices where apps[number].isRegistered {
+      appIndex.insert(number, KeyedHash.hash(apps[number].token))
+    }
+    for number in aliases.indices {
+      aliasIndex.insert(number, KeyedHash.hash(aliases[number].own.token))
+    }
+  }
+
+  /// Whether every place and timer that is named is one: nobody asks again.
+  private func namesWhatIsThere(_ state: ShardState) -> Bool {
+    func isDevice(_ number: Int32) -> Bool { devices.mayBeTaken(number) }
+    func isApp(_ number: Int32) -> Bool { number == -1 || apps.mayBeTaken(number) }
+    func isEntry(_ number: Int32) -> Bool { number == -1 || entries.mayBeTaken(number) }
+    func isTimer(_ id: Int32) -> Bool { id == TimerWheel.none || timers.isSet(id) }
+    return devices.indices.allSatisfy { number in
+      let device = devices[number]
+      return isApp(device.firstApp) && isEntry(device.firstInFlight) && isTimer(device.ackTimer)
+        && isTimer(device.keepAliveTimer)
+    }
+      && apps.indices.allSatisfy { number in
+        let app = apps[number]
+        return isDevice(app.device) && isApp(app.next) && isEntry(app.slots.visible)
+          && isEntry(app.slots.silent) && isTimer(app.refillTimer) && isTimer(app.holdTimer)
+      }
+      && entries.indices.allSatisfy { number in
+        let entry = entries[number]
+        guard apps.mayBeTaken(entry.app), isTimer(entry.expirationTimer) else { return false }
+        return switch entry.phase {
+        case .waiting, .stored: true
+        case .inFlight(let next): isEntry(next)
+        }
+      }
+      && state.timers.allSatisfy { timer in
+        switch timer.timer.subject {
+        case .expiration(let entry): entries.mayBeTaken(entry)
+        case .hold(let app), .refill(let app): apps.mayBeTaken(app)
+        case .keepAlive(let device), .acknowledgement(let device): isDevice(device)
+        }
+      }
+      && state.awaitedOutcomes.allSatisfy { $0.device.map(isDevice) ?? true }
+      && state.pending.allSatisfy { item in
+        if case .submission(_, _, let entry) = item { isEntry(entry) } else { true }
+      }
+      && (state.nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true)
+      && state.pendingAnswers.count
+        == state.pending.count { if case .device = $0 { true } else { false } }
+      && state.aliasSteps.count
+        == state.pending.count { if case .alias = $0 { true } else { false } }
+  }
+}
+
+extension Slab where Element: Hashable {
+  var state: ShardState.Places<Element> {
+    ShardState.Places(
+      taken: indices.map { ShardState.Places.Taken(number: $0, element: self[$0]) },
+      free: freePlaces)
+  }
+
+  /// nil when the numbers are not those of a list of places, each once.
+  init?(_ state: ShardState.Places<Element>, vacant: Element) {
+    let count = state.taken.count + state.free.count
+    var isUsed = [Bool](repeating: false, count: count)
+    for number in state.taken.map(\.number) + state.free {
+      guard isUsed.indices.contains(Int(number)), !isUsed[Int(number)] else { return nil }
+      isUsed[Int(number)] = true
+    }
+    self.init(
+      vacant: vacant, placeCount: count, free: state.free,
+      taken: state.taken.map { ($0.number, $0.element) })
+  }
+
+  func mayBeTaken(_ number: Int32) -> Bool {
+    (0..<placeCount).contains(Int(number)) && isTaken(number)
+  }
+}

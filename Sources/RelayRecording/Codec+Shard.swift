@@ -1,0 +1,155 @@
+import Primitives
+package import RelayCore
+
+extension ShardState: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(configuration, sequences, budgets, now)
+    writer.put(counters, devices, apps, entries, aliases)
+    writer.put(timersNow, timers, freeTimers, tokenChanges, goneTokens, awaitedOutcomes)
+    writer.put(lastOrder, pending, pendingAnswers, aliasSteps)
+    writer.put(firstPendingOrdinal, firstPendingSequence, nextToReview, leaving)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      configuration: try reader.read(), sequences: try reader.read(), budgets: try reader.read(),
+      at: try reader.read())
+    counters = try reader.read()
+    devices = try reader.read()
+    apps = try reader.read()
+    entries = try reader.read()
+    aliases = try reader.read()
+    timersNow = try reader.read()
+    timers = try reader.read()
+    freeTimers = try reader.read()
+    tokenChanges = try reader.read()
+    goneTokens = try reader.read()
+    awaitedOutcomes = try reader.read()
+    lastOrder = try reader.read()
+    pending = try reader.read()
+    pendingAnswers = try reader.read()
+    aliasSteps = try reader.read()
+    firstPendingOrdinal = try reader.read()
+    firstPendingSequence = try reader.read()
+    nextToReview = try reader.read()
+    leaving = try reader.read()
+  }
+}
+
+extension ShardState.Places: BinaryCodable where Element: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(taken, free) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(taken: try reader.read(), free: try reader.read())
+  }
+}
+
+extension ShardState.Places.Taken: BinaryCodable where Element: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(number, element) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(number: try reader.read(), element: try reader.read())
+  }
+}
+
+extension ShardState.Timer: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(id, timer) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(id: try reader.read(), timer: try reader.read())
+  }
+}
+
+extension GoneTokens.Place: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(token, since) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(token: try reader.read(), since: try reader.read())
+  }
+}
+
+extension AwaitedOutcomes.Place: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(id, device) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(id: try reader.read(), device: try reader.read())
+  }
+}
+
+extension Shard.Pending: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .submission(let request, let uniqueID, let entry):
+      writer.put(tag: 1, request, uniqueID, entry)
+    case .device(let key): writer.put(tag: 2, key)
+    case .alias(let key): writer.put(tag: 3, key)
+    case .note(let key): writer.put(tag: 4, key)
+    case .nothing: writer.put(tag: 5)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1:
+      self = .submission(
+        try reader.read(), uniqueID: try reader.read(), entry: try reader.read())
+    case 2: self = .device(key: try reader.read())
+    case 3: self = .alias(key: try reader.read())
+    case 4: self = .note(key: try reader.read())
+    case 5: self = .nothing
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension AliasStep: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .grant(let own): writer.put(tag: 1, own)
+    case .registration(let own, let request, let replaced):
+      writer.put(tag: 2, own, request, replaced)
+    case .removal(let own, let request): writer.put(tag: 3, own, request)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .grant(try reader.read())
+    case 2: self = .registration(try reader.read(), try reader.read(), replaced: try reader.read())
+    case 3: self = .removal(try reader.read(), try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension ShardCounters: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(received, restored, takenOver, handedOver, rejected, sent, stored, fired)
+    writer.put(delivered, expired, discardedUnregistered, notStored, replaced, journalFailed)
+    writer.put(waiting, inSlots, inFlight, devices, apps, aliases, connections)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init()
+    (received, restored) = (try reader.read(), try reader.read())
+    (takenOver, handedOver) = (try reader.read(), try reader.read())
+    rejected = try Self.list(like: rejected, from: &reader)
+    sent = try Self.list(like: sent, from: &reader)
+    stored = try reader.read()
+    fired = try Self.list(like: fired, from: &reader)
+    (delivered, expired) = (try reader.read(), try reader.read())
+    (discardedUnregistered, notStored) = (try reader.read(), try reader.read())
+    (replaced, journalFailed) = (try reader.read(), try reader.read())
+    (waiting, inSlots, inFlight) = (try reader.read(), try reader.read(), try reader.read())
+    (devices, apps) = (try reader.read(), try reader.read())
+    (aliases, connections) = (try reader.read(), try reader.read())
+  }
+
+  private static func list(
+    like list: [Int], from reader: inout ByteReader
+  ) throws(CodecError) -> [Int] {
+    let read: [Int] = try reader.read()
+    guard read.count == list.count else { throw reader.invalid(Self.self) }
+    return read
+  }
+}

@@ -1,0 +1,171 @@
+import FoundationEssentials
+import Logging
+package import Primitives
+package import RelayCore
+package import RelayRecording
+
+/// The recordings of a relay that are begun and ended while it runs: files in its state directory,
+/// one at a time.
+package actor Recordings {
+  /// One recording, as it is told to people.
+  package struct Status: Equatable, Sendable {
+    package let name: String
+    package let isRunning: Bool
+    /// Of both files, in bytes.
+    package let bytes: Int
+    package let payloads: RecordedPayloads?
+  }
+
+  /// Why nothing was begun, or found.
+  package enum RecordingError: Error, Equatable, Sendable {
+    /// The relay does not run yet, or not any more.
+    case notRunning
+    /// Another one is being written.
+    case busy(name: String)
+    case noRecording(name: String)
+    /// It is being written.
+    case stillRunning(name: String)
+    case cannotWrite(String)
+    case unreadable(String)
+  }
+
+  /// What stands for a recording that the configuration asks for.
+  package static let configured = "configured"
+
+  private let directory: String
+  private let state: String
+  private let inbox: Inbox
+  private let logger: Logger
+  private var running: (name: String, recording: Recording)?
+
+  init(state: String, inbox: Inbox, logger: Logger) {
+    self.state = state
+    self.inbox = inbox
+    self.logger = logger
+    directory = state + "/recordings"
+  }
+
+  /// The recording that the configuration asks for is being written.
+  func adopt(_ recording: Recording) { running = (Self.configured, recording) }
+
+  /// The relay ends.
+  func end() async {
+    await running?.recording.close()
+    running = nil
+  }
+
+  /// Begins a recording with what every shard is now.
+  ///
+  /// - Parameter limit: of both files together, in bytes.
+  package func start(
+    _ name: String, payloads: RecordedPayloads, limit: Int
+  ) async throws(RecordingError) -> Status {
+    if let running, running.recording.ending == nil { throw .busy(name: running.name) }
+    guard let loops = inbox.loops else { throw .notRunning }
+    let recording: Recording
+    do {
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: true,
+        attributes: [.posixPermissions: 0o700])
+      recording = try Recording(
+        path: path(of: name), limit: limit, redactor: Redactor(state: state, payloads: payloads),
+        shardCount: loops.count, logger: logger)
+    } catch {
+      throw .cannotWrite("\(error)")
+    }
+    running = (name, recording)
+    _ = await loops.onEach { $0.record(to: recording) }
+    return status(of: name)
+  }
+
+  /// Ends a recording; returns when all of it is in the file.
+  package func stop(_ name: String) async throws(RecordingError) -> Status {
+    guard let running, running.name == name else { throw .noRecording(name: name) }
+    _ = await inbox.loops?.onEach { $0.stopRecording() }
+    await running.recording.close()
+    self.running = nil
+    return status(of: name, running.recording)
+  }
+
+  /// All that there are, by name.
+  package func list() -> [Status] {
+    let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    var names = Set(files.filter { $0.hasSuffix(".prr") }.map { String($0.dropLast(4)) })
+    if let running { names.insert(running.name) }
+    return names.sorted().map { status(of: $0) }
+  }
+
+  /// Forgets a recording that has ended.
+  package func remove(_ name: String) throws(RecordingError) {
+    if let running, running.name == name { throw .stillRunning(name: name) }
+    do {
+      try FileManager.default.removeItem(atPath: path(of: name))
+    } catch {
+      throw .noRecording(name: name)
+    }
+    try? FileManager.default.removeItem(atPath: Recording.previous(path(of: name)))
+  }
+
+  /// The file of a recording, with everything in it that has happened until now.
+  package func bytes(of name: String) async throws(RecordingError) -> [UInt8] {
+    var path = path(of: name)
+    if let running, running.name == name {
+      _ = await inbox.loops?.onEach { $0.flushRecording() }
+      await running.recording.written()
+      path = running.recording.path
+    }
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw .noRecording(name: name)
+    }
+    return Array(data)
+  }
+
+  /// The relay as it was at a past moment: shards of their own, made from the recording that is
+  /// being written, or from its previous file. The relay goes on meanwhile.
+  package func past(at moment: Instant) async throws(RecordingError) -> [Shard] {
+    guard let running else { throw .noRecording(name: "running") }
+    let current = try await bytes(of: running.name)
+    let previous = FileManager.default.contents(
+      atPath: Recording.previous(running.recording.path))
+    do {
+      var replay = Replay(try RecordingReader(current), until: .moment(moment))
+      try replay.run()
+      if replay.summary.first.map({ $0 > moment }) ?? true, let previous {
+        var earlier = Replay(try RecordingReader(Array(previous)), until: .moment(moment))
+        try earlier.run()
+        return earlier.shards.map(\.shard)
+      }
+      return replay.shards.map(\.shard)
+    } catch {
+      throw .unreadable("\(error)")
+    }
+  }
+
+  private func path(of name: String) -> String { "\(directory)/\(name).prr" }
+
+  private func status(of name: String, _ ended: Recording? = nil) -> Status {
+    let isMine = running?.name == name
+    let recording = isMine ? running?.recording : ended
+    let path = recording?.path ?? path(of: name)
+    let bytes = [path, Recording.previous(path)].reduce(0) { sum, path in
+      let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+      return sum + (size ?? 0)
+    }
+    return Status(
+      name: name, isRunning: isMine && recording?.ending == nil, bytes: bytes,
+      payloads: recording?.redactor.payloads)
+  }
+}
+
+extension ShardRunner {
+  /// Writes down everything from now on.
+  func record(to recording: Recording) {
+    recorder = ShardRecorder(index, shard, to: recording)
+  }
+
+  /// Hands over what was recorded and records nothing more.
+  func stopRecording() {
+    flushRecording()
+    recorder = nil
+  }
+}
