@@ -13,6 +13,12 @@ let strict: [SwiftSetting] = [
 /// For every target but `TLS` and `HTTP2`, which wrap C libraries: no unsafe code unseen.
 let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 
+// What the admin listener serves is compiled in: a copied binary still has it.
+let cockpitFiles = [
+  "Page/index.html", "Page/cockpit.css", "Page/cockpit.js", "Page/kit.js", "Page/lanes.js",
+  "Page/drawer.js", "openapi.json",
+]
+
 let package = Package(
   name: "push-relay",
   platforms: [.macOS(.v15)],
@@ -106,16 +112,18 @@ let package = Package(
       ],
       swiftSettings: safe),
 
-    // Layer 2: what people see and steer; is handed closures, not the server.
+    // Layer 2: what people see and steer.
     .target(
       name: "Cockpit",
       dependencies: [
-        "Primitives", .product(name: "Hummingbird", package: "hummingbird"),
+        "Primitives", "RelayCore", "RelayRecording", "RelayServer",
+        .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
+      resources: cockpitFiles.map { .embedInCode($0) },
       swiftSettings: safe),
 
     // Layer 1: the other end of the wire, in virtual time.
@@ -263,7 +271,7 @@ let package = Package(
       exclude: ["clients"],
       swiftSettings: safe),
     .testTarget(
-      name: "CockpitTests", dependencies: ["Primitives", "Cockpit"], swiftSettings: safe),
+      name: "CockpitTests", dependencies: ["Primitives", "RelayCore", "RelayServer", "Cockpit"], swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )

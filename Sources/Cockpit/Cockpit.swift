@@ -5,58 +5,119 @@ package import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+package import RelayServer
 import ServiceLifecycle
+import Synchronization
 
-/// The relay's admin API: HTTP/1.1 and JSON on a Unix socket that only its owner may use
-/// (docs/CLOCK.md). Off the hot path: it knows the relay by the closures that it is handed.
+/// The relay's admin API: HTTP/1.1 and JSON (docs/ADMIN.md), on a Unix socket that only its owner
+/// may use, and on TCP for those who have the token, with a page for people. Off the hot path: what
+/// it asks comes to the event loops as questions and events.
 ///
 /// Instants are integers, UNIX milliseconds; lengths of time are texts such as `1h30m`. Errors are
 /// `{"reason":"ClockMoved","message":"what to do"}`.
 package struct Cockpit: Sendable {
-  private let path: String
-  private let clock: ClockSeat?
+  private let relay: Relay
+  private let configuration: RelayConfiguration
   private let logger: Logger
-  private let onReady: @Sendable () -> Void
+  private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
+  /// Tells the cursors of this run from those of every other one.
+  private let epoch: String
+  private let feed: FeedHolder
 
-  /// - Parameters:
-  ///   - path: where the socket is made; at most `longestPathBytes`.
-  ///   - clock: the clock; nil when the relay goes by its machine's.
-  ///   - onReady: called once the socket is there, or it is known that there will be none.
+  /// - Parameter onReady: told where it really listens on TCP, nil for nowhere, once the socket is
+  ///   there, or it is known that there will be none.
   package init(
-    path: String, clock: ClockSeat?, logger: Logger, onReady: @escaping @Sendable () -> Void
+    relay: Relay, configuration: RelayConfiguration, logger: Logger,
+    onReady: @escaping @Sendable (RelayConfiguration.Endpoint?) -> Void
   ) {
-    self.path = path
-    self.clock = clock
+    self.relay = relay
+    self.configuration = configuration
     self.logger = logger
     self.onReady = onReady
+    epoch = "e" + String(UInt64(Date().timeIntervalSince1970 * 1000), radix: 36)
+    feed = FeedHolder(relay)
   }
 
-  /// Where a relay with this state directory has its socket.
+  /// Where a relay with this state directory has its socket, and the token for TCP.
   package static func socketPath(state: String) -> String { state + "/admin.sock" }
+  package static func tokenPath(state: String) -> String { state + "/admin.token" }
 
   /// What a socket's address holds on Linux (`sun_path`, unix(7)), but for the zero at its end.
   package static let longestPathBytes = 107
 
-  /// Serves until it is told to shut down; the socket goes with it. The relay does without when
-  /// there cannot be one.
+  /// Serves until it is told to shut down. The relay does without what cannot be opened, but for an
+  /// address that the configuration asks for.
   package func run() async throws {
-    if let problem = await problem() {
+    let ready = Readiness(count: configuration.admin == nil ? 1 : 2, onReady: onReady)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await runSocket(ready) }
+      if let admin = configuration.admin { group.addTask { try await runTCP(admin, ready) } }
+      try await group.waitForAll()
+    }
+  }
+
+  // MARK: The listeners
+
+  private func runSocket(_ ready: Readiness) async throws {
+    let path = Self.socketPath(state: configuration.state)
+    if let problem = await problem(path) {
       logger.warning("no admin socket: \(problem)", metadata: ["path": "\(path)"])
-      onReady()
+      ready.isThere()
       return try await gracefulShutdown()
     }
+    let application = Application(
+      router: router(guarded: nil),
+      configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path)),
+      onServerRunning: { [logger] _ in
+        do {
+          try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        } catch {
+          logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
+        }
+        ready.isThere()
+      },
+      logger: quiet)
     do {
       try await application.run()
     } catch {
       logger.error("the admin socket has failed: \(error)", metadata: ["path": "\(path)"])
-      onReady()
+      ready.isThere()
       return try await gracefulShutdown()
     }
     try? FileManager.default.removeItem(atPath: path)
   }
 
+  private func runTCP(
+    _ endpoint: RelayConfiguration.Endpoint, _ ready: Readiness
+  ) async throws {
+    let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
+    var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
+    hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
+    let application = Application(
+      router: router(guarded: Guard(token: token, hosts: hosts)),
+      configuration: ApplicationConfiguration(
+        address: .hostname(endpoint.host, port: endpoint.port)),
+      onServerRunning: { channel in
+        ready.isThere(.init(host: endpoint.host, port: channel.localAddress?.port ?? 0))
+      },
+      logger: quiet)
+    do {
+      try await application.run()
+    } catch let error as IOError {
+      throw RelayConfiguration.ReadingError(
+        key: "admin",
+        description: "cannot listen on \(endpoint): \(error); choose another with --admin")
+    }
+  }
+
+  private var quiet: Logger {
+    var quiet = logger
+    quiet.logLevel = .error
+    return quiet
+  }
+
   /// Why there can be no socket; what an earlier run has left behind is removed.
-  private func problem() async -> String? {
+  private func problem(_ path: String) async -> String? {
     guard path.utf8.count <= Self.longestPathBytes else {
       return "its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state"
     }
@@ -77,191 +138,87 @@ package struct Cockpit: Sendable {
     return nil
   }
 
-  private var application: some ApplicationProtocol {
-    var quiet = logger
-    quiet.logLevel = .error
-    let (path, logger, onReady) = (path, logger, onReady)
-    return Application(
-      router: router,
-      configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path)),
-      onServerRunning: { _ in
-        do {
-          try FileManager.default.setAttributes(
-            [.posixPermissions: 0o600], ofItemAtPath: path)
-        } catch {
-          logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
-        }
-        onReady()
-      },
-      logger: quiet)
-  }
+  // MARK: The routes
 
   /// All routes, without a listener.
-  var router: Router<BasicRequestContext> {
-    let router = Router(context: BasicRequestContext.self)
+  ///
+  /// - Parameter guarded: who may use them; nil for whoever reaches the socket.
+  func router(guarded guardian: Guard?) -> Router<AdminContext> {
+    let router = Router(context: AdminContext.self)
     router.middlewares.add(Refusals())
-    router.get("/v1/clock") { _, _ in
-      guard let clock else { return try answer(ClockStatus.system) }
-      return try answer(await clock.status())
-    }
-    router.post("/v1/clock/advance") { request, _ in
-      let wish = try AdvanceWish(try await body(request))
-      return try answer(await virtual().advance(wish))
-    }
-    router.patch("/v1/clock") { request, _ in
-      let wish = try RateWish(try await body(request))
-      let clock = try virtual()
-      await clock.setRate(wish.rate)
-      return try answer(await clock.status())
-    }
-    addCheckpoints(to: router)
+    if let guardian { router.middlewares.add(guardian) }
+    let (feed, epoch) = (feed, epoch)
+    ClockRoutes(relay: relay).add(to: router)
+    RecordingRoutes(relay: relay).add(to: router)
+    DeviceRoutes(
+      relay: relay, version: Self.version,
+      cursor: { "\(epoch)-\(await feed.position())" }
+    ).add(to: router)
+    NotificationRoutes(relay: relay, epoch: epoch).add(to: router)
+    PushRoutes(relay: relay).add(to: router)
+    EventRoutes(relay: relay, epoch: epoch, feed: feed).add(to: router)
+    WaitRoutes(relay: relay, feed: feed).add(to: router)
+    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
+    PageRoutes().add(to: router)
     return router
   }
 
-  private func addCheckpoints(to router: Router<BasicRequestContext>) {
-    router.get("/v1/checkpoints") { _, _ in
-      try answer(CheckpointList(checkpoints: await clock?.checkpoints() ?? []))
-    }
-    router.put("/v1/checkpoints/:name") { _, context in
-      let name = try name(context)
-      return try answer(await virtual().save(name))
-    }
-    router.post("/v1/checkpoints/:name/restore") { _, context in
-      let name = try name(context)
-      return try answer(await virtual().rewind(name))
-    }
-    router.delete("/v1/checkpoints/:name") { _, context in
-      let name = try name(context)
-      try await virtual().drop(name)
-      return Response(status: .noContent)
-    }
-  }
+  private static let version = "0.9"
+}
 
-  /// The name in a path: letters, digits and hyphens, so that it can be a file's.
-  private func name(_ context: BasicRequestContext) throws -> String {
-    let name = context.parameters.get("name") ?? ""
-    let isGood = name.utf8.allSatisfy { byte in
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
+/// The token for the admin listener on TCP.
+package enum AdminToken {
+  /// Reads it; makes one, for its owner only, if there is none.
+  package static func read(_ path: String) throws -> String {
+    if let data = FileManager.default.contents(atPath: path),
+      let text = String(bytes: data, encoding: .utf8)
+    {
+      let token = text.trimming { $0.isWhitespace }
+      if token.utf8.count >= 16 { return token }
     }
-    guard isGood, (1...64).contains(name.utf8.count) else {
-      throw Refusal(400, "BadName", "a name has 1 to 64 of the characters a-z, 0-9 and -")
-    }
-    return name
-  }
-
-  private func virtual() throws -> ClockSeat {
-    guard let clock else {
-      throw Refusal(
-        409, "ClockNotVirtual",
-        "the relay goes by its machine's time; start it with --clock virtual")
-    }
-    return clock
-  }
-
-  private func body(_ request: Request) async throws -> [UInt8] {
     var bytes: [UInt8] = []
-    for try await piece in request.body {
-      bytes.append(contentsOf: piece.readableBytesView)
-      guard bytes.count <= Self.bodyBytes else {
-        throw Refusal(
-          413, "BodyTooLarge", "a body has at most \(Self.bodyBytes) bytes")
-      }
+    for _ in 0..<16 { bytes.append(UInt8.random(in: 0...255)) }
+    let token = bytes.map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined()
+    let isWritten = FileManager.default.createFile(
+      atPath: path, contents: Data((token + "\n").utf8), attributes: [.posixPermissions: 0o600])
+    guard isWritten else {
+      throw RelayConfiguration.ReadingError(
+        key: "admin", description: "\(path) cannot be written: the admin listener needs a token")
     }
-    return bytes
-  }
-
-  private static let bodyBytes = 65_536
-
-  private func answer(_ value: some Encodable) throws -> Response {
-    try Response(.ok, json: value)
+    return token
   }
 }
 
-extension Response {
-  init(_ status: HTTPResponse.Status, json value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    var bytes = Array(try encoder.encode(value))
-    bytes.append(UInt8(ascii: "\n"))
-    self.init(
-      status: status, headers: [.contentType: "application/json"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+extension String {
+  fileprivate func trimming(_ isUnwanted: (Character) -> Bool) -> String {
+    String(drop(while: isUnwanted).reversed().drop(while: isUnwanted).reversed())
   }
 }
 
-/// Why a request of the admin API was refused.
-package struct Refusal: Error, Equatable, Sendable {
-  let status: Int
-  /// One word for programs.
-  package let reason: String
-  /// What to do, for people.
-  package let message: String
-  /// The member of the body that is meant.
-  var field: String?
-  /// Who has not come to an end.
-  var waitingFor: [String]?
-
-  init(
-    _ status: Int, _ reason: String, _ message: String, field: String? = nil,
-    waitingFor: [String]? = nil
-  ) {
-    self.status = status
-    self.reason = reason
-    self.message = message
-    self.field = field
-    self.waitingFor = waitingFor
+/// Tells when all listeners are there.
+private final class Readiness: Sendable {
+  private struct State {
+    var missing: Int
+    var endpoint: RelayConfiguration.Endpoint?
   }
 
-  /// 400: the body is not what is wanted.
-  static func body(_ message: String, field: String? = nil) -> Refusal {
-    Refusal(400, "BadBody", message, field: field)
+  private let state: Mutex<State>
+  private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
+
+  init(count: Int, onReady: @escaping @Sendable (RelayConfiguration.Endpoint?) -> Void) {
+    state = Mutex(State(missing: count))
+    self.onReady = onReady
   }
 
-  /// 404: there is no such thing.
-  package static func missing(_ reason: String, _ message: String) -> Refusal {
-    Refusal(404, reason, message)
-  }
-
-  /// 409: the relay is not in the state for it.
-  package static func conflict(
-    _ reason: String, _ message: String, waitingFor: [String]? = nil
-  ) -> Refusal {
-    Refusal(409, reason, message, waitingFor: waitingFor)
-  }
-}
-
-/// Makes an answer of every error, in the one form that all have.
-private struct Refusals: RouterMiddleware {
-  private struct Body: Encodable {
-    var reason: String
-    var message: String
-    var field: String?
-    var waitingFor: [String]?
-  }
-
-  func handle(
-    _ request: Request, context: BasicRequestContext,
-    next: (Request, BasicRequestContext) async throws -> Response
-  ) async throws -> Response {
-    do {
-      return try await next(request, context)
-    } catch let refusal as Refusal {
-      return try respond(refusal)
-    } catch let error as HTTPError where error.status == .notFound {
-      return try respond(
-        Refusal(404, "NotFound", "there is no \(request.uri.path); docs/CLOCK.md lists all"))
-    } catch let error as HTTPError where error.status == .methodNotAllowed {
-      return try respond(
-        Refusal(405, "MethodNotAllowed", "not with \(request.method.rawValue)"))
+  func isThere(_ endpoint: RelayConfiguration.Endpoint? = nil) {
+    let (isReady, known) = state.withLock { state in
+      state.missing -= 1
+      state.endpoint = endpoint ?? state.endpoint
+      return (state.missing == 0, state.endpoint)
     }
-  }
-
-  private func respond(_ refusal: Refusal) throws -> Response {
-    try Response(
-      HTTPResponse.Status(code: refusal.status),
-      json: Body(
-        reason: refusal.reason, message: refusal.message, field: refusal.field,
-        waitingFor: refusal.waitingFor))
+    if isReady { onReady(known) }
   }
 }

@@ -205,7 +205,7 @@ extension TraceEntry {
 extension DeliveryStep {
   fileprivate func why(since start: Int64) -> String {
     switch self {
-    case .received(let notificationClass, _, _): notificationClass.name
+    case .received(let notificationClass, _, _, _): notificationClass.name
     case .restored, .delivered: ""
     case .sent(let via): via.name
     case .storedOffline: "device offline"

@@ -17,8 +17,8 @@ package struct DeliveryEvent: Hashable, Sendable {
 /// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
 /// follow.
 package enum DeliveryStep: Hashable, Sendable {
-  /// Accepted from a provider, which calls it `apnsID`.
-  case received(NotificationClass, apnsID: UniqueID, Topic)
+  /// Accepted from a provider, which calls it `apnsID`, for an app on this device.
+  case received(NotificationClass, apnsID: UniqueID, Topic, device: DeviceID)
   /// Read from the journal when the relay started; it was stored when the relay ended.
   case restored
   case sent(Via)
@@ -47,6 +47,8 @@ package enum DiscardReason: Hashable, Sendable {
   case replaced(by: UniqueID)
   /// The journal could not write it; the provider was answered 503.
   case journalFailed
+  /// Somebody who runs the relay has emptied the slot.
+  case cleared
 
   /// The word for logs and counters.
   package var name: String {
@@ -56,6 +58,7 @@ package enum DiscardReason: Hashable, Sendable {
     case .notStored: "not stored"
     case .replaced: "replaced"
     case .journalFailed: "journal failed"
+    case .cleared: "cleared"
     }
   }
 }
@@ -74,7 +77,7 @@ package enum DeliveryOutcome: Hashable, Sendable {
 extension DeliveryStep: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .received(let notificationClass, _, _): "received (\(notificationClass.name))"
+    case .received(let notificationClass, _, _, _): "received (\(notificationClass.name))"
     case .restored: "restored (from the journal)"
     case .sent(let via): "sent (via: \(via.name))"
     case .storedOffline: "stored (device offline)"

@@ -33,7 +33,7 @@ package struct DeliveryLog: Sendable {
   package mutating func append(_ event: consuming DeliveryEvent) {
     let place = events.count < capacity ? events.count : oldest
     byUniqueID.append(place, Self.hash(event.uniqueID))
-    if case .received(_, let name, _) = event.step, name != event.uniqueID {
+    if case .received(_, let name, _, _) = event.step, name != event.uniqueID {
       byName.append(place, Int(KeyedHash.hash(name)))
     }
     if events.count < capacity {
@@ -52,7 +52,7 @@ package struct DeliveryLog: Sendable {
     guard found.isEmpty else { return found }
     var named: UniqueID?
     byName.walk(from: Int(KeyedHash.hash(id)), age: age) { place in
-      if case .received(_, id, _) = events[place].step { named = events[place].uniqueID }
+      if case .received(_, id, _, _) = events[place].step { named = events[place].uniqueID }
       return named == nil
     }
     return named.map { steps(ofUnique: $0) } ?? []
@@ -69,6 +69,20 @@ package struct DeliveryLog: Sendable {
     return steps.joined().enumerated()
       .sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
       .map(\.element)
+  }
+
+  /// The beginnings of the latest lives that are wanted, newest first. Looks at
+  /// `Limits.listedLives` steps at most.
+  package func latest(
+    limit: Int, where isWanted: (DeliveryEvent) -> Bool
+  ) -> [DeliveryEvent] {
+    var found: [DeliveryEvent] = []
+    for age in 0..<min(events.count, Limits.listedLives) where found.count < limit {
+      let event = events[(oldest + events.count - 1 - age) % events.count]
+      guard case .received = event.step, isWanted(event) else { continue }
+      found.append(event)
+    }
+    return found
   }
 
   /// About what a copy takes.

@@ -112,6 +112,8 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
   case shutdown
   /// Too many unusable lines.
   case unusableLines
+  /// Somebody who runs the relay wanted it.
+  case dropped
   /// The relay was taken back to a time before the stream.
   case rewound
 
@@ -123,6 +125,7 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     case .ackTimeout: "ack-timeout"
     case .shutdown: "shutdown"
     case .unusableLines: "unusable-lines"
+    case .dropped: "dropped"
     case .rewound: "rewound"
     }
   }

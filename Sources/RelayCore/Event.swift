@@ -53,6 +53,8 @@ package enum Event: Hashable, Sendable {
   /// Somebody configured another policy at that moment, which is the same for all shards: their
   /// budgets are kept by the same clocks.
   indirect case policyChanged(SilentPolicy, at: Instant)
+  /// Somebody who runs the relay wants something done to a device.
+  indirect case administered(DeviceID, AdminAction)
   /// The state is kept, or the shard taken back to one that was.
   case checkpoint(CheckpointEvent)
   /// The relay is going down: say good-bye to every device.

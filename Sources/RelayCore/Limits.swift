@@ -90,6 +90,16 @@ package enum Limits {
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864
 
+  /// Devices that one question for a list looks at on one loop before it goes on elsewhere.
+  package static let listedDevices = 20_000
+  /// Notifications that one question for a list looks at on one loop.
+  package static let listedLives = 50_000
+  /// Events of all loops that people who look on can still read.
+  package static let feedEvents = 50_000
+  /// Batches of events on their way from the loops to the feed.
+  package static let feedBatches = 4096
+  /// Refused requests of providers that one loop remembers.
+  package static let rememberedRefusals = 200
   /// States that a relay can be taken back to, and about how many bytes they may take, all
   /// together.
   package static let checkpoints = 100

@@ -335,6 +335,12 @@ extension Shard {
       app: &apps[app].budget, device: &devices[device].budget,
       condition: devices[device].condition, at: now)
     guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }
+    noteBudget(of: app, into: &effects)
+  }
+
+  /// The journal is told how the budgets stand.
+  mutating func noteBudget(of app: Int32, into effects: inout [Effect]) {
+    let device = apps[app].device
     note(
       .spent(
         devices[device].id, apps[app].topic, app: apps[app].budget, device: devices[device].budget),

@@ -89,7 +89,7 @@ extension Shard {
         notification: notification, order: lastOrder, sequence: sequence, acceptedAt: acceptedAt,
         app: app, phase: .waiting))
     entries[entry].expirationTimer = timers.set(moment, .expiration(entry: entry))
-    logReceived(notification, at: acceptedAt, into: &effects)
+    logReceived(notification, for: app, at: acceptedAt, into: &effects)
     log(.restored, notification.uniqueID, into: &effects)
     place(entry, into: &effects)
   }

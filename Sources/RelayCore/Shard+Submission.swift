@@ -51,7 +51,7 @@ extension Shard {
     counters.received += 1
     lastOrder += 1
     apps[app].entryCount += 1
-    logReceived(notification, at: now, into: &effects)
+    logReceived(notification, for: app, at: now, into: &effects)
     switch notification.expiration {
     case .at(let moment) where moment > now:
       attemptAndPersist(notification, app, request, expiresAt: moment, into: &effects)

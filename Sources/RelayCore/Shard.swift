@@ -216,6 +216,8 @@ package struct Shard: Sendable {
       restore(record, into: &effects)
     case .policyChanged(let policy, let moment):
       change(to: policy, at: moment)
+    case .administered(let device, let action):
+      administer(action, device, into: &effects)
     case .checkpoint(let event):
       handle(event)
     case .shutDown:
@@ -243,9 +245,12 @@ package struct Shard: Sendable {
   }
 
   /// The first step of a life.
-  func logReceived(_ notification: Notification, at moment: Instant, into effects: inout [Effect]) {
+  func logReceived(
+    _ notification: Notification, for app: Int32, at moment: Instant, into effects: inout [Effect]
+  ) {
     let step = DeliveryStep.received(
-      notification.notificationClass, apnsID: notification.apnsID, notification.topic)
+      notification.notificationClass, apnsID: notification.apnsID, notification.topic,
+      device: devices[apps[app].device].id)
     effects.append(.log(DeliveryEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
   }
 

@@ -22,6 +22,7 @@ package struct ShardCounters: Hashable, Sendable {
   package var notStored = 0
   package var replaced = 0
   package var journalFailed = 0
+  package var cleared = 0
   // Gauges.
   package var waiting = 0
   package var inSlots = 0
@@ -35,7 +36,7 @@ package struct ShardCounters: Hashable, Sendable {
 
   /// Lives that have ended.
   package var ended: Int {
-    delivered + expired + discardedUnregistered + notStored + replaced + journalFailed
+    delivered + expired + discardedUnregistered + notStored + replaced + journalFailed + cleared
   }
 
   /// Every accepted notification is somewhere: ended, in a slot, in flight, waiting for the
@@ -51,6 +52,7 @@ package struct ShardCounters: Hashable, Sendable {
     case .notStored: notStored += 1
     case .replaced: replaced += 1
     case .journalFailed: journalFailed += 1
+    case .cleared: cleared += 1
     }
   }
 
@@ -81,6 +83,7 @@ package struct ShardCounters: Hashable, Sendable {
     sum.notStored += right.notStored
     sum.replaced += right.replaced
     sum.journalFailed += right.journalFailed
+    sum.cleared += right.cleared
     sum.waiting += right.waiting
     sum.inSlots += right.inSlots
     sum.inFlight += right.inFlight

@@ -204,8 +204,8 @@ extension DeliveryEvent: BinaryCodable {
 extension DeliveryStep: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .received(let notificationClass, let apnsID, let topic):
-      writer.put(tag: 1, notificationClass, apnsID, topic)
+    case .received(let notificationClass, let apnsID, let topic, let device):
+      writer.put(tag: 1, notificationClass, apnsID, topic, device)
     case .restored: writer.put(tag: 2)
     case .sent(let via): writer.put(tag: 3, via)
     case .storedOffline: writer.put(tag: 4)
@@ -218,7 +218,9 @@ extension DeliveryStep: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
-    case 1: self = .received(try reader.read(), apnsID: try reader.read(), try reader.read())
+    case 1:
+      self = .received(
+        try reader.read(), apnsID: try reader.read(), try reader.read(), device: try reader.read())
     case 2: self = .restored
     case 3: self = .sent(try reader.read())
     case 4: self = .storedOffline
@@ -239,6 +241,7 @@ extension DiscardReason: BinaryCodable {
     case .notStored: writer.put(tag: 3)
     case .replaced(let id): writer.put(tag: 4, id)
     case .journalFailed: writer.put(tag: 5)
+    case .cleared: writer.put(tag: 6)
     }
   }
 
@@ -249,6 +252,7 @@ extension DiscardReason: BinaryCodable {
     case 3: self = .notStored
     case 4: self = .replaced(by: try reader.read())
     case 5: self = .journalFailed
+    case 6: self = .cleared
     default: throw reader.invalid(Self.self)
     }
   }

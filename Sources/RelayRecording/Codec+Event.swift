@@ -33,6 +33,7 @@ extension Event: BinaryCodable {
     case .tick: writer.put(tag: 21)
     case .clockFollowed(let connection): writer.put(tag: 22, connection)
     case .checkpoint(let event): writer.put(tag: 23, event)
+    case .administered(let device, let action): writer.put(tag: 24, device, action)
     }
   }
 
@@ -64,6 +65,26 @@ extension Event: BinaryCodable {
     case 21: self = .tick
     case 22: self = .clockFollowed(try reader.read())
     case 23: self = .checkpoint(try reader.read())
+    case 24: self = .administered(try reader.read(), try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension AdminAction: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .disconnect: writer.put(tag: 1)
+    case .emptySlots(let topic): writer.put(tag: 2, topic)
+    case .refillBudget(let topic): writer.put(tag: 3, topic)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .disconnect
+    case 2: self = .emptySlots(try reader.read())
+    case 3: self = .refillBudget(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -125,7 +125,7 @@ extension AliasStep: BinaryCodable {
 extension ShardCounters: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(received, restored, takenOver, handedOver, rejected, sent, stored, fired)
-    writer.put(delivered, expired, discardedUnregistered, notStored, replaced, journalFailed)
+    writer.put(delivered, expired, discardedUnregistered, notStored, replaced, journalFailed, cleared)
     writer.put(waiting, inSlots, inFlight, devices, apps, aliases, connections)
   }
 
@@ -140,6 +140,7 @@ extension ShardCounters: BinaryCodable {
     (delivered, expired) = (try reader.read(), try reader.read())
     (discardedUnregistered, notStored) = (try reader.read(), try reader.read())
     (replaced, journalFailed) = (try reader.read(), try reader.read())
+    cleared = try reader.read()
     (waiting, inSlots, inFlight) = (try reader.read(), try reader.read(), try reader.read())
     (devices, apps) = (try reader.read(), try reader.read())
     (aliases, connections) = (try reader.read(), try reader.read())

@@ -95,7 +95,7 @@ package struct PolicyTrial: Sendable {
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .reported, .heard, .clockFollowed, .disconnected, .partitionRequested, .partitionReceived,
-      .restored, .checkpoint, .shutDown, .tick:
+      .restored, .checkpoint, .administered, .shutDown, .tick:
       true
     }
   }
@@ -151,7 +151,7 @@ package struct PolicyTrial: Sendable {
   }
 
   private mutating func note(_ event: DeliveryEvent) {
-    if case .received(.silent, _, let topic) = event.step {
+    if case .received(.silent, _, let topic, _) = event.step {
       lives[event.uniqueID] = Life(topic: topic)
       rows[topic, default: Row()].received += 1
     }

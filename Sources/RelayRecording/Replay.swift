@@ -202,6 +202,7 @@ extension Event {
     case .partitionReceived: "partitionReceived"
     case .restored: "restored"
     case .policyChanged: "policyChanged"
+    case .administered: "administered"
     case .checkpoint(.saved): "checkpointSaved"
     case .checkpoint(.rewound): "rewound"
     case .checkpoint(.dropped): "checkpointDropped"
@@ -218,7 +219,7 @@ extension Event {
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
-      .checkpoint, .shutDown, .tick:
+      .checkpoint, .administered, .shutDown, .tick:
       false
     }
   }

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Primitives
-import RelayCore
+package import RelayCore
 
 /// The JSON of the device API's answers (docs/PROTOCOL.md, "Device API").
-enum DeviceAnswerBody {
+package enum DeviceAnswerBody {
   struct Enrolled: Encodable {
     var device: String
     var secret: String
@@ -29,27 +29,27 @@ enum DeviceAnswerBody {
     }
   }
 
-  struct Report: Encodable {
-    struct DeviceBudget: Encodable {
+  package struct Report: Encodable, Sendable {
+    struct DeviceBudget: Encodable, Sendable {
       var policy: String
       var remaining: Int64?
     }
 
-    struct AppBudget: Encodable {
+    struct AppBudget: Encodable, Sendable {
       var remaining: Int64?
       var allowed: Bool
       var heldUntil: Int64?
       var limit: String?
     }
 
-    struct Slot: Encodable {
+    struct Slot: Encodable, Sendable {
       var uniqueId: String
       var id: String
       var acceptedAt: Int64
       var expiresAt: Int64?
     }
 
-    struct App: Encodable {
+    struct App: Encodable, Sendable {
       var topic: String
       var token: String
       var visible: Slot?
@@ -66,7 +66,7 @@ enum DeviceAnswerBody {
     var budget: DeviceBudget
     var apps: [App]
 
-    init(_ report: DeviceReport) {
+    package init(_ report: DeviceReport) {
       device = report.device.description
       connected = report.isConnected
       power = report.condition.power.rawValue

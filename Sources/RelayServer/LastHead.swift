@@ -127,7 +127,7 @@ struct LastHead {
 
   /// Makes a request of it.
   mutating func begin(
-    _ request: inout ProviderRequest, _ outcome: Result<Topic, Rejection>, at now: Instant
+    _ request: inout ProviderRequest, _ outcome: Result<Topic, ReadingError>, at now: Instant
   ) {
     request.begin(with: &head, generation, outcome, at: now)
   }

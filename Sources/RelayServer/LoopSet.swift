@@ -248,6 +248,7 @@ final class Inbox: Sendable {
   }
 
   private let running = Mutex<Running?>(nil)
+  private let isJournalFailing = Atomic(false)
 
   func open(_ loops: LoopSet, _ journal: Journal?, _ clock: VirtualClock?) {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
@@ -267,8 +268,13 @@ final class Inbox: Sendable {
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
+    let fails = outcomes.contains { if case .failed = $0 { true } else { false } }
+    isJournalFailing.store(fails, ordering: .relaxed)
     running.withLock { $0 }?.loops.deliver(outcomes)
   }
+
+  /// Whether the journal could not write what it was last given.
+  var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
 }
 
 /// What one loop tells another at the end of a batch: one hop, whatever it holds. The notice comes

@@ -1,26 +1,28 @@
 import Primitives
-import RelayCore
+package import RelayCore
 import RelayStore
 
 /// The JSON of `GET /v1/notifications/{id}`: what became of one push, step by step.
-struct NotificationLife: Encodable {
-  struct Step: Encodable {
+package struct NotificationLife: Encodable, Equatable, Sendable {
+  package struct Step: Encodable, Equatable, Sendable {
     /// RFC 3339, for people.
-    var at: String
+    package var at: String
     /// The same in UNIX milliseconds.
-    var time: Int64
-    var step: String
-    var via: String?
-    var reason: String?
+    package var time: Int64
+    package var step: String
+    package var via: String?
+    package var reason: String?
     /// What held it back, and until when (UNIX milliseconds) if time alone frees it.
     var limit: String?
     var until: Int64?
     var replacedBy: String?
+    /// What a piggybacked one went along with, if that is known.
+    package var carriedBy: String?
     var outcome: String?
     /// The same as a sentence.
-    var text: String
+    package var text: String
 
-    init(_ event: DeliveryEvent) {
+    package init(_ event: DeliveryEvent) {
       at = event.at.iso8601
       time = event.at.milliseconds
       text = event.step.description
@@ -50,17 +52,17 @@ struct NotificationLife: Encodable {
     }
   }
 
-  var uniqueId: String
-  var id: String
-  var topic: String
+  package var uniqueId: String
+  package var id: String
+  package var topic: String
   var kind: String
   /// The last step but an app's outcome.
-  var state: String
-  var steps: [Step]
+  package var state: String
+  package var steps: [Step]
 
   /// nil when the first step is not known any more, and so neither whose it is.
-  init?(_ events: [DeliveryEvent]) {
-    guard let first = events.first, case .received(let kind, let apnsID, let topic) = first.step
+  package init?(_ events: [DeliveryEvent]) {
+    guard let first = events.first, case .received(let kind, let apnsID, let topic, _) = first.step
     else { return nil }
     uniqueId = first.uniqueID.description
     id = apnsID.description

@@ -120,7 +120,7 @@ struct ProviderConnection {
     let uniqueID = handler.runner.makeUniqueID()
     let isStrict = handler.runner.settings.isStrict
     var warnings = CaseSet<PayloadWarning>()
-    var result: Result<Notification, Rejection>?
+    var result: Result<Notification, LastHead.ReadingError>?
     var query: ProviderQuery?
     open.remove(stream) { request in
       waiting.insert(WaitingRequest(&request.head, uniqueID), stream)
@@ -134,12 +134,25 @@ struct ProviderConnection {
     case .success(let notification):
       if !warnings.isEmpty { noteWarnings(warnings, notification, on: handler) }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
-    case .failure(let rejection):
-      respond(stream, .rejected(rejection), on: handler)
+    case .failure(let problem):
+      note(problem, uniqueID, at: now, on: handler)
+      respond(stream, .rejected(problem.rejection), on: handler)
     case nil:
       // Answered early; the rest of it is not wanted.
       break
     }
+  }
+
+  /// So that `GET /v1/refusals` can say exactly why.
+  private func note(
+    _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    var credentials: CredentialError?
+    if case .credentials(let error) = problem { credentials = error }
+    handler.runner.note(
+      RefusedRequest(
+        at: now, uniqueID: uniqueID, rejection: problem.rejection, problem: credentials))
   }
 
   private func noteWarnings(
@@ -215,8 +228,8 @@ extension ProviderConnection {
     on handler: ConnectionHandler
   ) {
     lastHead.take(fields, arena)
-    let outcome: Result<Topic, Rejection>
-    do throws(Rejection) {
+    let outcome: Result<Topic, LastHead.ReadingError>
+    do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.tokenTime(now), on: handler))
     } catch {
       outcome = .failure(error)
@@ -237,24 +250,17 @@ extension ProviderConnection {
   /// All checks on the head. A key that is not known may be one that was made a moment ago.
   private mutating func checkHead(
     at now: Instant, on handler: ConnectionHandler
-  ) throws(Rejection) -> Topic {
+  ) throws(LastHead.ReadingError) -> Topic {
     let runner = handler.runner
     do throws(LastHead.ReadingError) {
       return try lastHead.check(
         by: &credentials, certificateProblem: certificateProblem, verifier: &runner.verifier,
         at: now)
     } catch {
-      guard case .credentials(.unknownKey) = error, runner.readKeysAgain() else {
-        throw error.rejection
-      }
+      guard case .credentials(.unknownKey) = error, runner.readKeysAgain() else { throw error }
     }
-    do throws(LastHead.ReadingError) {
-      return try lastHead.check(
-        by: &credentials, certificateProblem: certificateProblem, verifier: &runner.verifier,
-        at: now)
-    } catch {
-      throw error.rejection
-    }
+    return try lastHead.check(
+      by: &credentials, certificateProblem: certificateProblem, verifier: &runner.verifier, at: now)
   }
 }
 

@@ -6,7 +6,8 @@ import RelayCore
 struct ProviderRequest {
   var head = ProviderRequestHead()
   /// The topic, when the head has passed all checks; else the first one it failed.
-  private var outcome = Result<Topic, Rejection>.failure(.internalServerError)
+  private var outcome = Result<Topic, LastHead.ReadingError>.failure(
+    .request(.internalServerError))
   private(set) var since: Instant
   /// Which of the connection's heads this one is, but for path and id; 0 is none.
   private var generation: UInt64 = 0
@@ -24,7 +25,7 @@ struct ProviderRequest {
   /// same but for path and id, and then only those are copied.
   mutating func begin(
     with head: inout ProviderRequestHead, _ generation: UInt64,
-    _ outcome: Result<Topic, Rejection>, at now: Instant
+    _ outcome: Result<Topic, LastHead.ReadingError>, at now: Instant
   ) {
     if generation == self.generation {
       self.head.takeOwn(from: &head)
@@ -60,11 +61,15 @@ struct ProviderRequest {
   /// The last checks, on the body, which is moved out, not copied.
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, warnings: inout CaseSet<PayloadWarning>
-  ) -> Result<Notification, Rejection> {
+  ) -> Result<Notification, LastHead.ReadingError> {
     var payload: [UInt8] = []
     swap(&payload, &body)
+    let topic: Topic
+    switch outcome {
+    case .success(let known): topic = known
+    case .failure(let problem): return .failure(problem)
+    }
     do throws(Rejection) {
-      let topic = try outcome.get()
       guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else {
         throw .payloadTooLarge
       }
@@ -73,7 +78,7 @@ struct ProviderRequest {
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
           warnings: &warnings))
     } catch {
-      return .failure(error)
+      return .failure(.request(error))
     }
   }
 }

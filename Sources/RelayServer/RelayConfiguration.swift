@@ -95,6 +95,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var idleTimeout = Interval.hours(1)
   package var shutdownTimeout = Interval.seconds(10)
   package var logLevel = "info"
+  /// Where the admin API listens beside its Unix socket; nil for nowhere.
+  package var admin: Endpoint?
+  /// More names by which that listener may be called.
+  package var adminHosts: [String] = []
   package var clock = Clock.system
   /// What the age of provider tokens is judged by.
   package var tokenClock = Clock.system
@@ -140,6 +144,11 @@ package struct RelayConfiguration: Equatable, Sendable {
   package struct ReadingError: Error, Equatable, CustomStringConvertible {
     package var key: String
     package var description: String
+
+    package init(key: String, description: String) {
+      self.key = key
+      self.description = description
+    }
   }
 
   /// Reads all keys.
@@ -150,6 +159,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `profile` | `dev`: makes certificates, devices enrol; `production`: neither | `dev` |
   /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
   /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
+  /// | `admin` | `HOST:PORT` for the admin API and the page; empty for none | none |
+  /// | `adminHosts` | more names by which that may be called, with commas | none |
   /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
   /// | `store` | `sqlite`: what was answered 200 is on disk; `memory`: nothing is | `sqlite` |
   /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
@@ -186,6 +197,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     profile = try reader.choice("profile", profile)
     provider = try reader.endpoint("provider", provider)
     device = try reader.endpoint("device", device)
+    if try !reader.text("admin", "").isEmpty {
+      admin = try reader.endpoint("admin", Endpoint(host: "127.0.0.1", port: 0))
+    }
+    adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     plaintext = try reader.flag("plaintext", plaintext)
     store = try reader.choice("store", store)
     linger = try reader.seconds("linger", linger, mayBeZero: true)
@@ -231,7 +246,7 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
-    "state", "profile", "provider", "device", "plaintext", "store", "linger", "logNotifications",
+    "state", "profile", "provider", "device", "admin", "adminHosts", "plaintext", "store", "linger", "logNotifications",
     "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",

@@ -108,7 +108,7 @@ extension ShardRunner {
     guard parking.events.count >= Limits.parkedEvents else { return parking.events.append(event) }
     switch event {
     case .alias(.forwarded): refuse(event)
-    case .alias, .disconnected, .clockFollowed:
+    case .alias, .disconnected, .clockFollowed, .administered:
       // As many as there are changes of tokens and connections, which have limits of their own.
       parking.events.append(event)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
@@ -127,7 +127,7 @@ extension ShardRunner {
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
-      .clockFollowed:
+      .clockFollowed, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
       .policyChanged, .checkpoint, .shutDown, .tick:

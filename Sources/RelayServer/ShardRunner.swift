@@ -1,3 +1,4 @@
+import DequeModule
 import DeviceLink
 import Logging
 import NIOCore
@@ -27,7 +28,16 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   /// Set while everything that the shard is told is written down.
-  var recorder: ShardRecorder?
+  var recorder: ShardRecorder? { didSet { watch() } }
+  /// Set while people look on.
+  var feed: FeedOutlet? { didSet { watch() } }
+  /// Whether anybody wants to know what the shard is told.
+  private var isWatched = false
+  /// Requests of the admin API that wait for their answers, by their streams.
+  private var askers: [Int32: (ProviderAnswer) -> Void] = [:]
+  private var lastAsker: Int32 = 0
+  /// The last requests that were refused, oldest first.
+  var refusals = Deque<RefusedRequest>()
   private var performing: [Effect] = []
   /// With memory for storage: the last record that was to be written.
   var lastPersist: UInt64 = 0
@@ -149,15 +159,33 @@ final class ShardRunner {
   /// All events reach the shard here.
   @inline(__always)
   func decide(_ event: Event, at now: Instant) {
-    guard recorder == nil else { return decideAndRecord(event, at: now) }
+    guard !isWatched else { return decideWatched(event, at: now) }
     shard.handle(event, at: now, into: &effects)
   }
 
   @inline(never)
-  private func decideAndRecord(_ event: Event, at now: Instant) {
+  private func decideWatched(_ event: Event, at now: Instant) {
     let first = effects.count
+    var gone: DeviceID?
+    if feed != nil, case .disconnected(let stream) = event { gone = shard.device(on: stream) }
     shard.handle(event, at: now, into: &effects)
     recorder?.note(event, at: now, effects[first...])
+    if feed != nil { note(event, effects[first...], gone: gone, at: now) }
+  }
+
+  private func watch() { isWatched = recorder != nil || feed != nil }
+
+  /// Where an answer is wanted that no connection waits for.
+  func makeRequest(_ answer: @escaping (ProviderAnswer) -> Void) -> RequestID {
+    repeat { lastAsker = lastAsker == .max ? 1 : lastAsker + 1 } while askers[lastAsker] != nil
+    askers[lastAsker] = answer
+    return RequestID(loop: index, connection: 0, stream: lastAsker)
+  }
+
+  /// Remembers why a provider's request was refused.
+  func note(_ refusal: RefusedRequest) {
+    if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
+    refusals.append(refusal)
   }
 
   /// Hands over what was recorded, whole batches; nothing more when the file takes none.
@@ -206,6 +234,7 @@ final class ShardRunner {
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
     if recorder?.endBatch(shard) == false { recorder = nil }
+    feed?.flush()
     submitRecords()
     sendOutboxes()
     scheduleWake()
@@ -233,12 +262,17 @@ final class ShardRunner {
     switch effect {
     case .respond(let address, let answer):
       guard isHere(address, effect) else { return }
-      connection(address.connection)?.respond(address.stream, answer)
+      if address.connection == 0 {
+        askers.removeValue(forKey: address.stream)?(answer)
+      } else {
+        connection(address.connection)?.respond(address.stream, answer)
+      }
     case .persist(let record):
       persist(record)
     case .log(let event):
       // The last use hands it over.
       settings.onLife?(event)
+      feed?.append(.life(event))
       lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)
@@ -418,6 +452,8 @@ extension ShardRunner {
   /// Ends what has not ended by itself.
   func closeAll() {
     for connection in connections.values { connection.abort() }
+    for answer in askers.values { answer(.rejected(.shutdown)) }
+    askers.removeAll()
     wake?.task.cancel()
     flushRecording()
   }

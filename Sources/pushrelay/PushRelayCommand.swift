@@ -19,8 +19,9 @@ struct PushRelayCommand: AsyncParsableCommand {
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    LogCommand.self, ClockCommand.self, CheckpointCommand.self, ReplayCommand.self,
-    SimulateCommand.self, ArchiveCommand.self, StoreCommand.self, KeyCommand.self, JWTCommand.self,
+    LogCommand.self, WaitCommand.self, ClockCommand.self, CheckpointCommand.self,
+    RecordCommand.self, ReplayCommand.self, SimulateCommand.self, ArchiveCommand.self,
+    StoreCommand.self, KeyCommand.self, JWTCommand.self,
     CertsCommand.self,
   ]
 }

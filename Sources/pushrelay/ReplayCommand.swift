@@ -192,7 +192,7 @@ extension ReplayCommand {
       case .connected(let credential, _), .inspected(let credential, _),
         .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
         "\(credential.device)"
-      case .enrolled(let device, _, _): "\(device)"
+      case .enrolled(let device, _, _), .administered(let device, _): "\(device)"
       case .persisted(let sequence), .persistFailed(let sequence): "\(sequence)"
       case .policyChanged(let policy, _): policy.name
       case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),

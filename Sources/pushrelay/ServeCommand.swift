@@ -42,6 +42,8 @@ struct ServeCommand: AsyncParsableCommand {
   var device: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
+  @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
+  var admin: String?
   @Option(help: "sqlite: what is answered 200 is on disk. memory: nothing is (default: sqlite).")
   var store: String?
   @Option(help: "Event loops (default: one per core).")
@@ -88,8 +90,10 @@ struct ServeCommand: AsyncParsableCommand {
             failureTerminationBehavior: .cancelGroup),
           .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
           .init(
-            service: AdminSocket(
-              relay: relay, configuration: configuration, logger: logger, ready: ready)),
+            service: AdminService(
+              cockpit: Cockpit(
+                relay: relay, configuration: configuration, logger: logger,
+                onReady: { ready.administers($0) }))),
         ],
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
@@ -135,7 +139,7 @@ struct ServeCommand: AsyncParsableCommand {
     var values: [AbsoluteConfigKey: ConfigValue] = [:]
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
-      "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock,
+      "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "admin": admin,
       "record": record, "recordPayloads": recordPayloads,
     ]
     for (key, text) in texts {
@@ -186,7 +190,7 @@ private struct PolicyReloading: Service {
 private final class ReadyLine: Sendable {
   private struct State {
     var line: String?
-    var hasSocket = false
+    var admin: String?
   }
 
   private let state = Mutex(State())
@@ -195,132 +199,24 @@ private final class ReadyLine: Sendable {
     say { $0.line = line }
   }
 
-  func hasSocket() {
-    say { $0.hasSocket = true }
+  func administers(_ endpoint: RelayConfiguration.Endpoint?) {
+    say { $0.admin = endpoint.map { " admin=\($0)" } ?? "" }
   }
 
   private func say(after change: (inout State) -> Void) {
     let line = state.withLock { state -> String? in
       change(&state)
-      guard state.hasSocket, let line = state.line else { return nil }
+      guard let admin = state.admin, let line = state.line else { return nil }
       state.line = nil
-      return line
+      return line + admin
     }
     if let line { Console.say(line) }
   }
 }
 
-/// The admin API, with what it may do with the relay.
-private struct AdminSocket: Service {
-  let relay: Relay
-  let configuration: RelayConfiguration
-  let logger: Logger
-  let ready: ReadyLine
+/// The admin API beside the relay.
+struct AdminService: Service {
+  let cockpit: Cockpit
 
-  func run() async throws {
-    try await Cockpit(
-      path: Cockpit.socketPath(state: configuration.state),
-      clock: configuration.clock == .virtual ? seat : nil, logger: logger,
-      onReady: { [ready] in ready.hasSocket() }
-    ).run()
-  }
-
-  private var seat: ClockSeat {
-    ClockSeat(
-      status: { [relay] in
-        guard let clock = relay.virtualClock else {
-          return ClockStatus(mode: "virtual", now: 0, rate: 0, next: nil)
-        }
-        let next = await clock.next()
-        return ClockStatus(
-          mode: "virtual", now: clock.now.milliseconds, rate: await clock.rate,
-          next: next.map { .init(at: $0.at.milliseconds, what: $0.kind.rawValue) })
-      },
-      advance: { [relay] wish in
-        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
-          try await Self.advance(clock, wish)
-        }
-      },
-      setRate: { [relay] in await relay.virtualClock?.setRate($0) },
-      checkpoints: { [relay] in
-        await relay.virtualClock?.checkpointList.map(CheckpointStatus.init) ?? []
-      },
-      save: { [relay] name in
-        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
-          CheckpointStatus(try await clock.saveCheckpoint(name))
-        }
-      },
-      rewind: { [relay] name in
-        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
-          CheckpointStatus(try await clock.rewind(to: name))
-        }
-      },
-      drop: { [relay] name in
-        try await Self.perform(relay) { clock throws(VirtualClock.ClockError) in
-          try await clock.dropCheckpoint(name)
-        }
-      })
-  }
-
-  private static func perform<Answer: Sendable>(
-    _ relay: Relay,
-    _ work: @Sendable (VirtualClock) async throws(VirtualClock.ClockError) -> Answer
-  ) async throws -> Answer {
-    guard let clock = relay.virtualClock else {
-      throw Refusal.conflict("NotReady", "the relay is still starting; try again")
-    }
-    do throws(VirtualClock.ClockError) {
-      return try await work(clock)
-    } catch {
-      throw refusal(error)
-    }
-  }
-
-  private static func advance(
-    _ clock: VirtualClock, _ wish: AdvanceWish
-  ) async throws(VirtualClock.ClockError) -> ClockAdvance {
-    let goal: VirtualClock.Goal =
-      switch wish.goal {
-      case .by(let length): .by(length)
-      case .to(let instant): .to(Instant(milliseconds: instant))
-      case .next: .next
-      }
-    let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
-    return ClockAdvance(
-      now: done.now.milliseconds,
-      fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
-  }
-
-  private static func refusal(_ error: VirtualClock.ClockError) -> Refusal {
-    switch error {
-    case .backwards(let now):
-      .conflict("ClockBackwards", "time does not run backwards: it is \(now.milliseconds) now")
-    case .moved(let now):
-      .conflict("ClockMoved", "somebody else has moved the clock: it is \(now.milliseconds) now")
-    case .notSettled(let now, let waitingFor):
-      .conflict(
-        "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
-        waitingFor: waitingFor)
-    case .noCheckpoint(let name):
-      .missing("UnknownCheckpoint", "nothing was kept as \(name); GET /v1/checkpoints lists all")
-    case .storeOnDisk:
-      .conflict(
-        "StoreOnDisk", "what is on disk cannot be taken back: start the relay with --store memory")
-    case .tooMuchKept(let bytes, let limit):
-      .conflict(
-        "TooMuchKept",
-        "checkpoints would take \(bytes) bytes, or are too many: at most \(limit) bytes and "
-          + "\(Limits.checkpoints) checkpoints are kept; drop one")
-    case .partitionsMoved:
-      .conflict("PartitionsMoved", "partitions have moved to other event loops since then")
-    case .nothingNext:
-      .conflict("NothingNext", "nothing is to come: no push is held, no phone has anything to do")
-    }
-  }
-}
-
-extension CheckpointStatus {
-  init(_ checkpoint: VirtualClock.Checkpoint) {
-    self.init(name: checkpoint.name, at: checkpoint.at.milliseconds, bytes: checkpoint.bytes)
-  }
+  func run() async throws { try await cockpit.run() }
 }

@@ -33,6 +33,8 @@ struct RelayProcess: Sendable {
   /// `HOST:PORT` of the two listeners.
   let provider: String
   let device: String
+  /// Where the admin API listens on TCP; empty for nowhere.
+  let admin: String
   let plaintext: Bool
   let processID: Int32
   /// Sends SIGTERM.
@@ -130,6 +132,7 @@ struct RelayProcess: Sendable {
     self.state = state
     provider = try value("provider")
     device = try value("device")
+    admin = words.first { $0.hasPrefix("admin=") }.map { String($0.dropFirst(6)) } ?? ""
     self.plaintext = plaintext
     self.processID = processID
     self.terminate = terminate

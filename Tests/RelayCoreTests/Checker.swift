@@ -179,7 +179,7 @@ struct Checker {
       }
     case .policyChanged(let policy, _): change(to: policy)
     case .acked, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .administered, .shutDown, .tick:
       break
     }
   }

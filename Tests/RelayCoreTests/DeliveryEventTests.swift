@@ -10,7 +10,9 @@ import Testing
   /// Every kind of step: the words in the log, and whether it ends the life.
   private static let table: [(DeliveryStep, String, Bool)] = [
     (
-      .received(.silent, apnsID: UniqueID(high: 1, low: 2), Topic("com.example.app")!),
+      .received(
+        .silent, apnsID: UniqueID(high: 1, low: 2), Topic("com.example.app")!,
+        device: DeviceID(UniqueID(high: 3, low: 4))),
       "received (silent)", false
     ),
     (.restored, "restored (from the journal)", false),

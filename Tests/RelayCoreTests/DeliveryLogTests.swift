@@ -5,6 +5,7 @@ import Testing
 
 @Suite struct DeliveryLogTests {
   private let topic = Topic("com.example.app")!
+  private let device = DeviceID(UniqueID(high: 7, low: 7))
 
   private func id(_ number: UInt64) -> UniqueID { UniqueID(generator: 1, number: number) }
 
@@ -13,7 +14,7 @@ import Testing
   }
 
   private func received(_ number: UInt64, apnsID: UniqueID) -> DeliveryEvent {
-    event(number, .received(.visible, apnsID: apnsID, topic))
+    event(number, .received(.visible, apnsID: apnsID, topic, device: device))
   }
 
   @Test func stepsComeInOrderUnderEitherId() {
@@ -24,7 +25,7 @@ import Testing
     log.append(event(1, .storedOffline))
     log.append(event(1, .delivered))
     let steps: [DeliveryStep] = [
-      .received(.visible, apnsID: name, topic), .storedOffline, .delivered,
+      .received(.visible, apnsID: name, topic, device: device), .storedOffline, .delivered,
     ]
     #expect(log.steps(of: id(1)).map(\.step) == steps)
     #expect(log.steps(of: name).map(\.step) == steps)
@@ -81,7 +82,7 @@ import Testing
         if generator.chance(40) {
           let names = [id, UniqueID(high: 0, low: number % 7), UniqueID(high: number, low: 9)]
           let name = names.randomElement(using: &generator)!
-          step = .received(.visible, apnsID: name, topic)
+          step = .received(.visible, apnsID: name, topic, device: device)
         } else {
           step = .storedOffline
           subject = all.suffix(30).randomElement(using: &generator)?.uniqueID ?? id
@@ -92,7 +93,7 @@ import Testing
         all = Array(all.suffix(notifications * DeliveryLog.stepsPerNotification))
         guard number % 50 == 49 else { continue }
         let names = all.compactMap { event -> UniqueID? in
-          if case .received(_, let name, _) = event.step { name } else { nil }
+          if case .received(_, let name, _, _) = event.step { name } else { nil }
         }
         let ids = Set(all.map(\.uniqueID) + names + [UniqueID(high: 5, low: 5)])
         for id in ids { #expect(log.steps(of: id) == search(all, id), "seed \(seed)") }
@@ -104,7 +105,7 @@ import Testing
     let unique = all.filter { $0.uniqueID == id }
     guard unique.isEmpty else { return unique }
     let named = all.last { event in
-      if case .received(_, id, _) = event.step { true } else { false }
+      if case .received(_, id, _, _) = event.step { true } else { false }
     }
     return named.map { named in all.filter { $0.uniqueID == named.uniqueID } } ?? []
   }

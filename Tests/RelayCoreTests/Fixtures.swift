@@ -178,8 +178,14 @@ struct ShardFixture {
   func received(_ notification: Notification) -> Effect {
     log(
       .received(
-        notification.notificationClass, apnsID: notification.apnsID, notification.topic),
+        notification.notificationClass, apnsID: notification.apnsID, notification.topic,
+        device: device(of: notification.token)),
       notification)
+  }
+
+  private func device(of token: DeviceToken) -> DeviceID {
+    guard let app = shard.appNumber(token) else { return DeviceID(UniqueID(high: 0, low: 0)) }
+    return shard.devices[shard.apps[app].device].id
   }
 
   func discarded(_ notification: Notification, _ reason: DiscardReason) -> Effect {

@@ -51,7 +51,8 @@ struct PartitionedShards {
       break
     case .submitted(let notification, _):
       handle(event, key: notification.token.routingKey, &outcomes)
-    case .enrolled(let device, _, _): handle(event, key: device.routingKey, &outcomes)
+    case .enrolled(let device, _, _), .administered(let device, _):
+      handle(event, key: device.routingKey, &outcomes)
     case .registered(let credential, _, _, _, _), .unregistered(let credential, _, _),
       .inspected(let credential, _):
       handle(event, key: credential.device.routingKey, &outcomes)

@@ -39,7 +39,8 @@ import Testing
     let acceptedAt = fixture.now - .minutes(5)
     let effects = restored(
       records([.notification(push, sequence: 7, acceptedAt: acceptedAt)]), fixture: &fixture)
-    let received = DeliveryStep.received(.silent, apnsID: push.apnsID, push.topic)
+    let received = DeliveryStep.received(
+      .silent, apnsID: push.apnsID, push.topic, device: Self.phone.credential.device)
     expectEffects(
       fixture, effects,
       [

@@ -94,7 +94,9 @@ enum Samples {
       .disconnected(request), .partitionRequested(PartitionID(.max)),
       .partitionReceived(partition), .policyChanged(.unlimited, at: now),
       .policyChanged(.documented, at: now), .checkpoint(.saved(1)),
-      .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)), .shutDown, .tick,
+      .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)),
+      .administered(device, .disconnect), .administered(device, .emptySlots(topic)),
+      .administered(device, .refillBudget(nil)), .shutDown, .tick,
     ] + outcomes.map { .acked(request, id, $0) } + aliasEvents.map { .alias($0) }
     + restored.map { .restored($0) }
 
@@ -106,7 +108,7 @@ enum Samples {
 
   static let steps: [DeliveryStep] =
     [
-      .received(.visible, apnsID: id, topic), .restored, .storedOffline,
+      .received(.visible, apnsID: id, topic, device: device), .restored, .storedOffline,
       .storedPower(until: nil, limit: .lowPowerMode), .delivered,
       .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
       .discarded(.notStored), .discarded(.replaced(by: id)), .discarded(.journalFailed),

@@ -8,7 +8,8 @@ import Testing
   private static let id = UniqueID(high: 1, low: 2)
   private static let other = UniqueID(high: 3, low: 4)
   private static let topic = Topic("com.example.app")!
-  private static let first = DeliveryStep.received(.silent, apnsID: other, topic)
+  private static let first = DeliveryStep.received(
+    .silent, apnsID: other, topic, device: DeviceID(id))
 
   private func life(_ steps: [DeliveryStep]) -> NotificationLife? {
     NotificationLife(

@@ -59,22 +59,18 @@ let importRules: [ImportRule] = [
     others: collections.union(toolchain)),
   // Layer 2: sockets, threads, files.
   ImportRule(
-    target: "Cockpit", own: ["Primitives"],
-    others: nio.union(toolchain).union(observability).union(lifecycle).union([
-      "Hummingbird", "HTTPTypes",
-    ])),
-  ImportRule(
     target: "RelayServer",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["Configuration", "SystemPackage"])),
-  // Is handed closures, not the server.
+  // What people see and steer: the relay, and nothing of its wire.
   ImportRule(
-    target: "Dashboard", own: ["RelayCore"],
-    others: toolchain.union(observability).union(lifecycle)
-      .union(["Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore"])),
+    target: "Cockpit", own: ["Primitives", "RelayCore", "RelayRecording", "RelayServer"],
+    others: nio.union(toolchain).union(observability).union(lifecycle).union([
+      "Hummingbird", "HTTPTypes",
+    ])),
   // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of
   // the wire.
   ImportRule(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cockpit
 
-@Suite struct ClockSeatTests {
+@Suite struct ClockRoutesTests {
   private static let wishes: [(String, AdvanceWish)] = [
     (#"{"by":"1h30m"}"#, AdvanceWish(.by(.minutes(90)))),
     (#"{"to":1795338654060}"#, AdvanceWish(.to(1_795_338_654_060))),
@@ -16,7 +16,7 @@ import Testing
   }
 
   private static let refused: [(body: String, field: String?)] = [
-    ("", nil), ("[]", nil), ("{}", nil), (#"{"by":{}}"#, nil), (#"{"next":false}"#, nil),
+    ("", nil), ("[]", nil), ("{}", nil), (#"{"by":{}}"#, "by"), (#"{"next":false}"#, nil),
     (#"{"by":"1h","next":true}"#, nil), (#"{"by":"1x"}"#, "by"), (#"{"by":3}"#, "by"),
     (#"{"to":"soon"}"#, "to"), (#"{"to":1.5}"#, "to"), (#"{"next":1}"#, "next"),
     (#"{"by":"1h","form":7}"#, "form"),

@@ -1,0 +1,73 @@
+import Primitives
+import RelayCore
+import RelayServer
+
+/// What became of a notification, as `GET /v1/notifications/{id}` of the admin API tells it.
+struct LifeBody: Encodable, Equatable, Sendable {
+  private enum Key: String, CodingKey { case device, sentence, token, warnings }
+
+  var life: NotificationLife
+  let device: String
+  /// What became of it, in one sentence.
+  let sentence: String
+  /// Of the device's app; none once that is gone.
+  var token = ""
+  /// What is odd about it; known only of what was pushed through this API.
+  var warnings: [String] = []
+
+  init?(_ life: Relay.Life) {
+    guard let body = NotificationLife(life.steps) else { return nil }
+    self.life = body
+    device = life.device.description
+    sentence = Self.sentence(life)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    try life.encode(to: encoder)
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(device, forKey: .device)
+    try container.encode(sentence, forKey: .sentence)
+    try container.encode(token, forKey: .token)
+    try container.encode(warnings, forKey: .warnings)
+  }
+
+  /// Says of piggybacked ones what they went along with, as far as it is among these.
+  static func list(_ lives: [Relay.Life]) -> [LifeBody] {
+    var carriers: [DeviceID: [Int64: String]] = [:]
+    for life in lives {
+      for event in life.steps {
+        guard case .sent(let via) = event.step, via != .piggyback else { continue }
+        carriers[life.device, default: [:]][event.at.milliseconds] = life.uniqueID.description
+      }
+    }
+    return lives.compactMap { life in
+      var body = LifeBody(life)
+      for (place, event) in life.steps.enumerated() {
+        guard case .sent(.piggyback) = event.step else { continue }
+        body?.life.steps[place].carriedBy = carriers[life.device]?[event.at.milliseconds]
+      }
+      return body
+    }
+  }
+
+  private static func sentence(_ life: Relay.Life) -> String {
+    let last = life.last
+    switch last.step {
+    case .received: return "Accepted; it waits for the journal."
+    case .restored: return "Read from the journal at the start of the relay."
+    case .sent(let via): return "Sent (\(via.name)); the device has not acknowledged it yet."
+    case .storedOffline: return "Held because the device is not connected, until it connects."
+    case .storedPower(let until?, let limit):
+      return "Held because of \(limit.name), until \(until.iso8601) or until it can ride along."
+    case .storedPower(nil, let limit):
+      return "Held because of \(limit.name), until the device's state changes."
+    case .discarded(.replaced(let id)):
+      return "Replaced by \(id): only the newest of its kind is kept for an app."
+    case .discarded(let reason): return "Ended without delivery: \(reason.name)."
+    case .delivered:
+      let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
+      return "Delivered \(seconds) s after it was accepted."
+    case .outcome(let outcome): return "The app said \(outcome.description)."
+    }
+  }
+}

@@ -1,0 +1,243 @@
+import Hummingbird
+package import Primitives
+import RelayServer
+
+/// The clock, and the states that the relay can be taken back to.
+struct ClockRoutes {
+  let relay: Relay
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/clock") { _, _ in try Response(json: await status()) }
+    router.post("/v1/clock/advance") { request, _ in
+      let wish = try AdvanceWish(try await request.bytes())
+      return try Response(json: try await advance(try clock(), wish))
+    }
+    router.patch("/v1/clock") { request, _ in
+      let wish = try RateWish(try await request.bytes())
+      await (try clock()).setRate(wish.rate)
+      return try Response(json: await status())
+    }
+    router.get("/v1/checkpoints") { _, _ in
+      let list = await relay.virtualClock?.checkpointList ?? []
+      return try Response(json: CheckpointList(checkpoints: list.map(CheckpointStatus.init)))
+    }
+    router.put("/v1/checkpoints/:name") { _, context in
+      let name = try context.name()
+      return try await perform { clock throws(VirtualClock.ClockError) in
+        CheckpointStatus(try await clock.saveCheckpoint(name))
+      }
+    }
+    router.post("/v1/checkpoints/:name/restore") { _, context in
+      let name = try context.name()
+      return try await perform { clock throws(VirtualClock.ClockError) in
+        CheckpointStatus(try await clock.rewind(to: name))
+      }
+    }
+    router.delete("/v1/checkpoints/:name") { _, context in
+      let name = try context.name()
+      let clock = try clock()
+      do throws(VirtualClock.ClockError) {
+        try await clock.dropCheckpoint(name)
+      } catch {
+        throw Refusal(error)
+      }
+      return Response(status: .noContent)
+    }
+  }
+
+  func status() async -> ClockStatus {
+    guard let clock = relay.virtualClock else {
+      return ClockStatus(mode: "system", now: relay.now.milliseconds, rate: 1, next: nil)
+    }
+    let next = await clock.next()
+    return ClockStatus(
+      mode: "virtual", now: clock.now.milliseconds, rate: await clock.rate,
+      next: next.map { .init(at: $0.at.milliseconds, what: $0.kind.rawValue) })
+  }
+
+  private func clock() throws(Refusal) -> VirtualClock {
+    if let clock = relay.virtualClock { return clock }
+    guard relay.isRunning else {
+      throw .conflict("NotReady", "the relay is still starting; try again")
+    }
+    throw .conflict(
+      "ClockNotVirtual", "the relay goes by its machine's time; start it with --clock virtual")
+  }
+
+  private func perform(
+    _ work: (VirtualClock) async throws(VirtualClock.ClockError) -> some Encodable
+  ) async throws -> Response {
+    let clock = try clock()
+    do {
+      return try Response(json: try await work(clock))
+    } catch let error as VirtualClock.ClockError {
+      throw Refusal(error)
+    }
+  }
+
+  private func advance(
+    _ clock: VirtualClock, _ wish: AdvanceWish
+  ) async throws(Refusal) -> ClockAdvance {
+    let goal: VirtualClock.Goal =
+      switch wish.goal {
+      case .by(let length): .by(length)
+      case .to(let instant): .to(Instant(milliseconds: instant))
+      case .next: .next
+      }
+    do throws(VirtualClock.ClockError) {
+      let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
+      return ClockAdvance(
+        now: done.now.milliseconds,
+        fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
+    } catch {
+      throw Refusal(error)
+    }
+  }
+}
+
+extension Refusal {
+  init(_ error: VirtualClock.ClockError) {
+    switch error {
+    case .backwards(let now):
+      self = .conflict(
+        "ClockBackwards", "time does not run backwards: it is \(now.milliseconds) now")
+    case .moved(let now):
+      self = .conflict(
+        "ClockMoved", "somebody else has moved the clock: it is \(now.milliseconds) now")
+    case .notSettled(let now, let waitingFor):
+      self = .conflict(
+        "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
+        waitingFor: waitingFor)
+    case .noCheckpoint(let name):
+      self = .missing(
+        "UnknownCheckpoint", "nothing was kept as \(name); GET /v1/checkpoints lists all")
+    case .storeOnDisk:
+      self = .conflict(
+        "StoreOnDisk", "what is on disk cannot be taken back: start the relay with --store memory")
+    case .tooMuchKept(let bytes, let limit):
+      self = .conflict(
+        "TooMuchKept",
+        "checkpoints would take \(bytes) bytes, or are too many: at most \(limit) bytes are kept, "
+          + "and 100 checkpoints; drop one")
+    case .partitionsMoved:
+      self = .conflict("PartitionsMoved", "partitions have moved to other event loops since then")
+    case .nothingNext:
+      self = .conflict(
+        "NothingNext", "nothing is to come: no push is held, no phone has anything to do")
+    }
+  }
+}
+
+/// A state that the relay can be taken back to.
+package struct CheckpointStatus: Codable, Equatable, Sendable {
+  package var name: String
+  /// When it was, in UNIX milliseconds.
+  package var at: Int64
+  /// About how many bytes it may take.
+  package var bytes: Int
+
+  init(_ checkpoint: VirtualClock.Checkpoint) {
+    name = checkpoint.name
+    at = checkpoint.at.milliseconds
+    bytes = checkpoint.bytes
+  }
+}
+
+/// The answer to `GET /v1/checkpoints`.
+package struct CheckpointList: Codable, Equatable, Sendable {
+  package var checkpoints: [CheckpointStatus]
+}
+
+/// The answer to `GET /v1/clock`.
+package struct ClockStatus: Codable, Equatable, Sendable {
+  package struct Next: Codable, Equatable, Sendable {
+    package var at: Int64
+    package var what: String
+
+    package init(at: Int64, what: String) {
+      self.at = at
+      self.what = what
+    }
+  }
+
+  /// `system` or `virtual`.
+  package var mode: String
+  /// UNIX milliseconds.
+  package var now: Int64
+  /// How many seconds pass in one of the machine's.
+  package var rate: Double
+  /// When a virtual clock's relay has something to do next.
+  package var next: Next?
+
+  package init(mode: String, now: Int64, rate: Double, next: Next?) {
+    self.mode = mode
+    self.now = now
+    self.rate = rate
+    self.next = next
+  }
+}
+
+/// The answer to `POST /v1/clock/advance`.
+package struct ClockAdvance: Codable, Equatable, Sendable {
+  /// UNIX milliseconds.
+  package var now: Int64
+  /// How many of what have come to pass.
+  package var fired: [String: Int]
+
+  package init(now: Int64, fired: [String: Int]) {
+    self.now = now
+    self.fired = fired
+  }
+}
+
+/// The body of `POST /v1/clock/advance`: `{"by":"1h"}`, `{"to":1795…}` or `{"next":true}`, and
+/// `"from"`: the time that the caller believes it is.
+package struct AdvanceWish: Equatable, Sendable {
+  package enum Goal: Equatable, Sendable {
+    case by(Interval)
+    case to(Int64)
+    case next
+  }
+
+  package var goal: Goal
+  package var from: Int64?
+
+  package init(_ goal: Goal, from: Int64? = nil) {
+    self.goal = goal
+    self.from = from
+  }
+
+  init(_ bytes: [UInt8]) throws {
+    let object = try JSONMembers(bytes, known: ["by", "to", "next", "from"])
+    from = try object.integer("from")
+    let by = try object.text("by")
+    let to = try object.integer("to")
+    let next = try object.flag("next")
+    switch (by, to, next) {
+    case (let by?, nil, nil):
+      guard let length = Interval(by) else {
+        throw Refusal.body("by is a length of time such as 90s or 1h30m", field: "by")
+      }
+      goal = .by(length)
+    case (nil, let to?, nil): goal = .to(to)
+    case (nil, nil, true?): goal = .next
+    default: throw Refusal.body(#"say one of {"by":"1h"}, {"to":MILLISECONDS}, {"next":true}"#)
+    }
+  }
+}
+
+/// The body of `PATCH /v1/clock`: `{"rate":60}`.
+struct RateWish: Equatable, Sendable {
+  var rate: Double
+
+  init(_ bytes: [UInt8]) throws {
+    let object = try JSONMembers(bytes, known: ["rate"])
+    guard let rate = try object.number("rate"), (0...Self.highest).contains(rate) else {
+      throw Refusal.body(
+        "rate is a number from 0, to stand, to \(Int(Self.highest))", field: "rate")
+    }
+    self.rate = rate
+  }
+
+  private static let highest = 1e6
+}

@@ -1,0 +1,166 @@
+import Hummingbird
+import Primitives
+import RelayCore
+import RelayServer
+
+/// Phones, the policy, and the numbers of the whole relay.
+struct DeviceRoutes {
+  let relay: Relay
+  let version: String
+  let cursor: @Sendable () async -> String
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/overview") { _, _ in try Response(json: await overview()) }
+    router.get("/v1/devices") { request, _ in try Response(json: try await page(request)) }
+    router.get("/v1/devices/:id") { _, context in
+      let id = try context.device()
+      guard let report = await relay.report(of: id) else { throw Self.unknown }
+      return try Response(json: DeviceAnswerBody.Report(report))
+    }
+    let actions: [(path: String, action: AdminAction)] = [
+      ("connection", .disconnect), ("slots", .emptySlots(nil)), ("budget", .refillBudget(nil)),
+    ]
+    for (path, action) in actions {
+      router.delete(RouterPath("/v1/devices/:id/\(path)")) { _, context in
+        let id = try context.device()
+        guard await relay.administer(id, action) else { throw Self.unknown }
+        return Response(status: .noContent)
+      }
+    }
+    router.post("/v1/reset") { request, _ in
+      try await reset(try await request.bytes())
+      return Response(status: .noContent)
+    }
+    router.get("/v1/policy") { _, _ in try Response(json: await policy()) }
+    router.put("/v1/policy") { request, _ in
+      let members = try JSONMembers(try await request.bytes(), known: ["policy"])
+      guard let name = try members.text("policy"),
+        let policy = SilentPolicy.named.first(where: { $0.name == name })
+      else {
+        let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
+        throw Refusal.body("policy is one of \(known)", field: "policy")
+      }
+      try await relay.change(to: policy)
+      return try Response(json: await self.policy())
+    }
+  }
+
+  /// Scoped, so that tests that share a relay do not disturb each other.
+  private func reset(_ body: [UInt8]) async throws {
+    let members = try JSONMembers(body, known: ["topic", "device", "all"])
+    switch (try members.text("topic"), try members.text("device"), try members.flag("all")) {
+    case (let name?, nil, nil):
+      guard let topic = Topic(name) else {
+        throw Refusal.body("topic is not the topic of an app", field: "topic")
+      }
+      await relay.reset(topic)
+    case (nil, let text?, nil):
+      guard let device = DeviceID(text) else {
+        throw Refusal.body("device is the id of a device, a UUID", field: "device")
+      }
+      for action in [AdminAction.emptySlots(nil), .refillBudget(nil)] {
+        guard await relay.administer(device, action) else { throw Self.unknown }
+      }
+    case (nil, nil, true?): await relay.reset(nil)
+    default:
+      throw Refusal.body(#"say one of {"topic":"…"}, {"device":"…"}, {"all":true}"#)
+    }
+  }
+
+  static let unknown = Refusal.missing(
+    "UnknownDevice", "no device has this id; GET /v1/devices lists all")
+
+  private struct Policy: Encodable {
+    var policy: String
+    var known = SilentPolicy.named.map(\.name)
+  }
+
+  private func policy() async -> Policy { Policy(policy: await relay.policy().name) }
+
+  private struct Page: Encodable {
+    var cursor: String?
+    var hasMore: Bool
+    var devices: [DeviceAnswerBody.Report]
+  }
+
+  private func page(_ request: Request) async throws -> Page {
+    var position: Relay.DevicePosition?
+    if let text = request.parameter("after") {
+      let parts = text.split(separator: "-")
+      guard parts.count == 2, let loop = Int(parts[0]), let place = Int32(parts[1]), loop >= 0,
+        place >= 0
+      else { throw Refusal.body("after is the cursor of a page of devices", field: "after") }
+      position = Relay.DevicePosition(loop: loop, place: place)
+    }
+    let (reports, next) = await relay.devices(
+      matching: request.parameter("search") ?? "", after: position, limit: try request.limit())
+    return Page(
+      cursor: next.map { "\($0.loop)-\($0.place)" }, hasMore: next != nil,
+      devices: reports.map(DeviceAnswerBody.Report.init))
+  }
+
+  private struct Overview: Encodable {
+    var version: String
+    var now: Int64
+    var clock: String
+    var rate: Double
+    var policy: String
+    var profile: String
+    var epoch: String
+    var cursor: String
+    var devices: Int
+    var connections: Int
+    var addsUp: Bool
+    var counters: CountersBody
+  }
+
+  private func overview() async -> Overview {
+    let counters = await relay.counters()
+    let clock = await ClockRoutes(relay: relay).status()
+    let cursor = await cursor()
+    return Overview(
+      version: version, now: clock.now, clock: clock.mode, rate: clock.rate,
+      policy: await relay.policy().name, profile: relay.profile,
+      epoch: String(cursor.prefix { $0 != "-" }), cursor: cursor, devices: counters.devices,
+      connections: counters.connections, addsUp: counters.addsUp,
+      counters: CountersBody(counters))
+  }
+}
+
+/// What a relay has done, in few numbers.
+struct CountersBody: Encodable, Equatable, Sendable {
+  var received: Int
+  var restored: Int
+  var delivered: Int
+  var replaced: Int
+  var expired: Int
+  var discarded: Int
+  var refused: Int
+  var waiting: Int
+  var inSlots: Int
+  var inFlight: Int
+
+  init(_ counters: ShardCounters) {
+    received = counters.received
+    restored = counters.restored
+    delivered = counters.delivered
+    replaced = counters.replaced
+    expired = counters.expired
+    discarded = counters.discardedUnregistered + counters.notStored + counters.journalFailed
+      + counters.cleared
+    refused = counters.rejected.reduce(0, +)
+    waiting = counters.waiting
+    inSlots = counters.inSlots
+    inFlight = counters.inFlight
+  }
+}
+
+extension RequestContext {
+  /// The device in a path.
+  func device() throws(Refusal) -> DeviceID {
+    guard let id = parameters.get("id").flatMap({ DeviceID($0) }) else {
+      throw Refusal(400, "BadDeviceId", "a device's id is a UUID")
+    }
+    return id
+  }
+}

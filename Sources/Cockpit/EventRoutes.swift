@@ -1,0 +1,309 @@
+import Hummingbird
+import NIOCore
+import Primitives
+import RelayCore
+import RelayServer
+import ServiceLifecycle
+
+/// What happens, as server-sent events, or as lines of JSON.
+///
+/// A reader that is slow, or a relay that is fast, gives gaps, never a growing queue: of what has
+/// come meanwhile, the newest is told.
+struct EventRoutes {
+  let relay: Relay
+  let epoch: String
+  let feed: FeedHolder
+
+  /// Events in one piece of an answer, and how often there is one: so many that a page can show
+  /// them, so few that the relay does not feel it.
+  private static let itemsPerPiece = 100
+  private static let pause = Duration.milliseconds(50)
+  /// How far behind a reader may be before it is told of a gap.
+  private static let backlog: UInt64 = 1000
+  private static let statsPause = Duration.milliseconds(250)
+  private static let quietPause = Duration.seconds(5)
+  /// Heads of lives that a reader's own list holds.
+  private static let heads = 20_000
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/events") { request, _ in
+      let feed = await feed.feed()
+      let position = try await start(request, feed)
+      let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
+      let device = try Self.device(request)
+      return Response(
+        status: .ok,
+        headers: [
+          .contentType: isLines ? "application/x-ndjson" : "text/event-stream",
+          .cacheControl: "no-store",
+        ],
+        body: ResponseBody { writer in
+          var teller = Teller(
+            relay: relay, epoch: epoch, feed: feed, position: position, isLines: isLines,
+            device: device)
+          do {
+            try await teller.run(&writer)
+          } catch {
+            // Whoever listened has gone.
+          }
+          try await writer.finish(nil)
+        })
+    }
+  }
+
+  /// Where a reader begins: behind the event that it has seen last, or now.
+  private func start(_ request: Request, _ feed: EventFeed) async throws -> UInt64 {
+    let last = request.headers[.init("Last-Event-ID")!] ?? request.parameter("since")
+    guard let last, !last.isEmpty else { return await feed.position }
+    let parts = last.split(separator: "-")
+    guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch,
+      position <= (await feed.position)
+    else {
+      throw Refusal(
+        410, "CursorExpired",
+        "the cursor is of another run; the oldest is \(epoch)-\(await feed.oldest)")
+    }
+    return position
+  }
+
+  private static func device(_ request: Request) throws -> DeviceID? {
+    guard let text = request.parameter("device") else { return nil }
+    guard let device = DeviceID(text) else {
+      throw Refusal.body("device is the id of a device, a UUID", field: "device")
+    }
+    return device
+  }
+
+  /// One reader.
+  private struct Teller {
+    let relay: Relay
+    let epoch: String
+    let feed: EventFeed
+    var position: UInt64
+    let isLines: Bool
+    let device: DeviceID?
+    var heads: [UniqueID: Relay.Life] = [:]
+    /// What was sent last to a device on its own account.
+    var carriers: [DeviceID: (id: UniqueID, at: Instant)] = [:]
+    var lastStats: CountersBody?
+    var lastClock: ClockStatus?
+    var statsAt = ContinuousClock.now
+    var toldAt = ContinuousClock.now
+
+    mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
+      try await tellStats(&writer)
+      let (id, signals) = await feed.signals()
+      defer { Task { [feed] in await feed.forget(id) } }
+      // A tick for what is told though nothing happens.
+      let ticks = AsyncStream<Void> { continuation in
+        let task = Task {
+          while !Task.isCancelled {
+            try? await Task.sleep(for: statsPause)
+            continuation.yield()
+          }
+        }
+        continuation.onTermination = { _ in task.cancel() }
+      }
+      let (wakes, wake) = AsyncStream.makeStream(
+        of: Void.self, bufferingPolicy: .bufferingNewest(1))
+      let pumps = [signals, ticks].map { stream in
+        Task {
+          for await _ in stream { wake.yield() }
+          wake.finish()
+        }
+      }
+      defer { pumps.forEach { $0.cancel() } }
+      for await _ in wakes.cancelOnGracefulShutdown() {
+        if try await tellItems(&writer) { try await Task.sleep(for: pause) }
+        if ContinuousClock.now - statsAt >= statsPause { try await tellStats(&writer) }
+      }
+      try await write(&writer, "bye", ["reason": "shutdown"])
+    }
+
+    /// Answers whether there was anything.
+    private mutating func tellItems(_ writer: inout any ResponseBodyWriter) async throws -> Bool {
+      let end = await feed.position
+      var dropped: UInt64 = 0
+      if end > position + backlog {
+        dropped = end - position - UInt64(itemsPerPiece)
+        position += dropped
+      }
+      let page = await feed.read(since: position, limit: itemsPerPiece)
+      dropped += page.dropped
+      position = page.next
+      if dropped > 0 { try await write(&writer, "gap", ["dropped": dropped]) }
+      var piece = ByteBuffer()
+      for (place, item) in page.items.enumerated() {
+        let cursor = page.next - UInt64(page.items.count - place) + 1
+        try await append(item, cursor, to: &piece)
+      }
+      if piece.readableBytes > 0 { try await writer.write(piece) }
+      return !page.items.isEmpty
+    }
+
+    private mutating func append(
+      _ item: FeedItem, _ cursor: UInt64, to piece: inout ByteBuffer
+    ) async throws {
+      switch item {
+      case .life(let event):
+        guard let life = await life(of: event), device == nil || life.device == device else {
+          return
+        }
+        var step = NotificationLife.Step(event)
+        if case .sent(let via) = event.step {
+          if via == .piggyback {
+            if let carrier = carriers[life.device], carrier.at == event.at {
+              step.carriedBy = carrier.id.description
+            }
+          } else {
+            if carriers.count >= heads.count + 1000 { carriers.removeAll() }
+            carriers[life.device] = (event.uniqueID, event.at)
+          }
+        }
+        append("life", cursor, try JSONText.bytes(LifeEvent(life, step)), to: &piece)
+      case .device(let change):
+        guard device == nil || change.device == device else { return }
+        append("device", cursor, try JSONText.bytes(DeviceEvent(change)), to: &piece)
+      }
+    }
+
+    /// Whose it is: known from its beginning, or asked for.
+    private mutating func life(of event: DeliveryEvent) async -> Relay.Life? {
+      if let life = Relay.Life([event]) {
+        if heads.count >= EventRoutes.heads { heads.removeAll() }
+        heads[event.uniqueID] = life
+        return life
+      }
+      if let life = heads[event.uniqueID] { return life }
+      let life = await relay.life(of: event.uniqueID)
+      heads[event.uniqueID] = life
+      return life
+    }
+
+    private mutating func tellStats(_ writer: inout any ResponseBodyWriter) async throws {
+      statsAt = .now
+      let counters = await relay.counters()
+      let clock = await ClockRoutes(relay: relay).status()
+      let body = CountersBody(counters)
+      let isNews = body != lastStats || lastClock?.rate != clock.rate
+      guard isNews || ContinuousClock.now - toldAt > quietPause else { return }
+      if clock.mode == "virtual", clock != lastClock { try await write(&writer, "clock", clock) }
+      lastClock = clock
+      lastStats = body
+      toldAt = .now
+      try await write(&writer, "stats", StatsEvent(counters, body, clock.now))
+    }
+
+    private func write(
+      _ writer: inout any ResponseBodyWriter, _ kind: String, _ value: some Encodable
+    ) async throws {
+      var piece = ByteBuffer()
+      append(kind, position, try JSONText.bytes(value), to: &piece)
+      try await writer.write(piece)
+    }
+
+    private func append(
+      _ kind: String, _ cursor: UInt64, _ json: [UInt8], to piece: inout ByteBuffer
+    ) {
+      if isLines {
+        piece.writeString(#"{"id":"\#(epoch)-\#(cursor)","event":"\#(kind)","data":"#)
+        piece.writeBytes(json)
+        piece.writeString("}\n")
+      } else {
+        piece.writeString("id: \(epoch)-\(cursor)\nevent: \(kind)\ndata: ")
+        piece.writeBytes(json)
+        piece.writeString("\n\n")
+      }
+    }
+  }
+
+  private struct LifeEvent: Encodable {
+    private enum Key: String, CodingKey { case uniqueId, id, topic, kind, device }
+
+    let life: Relay.Life
+    let step: NotificationLife.Step
+
+    init(_ life: Relay.Life, _ step: NotificationLife.Step) {
+      self.life = life
+      self.step = step
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      try step.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(life.uniqueID.description, forKey: .uniqueId)
+      try container.encode(life.apnsID.description, forKey: .id)
+      try container.encode(life.topic.description, forKey: .topic)
+      try container.encode(life.kind.name, forKey: .kind)
+      try container.encode(life.device.description, forKey: .device)
+    }
+  }
+
+  private struct DeviceEvent: Encodable {
+    struct Condition: Encodable {
+      var power: String
+      var network: String
+      var screen: String
+    }
+
+    var time: Int64
+    var device: String
+    var what: String
+    var topic: String?
+    var condition: Condition?
+
+    init(_ change: DeviceChange) {
+      time = change.at.milliseconds
+      device = change.device.description
+      what = change.what.rawValue
+      topic = change.topic?.description
+      condition = change.condition.map {
+        Condition(
+          power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
+      }
+    }
+  }
+
+  private struct StatsEvent: Encodable {
+    private enum Key: String, CodingKey { case now, devices, connections, addsUp }
+
+    let counters: ShardCounters
+    let body: CountersBody
+    let now: Int64
+
+    init(_ counters: ShardCounters, _ body: CountersBody, _ now: Int64) {
+      self.counters = counters
+      self.body = body
+      self.now = now
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      try body.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(now, forKey: .now)
+      try container.encode(counters.devices, forKey: .devices)
+      try container.encode(counters.connections, forKey: .connections)
+      try container.encode(counters.addsUp, forKey: .addsUp)
+    }
+  }
+}
+
+/// The feed of the relay, begun by the first who wants to look on: until then nobody pays for it.
+actor FeedHolder {
+  private let relay: Relay
+  private var known: EventFeed?
+
+  init(_ relay: Relay) { self.relay = relay }
+
+  func feed() async -> EventFeed {
+    if let known { return known }
+    let feed = await relay.startFeed()
+    // Somebody else may have begun one meanwhile.
+    if let known { return known }
+    known = feed
+    return feed
+  }
+
+  /// Where a feed stands, if there is one.
+  func position() async -> UInt64 { await known?.position ?? 0 }
+}

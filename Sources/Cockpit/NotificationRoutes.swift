@@ -1,0 +1,113 @@
+import Hummingbird
+import Primitives
+import RelayCore
+import RelayServer
+
+/// Lives of notifications, and what was refused.
+struct NotificationRoutes {
+  let relay: Relay
+  let epoch: String
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/notifications") { request, _ in try Response(json: try await page(request)) }
+    router.get("/v1/notifications/:id") { _, context in
+      guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
+        throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
+      }
+      guard let life = try await body(of: id) else {
+        throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
+      }
+      return try Response(json: life)
+    }
+    router.get("/v1/refusals") { request, _ in
+      let refusals = await relay.refusals(limit: try request.limit())
+      return try Response(
+        json: RefusalPage(
+          cursor: "\(epoch)-\(relay.now.milliseconds)", hasMore: false,
+          refusals: refusals.map(RefusalPage.Item.init)))
+    }
+  }
+
+  /// One life, with what it went along with.
+  func body(of id: UniqueID) async throws -> LifeBody? {
+    guard let life = await relay.life(of: id) else { return nil }
+    var filter = Relay.LifeFilter()
+    filter.device = life.device
+    let others = await relay.lives(filter, limit: 100)
+    var body = LifeBody.list(others + [life]).last { $0.life.uniqueId == life.uniqueID.description }
+    body?.token = await token(of: life) ?? ""
+    return body
+  }
+
+  private func token(of life: Relay.Life) async -> String? {
+    let report = await relay.report(of: life.device)
+    return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
+  }
+
+  private struct Page: Encodable {
+    var cursor: String
+    var hasMore: Bool
+    var notifications: [LifeBody]
+  }
+
+  private func page(_ request: Request) async throws -> Page {
+    var filter = Relay.LifeFilter()
+    let limit = try request.limit()
+    if let text = request.parameter("device") {
+      guard let device = DeviceID(text) else {
+        throw Refusal.body("device is the id of a device, a UUID", field: "device")
+      }
+      filter.device = device
+    }
+    filter.topic = request.parameter("topic")
+    if let text = request.parameter("kind") {
+      guard text == "visible" || text == "silent" else {
+        throw Refusal.body("kind is visible or silent", field: "kind")
+      }
+      filter.kind = text == "visible" ? .visible : .silent
+    }
+    if let text = request.parameter("since") { filter.since = try moment(text) }
+    let state = request.parameter("state")
+    // A state is known only of a whole life: more are looked at than are wanted.
+    let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
+    let bodies = LifeBody.list(lives).filter { state == nil || $0.life.state == state }
+    return Page(
+      cursor: "\(epoch)-\(relay.now.milliseconds)", hasMore: bodies.count > limit,
+      notifications: Array(bodies.prefix(limit)))
+  }
+
+  private func moment(_ cursor: String) throws(Refusal) -> Instant {
+    let parts = cursor.split(separator: "-")
+    guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
+      throw .body("since is a cursor that this API gave", field: "since")
+    }
+    guard parts[0] == epoch else {
+      throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
+    }
+    return Instant(milliseconds: milliseconds)
+  }
+}
+
+/// The answer to `GET /v1/refusals`.
+struct RefusalPage: Encodable {
+  struct Item: Encodable {
+    var time: Int64
+    var uniqueId: String
+    var status: Int
+    var reason: String
+    /// Exactly why, for people.
+    var cause: String
+
+    init(_ refused: RefusedRequest) {
+      time = refused.at.milliseconds
+      uniqueId = refused.uniqueID.description
+      status = Int(refused.rejection.status)
+      reason = refused.rejection.reason
+      cause = refused.problem?.explanation ?? refused.rejection.row.text
+    }
+  }
+
+  var cursor: String
+  var hasMore: Bool
+  var refusals: [Item]
+}

@@ -1,0 +1,36 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// The page and what it loads: compiled in, so that a copied binary still has them.
+struct PageRoutes {
+  /// The page loads what stands beside it, and nothing from anywhere else.
+  private static let policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+  private static let files: [(path: String, type: String, bytes: [UInt8])] = [
+    ("/", "text/html; charset=utf-8", PackageResources.index_html),
+    ("/cockpit.js", "text/javascript; charset=utf-8", PackageResources.cockpit_js),
+    ("/kit.js", "text/javascript; charset=utf-8", PackageResources.kit_js),
+    ("/lanes.js", "text/javascript; charset=utf-8", PackageResources.lanes_js),
+    ("/drawer.js", "text/javascript; charset=utf-8", PackageResources.drawer_js),
+    ("/cockpit.css", "text/css; charset=utf-8", PackageResources.cockpit_css),
+    ("/openapi.json", "application/json", PackageResources.openapi_json),
+  ]
+
+  func add(to router: Router<AdminContext>) {
+    for (path, type, bytes) in Self.files {
+      let body = ByteBuffer(bytes: bytes)
+      router.get(RouterPath(path)) { _, _ in
+        Response(
+          status: .ok,
+          headers: [
+            .contentType: type, .contentSecurityPolicy: Self.policy,
+            .cacheControl: "no-cache", .init("Referrer-Policy")!: "no-referrer",
+          ],
+          body: ResponseBody(byteBuffer: body))
+      }
+    }
+  }
+}

@@ -1,0 +1,273 @@
+import Hummingbird
+import Primitives
+import RelayCore
+import RelayServer
+
+/// Waits until something has happened, and says why not.
+///
+/// A wait looks at what has already happened first, so that nothing can come between a push and the
+/// wait for it. What it looks at again is told by the feed; it does not poll.
+struct WaitRoutes {
+  let relay: Relay
+  let feed: FeedHolder
+  let waits = WaitCount()
+
+  func add(to router: Router<AdminContext>) {
+    router.post("/v1/wait") { request, _ in
+      let wish = try WaitWish(try await request.bytes())
+      return try await answer(wish)
+    }
+    router.get("/v1/wait/:id") { request, context in
+      guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
+        throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
+      }
+      var wish = WaitWish(what: .delivered, push: id)
+      if let text = request.parameter("timeout") { wish.timeout = try WaitWish.timeout(text) }
+      return try await answer(wish)
+    }
+  }
+
+  private func answer(_ wish: WaitWish) async throws -> Response {
+    guard await waits.begin() else {
+      var refusal = Refusal(
+        503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
+      refusal.field = nil
+      throw refusal
+    }
+    do {
+      let met = try await wait(wish)
+      await waits.end()
+      return try Response(json: met)
+    } catch {
+      await waits.end()
+      throw error
+    }
+  }
+
+  private struct Met: Encodable {
+    var met = true
+    /// When it was, in UNIX milliseconds.
+    var at: Int64
+    /// How much of the relay's time has passed.
+    var relayTime: String
+    var events: [NotificationLife.Step]
+  }
+
+  private func wait(_ wish: WaitWish) async throws -> Met {
+    let feed = await feed.feed()
+    let (id, signals) = await feed.signals()
+    defer { Task { await feed.forget(id) } }
+    let start = relay.now
+    let limit = wish.within.map { start + $0 }
+    if wish.advances { return try await advance(wish, from: start, to: limit ?? start) }
+    let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
+    let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let pump = Task {
+      for await _ in signals { wake.yield() }
+      wake.finish()
+    }
+    let timer = Task {
+      try await Task.sleep(until: deadline, clock: .continuous)
+      wake.finish()
+    }
+    defer {
+      pump.cancel()
+      timer.cancel()
+    }
+    var finding = try await look(wish)
+    if let met = met(finding, wish, since: start) { return met }
+    for await _ in wakes {
+      finding = try await look(wish)
+      if let met = met(finding, wish, since: start) { return met }
+      if finding.isHopeless { break }
+      if let limit, relay.now >= limit { break }
+    }
+    return try over(finding, wish, since: start)
+  }
+
+  /// Moves the clock from happening to happening, until it has come, or time is over.
+  private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws -> Met {
+    guard let clock = relay.virtualClock else {
+      throw Refusal.conflict(
+        "ClockNotVirtual", "advance needs a clock that moves when told: serve --clock virtual")
+    }
+    do {
+      try await clock.settled()
+      while true {
+        let finding = try await look(wish)
+        guard wish.push == nil || !finding.lives.isEmpty else {
+          throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
+        }
+        if let met = met(finding, wish, since: start) { return met }
+        if finding.isHopeless { return try over(finding, wish, since: start) }
+        guard let next = await clock.next(), next.at <= end, clock.now < end else {
+          if clock.now < end { _ = try await clock.advance(.to(end)) }
+          let last = try await look(wish)
+          return try met(last, wish, since: start) ?? over(last, wish, since: start)
+        }
+        _ = try await clock.advance(.next)
+      }
+    } catch let error as VirtualClock.ClockError {
+      throw Refusal(error)
+    }
+  }
+
+  private struct Finding {
+    var lives: [LifeBody]
+    var events: [NotificationLife.Step]
+    /// Whether it cannot come true any more.
+    var isHopeless = false
+  }
+
+  private func look(_ wish: WaitWish) async throws -> Finding {
+    var lives: [LifeBody]
+    if let push = wish.push {
+      guard let life = try await NotificationRoutes(relay: relay, epoch: "").body(of: push) else {
+        return Finding(lives: [], events: [])
+      }
+      lives = [life]
+    } else {
+      lives = LifeBody.list(await relay.lives(wish.filter, limit: 1000))
+    }
+    let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
+    let isHopeless =
+      wish.push != nil && events.isEmpty && wish.what != .outcome
+      && lives.allSatisfy { ["delivered", "discarded"].contains($0.life.state) } && !lives.isEmpty
+    return Finding(lives: lives, events: events, isHopeless: isHopeless)
+  }
+
+  private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> Met? {
+    guard !wish.never, finding.events.count >= wish.count else { return nil }
+    return Met(
+      at: finding.events[wish.count - 1].time, relayTime: (relay.now - start).text,
+      events: finding.events)
+  }
+
+  /// Time is over, or it cannot come any more.
+  private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> Met {
+    if wish.never {
+      guard let event = finding.events.first else {
+        return Met(
+          at: relay.now.milliseconds, relayTime: (relay.now - start).text, events: [])
+      }
+      throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
+    }
+    let nearest = Array(finding.lives.prefix(3))
+    var refusal =
+      if finding.isHopeless {
+        Refusal.conflict("NeverAgain", nearest.first?.sentence ?? "it cannot come true any more")
+      } else {
+        Refusal.conflict(
+          "NotYet",
+          nearest.first?.sentence ?? "nothing of the kind has happened")
+      }
+    refusal.nearest = nearest
+    throw refusal
+  }
+}
+
+/// How many waits are under way.
+actor WaitCount {
+  static let limit = 256
+  private var count = 0
+
+  func begin() -> Bool {
+    guard count < Self.limit else { return false }
+    count += 1
+    return true
+  }
+
+  func end() { count -= 1 }
+}
+
+/// The body of `POST /v1/wait`:
+/// `{"expect":{"what":"delivered","push":"…"},"within":"1h","advance":true,"timeout":"10s"}`.
+struct WaitWish {
+  /// What is waited for, in the words of the log and of scenarios.
+  enum What: String, CaseIterable {
+    case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
+  }
+
+  var what: What
+  var push: UniqueID?
+  var filter = Relay.LifeFilter()
+  var via: String?
+  var count = 1
+  var never = false
+  var within: Interval?
+  var advances = false
+  var timeout = Interval.seconds(10)
+
+  init(what: What, push: UniqueID?) {
+    self.what = what
+    self.push = push
+  }
+
+  init(_ bytes: [UInt8]) throws {
+    let outer = try JSONMembers(bytes, known: ["expect", "within", "advance", "timeout"])
+    let known: Set<String> = ["what", "push", "device", "topic", "kind", "via", "count", "never"]
+    guard let inner = try outer.object("expect", known: known) else {
+      throw Refusal.body(#"expect says what to wait for: {"what":"delivered"}"#, field: "expect")
+    }
+    guard let what = What(rawValue: try inner.text("what") ?? "") else {
+      let known = What.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Refusal.body("what is one of \(known)", field: "expect.what")
+    }
+    self.init(what: what, push: nil)
+    if let text = try inner.text("push") {
+      guard let id = UniqueID(text) else {
+        throw Refusal.body("push is an apns-id or apns-unique-id", field: "expect.push")
+      }
+      push = id
+    }
+    if let text = try inner.text("device") {
+      guard let id = DeviceID(text) else {
+        throw Refusal.body("device is the id of a device, a UUID", field: "expect.device")
+      }
+      filter.device = id
+    }
+    filter.topic = try inner.text("topic")
+    if let text = try inner.text("kind") {
+      guard text == "visible" || text == "silent" else {
+        throw Refusal.body("kind is visible or silent", field: "expect.kind")
+      }
+      filter.kind = text == "visible" ? .visible : .silent
+    }
+    via = try inner.text("via")
+    if let number = try inner.integer("count") {
+      guard (1...1000).contains(number) else {
+        throw Refusal.body("count is a whole number from 1 to 1000", field: "expect.count")
+      }
+      count = Int(number)
+    }
+    never = try inner.flag("never") ?? false
+    advances = try outer.flag("advance") ?? false
+    if let text = try outer.text("within") {
+      guard let within = Interval(text) else {
+        throw Refusal.body("within is a length of time such as 1h30m", field: "within")
+      }
+      self.within = within
+    }
+    if let text = try outer.text("timeout") { timeout = try Self.timeout(text) }
+    guard !advances || within != nil else {
+      throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
+    }
+  }
+
+  static func timeout(_ text: String) throws(Refusal) -> Interval {
+    guard let timeout = Interval(text), timeout <= .minutes(10) else {
+      throw .body("timeout is a length of the machine's time, at most 10m", field: "timeout")
+    }
+    return timeout
+  }
+
+  func matches(_ step: NotificationLife.Step) -> Bool {
+    guard via == nil || step.via == via else { return false }
+    return switch what {
+    case .received, .restored, .sent, .stored, .delivered, .discarded, .outcome:
+      step.step == what.rawValue
+    case .held: step.step == "stored" && step.reason == "power"
+    case .replaced, .expired: step.step == "discarded" && step.reason == what.rawValue
+    }
+  }
+}

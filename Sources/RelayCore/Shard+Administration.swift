@@ -1,0 +1,57 @@
+import Primitives
+
+/// What somebody who runs the relay may do to a device, for tests and in need. Of one app, or of
+/// all (nil).
+package enum AdminAction: Hashable, Sendable {
+  /// Its stream ends; it may connect again.
+  case disconnect
+  /// What is stored ends undelivered.
+  case emptySlots(Topic?)
+  /// The budgets are full again; what they held goes.
+  case refillBudget(Topic?)
+}
+
+extension Shard {
+  mutating func administer(
+    _ action: AdminAction, _ id: DeviceID, into effects: inout [Effect]
+  ) {
+    guard let device = deviceNumber(id) else { return }
+    switch action {
+    case .disconnect:
+      guard let connection = devices[device].connection else { return }
+      effects.append(.close(connection, .dropped))
+      disconnected(connection, into: &effects)
+    case .emptySlots(let topic):
+      for app in appNumbers(of: device, topic) {
+        for notificationClass in NotificationClass.allCases {
+          let entry = apps[app].slots[notificationClass]
+          if entry >= 0 { discard(entry, .cleared, into: &effects) }
+        }
+      }
+    case .refillBudget(let topic):
+      let numbers = appNumbers(of: device, topic)
+      devices[device].budget = RateLimit.State()
+      for app in numbers { apps[app].budget = RateLimit.State() }
+      for app in numbers {
+        noteBudget(of: app, into: &effects)
+        releaseHeld(app, .silent, into: &effects)
+      }
+    }
+  }
+
+  /// Devices that have an app with this topic, or all.
+  package func deviceIDs(with topic: Topic?) -> [DeviceID] {
+    devices.indices.filter { !appNumbers(of: $0, topic).isEmpty }.map { devices[$0].id }
+  }
+
+  private func appNumbers(of device: Int32, _ topic: Topic?) -> [Int32] {
+    var numbers: [Int32] = []
+    var app = devices[device].firstApp
+    while app >= 0 {
+      if topic == nil || apps[app].topic == topic { numbers.append(app) }
+      app = apps[app].next
+    }
+    // Oldest first.
+    return numbers.reversed()
+  }
+}

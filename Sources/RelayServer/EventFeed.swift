@@ -1,0 +1,164 @@
+import DequeModule
+package import Primitives
+package import RelayCore
+
+/// Something that people may want to hear of.
+package enum FeedItem: Sendable {
+  case life(DeliveryEvent)
+  case device(DeviceChange)
+
+  package var at: Instant {
+    switch self {
+    case .life(let event): event.at
+    case .device(let change): change.at
+    }
+  }
+}
+
+/// What has changed about a device.
+package struct DeviceChange: Sendable {
+  package enum What: String, CaseIterable, Sendable {
+    case enrolled, registered, unregistered, connected, disconnected, condition
+  }
+
+  package let at: Instant
+  package let device: DeviceID
+  package let what: What
+  package var topic: Topic?
+  package var condition: DeviceCondition?
+}
+
+/// The last events of all loops, for people who look on: bounded, and nobody who reads slowly holds
+/// anything up.
+///
+/// Loops hand over a batch at a time and never wait; what does not fit is counted. A reader keeps a
+/// position of its own and asks for what has come since.
+package actor EventFeed {
+  /// What a reader gets.
+  package struct Page: Sendable {
+    package var items: [FeedItem] = []
+    /// Where to go on.
+    package var next: UInt64
+    /// How many are gone that came in between.
+    package var dropped: UInt64 = 0
+  }
+
+  private var ring = Deque<FeedItem>()
+  /// The position behind the last one.
+  private var end: UInt64 = 0
+  private var readers: [Int: AsyncStream<Void>.Continuation] = [:]
+  private var lastReader = 0
+  private let limit: Int
+
+  init(limit: Int = Limits.feedEvents) { self.limit = limit }
+
+  /// The position behind everything.
+  package var position: UInt64 { end }
+
+  /// The oldest position that can still be read from.
+  package var oldest: UInt64 { end - UInt64(ring.count) }
+
+  /// Takes what a loop hands over.
+  ///
+  /// - Parameter lost: how many items before these did not fit.
+  func append(_ items: [FeedItem], lost: Int = 0) {
+    end += UInt64(lost)
+    if lost > 0 { ring.removeAll(keepingCapacity: true) }
+    ring.append(contentsOf: items)
+    end += UInt64(items.count)
+    if ring.count > limit { ring.removeFirst(ring.count - limit) }
+    for reader in readers.values { reader.yield() }
+  }
+
+  /// What has come since a position, as many as `limit`.
+  package func read(since position: UInt64, limit: Int) -> Page {
+    let first = max(position, oldest)
+    let place = Int(first - oldest)
+    let items = Array(ring.dropFirst(place).prefix(limit))
+    return Page(
+      items: items, next: first + UInt64(items.count), dropped: first - min(position, first))
+  }
+
+  /// A signal whenever there is more to read.
+  package func signals() -> (id: Int, stream: AsyncStream<Void>) {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    lastReader += 1
+    readers[lastReader] = continuation
+    return (lastReader, stream)
+  }
+
+  /// Nobody listens there any more.
+  package func forget(_ id: Int) { readers.removeValue(forKey: id)?.finish() }
+
+  /// The relay ends.
+  func finish() {
+    for reader in readers.values { reader.finish() }
+    readers.removeAll()
+  }
+}
+
+/// What one loop has for the feed.
+struct FeedOutlet {
+  private let continuation: AsyncStream<[FeedItem]>.Continuation
+  private var items: [FeedItem] = []
+
+  init(_ continuation: AsyncStream<[FeedItem]>.Continuation) { self.continuation = continuation }
+
+  mutating func append(_ item: FeedItem) { items.append(item) }
+
+  /// The batch is over.
+  mutating func flush() {
+    guard !items.isEmpty else { return }
+    continuation.yield(items)
+    items = []
+  }
+}
+
+extension ShardRunner {
+  /// Tells the feed what an event has changed about a device. Called after the shard has handled
+  /// it; `gone` is the device of a stream that has ended.
+  func note(_ event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant) {
+    switch event {
+    case .connected(let credential, let stream):
+      guard shard.isConnected(credential.device, on: stream) else { return }
+      noteChange(of: credential.device, .connected, at: now)
+    case .disconnected:
+      if let gone { noteChange(of: gone, .disconnected, at: now) }
+    case .reported(let stream, _):
+      guard let device = shard.device(on: stream) else { return }
+      noteChange(of: device, .condition, condition: shard.condition(of: device), at: now)
+    case .enrolled(let device, _, _):
+      if effects.contains(where: \.isSuccess) { noteChange(of: device, .enrolled, at: now) }
+    case .registered(let credential, let topic, _, _, _):
+      noteChange(of: credential.device, .registered, topic: topic, at: now)
+    case .unregistered(let credential, let topic, _):
+      noteChange(of: credential.device, .unregistered, topic: topic, at: now)
+    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
+      .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
+      .policyChanged, .checkpoint, .administered, .shutDown, .tick:
+      break
+    }
+  }
+
+  private func noteChange(
+    of device: DeviceID, _ what: DeviceChange.What, topic: Topic? = nil,
+    condition: DeviceCondition? = nil, at now: Instant
+  ) {
+    feed?.append(
+      .device(
+        DeviceChange(at: now, device: device, what: what, topic: topic, condition: condition)))
+  }
+}
+
+extension Effect {
+  /// Whether a device is told that what it asked for is done, or will be.
+  fileprivate var isSuccess: Bool {
+    switch self {
+    case .persist, .answer(_, .enrolled): true
+    case .answer, .respond, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
+      .tell, .handOver, .log:
+      false
+    }
+  }
+}

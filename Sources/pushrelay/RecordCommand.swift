@@ -1,0 +1,86 @@
+import ArgumentParser
+import Cockpit
+import NIOHTTP1
+import RelayRecording
+
+/// Records a running relay.
+struct RecordCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "record",
+    abstract: "Write down all that happens in a running relay, for 'pushrelay replay'.",
+    discussion: """
+      Examples:
+
+        pushrelay record start trouble
+        pushrelay record stop trouble
+        pushrelay record list
+        pushrelay replay .pushrelay/recordings/trouble.prr
+
+      A recording begins with what every device is at that moment. Of the limit half is kept in \
+      NAME.prr and half in NAME.prr.previous; each can be replayed alone. \
+      docs/RECORDING.md says what is in them and what is not.
+      """,
+    subcommands: [Start.self, Stop.self, List.self])
+
+  /// `pushrelay record start`.
+  struct Start: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "start", abstract: "Begin a recording.")
+    @Argument(help: "1 to 64 of the characters a-z, 0-9 and -.")
+    var name: String
+    @Option(help: "Payloads in it: none, aps or all.")
+    var payloads = RecordedPayloads.none
+    @Option(help: "Megabytes that its files may have.")
+    var limit = 256
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      try await RecordCommand.show(
+        common, .PUT, "/v1/recordings/\(name)",
+        body: #"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#)
+    }
+  }
+
+  /// `pushrelay record stop`.
+  struct Stop: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "stop", abstract: "End a recording.")
+    @Argument(help: "Its name.")
+    var name: String
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      try await RecordCommand.show(common, .POST, "/v1/recordings/\(name)/stop")
+    }
+  }
+
+  /// `pushrelay record list`.
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the recordings.")
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      let answer = try await common.client.call(.GET, "/v1/recordings")
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      let list = try ControlClient.read(RecordingList.self, answer).recordings
+      for recording in list { Console.say(RecordCommand.text(recording)) }
+      if list.isEmpty { Console.note("none; 'pushrelay record start NAME' begins one") }
+    }
+  }
+
+  private static func show(
+    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String, body: String = ""
+  ) async throws {
+    let answer = try await common.client.call(method, path, body: body)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    Console.say(text(try ControlClient.read(RecordingStatus.self, answer)))
+  }
+
+  private static func text(_ recording: RecordingStatus) -> String {
+    "\(recording.name)  \(recording.state)  \(recording.bytes) bytes"
+      + (recording.payloads.map { "  payloads \($0)" } ?? "")
+  }
+}
+
+extension RecordedPayloads: ExpressibleByArgument {}

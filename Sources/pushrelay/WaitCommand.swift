@@ -1,0 +1,93 @@
+import ArgumentParser
+import Cockpit
+import FoundationEssentials
+import NIOHTTP1
+import Primitives
+import RelayCore
+
+/// Waits until something has happened to a push, for scripts.
+struct WaitCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "wait",
+    abstract: "Wait until something has happened to a push; say why not.",
+    discussion: """
+      Examples:
+
+        pushrelay wait delivered --push 4deb1c52-0d6e-8b34-8000-00000000002a
+        pushrelay wait sent --push ID --via refill --within 1h --advance
+        pushrelay wait delivered --topic com.example.app --count 3 --timeout 30s
+        pushrelay wait discarded --push ID --never --timeout 0s
+
+      What has happened before counts. The exit status is 1 when it has not happened, and standard \
+      error says why: until when the push is held and by what, or that it cannot come any more. \
+      With --advance a virtual clock is moved from happening to happening, so nobody waits.
+      """)
+
+  @Argument(
+    help:
+      "received, sent, stored, held, delivered, discarded, replaced, expired, restored or outcome.")
+  var what: String
+  @Option(help: "The push: its apns-id or apns-unique-id.")
+  var push: String?
+  @Option(help: "The device, by its id.")
+  var device: String?
+  @Option(help: "The topic.")
+  var topic: String?
+  @Option(help: "visible or silent.")
+  var kind: String?
+  @Option(help: "How it was sent: direct, piggyback, connect, refill, hold or resend.")
+  var via: String?
+  @Option(help: "How often.")
+  var count = 1
+  @Flag(help: "It must not happen until the time is over.")
+  var never = false
+  @Option(help: "How much of the relay's time may pass, such as 1h.")
+  var within: String?
+  @Flag(help: "Move a virtual clock meanwhile; needs --within.")
+  var advance = false
+  @Option(help: "How long to wait by the machine's time; 0s looks once.")
+  var timeout = "10s"
+  @OptionGroup var common: ClockCommand.Common
+
+  private struct Body: Encodable {
+    struct Expect: Encodable {
+      var what: String
+      var push: String?
+      var device: String?
+      var topic: String?
+      var kind: String?
+      var via: String?
+      var count: Int
+      var never: Bool
+    }
+
+    var expect: Expect
+    var within: String?
+    var advance: Bool
+    var timeout: String
+  }
+
+  private struct Met: Decodable {
+    struct Step: Decodable {
+      var at: String
+      var text: String
+    }
+
+    var relayTime: String
+    var events: [Step]
+  }
+
+  func run() async throws {
+    let body = Body(
+      expect: .init(
+        what: what, push: push, device: device, topic: topic, kind: kind, via: via, count: count,
+        never: never),
+      within: within, advance: advance, timeout: timeout)
+    let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
+    let answer = try await common.client.call(.POST, "/v1/wait", body: text)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let met = try ControlClient.read(Met.self, answer)
+    for event in met.events { Console.say("\(event.at)  \(event.text)") }
+    if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
+  }
+}

@@ -1,0 +1,71 @@
+import Primitives
+import RelayCore
+import RelayServer
+import Testing
+
+@testable import Cockpit
+
+@Suite struct WaitRoutesTests {
+  @Test func wishesAreRead() throws {
+    let text = """
+      {"expect":{"what":"sent","push":"4deb1c52-0d6e-8b34-8000-00000000002a","via":"refill",
+      "kind":"silent","count":2,"topic":"com.example.app"},"within":"1h","advance":true,"timeout":"30s"}
+      """
+    let wish = try WaitWish(Array(text.utf8))
+    #expect(wish.what == .sent && wish.via == "refill" && wish.count == 2 && !wish.never)
+    #expect(wish.push?.description == "4deb1c52-0d6e-8b34-8000-00000000002a")
+    #expect(wish.within == .hours(1) && wish.advances && wish.timeout == .seconds(30))
+    #expect(wish.filter.kind == .silent && wish.filter.topic == "com.example.app")
+    let least = try WaitWish(Array(#"{"expect":{"what":"held"}}"#.utf8))
+    #expect(least.timeout == .seconds(10) && least.within == nil && !least.advances)
+  }
+
+  private static let refused: [(body: String, field: String?)] = [
+    ("", "expect"), ("{}", "expect"), ("[", nil), (#"{"expect":3}"#, "expect"),
+    (#"{"expect":{}}"#, "expect.what"), (#"{"expect":{"what":"lost"}}"#, "expect.what"),
+    (#"{"expect":{"what":"sent","push":"x"}}"#, "expect.push"),
+    (#"{"expect":{"what":"sent","device":"x"}}"#, "expect.device"),
+    (#"{"expect":{"what":"sent","kind":"loud"}}"#, "expect.kind"),
+    (#"{"expect":{"what":"sent","count":0}}"#, "expect.count"),
+    (#"{"expect":{"what":"sent","count":1.5}}"#, "expect.count"),
+    (#"{"expect":{"what":"sent","when":1}}"#, "expect.when"),
+    (#"{"expect":{"what":"sent"},"within":"soon"}"#, "within"),
+    (#"{"expect":{"what":"sent"},"advance":true}"#, "within"),
+    (#"{"expect":{"what":"sent"},"timeout":"11m"}"#, "timeout"),
+    (#"{"expect":{"what":"sent"},"until":1}"#, "until"),
+  ]
+
+  @Test(arguments: refused) func whatIsNoWishIsRefused(body: String, field: String?) {
+    do {
+      let wish = try WaitWish(Array(body.utf8))
+      Issue.record("\(wish)")
+    } catch let refusal as Refusal {
+      #expect(refusal.status == 400 && refusal.field == field, "\(refusal)")
+    } catch {
+      Issue.record("\(error)")
+    }
+  }
+
+  @Test func everyWordMatchesItsSteps() {
+    let id = UniqueID(high: 1, low: 2)
+    let steps: [(DeliveryStep, [WaitWish.What])] = [
+      (
+        .received(
+          .silent, apnsID: id, Topic("com.example.app")!, device: DeviceID(id)), [.received]
+      ),
+      (.restored, [.restored]), (.sent(.direct), [.sent]), (.storedOffline, [.stored]),
+      (.storedPower(until: nil, limit: .perApp), [.stored, .held]), (.delivered, [.delivered]),
+      (.discarded(.expired), [.discarded, .expired]),
+      (.discarded(.replaced(by: id)), [.discarded, .replaced]),
+      (.discarded(.cleared), [.discarded]), (.outcome(.newData), [.outcome]),
+    ]
+    for (step, words) in steps {
+      let body = NotificationLife.Step(
+        DeliveryEvent(at: Instant(milliseconds: 0), uniqueID: id, step: step))
+      for what in WaitWish.What.allCases {
+        let matches = WaitWish(what: what, push: nil).matches(body)
+        #expect(matches == words.contains(what), "\(step) \(what)")
+      }
+    }
+  }
+}

@@ -1,0 +1,280 @@
+import Foundation
+import Testing
+
+/// The admin API on TCP, by curl against the real binary.
+@Suite("Admin API", .timeLimit(.minutes(5))) struct AdminTests {
+  private static let setup = RelaySetup(
+    arguments: ["--admin", "127.0.0.1:0", "--clock", "virtual", "--store", "memory"])
+
+  private struct Answer {
+    var status: Int
+    var body: String
+
+    var json: [String: Any] {
+      (try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]) ?? [:]
+    }
+    var reason: String { json["reason"] as? String ?? "" }
+  }
+
+  private struct Admin {
+    let relay: RelayProcess
+    let token: String
+
+    init(_ relay: RelayProcess) throws {
+      self.relay = relay
+      token = try String(contentsOfFile: relay.state + "/admin.token", encoding: .utf8)
+        .trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    func callAsFunction(
+      _ method: String, _ path: String, _ body: String? = nil, headers: [String] = [],
+      token: String? = nil
+    ) async throws -> Answer {
+      var arguments = ["-sS", "-m", "60", "-X", method, "-w", "\n%{http_code}"]
+      let bearer = token ?? self.token
+      if !bearer.isEmpty { arguments += ["-H", "authorization: bearer \(bearer)"] }
+      if let body { arguments += ["-H", "content-type: application/json", "-d", body] }
+      for header in headers { arguments += ["-H", header] }
+      let outcome = try await Program.run("curl", arguments + ["http://\(relay.admin)\(path)"])
+      let text = try outcome.checked("curl")
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      return Answer(
+        status: Int(lines.last ?? "") ?? 0, body: lines.dropLast().joined(separator: "\n"))
+    }
+  }
+
+  private func withAdmin(
+    _ setup: RelaySetup = setup, _ body: (RelayProcess, Admin) async throws -> Void
+  ) async throws {
+    try await RelayProcess.run(setup) { try await body($0, try Admin($0)) }
+  }
+
+  private static func silent(to target: String) -> String {
+    #"{"to":"\#(target)","headers":{"apns-push-type":"background","apns-priority":"5"},"#
+      + #""payload":{"aps":{"content-available":1}}}"#
+  }
+
+  /// Four silent pushes: the fourth is held, and says why; the clock is moved, and it arrives.
+  @Test func aPushIsFollowedToItsEnd() async throws {
+    try await withAdmin { relay, admin in
+      let phone = try await Phone(on: relay)
+      _ = try await phone.register()
+      try await phone.talk(["--ack"]) { lines, _ in
+        try await lines.expect("hello", "empty")
+        var last = ""
+        for _ in 0..<4 {
+          let answer = try await admin("POST", "/v1/push", Self.silent(to: phone.id))
+          #expect(answer.status == 200 && answer.json["status"] as? Int == 200, "\(answer)")
+          last = answer.json["uniqueId"] as? String ?? ""
+        }
+        let expect = #"{"expect":{"what":"delivered","push":"\#(last)"}"#
+        let notYet = try await admin("POST", "/v1/wait", expect + #","timeout":"0s"}"#)
+        #expect(notYet.status == 409 && notYet.reason == "NotYet")
+        #expect((notYet.json["message"] as? String)?.contains("app-budget") == true, "\(notYet)")
+        let met = try await admin(
+          "POST", "/v1/wait", expect + #","within":"1h","advance":true}"#)
+        #expect(met.status == 200 && met.json["met"] as? Bool == true, "\(met)")
+        let life = try await admin("GET", "/v1/notifications/\(last)")
+        #expect(life.json["state"] as? String == "delivered")
+        #expect(life.json["device"] as? String == phone.id)
+        let page = try await admin("GET", "/v1/notifications?device=\(phone.id)&limit=2")
+        #expect((page.json["notifications"] as? [Any])?.count == 2)
+        #expect(page.json["hasMore"] as? Bool == true)
+        let never = try await admin(
+          "POST", "/v1/wait", #"{"expect":{"what":"discarded","push":"\#(last)"}}"#)
+        #expect(never.status == 409 && never.reason == "NeverAgain", "\(never)")
+        let said = try await relay.command("wait", "delivered", "--push", last)
+        #expect(said.succeeded && said.output.contains("delivered"), "\(said)")
+        let wrong = try await relay.command("wait", "expired", "--push", last, "--timeout", "0s")
+        #expect(!wrong.succeeded && wrong.errors.contains("NeverAgain"), "\(wrong)")
+      }
+    }
+  }
+
+  @Test func devicesAreListedAndSteered() async throws {
+    try await withAdmin { relay, admin in
+      var phones: [Phone] = []
+      for _ in 0..<5 { phones.append(try await Phone(on: relay)) }
+      for phone in phones { _ = try await phone.register() }
+      var seen: Set<String> = []
+      var after = ""
+      repeat {
+        let page = try await admin("GET", "/v1/devices?limit=2\(after)")
+        let devices = page.json["devices"] as? [[String: Any]] ?? []
+        #expect(devices.count <= 2)
+        seen.formUnion(devices.compactMap { $0["device"] as? String })
+        after = (page.json["cursor"] as? String).map { "&after=\($0)" } ?? ""
+      } while !after.isEmpty
+      #expect(seen == Set(phones.map(\.id)))
+      let found = try await admin("GET", "/v1/devices?search=\(phones[2].id.prefix(13))")
+      #expect((found.json["devices"] as? [[String: Any]])?.count == 1)
+
+      let phone = phones[0]
+      let push = try await admin("POST", "/v1/push", Self.silent(to: phone.id))
+      let id = push.json["uniqueId"] as? String ?? ""
+      #expect(try await phone.report().apps.first?.silent != nil)
+      #expect(try await admin("DELETE", "/v1/devices/\(phone.id)/slots").status == 204)
+      #expect(try await phone.report().apps.first?.silent == nil)
+      let life = try await admin("GET", "/v1/notifications/\(id)")
+      #expect((life.json["sentence"] as? String)?.contains("cleared") == true, "\(life)")
+      try await phone.talk(["--ack"]) { lines, _ in
+        try await lines.expect("hello", "empty")
+        for _ in 0..<3 {
+          _ = try await admin("POST", "/v1/push", Self.silent(to: phone.id))
+          try await lines.expect("silent 0 via direct")
+        }
+        #expect(try await phone.report().apps.first?.budget.allowed == false)
+        _ = try await admin("POST", "/v1/push", Self.silent(to: phone.id))
+        #expect(try await admin("DELETE", "/v1/devices/\(phone.id)/budget").status == 204)
+        try await lines.expect("silent 0 via refill")
+        let reset = try await admin("POST", "/v1/reset", #"{"topic":"\#(Phone.topic)"}"#)
+        #expect(reset.status == 204)
+        #expect(try await phone.report().apps.first?.budget.allowed == true)
+        #expect(try await admin("DELETE", "/v1/devices/\(phone.id)/connection").status == 204)
+        try await lines.expect("bye")
+      }
+      let overview = try await admin("GET", "/v1/overview")
+      #expect(overview.json["addsUp"] as? Bool == true, "\(overview)")
+      #expect(overview.json["devices"] as? Int == 5)
+      let policy = try await admin("PUT", "/v1/policy", #"{"policy":"strict"}"#)
+      #expect(policy.json["policy"] as? String == "strict", "\(policy)")
+    }
+  }
+
+  @Test func refusalsSayExactlyWhy() async throws {
+    try await withAdmin { relay, admin in
+      let phone = try await Phone(on: relay)
+      let token = try await phone.register()
+      let refused = try await relay.send([
+        Push(to: token, "eyJhbGciOiJFUzI1NiJ9.e30.x"),
+        Push(to: "zz", try await relay.providerToken()),
+      ])
+      #expect(refused.map(\.status) == [403, 400], "\(refused)")
+      let list = try await admin("GET", "/v1/refusals").json["refusals"] as? [[String: Any]] ?? []
+      #expect(
+        Set(list.compactMap { $0["reason"] as? String })
+          == ["InvalidProviderToken", "BadDeviceToken"], "\(list)")
+      let cause = list.first { $0["status"] as? Int == 403 }?["cause"] as? String ?? ""
+      #expect(cause.contains("base64url"), "\(cause)")
+      let verdict = try await admin("POST", "/v1/token-check", #"{"token":"nonsense"}"#)
+      #expect(verdict.json["valid"] as? Bool == false)
+      let good = try await admin(
+        "POST", "/v1/token-check", #"{"token":"\#(try await relay.providerToken())"}"#)
+      #expect(good.json["valid"] as? Bool == true, "\(good)")
+      let lint = try await admin(
+        "POST", "/v1/lint",
+        #"{"headers":{"apns-push-type":"background"},"payload":{"aps":{"alert":"x"}}}"#)
+      #expect(lint.json["kind"] as? String == "silent")
+      #expect(lint.body.contains("visibleKeysInBackground"), "\(lint)")
+    }
+  }
+
+  private static let traps:
+    [(
+      name: String, method: String, path: String, body: String?, headers: [String], token: String?,
+      status: Int, reason: String
+    )] = [
+      ("no token", "GET", "/v1/overview", nil, [], "", 401, "Unauthorized"),
+      ("wrong token", "GET", "/v1/overview", nil, [], "0123456789abcdef", 401, "Unauthorized"),
+      ("rebinding", "GET", "/v1/overview", nil, ["host: evil.example"], nil, 403, "HostNotAllowed"),
+      (
+        "another origin", "GET", "/v1/overview", nil, ["origin: http://evil.example"], nil, 403,
+        "OriginNotAllowed"
+      ),
+      ("a null origin", "GET", "/v1/overview", nil, ["origin: null"], nil, 403, "OriginNotAllowed"),
+      (
+        "another site", "GET", "/", nil, ["sec-fetch-site: cross-site"], "", 403,
+        "OriginNotAllowed"
+      ),
+      (
+        "a plain form", "POST", "/v1/reset", nil,
+        ["content-type: application/x-www-form-urlencoded"], nil, 415, "UnsupportedMediaType"
+      ),
+      ("an empty reset", "POST", "/v1/reset", "{}", [], nil, 400, "BadBody"),
+      ("an unknown member", "POST", "/v1/reset", #"{"every":true}"#, [], nil, 400, "BadBody"),
+      ("no such path", "GET", "/v1/nothing", nil, [], nil, 404, "NotFound"),
+      (
+        "no such device", "GET", "/v1/devices/00000000-0000-0000-0000-000000000000", nil, [], nil,
+        404, "UnknownDevice"
+      ),
+      ("no id", "GET", "/v1/devices/x", nil, [], nil, 400, "BadDeviceId"),
+      ("a limit", "GET", "/v1/devices?limit=0", nil, [], nil, 400, "BadBody"),
+      ("another run", "GET", "/v1/events?since=e0-7", nil, [], nil, 410, "CursorExpired"),
+      ("another run", "GET", "/v1/notifications?since=e0-7", nil, [], nil, 410, "CursorExpired"),
+      ("backwards", "POST", "/v1/clock/advance", #"{"to":1}"#, [], nil, 409, "ClockBackwards"),
+      ("a bad name", "PUT", "/v1/checkpoints/No", "{}", [], nil, 400, "BadName"),
+      (
+        "no checkpoint", "POST", "/v1/checkpoints/x/restore", "{}", [], nil, 404,
+        "UnknownCheckpoint"
+      ),
+      ("no recording", "POST", "/v1/recordings/x/stop", "{}", [], nil, 404, "UnknownRecording"),
+      ("a policy", "PUT", "/v1/policy", #"{"policy":"odd"}"#, [], nil, 400, "BadBody"),
+    ]
+
+  @Test func everyTrapIsAvoided() async throws {
+    try await withAdmin { _, admin in
+      for trap in Self.traps {
+        let answer = try await admin(
+          trap.method, trap.path, trap.body, headers: trap.headers, token: trap.token)
+        #expect(answer.status == trap.status, "\(trap.name): \(answer)")
+        #expect(answer.reason == trap.reason, "\(trap.name): \(answer)")
+      }
+      let scratch = try Scratch()
+      let file = scratch.path + "/large"
+      try Data(repeating: 0x20, count: 200_000).write(to: URL(filePath: file))
+      let large = try await admin("POST", "/v1/push", "@" + file)
+      #expect(large.status == 413 && large.reason == "BodyTooLarge", "\(large)")
+      for path in ["/", "/cockpit.js", "/cockpit.css", "/openapi.json"] {
+        let page = try await admin("GET", path, token: "")
+        #expect(page.status == 200 && page.body.count > 1000, "\(path)")
+      }
+      #expect(try await admin("GET", "/health/live", token: "").status == 200)
+      #expect(try await admin("GET", "/health/ready", token: "").status == 200)
+      let metrics = try await admin("GET", "/metrics", token: "")
+      #expect(metrics.body.contains("pushrelay_counters_add_up 1"))
+    }
+  }
+
+  /// The events of a push, with a cursor that goes on where it ended.
+  @Test func eventsAreToldAndResumed() async throws {
+    try await withAdmin { relay, admin in
+      let phone = try await Phone(on: relay)
+      _ = try await phone.register()
+      // The first who looks on begins the feed.
+      let cursor = try await readEvents(admin, since: "", until: #""event":"stats""#) {}
+      let seen = try await readEvents(
+        admin, since: cursor, until: #""step":"stored""#, accept: "application/x-ndjson"
+      ) {
+        _ = try await admin("POST", "/v1/push", Self.silent(to: phone.id))
+      }
+      let again = try await readEvents(
+        admin, since: cursor, until: #""step":"stored""#, accept: "application/x-ndjson"
+      ) {}
+      #expect(seen == again && !seen.isEmpty)
+    }
+  }
+
+  /// Reads lines until one holds a text; answers the last cursor.
+  private func readEvents(
+    _ admin: Admin, since cursor: String, until text: String,
+    accept: String = "application/x-ndjson", _ act: () async throws -> Void
+  ) async throws -> String {
+    let script = """
+      import json, sys, urllib.request
+      url, token, accept, text = sys.argv[1:]
+      request = urllib.request.Request(url, headers={"authorization": "bearer " + token, "accept": accept})
+      with urllib.request.urlopen(request, timeout=60) as answer:
+          for line in answer:
+              line = line.decode()
+              if text in line:
+                  print(json.loads(line)["id"])
+                  break
+      """
+    let query = cursor.isEmpty ? "" : "?since=\(cursor)"
+    async let outcome = Program.run(
+      "python3",
+      ["-c", script, "http://\(admin.relay.admin)/v1/events\(query)", admin.token, accept, text])
+    try await act()
+    return try await outcome.checked("python3").trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+}
