@@ -631,9 +631,9 @@ def flood(relay, rate, seconds):
     """Made-up life events that no counter knows, to see whether the page keeps up."""
     devices = list(relay.devices.values())[:200]
     vias = ["direct", "direct", "piggyback", "refill", "connect"]
-    end, number, start = time.monotonic() + seconds, 0, time.monotonic()
-    while time.monotonic() < end:
-        due = int((time.monotonic() - start) * rate)
+    number, start = 0, time.monotonic()
+    while number < rate * seconds:
+        due = min(rate * seconds, int((time.monotonic() - start) * rate))
         with relay.changed:
             while number < due:
                 number += 1

@@ -6,7 +6,7 @@ import { density, drawNarrow, drawWide, icon, legend } from "./lanes.js";
 import { TITLES, closeTool, copies, exportRun, openTool, toggleRecording } from "./drawer.js";
 
 export const view = {};
-export const page = { phone: null, phones: [], missing: new Set(), overview: {}, go, now, laneView };
+export const page = { phone: null, phones: [], missing: new Set(), overview: {}, go, now, laneView, urlOf };
 const path = encodeURIComponent, body = document.body;
 let paused = false, online = false, started = false, heldBack = 0, spoken = {};
 
@@ -32,7 +32,9 @@ function readUrl() {
   }
   dirty("lanes", "table", "pill", "phones", "tool", "push");
 }
-const urlOf = (changes = {}) => "#" + new URLSearchParams(Object.entries({ ...view, ...changes }).filter(([, value]) => value));
+function urlOf(changes) {
+  return "#" + new URLSearchParams(Object.entries({ ...view, ...changes }).filter(([, value]) => value));
+}
 // Moving in time replaces the URL; from everything else one can go back.
 function go(changes, replace = "at" in changes) {
   history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));

@@ -1,6 +1,6 @@
 // The drawer's tools, the copies of one push, and the export of a run.
 
-import { $, LEGEND, api, attempt, button, clockText, dayText, download, entries, get, h, known, number, options, reasonOf, request,
+import { $, LEGEND, api, attempt, button, clockText, dayText, download, entries, get, h, known, number, reasonOf, request,
   s, shortId, shortTopic, toast, wordOf } from "./kit.js";
 import { drawWide, icon } from "./lanes.js";
 import { page, view } from "./cockpit.js";
@@ -21,37 +21,25 @@ export function closeTool() {
   open = refresh = undefined;
   $("drawer").hidden = true;
 }
-const field = (label, kind, props = {}, ...kids) => {
-  const control = h(kind, { autocomplete: "off", spellcheck: "false", ...props }, ...kids);
-  return Object.assign(h("label", label, control), { control });
-};
-const choice = (label, names, props) => field(label, "select", props, Array.isArray(names) ? names.map((name) => h("option", name)) : options(names));
-const values = (fields) => Object.fromEntries(Object.entries(fields).map(([key, { control }]) => [key, control.value.trim()]));
+const field = (label, kind, props = {}) => h("label", label, h(kind, { spellcheck: "false", autocomplete: "off", ...props }));
 const list = (items, none) => h("ul", items.length ? items.map((item) => h("li.row", item)) : h("li.dim", none));
-const given = (pairs) => Object.fromEntries(Object.entries(pairs).filter(([, value]) => value !== "" && value != null));
 
 // Compose, with lint while typing.
 
-const TEMPLATES = { Silent: ["background", "5", { aps: { "content-available": 1 } }], Alert: ["alert", "10", { aps: { alert: { title: "Anna", body: "Dinner?" }, sound: "default" } }],
-  Badge: ["alert", "10", { aps: { badge: 3 } }] };
+const TEMPLATES = { Silent: ["background", 5, { aps: { "content-available": 1 } }], Alert: ["alert", 10, { aps: { alert: { title: "Anna", body: "Dinner?" }, sound: "default" } }],
+  Badge: ["alert", 10, { aps: { badge: 3 } }] };
 function compose(body) {
-  const f = { to: field("To", "input#c-to", { placeholder: "device id or token" }), topic: field("App", "input", { list: "apps", placeholder: "the phone's only app" }),
-    type: choice("Push type", "background alert voip complication fileprovider mdm liveactivity location pushtotalk widgets controls accessory".split(" ")),
-    priority: choice("Priority", ["5", "10", "1"]), expires: choice("Expires", { "after 30 days": "", "never stored": 0, "in 1 min": 60, "in 1 h": 3600 }), collapse: field("Collapse id", "input") };
-  const text = field("Payload", "textarea#c-payload", { rows: 7 }), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" }), apps = h("datalist#apps");
-  function draft() {
-    const { to, topic, type, priority, expires, collapse } = values(f);
-    const expiration = Number(expires) ? Math.floor(page.now() / 1000) + Number(expires) : expires;
-    return { ...given({ to, topic }), headers: given({ "apns-push-type": type, "apns-priority": priority, "apns-expiration": String(expiration), "apns-collapse-id": collapse }), payload: JSON.parse(text.control.value) };
-  }
+  const to = field("To", "input#c-to", { placeholder: "device id or token" }), app = field("App", "input#c-app", { list: "apps", placeholder: "the phone's only app" }), apps = h("datalist#apps");
+  const head = field("Headers", "textarea#c-headers", { rows: 4 }), text = field("Payload", "textarea#c-payload", { rows: 7 }), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" });
+  const draft = () => ({ headers: Object.fromEntries(head.control.value.trim().split("\n").map((line) => line.split(/:(.*)/, 2).map((part) => part?.trim() ?? ""))), payload: JSON.parse(text.control.value) });
   let timer, without;
   const check = () => {
     clearTimeout(timer);
     timer = setTimeout(async () => {
       try {
-        const { headers, payload } = draft(), { kind, warnings, refusal } = without ? { kind: "JSON", warnings: [] } : await api("POST", "/v1/lint", { headers, payload });
-        says.replaceChildren(h("p.dim", `${kind}, ${number(new TextEncoder().encode(text.control.value).length)} bytes`),
-          ...warnings.map((warning) => h("p.warn", `⚠ ${warning.text}`)), h(refusal ? "p.bad" : "p.good", refusal ? `✗ would be refused: ${refusal.status} ${refusal.reason}` : warnings.length ? "" : "✓ nothing odd"));
+        const push = draft(), { kind, warnings, refusal } = without ? { kind: "not checked", warnings: [] } : await api("POST", "/v1/lint", push);
+        says.replaceChildren(h("p.dim", `${kind}, ${number(new TextEncoder().encode(text.control.value).length)} bytes`), ...warnings.map((warning) => h("p.warn", `⚠ ${warning.text}`)),
+          h(refusal ? "p.bad" : "p.good", refusal ? `✗ would be refused: ${refusal.status} ${refusal.reason}` : warnings.length || without ? "" : "✓ nothing odd"));
       } catch (error) {
         without ||= error.isMissing;
         says.replaceChildren(h("p.bad", without ? "" : `✗ ${error.message}`));
@@ -59,33 +47,32 @@ function compose(body) {
     }, 150);
   };
   const send = (count) => attempt(async () => {
-    const { payload, headers, ...rest } = draft();
+    const push = draft();
     let last;
     do {
-      last = await api("POST", "/v1/push", { ...rest, headers, payload });
-      known.sent.set(last.uniqueId, { payload, headers });
+      last = await api("POST", "/v1/push", { to: to.control.value.trim(), ...(app.control.value && { topic: app.control.value.trim() }), ...push });
+      known.sent.set(last.uniqueId, push);
       if (known.sent.size > 300) known.sent.delete(known.sent.keys().next().value);
     } while (last.status === 200 && --count);
     const good = last.status === 200;
-    answer.replaceChildren(h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${last.status} ${last.reason ?? ""} `), good ? h("a", { href: `#push=${last.uniqueId}&tool=compose&phone=${view.phone}` }, shortId(last.uniqueId)) : last.message ?? "");
+    answer.replaceChildren(h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${last.status} ${last.reason ?? ""} `), good ? h("a", { href: page.urlOf({ push: last.uniqueId }) }, shortId(last.uniqueId)) : last.message ?? "");
   });
   const pick = ([type, priority, payload]) => {
-    f.type.control.value = type;
-    f.priority.control.value = priority;
+    head.control.value = `apns-push-type: ${type}\napns-priority: ${priority}`;
     text.control.value = JSON.stringify(payload, null, 2);
     check();
   };
   body.oninput = check;
   body.onkeydown = (event) => event.key === "Enter" && event.ctrlKey && send(1);
-  body.append(h("div.fields", Object.values(f), apps), h("div", h("div.row", Object.entries(TEMPLATES).map(([name, template]) => button(name, () => pick(template)))), text),
+  body.append(h("div", to, app, apps, head), h("div", h("div.row", Object.entries(TEMPLATES).map(([name, template]) => button(name, () => pick(template)))), text),
     h("div", h("h3", "Lint"), says, h("div.row", h("button.main#c-send", { onclick: () => send(1) }, "Send"), button("Send 5", () => send(5)), h("kbd", "Ctrl+Enter")), answer));
   pick(TEMPLATES.Silent);
-  setTimeout(() => (view.phone ? text : f.to).control.focus());
+  setTimeout(() => (view.phone ? text : to).control.focus());
   let told;
   const update = () => {
     if (!page.phone?.apps || told === view.phone) return;
-    told = f.to.control.value = view.phone;
-    f.topic.control.value = page.phone.apps[0]?.topic ?? "";
+    told = to.control.value = view.phone;
+    app.control.value = page.phone.apps[0]?.topic ?? "";
     apps.replaceChildren(...page.phone.apps.map(({ topic }) => h("option", { value: topic })));
   };
   update();
@@ -93,20 +80,15 @@ function compose(body) {
 }
 
 function faults(body) {
-  const f = { name: field("Name", "input", { value: "flaky" }), at: choice("At", ["provider", "connection", "delivery", "journal"]),
-    what: choice("Does", ["answer", "delay", "goaway", "reset", "halfClose", "blackhole", "stall", "drop", "duplicate", "failWrite"]), how: field("With", "input", { value: "ServiceUnavailable" }),
-    topic: field("App", "input", { placeholder: "any" }), times: field("Times", "input", { type: "number", min: 1, placeholder: "always" }) };
-  const box = h("div");
+  const name = field("Name", "input", { value: "flaky" }), text = field("Fault", "textarea", { rows: 4 }), box = h("div");
+  text.control.value = JSON.stringify({ at: "provider", do: { answer: "ServiceUnavailable" }, when: { skip: 2, times: 3 } }, null, 1);
   const load = async () => {
     const { faults: all } = await get("/v1/faults");
     box.replaceChildren(list(all.map((fault) => [h("b", fault.name), `at ${fault.at}: ${Object.entries(fault.do).flat().join(" ")}`, h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`),
       button("Remove", () => put("DELETE", fault.name), { "aria-label": `Remove ${fault.name}` })]), "No faults."));
   };
   const put = (method, name, input) => api(method, `/v1/faults/${encodeURIComponent(name)}`, input).then(load);
-  body.append(box, h("div.fields", Object.values(f), button("Add", () => {
-    const { name, at, what, how, topic, times } = values(f);
-    return put("PUT", name, { at, do: { [what]: how || true }, ...(topic && { match: { topic } }), ...(times && { when: { times: Number(times) } }) });
-  })));
+  body.append(box, h("div", name, text, button("Add", () => put("PUT", name.control.value, JSON.parse(text.control.value)))));
   attempt(load);
   return () => attempt(load);
 }
@@ -128,7 +110,7 @@ export const toggleRecording = (payloads = "aps") => attempt(async () => {
   if (open === "recordings") refresh();
 });
 function recordings(body) {
-  const left = h("div"), middle = h("div"), payloads = choice("payloads ", ["aps", "none", "all"]);
+  const left = h("div"), middle = h("div"), payloads = h("select", { "aria-label": "Payloads" }, ["aps", "none", "all"].map((name) => h("option", { value: name }, `payloads: ${name}`)));
   const load = async () => {
     const { recordings: all } = await get("/v1/recordings");
     left.replaceChildren(list(all.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`), state === "stopped" && button("Save file", async () =>
@@ -138,7 +120,7 @@ function recordings(body) {
     if (points) middle.replaceChildren(h("h3", "Checkpoints"), list(points.checkpoints.map(({ name, at }) => [h("b", name), h("span.dim", clockText(at)), act("Go back", name, "POST", "/restore"), act("Delete", name, "DELETE")]), "No checkpoints."),
       button("Make one", () => api("PUT", `/v1/checkpoints/${freshName("point")}`, {}).then(load)));
   };
-  body.append(h("div", left, h("div.row", button("Record, or stop", () => toggleRecording(payloads.control.value)), payloads)), middle,
+  body.append(h("div", left, h("div.row", button("Record, or stop", () => toggleRecording(payloads.value)), payloads)), middle,
     h("div", h("h3", "This run"), h("p.dim", "One HTML file to attach to a ticket."), button("Export", exportRun)));
   attempt(load);
   return () => attempt(load);
