@@ -59,7 +59,7 @@ function frame(time) {
     pending.delete(name);
     drawn[name] = time;
     parts[name]();
-    if (performance.now() - start > 8) break;
+    if (time < busyUntil || performance.now() - start > 8) break;
   }
   if (pending.size || incoming.length) dirty();
 }
@@ -68,7 +68,10 @@ function takeIn(end) {
   if (excess > 0) known.skipped += incoming.splice(0, excess).length;
   let count = 0;
   while (count < incoming.length && (count % 32 || performance.now() < end)) take(...incoming[count++]);
-  if (count > 100) busyUntil = performance.now() + 800;
+  if (count > 100) {
+    busyUntil = performance.now() + 800;
+    later("calm", async () => dirty("lanes", "table"), 1000);
+  }
   incoming.splice(0, count);
 }
 function take(kind, text) {
@@ -139,10 +142,10 @@ function drawLanes() {
   $("about").textContent = (phone ? [phone.connected ? "connected" : "away", phone.network, phone.power, phone.screen && `screen ${phone.screen}`].filter(Boolean).join(", ")
     : `${number(known.counters.devices)} phones, ${number(known.counters.connections)} connected`) + (known.skipped ? `. ${number(known.skipped)} older or skipped events are not kept here` : "");
 }
-let limit = 60, rows = [], chosen;
+let most = 60, rows = [], chosen;
 function drawTable() {
   if (isFrozen("table")) return;
-  const all = inView();
+  const all = inView(), limit = performance.now() < busyUntil ? 20 : most;
   rows = [];
   for (let i = all.length; i-- > 0 && rows.length <= limit;) {
     if ((!view.at || all[i].t <= view.at) && (!view.only || view.only.includes(all[i].mark))) rows.push(all[i]);
@@ -211,7 +214,7 @@ function touched(id) {
 }
 function phoneChosen() {
   page.phone = page.phones.find(({ device }) => device === view.phone);
-  limit = 60;
+  most = 60;
   if (!view.phone || !started) return;
   refreshPhones();
   loadHistory(view.phone).catch(() => {});
@@ -508,7 +511,7 @@ $("span").onchange = ({ target }) => go({ span: target.value }, true);
 $("only").append(...options({ everything: "", sent: "direct visible", held: "held away", "rode along": "ride", "sent later": "refill connect resend", replaced: "replaced", "expired, dropped": "expired" }));
 $("only").onchange = ({ target }) => go({ only: target.value }, true);
 $("older").onclick = () => {
-  limit += 100;
+  most += 100;
   stays.table = 0;
   dirty("table");
 };
