@@ -1,725 +1,533 @@
-// The page: what is looked at (which is the URL), the event stream, and what is drawn when.
+// What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, Problem, addLife, addLink, addStep, api, attempt, clockText, dayText, forget, get, h, known, lengthText,
-  number, plural, reasonOf, reconcile, request, shortId, shortPhone, shortTopic, sortEntries, toast, token, wordOf } from "./kit.js";
+import { $, addLife, addLink, addStep, api, attempt, button, clockText, dayText, entries, forget, get, h, known, lengthText, number, options,
+  reasonOf, reconcile, request, shortId, shortPhone, shortTopic, toast, wordOf } from "./kit.js";
 import { density, drawNarrow, drawWide, icon, legend } from "./lanes.js";
-import { closeTool, copies, exportRun, openTool, refreshTool, toggleRecording } from "./drawer.js";
+import { TITLES, closeTool, copies, exportRun, openTool, toggleRecording } from "./drawer.js";
 
-const at = { phone: null, push: null, at: null, span: 0, tool: null, only: "" };
-export const view = at;
-export const page = { paused: false, online: false, phone: null, phones: [], clock: null, missing: new Set(), go, refreshPhones, showClock, overview: {} };
-let cursor, stream, retry = 500, heldBack = 0, hiddenTab = false;
+export const view = {};
+export const page = { phone: null, phones: [], missing: new Set(), overview: {}, go, now, laneView, urlOf };
+const path = encodeURIComponent, body = document.body;
+let paused = false, online = false, started = false, heldBack = 0, spoken = {};
 
 // The URL is the state.
 
 function readUrl() {
-  const hash = new URLSearchParams(location.hash.slice(1));
+  const hash = new URLSearchParams(location.hash.slice(1)), before = { ...view };
   if (hash.has("token")) {
-    token.set(hash.get("token"));
+    sessionStorage.setItem("token", hash.get("token"));
     hash.delete("token");
-    history.replaceState(null, "", hash.size ? "#" + hash : location.pathname);
+    history.replaceState(null, "", "#" + hash);
   }
-  const before = at.phone;
-  at.phone = hash.get("phone");
-  at.push = hash.get("push");
-  at.at = Number(hash.get("at")) || null;
-  at.span = Number(hash.get("span")) || 0;
-  at.only = hash.get("only") ?? "";
-  at.tool = hash.get("tool");
-  if (before !== at.phone) phoneChosen();
-  $("span").value = [...$("span").options].some((option) => +option.value === at.span) ? at.span : 0;
-  $("only").value = at.only;
-  document.body.classList.toggle("one-phone", at.phone != null);
-  pushChosen();
-  dirty("lanes", "table", "pill", "phones", "tool");
+  for (const key of ["phone", "push", "tool", "only"]) view[key] = hash.get(key) ?? "";
+  view.at = Number(hash.get("at")) || null;
+  view.span = Number(hash.get("span")) || 0;
+  $("span").value = view.span;
+  $("only").value = view.only;
+  body.classList.toggle("one-phone", view.phone);
+  if (before.phone !== view.phone) phoneChosen();
+  if (before.push !== view.push) {
+    shown = known.lives.get(view.push);
+    if (view.push && started) loadPush();
+  }
+  dirty("lanes", "table", "pill", "phones", "tool", "push");
 }
-export function urlOf(changes = {}) {
-  const hash = new URLSearchParams();
-  for (const [key, value] of Object.entries({ ...at, ...changes })) if (value) hash.set(key, value);
-  return hash.size ? "#" + hash : location.pathname;
+function urlOf(changes) {
+  return "#" + new URLSearchParams(Object.entries({ ...view, ...changes }).filter(([, value]) => value));
 }
-/** Changes what is looked at. Moving in time replaces the URL, everything else can be gone back from. */
+// Moving in time replaces the URL; from everything else one can go back.
 function go(changes, replace = "at" in changes) {
   history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));
   readUrl();
 }
 
-// Drawing: a frame draws what changed, one part at a time, and never for long.
+// A frame takes in what has come and draws what changed, one part at a time and never for long.
 
-const parts = { pill: drawPill, lanes: drawLanes, table: drawTable, push: drawPush, phones: drawPhones, light: drawLight, tool: drawTool };
-const pending = new Set(), lastDrawn = {};
+const parts = { pill: drawPill, light: drawLight, lanes: drawLanes, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
+const pending = new Set(), drawn = {};
 let scheduled = false, incoming = [], busyUntil = 0;
 function dirty(...names) {
-  names.forEach((name) => pending.add(name));
-  if (!scheduled) {
-    scheduled = true;
-    requestAnimationFrame(frame);
-  }
+  for (const name of names) pending.add(name);
+  scheduled ||= requestAnimationFrame(frame);
 }
-function frame(started) {
+function frame(time) {
   scheduled = false;
-  drain();
-  const busy = started < busyUntil;
+  const start = performance.now();
+  takeIn(start + 7);
   for (const name of pending) {
-    if (performance.now() - started > 10) break;
-    const wait = busy ? 400 : name === "tool" ? 200 : 60;
-    if (started - (lastDrawn[name] ?? -1e4) < wait) continue;
+    if (time - (drawn[name] ?? -1e4) < (time < busyUntil ? 400 : 50)) continue;
     pending.delete(name);
-    lastDrawn[name] = started;
+    drawn[name] = time;
     parts[name]();
-    if (name === "lanes" || name === "table") break;
+    if (time < busyUntil || performance.now() - start > 8) break;
   }
   if (pending.size || incoming.length) dirty();
 }
-
-/** Takes events in, for at most some milliseconds a frame. */
-function drain() {
-  const end = performance.now() + 7;
-  if (incoming.length > 20_000) {
-    const drop = incoming.length - 10_000;
-    incoming = incoming.slice(drop);
-    known.skipped += drop;
+function takeIn(end) {
+  const excess = incoming.length - 20_000;
+  if (excess > 0) known.skipped += incoming.splice(0, excess).length;
+  let count = 0;
+  while (count < incoming.length && (count % 32 || performance.now() < end)) take(...incoming[count++]);
+  if (count > 100) {
+    busyUntil = performance.now() + 800;
+    later("calm", async () => dirty("lanes", "table"), 1000);
   }
-  let index = 0;
-  while (index < incoming.length && (index & 63 || performance.now() < end)) take(incoming[index++]);
-  if (index > 200) busyUntil = performance.now() + 800;
-  incoming = index === incoming.length ? [] : incoming.slice(index);
+  incoming.splice(0, count);
 }
-function take([kind, text]) {
+function take(kind, text) {
   const data = JSON.parse(text);
-  switch (kind) {
-    case "life": {
-      const entry = addStep(data);
-      if (page.paused && entry) heldBack += 1;
-      if (entry) spoken[wordOf(entry)] = (spoken[wordOf(entry)] ?? 0) + 1;
-      if (data.uniqueId === pushShown?.uniqueId) laterPush();
-      touched(data.device);
-      if (data.step === "sent" || data.step === "stored" || data.step === "discarded") laterClock();
-      dirty(page.paused ? "pill" : "lanes", ...(page.paused ? [] : ["table"]));
-      break;
-    }
-    case "device":
-      addLink(data);
-      touched(data.device);
-      if (data.device === at.phone) dirty("lanes");
-      break;
-    case "clock":
-      showClock(data);
-      laterClock();
-      break;
-    case "refusal":
-      known.refusals.unshift(data);
-      known.refusals.length = Math.min(known.refusals.length, 200);
-      spoken.refused = (spoken.refused ?? 0) + 1;
-      dirty("tool");
-      break;
-    case "fault":
-      refreshTool("faults");
-      break;
-    case "stats":
-      known.counters = data;
-      known.stats.push({ ...data, wall: Date.now() });
-      if (known.stats.length > 600) known.stats.shift();
-      if (page.clock) showClock({ ...page.clock, now: data.now });
-      dirty("light", ...(at.tool === "charts" ? ["tool"] : []));
-      break;
-    case "gap":
-      known.skipped += data.dropped;
-      loadHistory().catch(() => {});
-      break;
-    case "bye":
-      retry = 200;
-      break;
-  }
+  if (kind === "life") {
+    const entry = addStep(data);
+    if (view.push && data.uniqueId === view.push) later("push", loadPush, 250);
+    touched(data.device);
+    if (!entry) return;
+    say(wordOf(entry));
+    heldBack += paused;
+    later("clock", loadClock, 300);
+    dirty(...(paused ? ["pill"] : ["lanes", "table"]));
+  } else if (kind === "device") {
+    addLink(data);
+    touched(data.device);
+    if (data.device === view.phone) dirty("lanes");
+  } else if (kind === "clock") {
+    showClock(data);
+    later("clock", loadClock, 300);
+  } else if (kind === "refusal") {
+    known.refusals.unshift(data);
+    known.refusals.length = Math.min(known.refusals.length, 200);
+    say("refused");
+    dirty("tool");
+  } else if (kind === "fault") dirty("tool");
+  else if (kind === "stats") {
+    known.counters = data;
+    known.stats.push({ ...data, wall: Date.now() });
+    if (known.stats.length > 240) known.stats.shift();
+    showClock({ now: data.now });
+    dirty("light", ...(view.tool === "charts" ? ["tool"] : []));
+  } else if (kind === "gap") {
+    known.skipped += data.dropped;
+    later("history", loadHistory, 1000);
+  } else if (kind === "bye") retry = 200;
+}
+const say = (word) => (spoken[word] = (spoken[word] ?? 0) + 1);
+const timers = {};
+function later(name, work, wait) {
+  timers[name] ??= setTimeout(() => {
+    delete timers[name];
+    if (!document.hidden) work().catch(() => {});
+  }, wait);
 }
 
-function entriesInView() {
-  sortEntries();
-  return at.phone ? known.entries.filter((entry) => entry.life.device === at.phone) : known.entries;
-}
-const laneView = () => ({ entries: entriesInView(), links: known.links.filter((link) => link.device === at.phone),
-  now: now(), at: at.at, span: at.span, phone: at.phone ? page.phone ?? { apps: [], connected: true } : null,
-  selected: at.push, width: $("lanes").clientWidth, busy: performance.now() < busyUntil });
-page.laneView = laneView;
+// Lanes and table.
 
+const inView = () => (view.phone ? entries().filter(({ life }) => life.device === view.phone) : entries());
+function laneView() {
+  return { ...view, entries: inView(), links: known.links.filter(({ device }) => device === view.phone), now: now(), selected: view.push,
+    phone: view.phone && (page.phone ?? { apps: [], connected: true }), width: $("lanes").clientWidth, busy: performance.now() < busyUntil };
+}
+// While paused, a part is drawn again only when something else is looked at.
+const stays = {};
+const isFrozen = (part) => paused && stays[part] === urlOf() || !(stays[part] = urlOf());
 function drawLanes() {
-  if (page.paused && !pending.has("force") && $("lanes").firstChild && at.at == null && frozen === urlOf()) return;
-  frozen = urlOf();
-  const entries = entriesInView(), lanes = laneView();
-  if (!lanes.width) return;
-  $("lanes").replaceChildren(lanes.width < 560 ? drawNarrow(lanes) : drawWide(lanes));
-  const from = entries.length ? entries[0].t : lanes.now - 60e3, to = Math.max(lanes.now, from + 1000);
-  const scrub = $("scrub");
-  Object.assign(scrub, { min: from, max: to, step: Math.max(1, Math.round((to - from) / 2000)) });
-  scrub.value = at.at ?? to;
-  scrub.setAttribute("aria-valuetext", at.at ? clockText(at.at) : "live");
-  density($("density"), entries, from, to);
+  const lanes = laneView(), { entries: all, width, phone } = lanes;
+  if (!width || isFrozen("lanes")) return;
+  $("lanes").replaceChildren((width < 560 ? drawNarrow : drawWide)(lanes));
+  const from = all[0]?.t ?? lanes.now - 60e3, to = Math.max(lanes.now, from + 1000);
+  Object.assign($("scrub"), { min: from, max: to, step: Math.ceil((to - from) / 2000) }).value = view.at ?? to;
+  $("scrub").setAttribute("aria-valuetext", view.at ? clockText(view.at) : "live");
+  density($("density"), all, from, to);
   $("scrub-from").textContent = clockText(from);
   $("scrub-to").textContent = clockText(to);
-  $("lanes-title").textContent = at.phone ? `Phone ${shortPhone(page.phone ?? at.phone)}` : "All phones";
-  const bits = [];
-  if (at.phone && page.phone) {
-    bits.push([page.phone.connected ? "connected" : "away", page.phone.network, page.phone.power, page.phone.screen && `screen ${page.phone.screen}`]
-      .filter(Boolean).join(", "));
-  } else if (!at.phone) {
-    bits.push(`${number(known.counters.devices)} phones, ${number(known.counters.connections)} connected. A phone has lanes of its own.`);
-  }
-  if (known.skipped) bits.push(`${number(known.skipped)} older or skipped events are not kept here.`);
-  $("about").textContent = bits.join(" ");
+  $("lanes-title").textContent = phone ? `Phone ${shortPhone(view.phone)}` : "All phones";
+  $("about").textContent = (phone ? [phone.connected ? "connected" : "away", phone.network, phone.power, phone.screen && `screen ${phone.screen}`].filter(Boolean).join(", ")
+    : `${number(known.counters.devices)} phones, ${number(known.counters.connections)} connected`) + (known.skipped ? `. ${number(known.skipped)} older or skipped events are not kept here` : "");
 }
-let frozen;
-
-// The table.
-
-let tableLimit = 60, rowsShown = [];
-function tableRows() {
-  const only = at.only.split(" ").filter(Boolean), rows = [];
-  const all = entriesInView();
-  for (let i = all.length - 1; i >= 0 && rows.length <= tableLimit; i--) {
-    const entry = all[i];
-    if (at.at != null && entry.t > at.at) continue;
-    if (only.length && !only.includes(entry.mark)) continue;
-    rows.push(entry);
-  }
-  return rows;
-}
+let most = 60, rows = [], chosen;
 function drawTable() {
-  if (page.paused && frozenTable === urlOf()) return;
-  frozenTable = urlOf();
-  const rows = tableRows();
-  $("older").hidden = rows.length <= tableLimit;
-  rowsShown = rows.slice(0, tableLimit);
-  reconcile($("table").tBodies[0], rowsShown, (entry) => entry.key, (entry) => h("tr", { "data-push": entry.life.uniqueId, "data-mark": entry.mark },
-    h("td", {}, h("time", { text: clockText(entry.t), datetime: new Date(entry.t).toISOString() })),
-    h("td", {}, h("a", { text: shortId(entry.life.uniqueId), href: urlOf({ push: entry.life.uniqueId }) })),
-    h("td", { class: "dev", text: shortPhone(entry.life.device) }),
-    h("td", { text: shortTopic(entry.life.topic), title: entry.life.topic }),
-    h("td", { class: "what" }, icon(entry.mark), wordOf(entry)),
-    h("td", { class: "reason", text: reasonOf(entry) })),
-  (row, entry) => row.classList.toggle("on", entry.life.uniqueId === at.push));
-  $("table-note").textContent = rows.length ? "" : at.only ? "Nothing of that kind." : "Nothing yet.";
+  if (isFrozen("table")) return;
+  const all = inView(), limit = performance.now() < busyUntil ? 20 : most;
+  rows = [];
+  for (let i = all.length; i-- > 0 && rows.length <= limit;) {
+    if ((!view.at || all[i].t <= view.at) && (!view.only || view.only.includes(all[i].mark))) rows.push(all[i]);
+  }
+  $("older").hidden = rows.length <= limit;
+  $("table-note").textContent = rows.length ? "" : "Nothing yet.";
+  reconcile($("table").tBodies[0], rows.splice(0, limit, ...rows.slice(0, limit)), (entry) => entry.key, (entry) => h("tr", { "data-push": entry.life.uniqueId },
+    h("td", clockText(entry.t)), h("td", h("a", { href: urlOf({ push: entry.life.uniqueId }) }, shortId(entry.life.uniqueId))), h("td.dev", shortPhone(entry.life.device)),
+    h("td", { title: entry.life.topic }, shortTopic(entry.life.topic)), h("td.what", icon(entry.mark), wordOf(entry)), h("td", reasonOf(entry))),
+  (row, entry) => (row.className = entry.life.uniqueId === view.push ? "on" : ""));
 }
-let frozenTable;
 
 // One push.
 
-let pushShown, pushTimer, pushTold;
-function laterPush() {
-  pushTimer ??= setTimeout(() => {
-    pushTimer = undefined;
-    loadPush();
-  }, 250);
-}
+let shown;
 async function loadPush() {
-  const wanted = at.push;
-  try {
-    const life = await get(`/v1/notifications/${encodeURIComponent(wanted)}`);
-    if (at.push !== wanted) return;
-    addLife(life);
-    pushShown = life;
-    if (known.lives.has(life.uniqueId) && life.uniqueId !== wanted) return go({ push: life.uniqueId }, true);
-  } catch (error) {
-    if (at.push === wanted) pushShown = known.lives.get(wanted) ?? { missing: error.message };
-  }
+  const wanted = view.push;
+  const life = await get(`/v1/notifications/${path(wanted)}`).catch((error) => known.lives.get(wanted) ?? { missing: error.message });
+  if (view.push !== wanted) return;
+  if (life.steps !== known.lives.get(wanted)?.steps && life.steps) addLife(life);
+  if (life.uniqueId && life.uniqueId !== wanted) return go({ push: life.uniqueId }, true);
+  shown = known.lives.get(wanted) ?? life;
   dirty("push", "lanes", "table");
 }
-function pushChosen() {
-  if (pushTold === at.push) return dirty("push");
-  pushTold = at.push;
-  pushShown = known.lives.get(at.push);
-  if (at.push) loadPush();
-  dirty("push");
-}
 function drawPush() {
-  const box = $("push"), life = pushShown;
-  if (!life || life.missing) {
-    box.replaceChildren(h("h2", { text: "One push" }), h("p", { class: "dim", text: life?.missing ??
-      "Choose a mark or a row: why it waited, until when, what replaced it, what carried it." }));
-    return;
-  }
-  const mine = known.lives.get(life.uniqueId) ?? life;
-  const last = mine.entries?.at(-1);
-  const sentence = life.sentence ?? (last ? `${wordOf(last)}, ${reasonOf(last)}` : "");
-  const payload = life.payload ?? known.payloads.get(life.uniqueId)?.payload;
-  const output = h("pre", { id: "copied", hidden: true, tabindex: "0" });
-  const warnings = life.warnings ?? [];
-  box.replaceChildren(
-    h("div", { class: "title" }, h("h2", {}, `${life.kind === "silent" ? "Silent" : "Visible"} push ${shortId(life.uniqueId)} `),
-      h("button", { text: "Close", onclick: () => go({ push: null }) })),
-    h("p", { class: "dim", text: life.topic }),
-    h("div", { class: `why ${last?.mark ?? ""}` }, sentence ? sentence[0].toUpperCase() + sentence.slice(1) + (/[.!]$/.test(sentence) ? "" : ".") : "No sentence yet."),
-    h("ol", { class: "steps" }, ...mine.steps.slice(-60).map((step, index, all) => h("li", {
-      class: (index === all.length - 1 ? "end" : "") + (at.at != null && step.time > at.at ? " later" : "") },
-    h("time", { text: index && all[index - 1].time === step.time ? "" : clockText(step.time) }), stepText(step)))),
-    ...warnings.map((text) => h("p", { class: "warn", text: `⚠ ${text}` })),
-    warnings.length ? null : h("p", { class: "dim", text: "Lint finds nothing odd." }),
-    h("dl", { class: "facts" }, ...fact("apns-id", life.id), ...fact("unique id", life.uniqueId),
-      ...fact("phone", h("a", { href: urlOf({ phone: life.device, push: life.uniqueId }), text: shortPhone(life.device) })),
-      ...fact("token", life.token)),
-    payload ? h("pre", { text: JSON.stringify(payload) }) : null,
-    h("div", { class: "row", role: "group", "aria-label": "Copy as" }, h("span", { class: "dim", text: "Copy as" }),
-      ...Object.entries(copies).map(([name, make]) => h("button", { text: name, onclick: () => copy(make(mine, payload), output, name) }))),
-    output);
+  const { kind, uniqueId, topic, sentence, steps, warnings, missing } = shown ?? {};
+  if (!steps) return $("push").replaceChildren(h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row: why it waited, until when, what replaced it, what carried it."));
+  const last = shown.entries.at(-1), payload = shown.payload ?? known.sent.get(uniqueId)?.payload, text = sentence || (last ? `${wordOf(last)}, ${reasonOf(last)}` : "received");
+  const output = h("pre#copied", { hidden: true, tabindex: 0 });
+  const fact = (name, value) => [h("dt", name), h("dd", value)];
+  $("push").replaceChildren(...h("i", h("div.title", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`), button("Close", () => go({ push: "" }))),
+    h("p.dim", topic), h("div.why", { "data-mark": last?.mark }, text[0].toUpperCase() + text.slice(1).replace(/\.?$/, ".").replace(STAMP, "$1")),
+    h("ol", steps.slice(-60).map((step, index, all) => h(view.at && step.time > view.at ? "li.later" : "li", h("time", all[index - 1]?.time === step.time ? "" : clockText(step.time)), stepText(step)))),
+    warnings?.length ? warnings.map((warning) => h("p.warn", `⚠ ${warning}`)) : h("p.dim", "Lint finds nothing odd."),
+    payload && h("pre", JSON.stringify(payload)),
+    h("dl", fact("phone", h("a", { href: urlOf({ phone: shown.device }) }, shown.device)), fact("apns-id", shown.id), shown.id !== uniqueId && fact("unique id", uniqueId), fact("token", shown.token)),
+    h("div.row", { role: "group", "aria-label": "Copy as" }, "Copy as", Object.entries(copies).map(([name, make]) => button(name, async () => {
+      output.textContent = make(shown, payload);
+      output.hidden = false;
+      await navigator.clipboard.writeText(output.textContent).then(() => toast(`${name} copied`), () => getSelection().selectAllChildren(output));
+    }))), output).childNodes);
 }
-const fact = (name, value) => [h("dt", { text: name }), h("dd", {}, value ?? "")];
-function stepText(step) {
-  const span = h("span", { text: (step.text ?? step.step).replace(/\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g, "$1") });
-  const other = step.carriedBy ?? step.replacedBy;
-  if (other) {
-    span.textContent = span.textContent.replace(other, shortId(other));
-    span.append(" ", h("a", { href: urlOf({ push: other }), text: step.carriedBy ? `with ${shortId(other)}` : `see ${shortId(other)}` }));
-  }
-  return span;
-}
-async function copy(text, output, name) {
-  output.textContent = text;
-  output.hidden = false;
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(`${name} copied`);
-  } catch {
-    getSelection().selectAllChildren(output);
-    toast("Press Ctrl+C to copy");
-  }
+const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
+function stepText({ text, step, carriedBy, replacedBy }) {
+  const other = carriedBy ?? replacedBy;
+  return h("span", (text ?? step).replace(STAMP, "$1").replace(other, shortId(other ?? "")), other && [" ", h("a", { href: urlOf({ push: other }) }, carriedBy ? `with ${shortId(other)}` : "see it")]);
 }
 
-// Phones: the server searches and pages; a page of them is all that is ever here.
+// Phones: the server searches and pages; one page of them is all that is ever here.
 
-let pages = [null], phonesTimer, phonesAgain = false;
+let pages = [""], more;
 async function refreshPhones() {
-  phonesTimer = undefined;
-  phonesAgain = false;
-  lastPhones = performance.now();
   try {
-    const answer = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
-    page.phones = answer.devices;
-    page.more = answer.hasMore && answer.cursor;
-    const listed = answer.devices.find((device) => device.device === at.phone);
-    if (at.phone) page.phone = listed ?? await get(`/v1/devices/${encodeURIComponent(at.phone)}`);
+    const found = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
+    page.phones = found.devices;
+    more = found.hasMore && found.cursor;
+    if (view.phone) page.phone = found.devices.find(({ device }) => device === view.phone) ?? await get(`/v1/devices/${path(view.phone)}`);
   } catch (error) {
     if (error.isMissing) $("phones").hidden = true;
-    if (at.phone && error.reason === "UnknownDevice") page.phone = { device: at.phone, connected: false, apps: [], network: error.message };
+    if (view.phone && !page.phone) page.phone = { apps: [], network: error.message };
   }
-  dirty("phones", "lanes");
+  dirty("phones", "lanes", "tool");
 }
-let lastPhones = 0;
-function touched(device) {
-  if (device !== at.phone && !page.phones.some((phone) => phone.device === device)) return;
-  laterPhones(performance.now() - lastPhones > 2000 ? 150 : 1500);
-}
-function laterPhones(wait) {
-  if (hiddenTab) return;
-  phonesTimer ??= setTimeout(refreshPhones, wait);
+function touched(id) {
+  if (id === view.phone || page.phones.some(({ device }) => device === id)) later("phones", refreshPhones, performance.now() < busyUntil ? 2000 : 250);
 }
 function phoneChosen() {
-  page.phone = page.phones.find((phone) => phone.device === at.phone) ?? null;
-  tableLimit = 60;
-  if (at.phone && started) {
-    refreshPhones();
-    loadHistory(at.phone).catch(() => {});
-  }
+  page.phone = page.phones.find(({ device }) => device === view.phone);
+  most = 60;
+  if (!view.phone || !started) return;
+  refreshPhones();
+  loadHistory(view.phone).catch(() => {});
 }
-const most = {};
-function gauge(phone) {
-  const apps = (phone.apps ?? []).filter((app) => app.budget?.remaining != null);
-  if (!apps.length) return null;
-  const tightest = apps.reduce((least, app) => (app.budget.remaining < least.budget.remaining ? app : least));
-  return appGauge(tightest, apps.length > 1);
+// Full tokens, empty ones, and when the next comes.
+function gauge({ topic, budget: { remaining, capacity, heldUntil, nextAt, limit: why } }, name) {
+  const size = Math.min(8, capacity ?? Math.max(3, remaining)), next = nextAt ?? heldUntil;
+  const text = [name && shortTopic(topic), next ? `next ${clockText(next)}` : why?.replaceAll("-", " ")].filter(Boolean).join(", ");
+  return h("span.gauge", { role: "img", "aria-label": `budget: ${remaining} left ${text}` }, Array.from({ length: size }, (_, index) => h(index < remaining ? "i.on" : "i")), text);
 }
-function appGauge({ topic, budget }, named) {
-  const capacity = budget.capacity ?? (most[topic] = Math.min(8, Math.max(most[topic] ?? 3, budget.remaining)));
-  const next = budget.nextAt ?? budget.heldUntil;
-  const words = budget.limit && !next ? budget.limit.replaceAll("-", " ") : next ? `next ${clockText(next)}` : "";
-  return h("span", { class: "gauge", role: "img", "aria-label": `budget: ${budget.remaining} of ${capacity} left ${words}` },
-    ...Array.from({ length: capacity }, (_, index) => h("i", { class: index < budget.remaining ? "on" : "" })),
-    h("span", { text: [named && words ? shortTopic(topic) : "", words].filter(Boolean).join(", ") }));
-}
-function slot(phone, kind) {
-  const full = (phone.apps ?? []).filter((app) => app[kind]).length;
-  return h("span", { class: full ? "full" : "", text: `${kind[0].toUpperCase()}${full ? (full > 1 ? full : "●") : "·"} ` });
+function slot(apps, kind) {
+  const full = apps.filter((app) => app[kind]).length;
+  return h(full ? "b" : "span", kind[0].toUpperCase() + (full > 1 ? full : full ? "●" : "·") + " ");
 }
 function drawPhones() {
-  $("everyone").toggleAttribute("aria-current", !at.phone);
-  if (!at.phone) $("everyone").setAttribute("aria-current", "true");
-  $("everyone").href = urlOf({ phone: null });
-  const listed = page.phones;
-  reconcile($("phone-list"), listed, (phone) => phone.device, () => h("a", { class: "phone" }), (node, phone) => {
-    const face = JSON.stringify(phone) + urlOf();
+  const current = (node, on) => (on ? node.setAttribute("aria-current", true) : node.removeAttribute("aria-current"));
+  current($("everyone"), !view.phone);
+  $("everyone").href = urlOf({ phone: "" });
+  reconcile($("phone-list"), page.phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
+    node.href = urlOf({ phone: phone.device, push: "" });
+    current(node, phone.device === view.phone);
+    const { apps, connected } = phone, face = JSON.stringify(phone);
     if (node.face === face) return;
     node.face = face;
-    node.href = urlOf({ phone: phone.device, push: null });
-    if (phone.device === at.phone) node.setAttribute("aria-current", "true");
-    else node.removeAttribute("aria-current");
-    const full = (kind) => ((phone.apps ?? []).some((app) => app[kind]) ? `${kind} slot full. ` : "");
-    const slots = h("span", { class: "slots", title: "Slots: V visible, S silent", role: "img",
-      "aria-label": full("visible") + full("silent") || "slots empty" }, slot(phone, "visible"), slot(phone, "silent"));
-    node.replaceChildren(h("span", { class: "dot" + (phone.connected ? "" : " off") }), h("b", { text: shortPhone(phone) }), slots,
-      h("small", { text: [phone.connected ? "" : "away", phone.network, phone.power, plural(phone.apps?.length ?? 0, "app")].filter(Boolean).join(", ") }));
-    const budget = gauge(phone);
-    if (budget) node.append(budget);
+    const limited = apps.filter(({ budget }) => budget?.remaining != null).sort((a, b) => a.budget.remaining - b.budget.remaining);
+    const full = ["visible", "silent"].filter((kind) => apps.some((app) => app[kind]));
+    node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", shortPhone(phone.device)),
+      h("span.slots", { role: "img", "aria-label": full.length ? `slots full: ${full}` : "slots empty", title: "Slots: V visible, S silent" }, slot(apps, "visible"), slot(apps, "silent")),
+      h("small", [connected ? "" : "away", phone.network, phone.power, `${apps.length} app${apps.length === 1 ? "" : "s"}`].filter(Boolean).join(", ")),
+      limited.length ? gauge(limited[0], apps.length > 1 && !limited[0].budget.allowed) : "");
   });
   $("page-back").disabled = pages.length < 2;
-  $("page-on").disabled = !page.more;
-  const first = (pages.length - 1) * 40;
-  $("page-note").textContent = listed.length ? `${number(first + 1)} to ${number(first + listed.length)}` : "none found";
-  $("search").placeholder = known.counters.devices ? `Search ${number(known.counters.devices)} phones` : "Search phones";
-  const tools = $("phone-tools");
-  tools.hidden = !at.phone || !page.phone;
-  if (tools.hidden || tools.face === JSON.stringify(page.phone)) return;
-  tools.face = JSON.stringify(page.phone);
-  const path = `/v1/devices/${encodeURIComponent(at.phone)}`;
-  const act = (name, method, rest, done) => h("button", { text: name, onclick: () => attempt(async () => {
-    await api(method, path + rest);
-    toast(done);
+  $("page-on").disabled = !more;
+  const first = pages.length * 40 - 39;
+  $("page-note").textContent = page.phones.length ? `${number(first)} to ${number(first + page.phones.length - 1)}` : "none found";
+  $("search").placeholder = `Search ${number(known.counters.devices)} phones`;
+  const tools = $("phone-tools"), face = JSON.stringify(page.phone);
+  tools.hidden = !view.phone || !page.phone;
+  if (tools.hidden || tools.face === face) return;
+  tools.face = face;
+  const act = (name, rest) => button(name, async () => {
+    await api("DELETE", `/v1/devices/${path(view.phone)}/${rest}`);
     refreshPhones();
-  }) });
-  tools.replaceChildren(h("div", { class: "apps" }, ...page.phone.apps.slice(0, 12).map((app) => h("span", { title: app.topic }, h("b", { text: shortTopic(app.topic) }), appGauge(app)))),
-    h("div", { class: "row" }, act("Drop connection", "DELETE", "/connection", "The connection is dropped"),
-      act("Empty slots", "DELETE", "/slots", "The slots are empty"), act("Refill budget", "DELETE", "/budget", "The budget is full")));
+  });
+  tools.replaceChildren(...page.phone.apps.slice(0, 12).map((app) => h("span", { title: app.topic }, h("b", shortTopic(app.topic)), app.budget?.remaining != null && gauge(app))), h("i.grow"),
+    act("Drop connection", "connection"), act("Empty slots", "slots"), act("Refill budget", "budget"));
 }
 
-// Top bar.
+// The top bar.
 
-let clockSeen = 0, clockTimer;
+let clock = { rate: 0 }, clockSeen = 0;
 function now() {
-  if (!page.clock) return Date.now();
-  return page.clock.now + (performance.now() - clockSeen) * (page.online ? page.clock.rate : 0);
+  return clock.now ? clock.now + (online ? (performance.now() - clockSeen) * clock.rate : 0) : Date.now();
 }
-page.now = now;
-function showClock(clock) {
-  const moved = page.clock?.now !== clock.now;
-  page.clock = { ...page.clock, ...clock };
+function showClock(changes) {
+  clock = { ...clock, ...changes };
   clockSeen = performance.now();
-  const virtual = page.clock.mode === "virtual";
+  const { mode, rate, next } = clock, virtual = mode === "virtual";
+  page.isVirtual = virtual;
   $("clock-tools").hidden = !virtual || page.missing.has("clock");
-  const rate = page.clock.rate;
-  if (![...$("rate").options].some((option) => +option.value === rate)) $("rate").append(h("option", { value: rate, text: `${rate}×` }));
-  $("rate").value = rate;
-  const next = page.clock.next;
-  $("next").replaceChildren(next ? `next: ${next.what} ${clockText(next.at)}` : "next", h("kbd", { text: "n" }));
+  if (![...$("rate").options].some(({ value }) => Number(value) === rate)) $("rate").append(h("option", { value: rate }, `${rate}×`));
+  if (document.activeElement !== $("rate")) $("rate").value = rate;
+  $("next").replaceChildren(next ? `next: ${next.what} ${clockText(next.at)}` : "next", h("kbd", "n"));
   $("next").disabled = !next;
-  $("clock-note").textContent = `UTC, ${dayText(now())}${virtual ? `, virtual, ${rate ? rate + "×" : "stands"}` : ""}`;
+  $("clock-note").textContent = `UTC${virtual ? ", virtual" : ""}`;
+  $("clock").title = dayText(now());
   tick();
-  if (moved) dirty("lanes");
 }
 function tick() {
   const text = clockText(now());
-  if ($("clock").textContent !== text) {
-    $("clock").textContent = text;
-    if (page.clock?.rate && !page.paused) dirty("lanes");
-  }
-}
-function laterClock() {
-  if (page.clock?.mode !== "virtual" || page.missing.has("clock")) return;
-  clockTimer ??= setTimeout(async () => {
-    clockTimer = undefined;
-    await loadClock();
-  }, 300);
+  if ($("clock").textContent === text) return;
+  $("clock").textContent = text;
+  if (!paused) dirty("lanes");
 }
 async function loadClock() {
+  if (page.missing.has("clock")) return;
   try {
-    const clock = await get("/v1/clock");
-    showClock({ next: null, ...clock });
+    showClock({ next: null, ...await api("GET", "/v1/clock") });
   } catch (error) {
     if (error.isMissing) page.missing.add("clock");
-    if (page.clock) showClock(page.clock);
+    showClock({});
   }
 }
-async function advance(body) {
-  await attempt(async () => {
-    const before = now();
-    const { now: after, fired } = await api("POST", "/v1/clock/advance", body);
-    showClock({ now: after });
-    await loadClock();
-    const list = Object.entries(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ");
-    toast(`${lengthText(after - before)} later: ${list || "nothing fired"}`);
-    if (at.at != null) go({ at: null });
-    laterPhones(100);
-  });
-}
+const advance = (step) => attempt(async () => {
+  const before = now(), answer = await api("POST", "/v1/clock/advance", step);
+  showClock({ now: answer.now });
+  toast(`${lengthText(answer.now - before)} later: ${Object.entries(answer.fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
+  if (view.at) go({ at: null });
+  refreshPhones();
+  await loadClock();
+});
 function drawPill() {
-  const pill = $("pill");
-  const state = !page.online ? "off" : at.at != null ? "at" : page.paused ? "paused" : "live";
-  pill.className = `pill ${state}`;
-  pill.textContent = { off: "not connected", at: `looking at ${clockText(at.at ?? 0)}`, live: "live",
-    paused: `paused${heldBack ? `, ${number(heldBack)} new` : ""}` }[state];
+  const state = !online ? "off" : view.at ? "at" : paused ? "paused" : "live";
+  $("pill").className = state;
+  $("pill").textContent = { off: "not connected", at: `looking at ${view.at && clockText(view.at)}`, live: "live", paused: "paused" + (heldBack ? `, ${number(heldBack)} new` : "") }[state];
 }
 function drawLight() {
-  const { received = 0, restored = 0, delivered = 0, replaced = 0, expired = 0, discarded = 0, waiting = 0, addsUp } = known.counters;
-  const ended = delivered + replaced + expired + discarded;
-  $("light").replaceChildren(`${number(received + restored)} received = ${number(ended)} ended + ${number(waiting)} waiting `,
-    h("b", { class: addsUp ? "good" : "bad", text: addsUp ? "✓ adds up" : "✗ does not add up" }));
+  const { received = 0, restored = 0, delivered = 0, replaced = 0, expired = 0, discarded = 0, waiting, addsUp } = known.counters;
+  $("light").replaceChildren(h("span", `${number(received + restored)} received = ${number(delivered + replaced + expired + discarded)} ended + ${number(waiting)} waiting `),
+    h(addsUp ? "b.good" : "b.bad", addsUp ? "✓ adds up" : "✗ does not add up"));
 }
-function setPaused(paused) {
-  page.paused = paused;
+function setPaused(value) {
+  paused = value;
   heldBack = 0;
-  frozen = frozenTable = undefined;
+  stays.lanes = stays.table = 0;
   dirty("pill", "lanes", "table");
 }
 function goLive() {
-  if (at.at != null) go({ at: null });
+  if (view.at) go({ at: null });
   setPaused(false);
 }
-
-// The drawer.
-
 function drawTool() {
-  document.querySelectorAll("footer [data-tool]").forEach((button) => button.setAttribute("aria-pressed", button.dataset.tool === at.tool));
-  if (at.tool) openTool(at.tool);
-  else closeTool();
+  for (const node of $("tools").children) node.setAttribute("aria-pressed", node.dataset.tool === view.tool);
+  view.tool ? openTool(view.tool) : closeTool();
 }
 
-// The event stream: one for each page, resumed where it ended.
+// The event stream: one for each page, resumed where it ended; a hidden tab has none.
 
+let cursor, stream, retry = 500;
 async function listen() {
   stream?.abort();
-  const mine = stream = new AbortController();
+  const { signal } = stream = new AbortController();
   try {
-    const response = await request("GET", "/v1/events", undefined, { signal: mine.signal,
-      headers: { accept: "text/event-stream", ...(cursor ? { "last-event-id": cursor } : {}) } });
-    page.online = true;
+    const response = await request("GET", "/v1/events", undefined, { signal, headers: { accept: "text/event-stream", ...(cursor && { "last-event-id": cursor }) } });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    online = true;
     retry = 500;
     dirty("pill");
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (let rest = ""; ;) {
+    let rest = "", kind, data = "", id;
+    for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
       const lines = (rest + value).split("\n");
       rest = lines.pop();
-      parse(lines);
+      for (const line of lines) {
+        if (line.startsWith("data:")) data += line.slice(5);
+        else if (line.startsWith("event:")) kind = line.slice(6).trim();
+        else if (line.startsWith("id:")) id = line.slice(3).trim();
+        else if (!line.trim()) {
+          if (data) incoming.push([kind, data]);
+          cursor = id || cursor;
+          data = id = "";
+        }
+      }
+      dirty();
     }
   } catch (error) {
-    if (mine.signal.aborted) return;
-    if (error.status === 401) return signIn();
-    if (error.status === 410) {
-      cursor = undefined;
-      await load().catch(() => {});
-    } else if (error instanceof Problem && error.isMissing) retry = 30_000;
+    if (error.status === 401) return $("sign-in").showModal();
+    if (error.status === 410) await load().catch(() => {});
+    if (error.isMissing) retry = 30_000;
   }
-  if (mine.signal.aborted) return;
-  page.online = false;
+  if (signal.aborted) return;
+  online = false;
   dirty("pill");
-  setTimeout(() => mine === stream && !hiddenTab && listen(), retry * (.75 + Math.random() / 2));
+  setTimeout(() => signal.aborted || listen(), retry * (.75 + Math.random() / 2));
   retry = Math.min(retry * 2, 10_000);
 }
-let eventKind = "", eventData = "", eventId;
-function parse(lines) {
-  for (const line of lines) {
-    if (line === "" || line === "\r") {
-      if (eventData) incoming.push([eventKind, eventData]);
-      if (eventId) cursor = eventId;
-      eventKind = eventData = eventId = "";
-    } else if (line.startsWith("data:")) eventData += line.slice(5);
-    else if (line.startsWith("event:")) eventKind = line.slice(6).trim();
-    else if (line.startsWith("id:")) eventId = line.slice(3).trim();
-  }
-  if (incoming.length) dirty();
-}
-document.addEventListener("visibilitychange", () => {
-  hiddenTab = document.hidden;
-  if (hiddenTab) {
-    stream?.abort();
-    page.online = false;
-  } else if (started) {
-    listen();
-    refreshPhones();
-    loadClock();
-  }
-});
+document.onvisibilitychange = () => {
+  if (!started) return;
+  online = false;
+  stream.abort();
+  if (document.hidden) return;
+  listen();
+  refreshPhones();
+  loadClock();
+};
 
 // Starting.
 
-let started = false;
 async function loadHistory(device) {
   const { notifications } = await get("/v1/notifications", { device, limit: device ? 200 : 500 });
-  for (const life of notifications.reverse()) addLife(life);
+  notifications.reverse().forEach(addLife);
   dirty("lanes", "table", "push");
 }
 async function load() {
-  const overview = await get("/v1/overview");
-  if (page.overview.epoch && page.overview.epoch !== overview.epoch) forget();
-  page.overview = overview;
-  known.counters = { ...overview.counters, devices: overview.devices, connections: overview.connections, addsUp: overview.addsUp, now: overview.now };
-  cursor = overview.cursor;
-  showClock({ now: overview.now, rate: overview.rate, mode: overview.clock });
-  $("light").title = `push-relay ${overview.version}, profile ${overview.profile}`;
-  dirty("light", "pill", "phones");
+  const { epoch, counters, devices, connections, addsUp, now: time, rate, clock: mode, ...rest } = await get("/v1/overview");
+  if (page.overview.epoch && page.overview.epoch !== epoch) forget();
+  page.overview = { epoch, ...rest };
+  known.counters = { ...counters, devices, connections, addsUp };
+  cursor = rest.cursor;
+  showClock({ now: time, rate, mode });
+  dirty("light");
   await loadHistory().catch(() => {});
-  if (at.phone) await loadHistory(at.phone).catch(() => {});
 }
 async function start() {
   try {
     await load();
   } catch (error) {
-    if (error.status === 401) return signIn();
+    if (error.status === 401) return $("sign-in").showModal();
     toast(error.message);
-    setTimeout(start, 3000);
-    return;
+    return setTimeout(start, 3000);
   }
   started = true;
   listen();
   refreshPhones();
   loadClock();
-  get("/v1/policy").then(({ policy, known: policies }) => {
-    $("policy").replaceChildren(...policies.map((name) => h("option", { text: name })));
+  phoneChosen();
+  if (view.push) loadPush();
+  get("/v1/policy").then(({ policy, known: names }) => {
+    $("policy").append(...names.map((name) => h("option", name)));
     $("policy").value = policy;
     $("policy-box").hidden = false;
-  }).catch(() => {});
+  }, () => {});
   for (const name of ["faults", "recordings", "refusals"]) {
-    get(`/v1/${name}`).then((answer) => {
-      if (name === "refusals") known.refusals = answer.refusals;
-    }).catch((error) => {
-      if (!error.isMissing) return;
-      page.missing.add(name);
-      document.querySelector(`[data-tool=${name}]`).hidden = true;
-      if (at.tool === name) go({ tool: null }, true);
-    });
+    get(`/v1/${name}`).then(({ refusals }) => (known.refusals = refusals ?? known.refusals), (error) => error.isMissing && page.hide(name));
   }
-  dirty("tool");
 }
-function signIn() {
-  if (!$("sign-in").open) $("sign-in").showModal();
-}
-
-// A summary for screen readers, at most every five seconds.
-
-let spoken = {};
+// Takes a tool away whose route is not there.
+page.hide = (name) => {
+  page.missing.add(name);
+  $("tools").querySelector(`[data-tool=${name}]`).hidden = true;
+  if (view.tool === name) go({ tool: "" }, true);
+};
+setInterval(tick, 250);
 setInterval(() => {
   const list = Object.entries(spoken).map(([word, count]) => `${count} ${word}`);
   spoken = {};
-  if (list.length && !document.hidden) $("live").textContent = `${list.join(", ")}. ${clockText(now(), false)}.`;
+  if (list.length) $("live").textContent = `${list.join(", ")}. ${clockText(now(), false)}.`;
 }, 5000);
-setInterval(tick, 250);
 
-// Pointer and keys.
+// Keys and pointer.
 
 function step(direction) {
-  const entries = entriesInView(), from = at.at ?? now() + 1;
-  const times = entries.map((entry) => entry.t);
-  const next = direction < 0 ? times.filter((t) => t < from).at(-1) : times.find((t) => t > from);
-  if (next == null) return direction > 0 && goLive();
-  go({ at: next });
+  const times = inView().map(({ t }) => t), from = view.at ?? now() + 1;
+  const next = direction < 0 ? times.findLast((t) => t < from) : times.find((t) => t > from);
+  next ? go({ at: next }) : direction > 0 && goLive();
 }
 function move(direction) {
-  const index = rowsShown.findIndex((entry) => entry.life.uniqueId === at.push && (!move.key || entry.key === move.key));
-  const entry = rowsShown[Math.min(rowsShown.length - 1, Math.max(0, index + direction))];
+  const index = rows.findIndex(({ key, life }) => (chosen ? key === chosen : life.uniqueId === view.push));
+  const entry = rows[Math.min(rows.length - 1, Math.max(0, index + direction))];
   if (!entry) return;
-  move.key = entry.key;
+  chosen = entry.key;
   go({ push: entry.life.uniqueId }, true);
-  requestAnimationFrame(() => document.querySelector("tr.on")?.scrollIntoView({ block: "nearest" }));
+  setTimeout(() => document.querySelector("tr.on")?.scrollIntoView({ block: "nearest" }), 100);
 }
-function showPush() {
-  document.body.dataset.view = "push";
-  showViews();
-  $("push").focus();
-}
-const toggleTool = (tool) => go({ tool: at.tool === tool ? null : tool });
-const KEYS = {
-  "?": ["these keys", () => $("help").showModal()],
-  "/": ["search phones", () => showView("phones") ?? $("search").focus()],
-  j: ["next row", () => move(1)], k: ["row before", () => move(-1)],
-  Enter: ["open the push", () => at.push && showPush()],
-  " ": ["pause, go on", () => setPaused(!page.paused)],
-  ArrowLeft: ["a step back in time", () => step(-1)], ArrowRight: ["a step on", () => step(1)],
-  n: ["to the next timer", () => !$("clock-tools").hidden && !$("next").disabled && advance({ next: true })],
-  c: ["compose", () => toggleTool("compose")],
-  r: ["record, stop recording", () => !page.missing.has("recordings") && toggleRecording()],
-  Escape: ["back to live; close", () => (at.tool && at.at == null && !page.paused ? go({ tool: null }) : goLive())],
-};
-const keysOn = () => localStorage.getItem("keys") !== "off";
-document.addEventListener("keydown", (event) => {
-  const known = KEYS[event.key];
-  if (!known || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const where = event.target;
-  if (event.key === "Escape" && where.closest("#drawer")) return go({ tool: null }), document.querySelector("footer [data-tool]").focus();
-  if (!keysOn() || where.matches("input, select, textarea")) return;
-  if ((event.key === " " || event.key === "Enter") && where.matches("button, a, summary")) return;
-  event.preventDefault();
-  known[1]();
-});
-const NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
-$("key-list").append(...Object.entries(KEYS).flatMap(([key, [does]]) => [h("dt", {}, h("kbd", { text: NAMES[key] ?? key })), h("dd", { text: does })]));
-$("keys-on").checked = keysOn();
-$("keys-on").onchange = (event) => localStorage.setItem("keys", event.target.checked ? "on" : "off");
-$("keys").onclick = () => $("help").showModal();
-$("help-close").onclick = () => $("help").close();
-$("sign-in").addEventListener("cancel", (event) => event.preventDefault());
-$("sign-form").onsubmit = (event) => {
-  event.preventDefault();
-  token.set($("sign-token").value.trim());
-  $("sign-in").close();
-  start();
-};
-$("pill").onclick = () => (at.at != null || page.paused ? goLive() : setPaused(true));
-$("clock-tools").onclick = (event) => event.target.dataset?.by && advance({ by: event.target.dataset.by });
-$("next").onclick = () => advance({ next: true });
-$("rate").onchange = (event) => attempt(async () => showClock(await api("PATCH", "/v1/clock", { rate: Number(event.target.value) })));
-$("policy").onchange = (event) => attempt(async () => {
-  await api("PUT", "/v1/policy", { policy: event.target.value });
-  toast(`The policy is ${event.target.value}`);
-  refreshPhones();
-});
-$("light").onclick = () => toggleTool("charts");
-$("span").onchange = (event) => go({ span: Number(event.target.value) }, true);
-$("only").onchange = (event) => go({ only: event.target.value }, true);
-$("older").onclick = () => {
-  tableLimit += 100;
-  frozenTable = undefined;
-  dirty("table");
-};
-let searchTimer;
-$("search").oninput = () => {
-  pages = [null];
-  clearTimeout(searchTimer);
-  searchTimer = setTimeout(refreshPhones, 200);
-};
-$("page-back").onclick = () => pages.length > 1 && (pages.pop(), refreshPhones());
-$("page-on").onclick = () => page.more && (pages.push(page.more), refreshPhones());
-$("scrub").oninput = (event) => {
-  const value = Number(event.target.value), end = Number(event.target.max);
-  go({ at: value >= end - (end - event.target.min) / 1000 ? null : value });
-};
-function inApp(event, link) {
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  history.pushState(null, "", link.getAttribute("href"));
-  readUrl();
-}
-document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href^='#'], a[href='/']");
-  if (link?.classList.contains("skip")) {
-    event.preventDefault();
-    return $("lanes-title").focus();
-  }
-  if (link) {
-    inApp(event, link);
-    return showView(link.classList.contains("phone") ? "time" : link.closest("table") ? "push" : null);
-  }
-  const mark = event.target.closest?.("[data-push]");
-  if (!mark || event.target.closest("#drawer")) return;
-  const [from, to] = (mark.dataset.zoom ?? "").split(" ").map(Number);
-  if (to > from && at.span !== 60e3) {
-    const span = [21600e3, 3600e3, 1800e3, 600e3, 60e3].find((size) => size < (at.span || 86400e3) && size < (to - from) * 30) ?? 60e3;
-    return go({ span, at: to, push: mark.dataset.push });
-  }
-  go({ push: mark.dataset.push });
-  showView("push");
-});
 function showView(name) {
-  if (name) document.body.dataset.view = name;
-  showViews();
+  if (name) body.dataset.view = name;
+  for (const node of $("views").children) node.setAttribute("aria-pressed", node.dataset.view === body.dataset.view);
   dirty("lanes");
 }
-function showViews() {
-  document.querySelectorAll(".views button").forEach((button) => button.setAttribute("aria-pressed", button.dataset.view === document.body.dataset.view));
-}
-document.querySelector(".views").onclick = (event) => event.target.dataset.view && showView(event.target.dataset.view);
-document.querySelectorAll("footer [data-tool]").forEach((button) => (button.onclick = () => toggleTool(button.dataset.tool)));
-$("export").onclick = () => exportRun();
-addEventListener("hashchange", readUrl);
-addEventListener("popstate", readUrl);
+const toggle = (tool) => go({ tool: view.tool === tool ? "" : tool });
+const KEYS = {
+  "?": ["these keys", () => $("help").showModal()], "/": ["search phones", () => (showView("phones"), $("search").focus())],
+  j: ["next row", () => move(1)], k: ["row before", () => move(-1)], Enter: ["open the push", () => view.push && (showView("push"), $("push").focus())],
+  " ": ["pause, go on", () => setPaused(!paused)], ArrowLeft: ["a step back in time", () => step(-1)], ArrowRight: ["a step on", () => step(1)],
+  n: ["to the next timer", () => $("next").checkVisibility() && $("next").click()], c: ["compose", () => toggle("compose")],
+  r: ["record, stop recording", () => page.missing.has("recordings") || toggleRecording()],
+  Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : goLive())],
+};
+const NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
+document.onkeydown = (event) => {
+  const key = KEYS[event.key], { target } = event, isEscape = event.key === "Escape";
+  if (!key || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (!isEscape && (!$("keys-on").checked || target.matches("input, select, textarea") || (/^[ E]/.test(event.key) && target.matches("button, a")))) return;
+  event.preventDefault();
+  if (isEscape) target.blur();
+  key[1]();
+};
+document.onclick = (event) => {
+  const link = event.target.closest("a[href^='#']"), mark = event.target.closest("[data-push]");
+  if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (link) {
+    event.preventDefault();
+    history.pushState(null, "", link.hash || "#");
+    readUrl();
+    showView(link.matches(".phone") ? "time" : "push");
+  } else if (mark) {
+    const [from, to] = (mark.dataset.zoom ?? "").split(" ").map(Number), push = mark.dataset.push;
+    if (to > from && view.span !== 60e3) return go({ push, at: to, span: [216e5, 36e5, 18e5, 6e5, 6e4].find((size) => size < (view.span || 9e7) && size < (to - from) * 30) ?? 6e4 });
+    go({ push });
+    showView("push");
+  }
+};
+$("key-list").append(...Object.entries(KEYS).flatMap(([key, [does]]) => [h("dt", h("kbd", NAMES[key] ?? key)), h("dd", does)]));
+$("keys-on").checked = localStorage.getItem("keys") !== "off";
+$("keys-on").onchange = ({ target }) => localStorage.setItem("keys", target.checked ? "on" : "off");
+$("keys").onclick = KEYS["?"][1];
+$("sign-in").onclose = () => {
+  sessionStorage.setItem("token", $("sign-token").value.trim());
+  started ? listen() : start();
+};
+$("pill").onclick = () => (view.at || paused ? goLive() : setPaused(true));
+$("clock-tools").onclick = ({ target }) => target.dataset.by && advance({ by: target.dataset.by });
+$("next").onclick = () => advance({ next: true });
+$("rate").append(...options({ stands: 0, "1×": 1, "10×": 10, "60×": 60, "600×": 600 }));
+$("rate").onchange = ({ target }) => attempt(async () => showClock(await api("PATCH", "/v1/clock", { rate: Number(target.value) })));
+$("policy").onchange = ({ target }) => attempt(async () => {
+  await api("PUT", "/v1/policy", { policy: target.value });
+  refreshPhones();
+});
+$("light").onclick = () => toggle("charts");
+$("span").append(...options({ "what fits": 0, "1 min": 6e4, "10 min": 6e5, "30 min": 18e5, "1 h": 36e5, "6 h": 216e5, "1 day": 864e5 }));
+$("span").onchange = ({ target }) => go({ span: target.value }, true);
+$("only").append(...options({ everything: "", sent: "direct visible", held: "held away", "rode along": "ride", "sent later": "refill connect resend", replaced: "replaced", "expired, dropped": "expired" }));
+$("only").onchange = ({ target }) => go({ only: target.value }, true);
+$("older").onclick = () => {
+  most += 100;
+  stays.table = 0;
+  dirty("table");
+};
+const turn = (to) => {
+  pages = to;
+  later("search", refreshPhones, 150);
+};
+$("search").oninput = () => turn([""]);
+$("page-back").onclick = () => turn(pages.slice(0, -1));
+$("page-on").onclick = () => turn([...pages, more]);
+$("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? null : value });
+$("views").onclick = ({ target }) => showView(target.dataset.view);
+$("tools").append(...Object.entries(TITLES).map(([tool, title]) => h("button", { "data-tool": tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
+onhashchange = onpopstate = readUrl;
 new ResizeObserver(() => dirty("lanes")).observe($("lanes"));
 $("legend").append(...legend());
-showViews();
+showView();
 readUrl();
 start();

@@ -1,0 +1,699 @@
+#!/usr/bin/env python3
+"""A made-up relay behind the admin API's page, for developing the page and testing it.
+
+It speaks Sources/Cockpit/openapi.json as far as the page uses it, with a virtual clock, a budget of
+three silent pushes an hour and app, and two hours of history. Nothing in it decides anything for the
+real relay. `--without faults,recordings` leaves parts out, as an unfinished server would.
+`POST /mock/flood {"rate":5000,"seconds":3}` streams made-up pushes.
+"""
+
+import argparse
+import base64
+import json
+import random
+import re
+import threading
+import time
+import uuid
+from collections import OrderedDict, deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = REPOSITORY / "Sources/Cockpit/Page"
+TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+         ".css": "text/css; charset=utf-8"}
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+          "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+MINUTE = 60_000
+REFILL, BUDGET = 20 * MINUTE, 3
+KNOWN_POLICIES = ["documented", "lenient", "strict", "none"]
+
+
+def length_of(text):
+    """Milliseconds of a length such as 1h30m, or None."""
+    parts = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text or "")
+    if not parts or not text:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+
+
+def stamp(milliseconds):
+    seconds, rest = divmod(milliseconds, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
+
+
+class Problem(Exception):
+    def __init__(self, status, reason, message, **more):
+        super().__init__(reason)
+        self.status, self.body = status, {"reason": reason, "message": message, **more}
+
+
+class App:
+    def __init__(self, topic, token):
+        self.topic, self.token = topic, token
+        self.visible = self.silent = None
+        self.used = []  # when each token that is gone comes back
+
+    def view(self, now, low):
+        left = 0 if low else BUDGET - len([back for back in self.used if back > now])
+        held = min((back for back in self.used if back > now), default=None)
+        limit = "low-power-mode" if low else None if left else "app-budget"
+        return {"topic": self.topic, "token": self.token, "visible": self.visible,
+                "silent": self.silent,
+                "budget": {"remaining": left, "allowed": left > 0, "limit": limit,
+                           "heldUntil": None if left or low else held}}
+
+
+class Device:
+    def __init__(self, identifier, topics, connected=True, power="battery", network="cellular"):
+        self.id, self.connected, self.power, self.network = identifier, connected, power, network
+        self.apps = OrderedDict(
+            (topic, App(topic, (uuid.uuid5(uuid.UUID(identifier), topic).hex * 2))) for topic in topics)
+        self.keep_alive = None
+
+    def view(self, now):
+        apps = [app.view(now, self.power == "low") for app in self.apps.values()]
+        used = sum(BUDGET - app["budget"]["remaining"] for app in apps)
+        return {"device": self.id, "connected": self.connected, "power": self.power,
+                "network": self.network, "screen": "off", "inFlight": 0,
+                "budget": {"policy": "documented", "remaining": max(0, 12 - used)}, "apps": apps}
+
+
+class Relay:
+    def __init__(self, phones, clock):
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.virtual = clock == "virtual"
+        self.rate, self.policy = (0 if self.virtual else 1), "documented"
+        self.now = 1_795_244_400_000 if self.virtual else int(time.time() * 1000)
+        self.sequence, self.pushes = 0, 0
+        self.events = deque(maxlen=30_000)
+        self.lives, self.refusals = OrderedDict(), []
+        self.recordings, self.checkpoints, self.faults = OrderedDict(), OrderedDict(), OrderedDict()
+        self.counters = dict.fromkeys(
+            ["received", "restored", "delivered", "replaced", "expired", "discarded", "refused"], 0)
+        self.devices = OrderedDict()
+        with self.lock:
+            self.populate(phones)
+
+    # What happens
+
+    def emit(self, kind, data):
+        self.sequence += 1
+        self.events.append((self.sequence, kind, data))
+        self.changed.notify_all()
+
+    def step(self, life, step, text, **more):
+        entry = {"at": stamp(self.now), "time": self.now, "step": step, **more, "text": text}
+        life["steps"].append(entry)
+        if step != "outcome":
+            life["state"] = step
+        keys = ("uniqueId", "id", "topic", "kind", "device", "token")
+        self.emit("life", {**{key: life[key] for key in keys}, **entry})
+
+    def push(self, device, app, kind, headers=None, payload=None, expires=None):
+        self.pushes += 1
+        unique = f"4deb533b-02c3-8e39-8000-{self.pushes:012x}"
+        life = {"uniqueId": unique, "id": (headers or {}).get("apns-id", unique), "topic": app.topic,
+                "kind": kind, "device": device.id, "token": app.token, "state": "received",
+                "steps": [], "warnings": [w["text"] for w in lint(headers or {}, payload)["warnings"]],
+                "expiresAt": expires or self.now + 30 * 24 * 60 * MINUTE}
+        self.lives[unique] = life
+        if len(self.lives) > 20_000:
+            self.lives.popitem(last=False)
+        self.counters["received"] += 1
+        self.step(life, "received", f"received ({kind})")
+        if not device.connected:
+            self.hold(device, app, life, "stored (device offline)", reason="device offline")
+        elif kind == "visible":
+            self.send(device, life, "direct")
+            self.ride(device, unique, except_for=None)
+        else:
+            view = app.view(self.now, device.power == "low")["budget"]
+            if view["allowed"]:
+                app.used = [back for back in app.used if back > self.now]
+                app.used.append(max([self.now, *app.used]) + REFILL)
+                self.send(device, life, "direct")
+                self.ride(device, unique, except_for=app)
+            else:
+                until = {"until": view["heldUntil"]} if view["heldUntil"] else {}
+                text = f"stored (power: held by {view['limit']})"
+                if until:
+                    text = f"stored (power: held until {stamp(until['until'])} by {view['limit']})"
+                self.hold(device, app, life, text, reason="power", limit=view["limit"], **until)
+        return life
+
+    def hold(self, device, app, life, text, **why):
+        older = getattr(app, life["kind"])
+        setattr(app, life["kind"], {"uniqueId": life["uniqueId"], "id": life["id"],
+                                    "acceptedAt": self.now, "expiresAt": life["expiresAt"]})
+        if older:
+            self.counters["replaced"] += 1
+            self.step(self.lives[older["uniqueId"]], "discarded", f"discarded (replaced by {life['uniqueId']})",
+                      reason="replaced", replacedBy=life["uniqueId"])
+        self.step(life, "stored", text, **why)
+
+    def send(self, device, life, via, **more):
+        self.step(life, "sent", f"sent (via: {via})", via=via, **more)
+        self.step(life, "delivered", "delivered")
+        self.counters["delivered"] += 1
+        if life["kind"] == "silent":
+            self.step(life, "outcome", "outcome (newData)", outcome="newData")
+
+    def ride(self, device, carrier, except_for):
+        for app in device.apps.values():
+            if app.silent and app is not except_for and device.power != "low":
+                life, app.silent = self.lives[app.silent["uniqueId"]], None
+                self.send(device, life, "piggyback", **({"carriedBy": carrier} if carrier else {}))
+
+    def connect(self, device, connected):
+        if device.connected == connected:
+            return
+        device.connected = connected
+        self.emit("device", {"time": self.now, "device": device.id,
+                             "what": "connected" if connected else "disconnected"})
+        for app in device.apps.values() if connected else ():
+            for kind in ("visible", "silent"):
+                if slot := getattr(app, kind):
+                    setattr(app, kind, None)
+                    self.send(device, self.lives[slot["uniqueId"]], "connect")
+
+    # Time
+
+    def timers(self):
+        """What comes by itself: instants with what they do."""
+        for device in self.active:
+            for app in device.apps.values():
+                for kind in ("visible", "silent"):
+                    if slot := getattr(app, kind):
+                        yield slot["expiresAt"], "expiration", device, app, kind
+                if app.silent and device.connected and device.power != "low":
+                    backs = [back for back in app.used if back > self.now]
+                    if backs:
+                        yield min(backs), "refill", device, app, "silent"
+            if device.connected and device.keep_alive:
+                yield device.keep_alive, "keep-alive", device, None, None
+
+    def next_timer(self):
+        return min(self.timers(), key=lambda timer: timer[0], default=None)
+
+    def advance_to(self, until):
+        fired = {}
+        while (timer := self.next_timer()) and timer[0] <= until:
+            at, what, device, app, kind = timer
+            self.now = max(self.now, at)
+            fired[what] = fired.get(what, 0) + 1
+            if what == "keep-alive":
+                device.keep_alive = at + 15 * MINUTE
+                self.ride(device, None, except_for=None)
+            elif what == "expiration":
+                slot = getattr(app, kind)
+                setattr(app, kind, None)
+                self.counters["expired"] += 1
+                self.step(self.lives[slot["uniqueId"]], "discarded", "discarded (expired)", reason="expired")
+            else:
+                life, app.silent = self.lives[app.silent["uniqueId"]], None
+                app.used = [back for back in app.used if back > self.now]
+                app.used.append(max([self.now, *app.used]) + REFILL)
+                self.send(device, life, "refill")
+                self.ride(device, life["uniqueId"], except_for=app)
+        self.now = max(self.now, until)
+        self.emit("clock", {"now": self.now, "rate": self.rate, "mode": self.mode})
+        return fired
+
+    @property
+    def mode(self):
+        return "virtual" if self.virtual else "system"
+
+    def populate(self, phones):
+        chance = random.Random(7)
+        end = self.now
+        topics = ["com.example.news", "com.example.chat", "com.example.mail"]
+        for number in range(phones):
+            identifier = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+            self.devices[identifier] = Device(
+                identifier, topics if number < 6 else topics[:1], connected=number % 7 != 2,
+                power="low" if number % 11 == 3 else "charging" if number % 5 == 1 else "battery",
+                network="wifi" if number % 5 == 1 else "cellular")
+        self.active = list(self.devices.values())[:6]
+        anna, others = self.active[0], self.active[1:]
+        self.now = end - 120 * MINUTE
+        for device in others[:2]:
+            device.keep_alive = self.now + 15 * MINUTE
+        script = []
+        for _ in range(60):
+            device = chance.choice(others)
+            kind = chance.choice(["silent", "silent", "silent", "visible"])
+            script.append((chance.randrange(5, 119), device, chance.choice(topics), kind, {}))
+        news, chat, mail = topics
+        for minute, topic, kind in [(97, news, "silent"), (102, news, "silent"), (107, news, "silent"),
+                                    (108, news, "silent"), (109, news, "silent"), (112, chat, "visible"),
+                                    (113.5, news, "silent"), (100, mail, "visible"), (118, news, "silent")]:
+            script.append((minute, anna, topic, kind, {}))
+        script.append((93, anna, "away", None, {}))
+        script.append((94, anna, mail, "silent", {"expires": 60_000}))
+        script.append((95, anna, "back", None, {}))
+        script.append((96, anna, mail, "silent", {}))
+        script.append((98, anna, chat, "silent", {}))
+        script.append((60, others[2], "away", None, {}))
+        script.append((90, others[2], "back", None, {}))
+        start = self.now
+        for minute, device, topic, kind, more in sorted(script, key=lambda entry: entry[0]):
+            self.advance_to(start + int(minute * MINUTE))
+            if topic in ("away", "back"):
+                self.connect(device, topic == "back")
+                continue
+            expires = self.now + more["expires"] if "expires" in more else None
+            self.push(device, device.apps[topic], kind, {"apns-push-type": "background" if kind == "silent" else "alert",
+                      "apns-priority": "5" if kind == "silent" else "10"},
+                      {"aps": {"content-available": 1} if kind == "silent" else {"alert": "Dinner?"}}, expires)
+        self.advance_to(end)
+        self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here")
+        self.faults["flaky"] = {"name": "flaky", "at": "provider", "match": {"topic": "com.example.app"},
+                                "do": {"answer": "ServiceUnavailable"}, "when": {"times": 3}, "seen": 12, "hit": 3}
+
+    def refuse(self, reason, status, cause):
+        self.counters["refused"] += 1
+        entry = {"time": self.now, "uniqueId": str(uuid.uuid4()), "status": status, "reason": reason,
+                 "cause": cause, "topic": "com.example.news"}
+        self.refusals.insert(0, entry)
+        self.emit("refusal", entry)
+
+    # Views
+
+    def stats(self):
+        slots = sum(bool(app.visible) + bool(app.silent) for device in self.active
+                    for app in device.apps.values())
+        values = {**self.counters, "waiting": slots, "inSlots": slots, "inFlight": 0}
+        ended = sum(values[key] for key in ("delivered", "replaced", "expired", "discarded"))
+        return values, values["received"] + values["restored"] == ended + slots
+
+    def overview(self):
+        counters, adds_up = self.stats()
+        return {"version": "0.9", "now": self.now, "clock": self.mode, "rate": self.rate,
+                "policy": self.policy, "profile": "dev", "epoch": "e1", "cursor": f"e1-{self.sequence}",
+                "devices": len(self.devices), "connections": sum(d.connected for d in self.devices.values()),
+                "addsUp": adds_up, "counters": counters}
+
+    def stats_event(self):
+        counters, adds_up = self.stats()
+        return {**counters, "now": self.now, "devices": len(self.devices), "addsUp": adds_up,
+                "connections": sum(device.connected for device in self.devices.values())}
+
+    def life(self, life):
+        last = next((s for s in reversed(life["steps"]) if s["step"] != "outcome"), life["steps"][-1])
+        held = next((s for s in life["steps"] if s["step"] == "stored"), None)
+        sentence = {"sent": "sent, not acknowledged yet", "received": "just received"}.get(last["step"], "")
+        if last["step"] == "stored":
+            until = f" until {stamp(held['until'])}" if "until" in held else ""
+            sentence = f"held because of {held.get('limit', 'no connection')}{until}"
+        elif last["step"] == "discarded":
+            sentence = f"discarded: {last['reason']}"
+        elif last["step"] == "delivered":
+            sent = next(s for s in reversed(life["steps"]) if s["step"] == "sent")
+            waited = (sent["time"] - life["steps"][0]["time"]) // 1000
+            sentence = f"delivered via {sent['via']}" + (f" after {waited} s" if waited else " at once")
+        return {key: value for key, value in {**life, "sentence": sentence}.items() if key != "expiresAt"}
+
+    def clock(self):
+        upcoming = self.next_timer()
+        view = {"mode": self.mode, "now": self.now, "rate": self.rate}
+        return {**view, "next": {"at": upcoming[0], "what": upcoming[1]}} if upcoming else view
+
+
+def lint(headers, payload):
+    aps = payload.get("aps") if isinstance(payload, dict) else None
+    kind = "silent" if headers.get("apns-push-type") == "background" else "visible"
+    if isinstance(aps, dict) and aps.get("content-available") == 1 and not aps.keys() & {"alert", "sound", "badge"}:
+        kind = "silent"
+    warnings = []
+    if kind == "silent" and headers.get("apns-priority", "10") == "10":
+        warnings.append({"code": "silentAtPriorityTen", "text": "a silent push must be sent with priority 5"})
+    if payload is not None and aps is None:
+        warnings.append({"code": "apsMissing", "text": "the payload has no aps object"})
+    answer = {"kind": kind, "warnings": warnings}
+    if len(json.dumps(payload or {})) > 4096:
+        answer["refusal"] = {"status": 413, "reason": "PayloadTooLarge", "message": "the body is over 4096 bytes"}
+    return answer
+
+
+def check_token(token):
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {"valid": False, "header": {}, "claims": {},
+                "problems": [f"a JWT has three parts separated by dots, this has {len(parts)}"]}
+    try:
+        header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in parts[:2])
+    except ValueError:
+        return {"valid": False, "header": {}, "claims": {}, "problems": ["header or claims are not JSON"]}
+    return {"valid": False, "header": header, "claims": claims,
+            "problems": [f"kid {header.get('kid')} is no key of this relay"]}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.answer("GET")
+
+    def do_POST(self):
+        self.answer("POST")
+
+    def do_PUT(self):
+        self.answer("PUT")
+
+    def do_PATCH(self):
+        self.answer("PATCH")
+
+    def do_DELETE(self):
+        self.answer("DELETE")
+
+    def answer(self, method):
+        url = urlsplit(self.path)
+        parts = [unquote(part) for part in url.path.strip("/").split("/")]
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        try:
+            if parts[0] not in ("v1", "mock"):
+                return self.file(url.path)
+            if self.headers.get("authorization") != f"bearer {self.server.token}":
+                raise Problem(401, "Unauthorized", "send the admin token")
+            if parts[0] == "v1" and parts[1] in self.server.without:
+                raise Problem(404, "BadPath", "there is no such route")
+            if parts == ["v1", "events"]:
+                return self.stream(query)
+            size = int(self.headers.get("content-length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else {}
+            with self.server.relay.lock:
+                result = self.route(method, parts[0], parts[1:], query, body)
+            self.reply(200 if result is not None else 204, result)
+        except Problem as problem:
+            self.reply(problem.status, problem.body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def reply(self, status, value):
+        data = value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def file(self, path):
+        file = (PAGE / (path.lstrip("/") or "index.html")).resolve()
+        if file.parent != PAGE or not file.is_file():
+            raise Problem(404, "BadPath", "there is no such file")
+        data = file.read_bytes()
+        self.send_response(200)
+        self.send_header("content-type", TYPES[file.suffix])
+        self.send_header("content-length", str(len(data)))
+        self.send_header("content-security-policy", POLICY)
+        self.send_header("cache-control", "no-store")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def stream(self, query):
+        relay = self.server.relay
+        seen = int((self.headers.get("last-event-id") or "e1--1").split("-", 1)[1])
+        with relay.lock:
+            seen = relay.sequence if seen < 0 else seen
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        told, stats_at = None, 0
+        while not self.server.stopping:
+            with relay.changed:
+                if not relay.events or relay.events[-1][0] <= seen:
+                    relay.changed.wait(0.25)
+                first = relay.events[0][0] if relay.events else 0
+                fresh = []
+                for event in reversed(relay.events):
+                    if event[0] <= seen:
+                        break
+                    fresh.append(event)
+                fresh.reverse()
+                stats = relay.stats_event() if time.monotonic() - stats_at >= 0.25 else None
+            lines = []
+            if fresh and fresh[0][0] > seen + 1 and first > seen + 1:
+                lines.append(f'event: gap\ndata: {{"dropped":{fresh[0][0] - seen - 1}}}\n\n')
+            for number, kind, data in fresh:
+                if "device" in query and data.get("device", query["device"]) != query["device"]:
+                    continue
+                lines.append(f"id: e1-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
+            seen = fresh[-1][0] if fresh else seen
+            if stats is not None and (stats != told or time.monotonic() - stats_at > 5):
+                told, stats_at = stats, time.monotonic()
+                lines.append(f"event: stats\ndata: {json.dumps(stats)}\n\n")
+            if lines:
+                self.wfile.write("".join(lines).encode())
+                self.wfile.flush()
+                time.sleep(0.02)
+
+    # Routes
+
+    def device(self, identifier):
+        device = self.server.relay.devices.get(identifier)
+        if not device:
+            raise Problem(404, "UnknownDevice", "no such device; GET /v1/devices lists them")
+        return device
+
+    def route(self, method, root, parts, query, body):
+        relay = self.server.relay
+        if root == "mock":
+            return self.mock(parts, body)
+        name = getattr(self, f"{method.lower()}_{parts[0].replace('-', '_')}", None)
+        if not name:
+            raise Problem(404 if method == "GET" else 405, "BadPath", "there is no such route")
+        return name(relay, parts[1:], query, body)
+
+    def mock(self, parts, body):
+        if parts == ["flood"]:
+            threading.Thread(target=flood, args=(self.server.relay, body["rate"], body["seconds"]),
+                             daemon=True).start()
+        elif parts == ["device"]:
+            self.server.relay.connect(self.device(body["device"]), body["connected"])
+        return {}
+
+    def get_overview(self, relay, parts, query, body):
+        return relay.overview()
+
+    def get_devices(self, relay, parts, query, body):
+        if parts:
+            return self.device(parts[0]).view(relay.now)
+        search, limit = query.get("search", "").lower(), int(query.get("limit", 50))
+        found = [d for d in relay.devices.values() if not search or search in d.id
+                 or any(search in app.topic or search in app.token for app in d.apps.values())]
+        start = int(query.get("after", 0))
+        page = found[start:start + limit]
+        more = start + limit < len(found)
+        return {"cursor": str(start + limit) if more else None, "hasMore": more,
+                "devices": [device.view(relay.now) for device in page]}
+
+    def delete_devices(self, relay, parts, query, body):
+        device, what = self.device(parts[0]), parts[1] if len(parts) > 1 else None
+        if what == "connection":
+            relay.connect(device, False)
+        elif what == "budget":
+            for app in device.apps.values():
+                app.used = []
+            relay.emit("device", {"time": relay.now, "device": device.id, "what": "budget"})
+        else:
+            for app in device.apps.values():
+                for kind in ("visible", "silent"):
+                    if slot := getattr(app, kind):
+                        setattr(app, kind, None)
+                        relay.counters["discarded"] += 1
+                        relay.step(relay.lives[slot["uniqueId"]], "discarded", "discarded (unregistered)",
+                                   reason="unregistered")
+            if not what:
+                del relay.devices[device.id]
+
+    def get_notifications(self, relay, parts, query, body):
+        if parts:
+            for life in relay.lives.values() if parts[0] not in relay.lives else [relay.lives[parts[0]]]:
+                if parts[0] in (life["id"], life["uniqueId"]):
+                    return relay.life(life)
+            raise Problem(404, "UnknownNotification", "the relay does not know it (any more)")
+        lives = [life for life in reversed(relay.lives.values())
+                 if all(life[key] == query[key] for key in ("state", "topic", "device", "token", "kind") if key in query)]
+        limit = int(query.get("limit", 100))
+        return {"cursor": f"e1-{relay.sequence}", "hasMore": len(lives) > limit,
+                "notifications": [relay.life(life) for life in lives[:limit]]}
+
+    def get_refusals(self, relay, parts, query, body):
+        return {"cursor": f"e1-{relay.sequence}", "hasMore": False, "refusals": relay.refusals[:100]}
+
+    def get_policy(self, relay, parts, query, body):
+        return {"policy": relay.policy, "known": KNOWN_POLICIES}
+
+    def put_policy(self, relay, parts, query, body):
+        if body.get("policy") not in KNOWN_POLICIES:
+            raise Problem(400, "BadBody", "no such policy", field="policy")
+        relay.policy = body["policy"]
+        return {"policy": relay.policy, "known": KNOWN_POLICIES}
+
+    def get_clock(self, relay, parts, query, body):
+        return relay.clock()
+
+    def patch_clock(self, relay, parts, query, body):
+        relay.rate = body["rate"]
+        relay.emit("clock", {"now": relay.now, "rate": relay.rate, "mode": relay.mode})
+        return relay.clock()
+
+    def post_clock(self, relay, parts, query, body):
+        if not relay.virtual:
+            raise Problem(409, "ClockNotVirtual", "start it with --clock virtual")
+        upcoming = relay.next_timer()
+        if body.get("next") and not upcoming:
+            raise Problem(409, "NothingNext", "nothing is to come")
+        by = length_of(body.get("by"))
+        until = upcoming[0] if body.get("next") else body.get("to") or (relay.now + by if by is not None else None)
+        if until is None:
+            raise Problem(400, "BadBody", "a length is like 1h30m", field="by")
+        if until < relay.now:
+            raise Problem(409, "ClockBackwards", "that is in the past")
+        fired = relay.advance_to(until)
+        return {"now": relay.now, "fired": fired}
+
+    def post_push(self, relay, parts, query, body):
+        app = device = None
+        for candidate in relay.devices.values():
+            for a in candidate.apps.values():
+                if a.token == body.get("to") or candidate.id == body.get("to") and body.get("topic") in (None, "", a.topic):
+                    device, app = device or candidate, app or a
+        found = lint(body.get("headers", {}), body.get("payload"))
+        if not app or "refusal" in found:
+            refusal = found.get("refusal", {"status": 400, "reason": "BadDeviceToken",
+                                            "message": "the device token is unknown here"})
+            relay.refuse(refusal["reason"], refusal["status"], refusal["message"])
+            return {**refusal, "apnsId": str(uuid.uuid4()), "uniqueId": str(uuid.uuid4()),
+                    "warnings": found["warnings"]}
+        if device not in relay.active:
+            relay.active.append(device)
+        life = relay.push(device, app, found["kind"], body.get("headers"), body.get("payload"))
+        return {"status": 200, "apnsId": life["id"], "uniqueId": life["uniqueId"], "warnings": found["warnings"]}
+
+    def post_lint(self, relay, parts, query, body):
+        return lint(body.get("headers", {}), body.get("payload"))
+
+    def post_token_check(self, relay, parts, query, body):
+        return check_token(body.get("token", ""))
+
+    def post_reset(self, relay, parts, query, body):
+        if not body:
+            raise Problem(400, "BadBody", "say topic, device or all")
+
+    def get_checkpoints(self, relay, parts, query, body):
+        return {"checkpoints": list(relay.checkpoints.values())}
+
+    def put_checkpoints(self, relay, parts, query, body):
+        relay.checkpoints[parts[0]] = {"name": parts[0], "at": relay.now, "bytes": 48_120}
+        return relay.checkpoints[parts[0]]
+
+    def post_checkpoints(self, relay, parts, query, body):
+        relay.emit("bye", {"reason": "rewound"})
+
+    def delete_checkpoints(self, relay, parts, query, body):
+        relay.checkpoints.pop(parts[0], None)
+
+    def get_recordings(self, relay, parts, query, body):
+        return b"PRR made up" if parts else {"recordings": list(relay.recordings.values())}
+
+    def put_recordings(self, relay, parts, query, body):
+        relay.recordings[parts[0]] = {"name": parts[0], "state": "running", "bytes": 4096,
+                                      "payloads": body.get("payloads", "aps")}
+        return relay.recordings[parts[0]]
+
+    def post_recordings(self, relay, parts, query, body):
+        relay.recordings[parts[0]]["state"] = "stopped"
+        return relay.recordings[parts[0]]
+
+    def get_faults(self, relay, parts, query, body):
+        return {"faults": list(relay.faults.values())}
+
+    def put_faults(self, relay, parts, query, body):
+        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, "seen": 0, "hit": 0}
+        return relay.faults[parts[0]]
+
+    def delete_faults(self, relay, parts, query, body):
+        relay.faults.pop(parts[0], None)
+
+
+def flood(relay, rate, seconds):
+    """Made-up life events that no counter knows, to see whether the page keeps up."""
+    devices = list(relay.devices.values())[:200]
+    vias = ["direct", "direct", "piggyback", "refill", "connect"]
+    number, start = 0, time.monotonic()
+    while number < rate * seconds:
+        due = min(rate * seconds, int((time.monotonic() - start) * rate))
+        with relay.changed:
+            while number < due:
+                number += 1
+                device = devices[number % len(devices)]
+                app = next(iter(device.apps.values()))
+                unique = f"f100d000-0000-4000-8000-{number // 3:012x}"
+                step = ("received", "sent", "delivered")[number % 3]
+                more = {"via": vias[number // 3 % len(vias)]} if step == "sent" else {}
+                relay.sequence += 1
+                relay.events.append((relay.sequence, "life", {
+                    "time": relay.now + int((time.monotonic() - start) * 1000), "at": stamp(relay.now),
+                    "uniqueId": unique, "id": unique, "topic": f"com.example.app{number % 5}", "kind": "silent",
+                    "device": device.id, "token": app.token, "step": step, "text": step, **more}))
+            relay.changed.notify_all()
+        time.sleep(0.02)
+
+
+def run_clock(server):
+    """Lets the clock go by its rate."""
+    last = time.monotonic()
+    while not server.stopping:
+        time.sleep(0.25)
+        passed, last = time.monotonic() - last, time.monotonic()
+        with server.relay.lock:
+            if server.relay.rate:
+                server.relay.advance_to(server.relay.now + int(passed * 1000 * server.relay.rate))
+
+
+def start(port=0, token="dev", without=(), clock="virtual", phones=10_000):
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    server.token, server.without, server.stopping = token, set(without), False
+    server.relay = Relay(phones, clock)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=run_clock, args=(server,), daemon=True).start()
+    return server
+
+
+def stop(server):
+    server.stopping = True
+    server.shutdown()
+    server.server_close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8089)
+    parser.add_argument("--token", default="dev")
+    parser.add_argument("--without", default="", help="parts that answer 404, such as faults,recordings")
+    parser.add_argument("--clock", choices=["virtual", "system"], default="virtual")
+    parser.add_argument("--phones", type=int, default=10_000)
+    options = parser.parse_args()
+    server = start(options.port, options.token, filter(None, options.without.split(",")), options.clock,
+                   options.phones)
+    print(f"http://127.0.0.1:{server.server_address[1]}/#token={options.token}", flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        stop(server)
+
+
+if __name__ == "__main__":
+    main()

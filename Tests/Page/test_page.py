@@ -1,0 +1,481 @@
+"""Drives the admin API's page in headless Chromium: scripts/test-page installs what that needs.
+
+Without RELAY_TEST_PAGE_URL it starts mock_server.py itself. With it (a URL with #token=…) it goes
+against that server, and what needs the mock's own routes is skipped.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+from collections import Counter
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import expect, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
+import mock_server  # noqa: E402
+
+BROWSER = os.environ.get("RELAY_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+GIVEN = os.environ.get("RELAY_TEST_PAGE_URL")
+MOST_BYTES = 60_000
+
+WATCH = """
+window.watched = { violations: [], streams: 0 };
+document.addEventListener("securitypolicyviolation", (event) => watched.violations.push(event.violatedDirective + " " + event.blockedURI));
+const realFetch = window.fetch;
+window.fetch = (...call) => { if (String(call[0]).includes("/v1/events")) watched.streams += 1; return realFetch(...call); };
+"""
+
+# Without axe: what it would say first.
+CONTRAST = """() => {
+  const channel = (value) => (value /= 255) <= .04045 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
+  const parse = (text) => { const context = new OffscreenCanvas(1, 1).getContext("2d"); context.fillStyle = text; context.fillRect(0, 0, 1, 1); return context.getImageData(0, 0, 1, 1).data; };
+  const light = ([r, g, b]) => .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b);
+  const behind = (node) => { for (; node; node = node.parentElement) { const c = parse(getComputedStyle(node).backgroundColor); if (c[3] > 250) return c; } return [255, 255, 255]; };
+  const bad = [];
+  for (const node of document.querySelectorAll("body *")) {
+    if (!node.checkVisibility() || node.closest("svg, :disabled, .unseen") || ![...node.childNodes].some((kid) => kid.nodeType === 3 && kid.data.trim())) continue;
+    const [one, two] = [light(parse(getComputedStyle(node).color)), light(behind(node))].sort((a, b) => b - a);
+    if ((one + .05) / (two + .05) < 4.5) bad.push(`${node.tagName}.${node.className} "${node.textContent.slice(0, 30)}" ${((one + .05) / (two + .05)).toFixed(2)}`);
+  }
+  return bad;
+}"""
+UNNAMED = """() => [...document.querySelectorAll("button, a, input, select, textarea, [role=img]")].filter((node) => node.checkVisibility()
+  && !(node.textContent.trim() || node.getAttribute("aria-label") || node.title || node.labels?.length)).map((node) => node.outerHTML.slice(0, 80))"""
+
+
+class PageTests(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = None if GIVEN else mock_server.start()
+        cls.url = GIVEN or f"http://127.0.0.1:{cls.server.server_address[1]}/#token=dev"
+        cls.origin = "{0.scheme}://{0.netloc}".format(urlsplit(cls.url))
+        cls.token = parse_qs(urlsplit(cls.url).fragment)["token"][0]
+        cls.driver = sync_playwright().start()
+        cls.browser = cls.driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.driver.stop()
+        if cls.server:
+            mock_server.stop(cls.server)
+
+    def setUp(self):
+        self.problems = []
+
+    def open(self, url=None, scheme="light", width=1440, height=900, **options):
+        context = self.browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, **options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.addCleanup(context.close)
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.goto(url or self.url)
+        page.wait_for_selector("#pill.live")
+        page.wait_for_selector("#phone-list a.phone", state="attached")
+        return page
+
+    def call(self, method, path, body=None, server=None):
+        origin = f"http://127.0.0.1:{server.server_address[1]}" if server else self.origin
+        request = Request(origin + path, method=method, data=json.dumps(body).encode() if body is not None else None,
+                          headers={"authorization": f"bearer {self.token}", "content-type": "application/json"})
+        text = urlopen(request, timeout=20).read()
+        return json.loads(text) if text else None
+
+    def busy_phone(self):
+        """A phone that has a push that rode along."""
+        for life in self.call("GET", "/v1/notifications?limit=500")["notifications"]:
+            if any(step.get("carriedBy") for step in life["steps"]):
+                return life
+        self.skipTest("no push has ridden along on this relay")
+
+    def at_phone(self, **options):
+        life = self.busy_phone()
+        page = self.open(f"{self.origin}/#token={self.token}&phone={life['device']}", **options)
+        page.wait_for_selector("#phone-tools button", state="attached")
+        return page, life
+
+    # It loads, small and clean.
+
+    def test_loads_without_errors_or_violations(self):
+        page = self.open()
+        expect(page.locator("#lanes svg")).to_be_visible()
+        self.assertGreater(page.locator("#table tbody tr").count(), 3)
+        self.assertNotIn("token", page.url)
+        self.assertIn(page.locator("#light b").inner_text()[0], "✓✗")
+        self.assertEqual(page.evaluate("watched.violations"), [])
+        self.assertEqual(page.evaluate("watched.streams"), 1)
+        self.assertEqual(self.problems, [])
+
+    def test_is_small_and_asks_nobody_else(self):
+        page = self.open()
+        asked = page.evaluate("performance.getEntriesByType('resource').map((entry) => entry.name)") + [page.url]
+        self.assertEqual([url for url in asked if not url.startswith((self.origin, "data:"))], [])
+        files = {url.split("#")[0].split("?")[0] for url in asked if "/v1/" not in url and not url.startswith("data:")}
+        sizes = {url: len(urlopen(url, timeout=10).read()) for url in files}
+        self.assertGreaterEqual(len(sizes), 4)
+        self.assertLess(sum(sizes.values()), MOST_BYTES, sizes)
+
+    def test_script_in_data_stays_text(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        device = self.call("GET", "/v1/devices?limit=1", server=server)["devices"][0]
+        with server.relay.lock:
+            relay_device = server.relay.devices[device["device"]]
+            app = next(iter(relay_device.apps.values()))
+            app.topic = "com.example.<img src=x onerror=alert(1)>"
+            server.relay.push(relay_device, app, "visible")
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        expect(page.locator("#table tbody tr").first).to_contain_text("<img src=x")
+        self.assertEqual(page.locator("main img").count(), 0)
+
+    # Lanes, table, one push.
+
+    def test_composed_push_appears_in_lane_and_table(self):
+        page, life = self.at_phone()
+        page.keyboard.press("c")
+        expect(page.locator("#c-to")).to_have_value(life["device"])
+        page.get_by_role("button", name="Alert", exact=True).click()
+        expect(page.locator("#c-lint")).to_contain_text("visible")
+        page.click("#c-send")
+        link = page.locator("#c-answer a")
+        expect(link).to_be_visible()
+        push = parse_qs(link.get_attribute("href")[1:])["push"][0]
+        expect(page.locator(f"#table tr[data-push='{push}']").first).to_be_visible()
+        self.assertGreaterEqual(page.locator(f"#lanes .mark[data-push='{push}'], #lanes .mark[data-zoom]").count(), 1)
+        link.click()
+        expect(page.locator("#push h2")).to_contain_text("Visible push")
+        expect(page.locator("#push ol li").first).to_contain_text("received")
+        self.assertEqual(self.problems, [])
+
+    def test_lint_speaks_while_typing(self):
+        page, _ = self.at_phone()
+        page.keyboard.press("c")
+        page.fill("#c-headers", "apns-push-type: background\napns-priority: 10")
+        expect(page.locator("#c-lint .warn")).to_contain_text("priority 5")
+        page.fill("#c-payload", '{"aps":')
+        expect(page.locator("#c-lint .bad")).to_contain_text("JSON")
+
+    def test_arc_joins_a_piggybacked_push_and_its_carrier(self):
+        page, life = self.at_phone()
+        page.select_option("#span", "3600000")
+        carrier = next(step["carriedBy"] for step in life["steps"] if step.get("carriedBy"))
+        arc = page.locator(f"#lanes .arc-group[data-from='{life['uniqueId']}'][data-to='{carrier}'] path.arc")
+        expect(arc).to_have_count(1)
+        box = arc.bounding_box()
+        self.assertGreater(box["height"], 15)
+        expect(page.locator("#lanes .arc-text").first).to_contain_text("rode along with #")
+        row = page.locator(f"#table tr[data-push='{life['uniqueId']}']").first
+        expect(row).to_contain_text("rode along")
+
+    def test_push_shows_sentence_steps_and_copies(self):
+        page, life = self.at_phone()
+        page.click(f"#table tr[data-push='{life['uniqueId']}'] >> nth=0")
+        self.assertIn(f"push={life['uniqueId']}", page.url)
+        expect(page.locator("#push .why")).not_to_have_text("")
+        expect(page.locator("#push ol li")).to_have_count(len(life["steps"]))
+        wanted = {"Link": f"#push={life['uniqueId']}", "curl": "/v1/push", "Wait call": '"delivered"', "Scenario": '"expect"'}
+        for name, part in wanted.items():
+            page.get_by_role("button", name=name, exact=True).click()
+            expect(page.locator("#copied")).to_contain_text(part)
+            page.wait_for_function("async (part) => (await navigator.clipboard.readText()).includes(part)", arg=part)
+            self.assertNotIn(f"bearer {self.token}", page.locator("#copied").inner_text())
+
+    def test_every_push_and_moment_is_a_url(self):
+        life = self.busy_phone()
+        time = life["steps"][0]["time"]
+        page = self.browser.new_context().new_page()
+        self.addCleanup(page.context.close)
+        page.goto(f"{self.origin}/#token={self.token}&push={life['uniqueId']}&at={time}")
+        expect(page.locator("#push h2")).to_contain_text("push #")
+        expect(page.locator("#pill")).to_have_text(f"looking at {mock_server.stamp(time)[11:19]}")
+        newest = page.locator("#table tbody tr td").first.inner_text()
+        self.assertLessEqual(newest, mock_server.stamp(time)[11:19])
+        page.keyboard.press("Escape")
+        expect(page.locator("#pill")).to_have_text("live")
+        page.click("#table tbody tr:not(.on) >> nth=0")
+        page.wait_for_function("push => !location.hash.includes(push)", arg=life["uniqueId"])
+        page.go_back()
+        page.wait_for_function("push => location.hash.includes(push)", arg=life["uniqueId"])
+        expect(page.locator("#table tr.on").first).to_have_attribute("data-push", life["uniqueId"])
+
+    # Clock and keys.
+
+    def test_clock_buttons_move_the_clock(self):
+        if self.call("GET", "/v1/clock")["mode"] != "virtual":
+            self.skipTest("this relay has no virtual clock")
+        page = self.open()
+        for name, length in (("+1m", 60_000), ("+20m", 1_200_000), ("+1h", 3_600_000)):
+            before = self.call("GET", "/v1/clock")["now"]
+            page.get_by_role("button", name=name, exact=True).click()
+            expect(page.locator("#clock")).to_have_text(mock_server.stamp(before + length)[11:19])
+            self.assertEqual(self.call("GET", "/v1/clock")["now"], before + length)
+        clock = self.call("GET", "/v1/clock")
+        if "next" in clock:
+            expect(page.locator("#next")).to_be_enabled()
+            page.locator("body").press("n")
+            expect(page.locator("#clock")).to_have_text(mock_server.stamp(clock["next"]["at"])[11:19])
+        expect(page.locator("#toast")).to_contain_text("later")
+
+    def test_keys_work_and_can_be_switched_off(self):
+        page = self.open()
+        page.wait_for_selector("#table tbody tr")
+        page.keyboard.press("j")
+        expect(page.locator("#push h2")).to_contain_text("push #")
+        first = page.url
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        self.assertNotEqual(first, page.url)
+        page.keyboard.press("Space")
+        expect(page.locator("#pill")).to_contain_text("paused")
+        page.keyboard.press("Space")
+        expect(page.locator("#pill")).to_have_text("live")
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#pill")).to_contain_text("looking at")
+        moment = page.url
+        page.keyboard.press("ArrowLeft")
+        self.assertNotEqual(moment, page.url)
+        page.keyboard.press("Escape")
+        expect(page.locator("#pill")).to_have_text("live")
+        page.keyboard.press("/")
+        expect(page.locator("#search")).to_be_focused()
+        page.keyboard.type("c")
+        expect(page.locator("#drawer")).to_be_hidden()
+        page.fill("#search", "")
+        page.locator("#search").blur()
+        page.keyboard.press("c")
+        expect(page.locator("#drawer h2")).to_have_text("Compose")
+        page.keyboard.press("Escape")
+        expect(page.locator("#drawer")).to_be_hidden()
+        page.keyboard.press("?")
+        expect(page.locator("#help")).to_be_visible()
+        page.locator("#keys-on").uncheck()
+        page.keyboard.press("Escape")
+        expect(page.locator("#help")).to_be_hidden()
+        page.keyboard.press("c")
+        page.keyboard.press("Space")
+        expect(page.locator("#drawer")).to_be_hidden()
+        expect(page.locator("#pill")).to_have_text("live")
+        self.assertEqual(self.problems, [])
+
+    def test_recording_key(self):
+        page = self.open()
+        if page.locator("[data-tool=recordings]").is_hidden():
+            self.skipTest("this relay does not record")
+        page.keyboard.press("r")
+        expect(page.locator("#toast")).to_contain_text("Recording")
+        self.assertIn("running", [r["state"] for r in self.call("GET", "/v1/recordings")["recordings"]])
+        page.keyboard.press("r")
+        expect(page.locator("#toast")).to_contain_text("is recorded")
+
+    # Phones.
+
+    def test_phones_are_searched_and_paged_by_the_server(self):
+        page = self.open()
+        total = self.call("GET", "/v1/overview")["devices"]
+        self.assertLessEqual(page.locator("#phone-list a").count(), 40)
+        if total <= 40:
+            self.skipTest("fewer phones than a page holds")
+        first = page.locator("#phone-list code").first.inner_text()
+        page.click("#page-on")
+        expect(page.locator("#page-note")).to_have_text("41 to 80")
+        self.assertNotEqual(page.locator("#phone-list code").first.inner_text(), first)
+        page.fill("#search", first)
+        expect(page.locator("#phone-list a")).to_have_count(1)
+        page.click("#phone-list a")
+        expect(page.locator("#lanes-title")).to_have_text(f"Phone {first}")
+
+    # The drawer and its parts.
+
+    def test_tools_open(self):
+        page, _ = self.at_phone()
+        for tool, part in (("charts", "received a second"), ("lock", ":"), ("refusals", ""), ("recordings", "This run"), ("faults", "Fault")):
+            button = page.locator(f"#tools [data-tool={tool}]")
+            if button.is_hidden():
+                continue
+            button.click()
+            expect(page.locator("#drawer")).to_contain_text(part)
+            self.assertEqual(page.locator("#tools [aria-pressed=true]").count(), 1)
+        self.assertEqual(self.problems, [])
+
+    def test_token_check(self):
+        page = self.open()
+        page.click("[data-tool=token]")
+        page.fill("#t-token", "eyJhbGciOiJFUzI1NiJ9.nonsense")
+        expect(page.locator("#t-says")).to_contain_text("does not take it")
+
+    def test_missing_parts_are_hidden(self):
+        self.needs_mock()
+        server = self.a_mock(without={"faults", "recordings", "checkpoints", "policy", "clock"})
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&tool=faults")
+        for name in ("[data-tool=faults]", "[data-tool=recordings]", "#policy-box", "#clock-tools", "#drawer"):
+            expect(page.locator(name)).to_be_hidden()
+        expect(page.locator("[data-tool=compose]")).to_be_visible()
+        expect(page.locator("#lanes svg")).to_be_visible()
+
+    def test_wrong_token_asks_for_one(self):
+        page = self.browser.new_context().new_page()
+        self.addCleanup(page.context.close)
+        page.goto(f"{self.origin}/#token=wrong")
+        expect(page.locator("#sign-in")).to_be_visible()
+        page.fill("#sign-token", self.token)
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator("#pill")).to_have_text("live")
+
+    def test_export_is_one_file_that_runs_nothing(self):
+        page, life = self.at_phone()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Export", exact=True).click()
+        self.assertTrue(download.value.suggested_filename.endswith(".html"))
+        file = Path(self.enterContext(tempfile.TemporaryDirectory())) / "run.html"
+        download.value.save_as(file)
+        text = file.read_text()
+        self.assertIn(life["uniqueId"], text)
+        self.assertIn('class="arc"', text)
+        self.assertNotIn(self.token + '"', text)
+        self.assertNotRegex(text, r'(src|href)="http')
+        exported = self.browser.new_context(java_script_enabled=False).new_page()
+        self.addCleanup(exported.context.close)
+        exported.goto(file.as_uri())
+        self.assertGreater(exported.locator("table tbody tr").count(), 3)
+        self.assertGreater(exported.locator("svg .mark").count(), 1)
+
+    # Stream.
+
+    def test_hidden_tab_lets_go_and_resumes_without_loss(self):
+        self.needs_mock()
+        page, life = self.at_phone()
+        page.evaluate("""() => { Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
+          document.dispatchEvent(new Event("visibilitychange")); }""")
+        answer = self.call("POST", "/v1/push", {"to": life["device"], "topic": life["topic"], "headers": {"apns-push-type": "alert"}, "payload": {"aps": {"alert": "x"}}})
+        row = page.locator(f"#table tr[data-push='{answer['uniqueId']}']")
+        self.assertEqual(page.evaluate("watched.streams"), 1)
+        self.assertEqual(row.count(), 0)
+        page.evaluate("""() => { delete document.hidden; document.dispatchEvent(new Event("visibilitychange")); }""")
+        expect(row.first).to_be_visible()
+        self.assertEqual(page.evaluate("watched.streams"), 2)
+
+    def test_five_thousand_events_a_second_make_no_long_task(self):
+        self.needs_mock()
+        server = self.a_mock()
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        expect(page.locator("#lanes svg")).to_be_visible()
+        page.evaluate("new Promise((done) => requestIdleCallback(done))")
+        trace = Path(self.enterContext(tempfile.TemporaryDirectory())) / "trace.json"
+        self.browser.start_tracing(page=page, path=trace, categories=["toplevel", "devtools.timeline"])
+        before = server.relay.sequence
+        self.call("POST", "/mock/flood", {"rate": 5000, "seconds": 3}, server)
+        last = f"f100d000-0000-4000-8000-{15_000 // 3 - 1:012x}"
+        page.wait_for_selector(f"#table tr[data-push='{last}']", timeout=20_000)
+        self.assertGreaterEqual(server.relay.sequence - before, 15_000)
+        self.assertLessEqual(page.locator("#table tbody tr").count(), 60)
+        self.assertLess(page.locator("#lanes *").count(), 3000)
+        self.browser.stop_tracing()
+        # Processor time, not time on the wall: the machine may be busy with other things.
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("ph") == "X"]
+        drawing = Counter((event["pid"], event["tid"]) for event in events if event["name"] == "FireAnimationFrame")
+        main, frames = drawing.most_common(1)[0]
+        self.assertGreater(frames, 10)
+        tasks = [event["tdur"] / 1000 for event in events if (event["pid"], event["tid"]) == main and event["name"].endswith("RunTask") and "tdur" in event]
+        self.assertGreater(len(tasks), frames)
+        self.assertEqual([round(task) for task in tasks if task > 50], [], "long tasks, in milliseconds")
+
+    # For everybody.
+
+    def test_accessible_in_both_themes(self):
+        for scheme in ("light", "dark"):
+            with self.subTest(scheme):
+                page, life = self.at_phone(scheme=scheme)
+                page.click(f"#table tr[data-push='{life['uniqueId']}'] >> nth=0")
+                page.wait_for_selector("#push ol")
+                for tool in (None, "compose", "recordings", "charts", "lock", "refusals"):
+                    if tool and not page.locator(f"[data-tool={tool}]").is_hidden():
+                        page.click(f"[data-tool={tool}]")
+                        expect(page.locator("#drawer h2")).to_be_visible()
+                    self.assertEqual(page.evaluate(UNNAMED), [], tool)
+                    self.assertEqual(page.evaluate(CONTRAST), [], tool)
+                    self.assertEqual(self.axe(page), [], tool)
+        self.assertEqual(self.problems, [])
+
+    def axe(self, page):
+        try:
+            from axe_playwright_python.sync_playwright import Axe
+        except ImportError:
+            return []
+        found = Axe().run(page).response["violations"]
+        return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]
+
+    def test_landmarks_and_focus_order(self):
+        page = self.open()
+        for landmark in ("header", "nav", "main", "footer", "#push"):
+            expect(page.locator(landmark)).to_be_visible()
+        order = []
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            order.append(page.evaluate("document.activeElement.closest('header, nav, main, #push, footer')?.tagName"))
+        self.assertEqual(order[0], "HEADER")
+        self.assertIn("NAV", order)
+        self.assertEqual(order, sorted(order, key=["HEADER", "NAV", "MAIN", "SECTION", "FOOTER"].index))
+
+    def test_themes_differ(self):
+        colours = [self.open(scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor") for scheme in ("light", "dark")]
+        self.assertNotEqual(*colours)
+
+    def test_forced_colours_keep_the_marks(self):
+        page, _ = self.at_phone(forced_colors="active")
+        self.assertGreater(page.locator("#lanes .mark").count(), 1)
+        strokes = page.evaluate("[...new Set([...document.querySelectorAll('#lanes .shape')].map((node) => getComputedStyle(node).stroke))]")
+        self.assertEqual(len(strokes), 1, strokes)
+
+    def test_phone_width(self):
+        page, life = self.at_phone(width=400, height=860, has_touch=True)
+        wide = "document.documentElement.scrollWidth - innerWidth"
+        self.assertLessEqual(page.evaluate(wide), 0)
+        expect(page.locator("#phones")).to_be_hidden()
+        marks = page.locator("#lanes .mark")
+        expect(marks.first).to_be_visible()
+        tops = [marks.nth(index).bounding_box()["y"] for index in range(min(4, marks.count()))]
+        self.assertEqual(tops, sorted(set(tops)), "one mark below the other")
+        self.assertGreaterEqual(page.locator("#lanes path.arc").count(), 1)
+        marks.first.click()
+        expect(page.locator("#push h2")).to_contain_text("push #")
+        self.assertLessEqual(page.evaluate(wide), 0)
+        page.click("#views [data-view=phones]")
+        expect(page.locator("#phone-list a").first).to_be_visible()
+        self.assertLessEqual(page.evaluate(wide), 0)
+        page.click("[data-tool=compose]")
+        expect(page.locator("#c-send")).to_be_attached()
+        self.assertLessEqual(page.evaluate(wide), 0)
+
+    def test_says_what_happens_but_not_often(self):
+        self.needs_mock()
+        page, life = self.at_phone()
+        page.evaluate("""() => { window.said = []; new MutationObserver(() => said.push(performance.now())).observe(document.getElementById("live"), { childList: true }); }""")
+        for _ in range(5):
+            self.call("POST", "/v1/push", {"to": life["device"], "topic": life["topic"], "headers": {"apns-push-type": "alert"}, "payload": {"aps": {"alert": "x"}}})
+        expect(page.locator("#live")).to_contain_text("sent")
+        self.assertEqual(page.locator("#live").get_attribute("aria-live"), "polite")
+        self.assertLessEqual(page.evaluate("said.length"), 2)
+
+    # Helpers.
+
+    def needs_mock(self):
+        if GIVEN:
+            self.skipTest("needs the mock server")
+
+    def a_mock(self, **options):
+        server = mock_server.start(**options)
+        self.addCleanup(mock_server.stop, server)
+        return server
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
