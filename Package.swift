@@ -271,7 +271,8 @@ let package = Package(
       exclude: ["clients"],
       swiftSettings: safe),
     .testTarget(
-      name: "CockpitTests", dependencies: ["Primitives", "RelayCore", "RelayServer", "Cockpit"], swiftSettings: safe),
+      name: "CockpitTests", dependencies: ["Primitives", "RelayCore", "RelayServer", "Cockpit"],
+      swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]
 )

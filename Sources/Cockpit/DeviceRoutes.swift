@@ -146,7 +146,8 @@ struct CountersBody: Encodable, Equatable, Sendable {
     delivered = counters.delivered
     replaced = counters.replaced
     expired = counters.expired
-    discarded = counters.discardedUnregistered + counters.notStored + counters.journalFailed
+    discarded =
+      counters.discardedUnregistered + counters.notStored + counters.journalFailed
       + counters.cleared
     refused = counters.rejected.reduce(0, +)
     waiting = counters.waiting

@@ -60,10 +60,7 @@ struct Guard: RouterMiddleware {
 
   /// Reading needs no body; what changes something says that it is JSON.
   private func checkType(_ request: Request) throws {
-    switch request.method {
-    case .get, .head, .delete: return
-    default: break
-    }
+    guard ![.get, .head, .delete].contains(request.method) else { return }
     let type = request.headers[.contentType] ?? ""
     guard type == "application/json" || type.hasPrefix("application/json;") else {
       throw Refusal(

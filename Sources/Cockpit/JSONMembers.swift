@@ -10,7 +10,9 @@ struct JSONMembers {
     try self.init(bytes.isEmpty ? [:] : Self.read(bytes), known: known, under: nil)
   }
 
-  private init(_ values: [String: JSONScalar], known: Set<String>, under parent: String?) throws {
+  private init(
+    _ values: [String: JSONScalar], known: Set<String>, under parent: String?
+  ) throws {
     self.values = values
     prefix = parent.map { "\($0)." } ?? ""
     if let stranger = values.keys.sorted().first(where: { !known.contains($0) }) {
@@ -39,7 +41,9 @@ struct JSONMembers {
 
   func text(_ key: String) throws -> String? {
     guard let value = values[key] else { return nil }
-    guard case .text(let text) = value else { throw Refusal.body("\(key) is a text", field: prefix + key) }
+    guard case .text(let text) = value else {
+      throw Refusal.body("\(key) is a text", field: prefix + key)
+    }
     return text
   }
 

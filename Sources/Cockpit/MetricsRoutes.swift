@@ -77,7 +77,7 @@ struct MetricsRoutes {
   }
 }
 
-/// The text format of Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats/).
+/// The text format of Prometheus (Prometheus, "Exposition formats").
 struct MetricsText {
   enum Kind: String { case counter, gauge }
 

@@ -121,11 +121,11 @@ extension Request {
     uri.queryParameters[Substring(name)].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// `limit`, from 1 to 200.
+  /// `limit`, from 1 to 500.
   func limit(_ fallback: Int = 50) throws(Refusal) -> Int {
     guard let text = parameter("limit") else { return fallback }
-    guard let limit = Int(text), (1...200).contains(limit) else {
-      throw .body("limit is a whole number from 1 to 200", field: "limit")
+    guard let limit = Int(text), (1...500).contains(limit) else {
+      throw .body("limit is a whole number from 1 to 500", field: "limit")
     }
     return limit
   }

@@ -125,7 +125,8 @@ extension AliasStep: BinaryCodable {
 extension ShardCounters: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(received, restored, takenOver, handedOver, rejected, sent, stored, fired)
-    writer.put(delivered, expired, discardedUnregistered, notStored, replaced, journalFailed, cleared)
+    writer.put(
+      delivered, expired, discardedUnregistered, notStored, replaced, journalFailed, cleared)
     writer.put(waiting, inSlots, inFlight, devices, apps, aliases, connections)
   }
 

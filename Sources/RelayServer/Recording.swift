@@ -11,8 +11,8 @@ import SystemPackage
 /// queue writes them. When the disk cannot follow, the recording ends and the relay goes on.
 ///
 /// ```
-///   FILE:          header, starts ─── chunks ────▶ half of the limit ─▶ end: rotated   (FILE.previous)
-///   the next FILE: header, state of each shard ─── chunks ─▶ …
+///   FILE:          header, starts ── chunks ─▶ half of the limit ─▶ end   (FILE.previous)
+///   the next FILE: header, state of each shard ── chunks ─▶ …
 /// ```
 ///
 /// Each loop goes over to the next segment by itself, at its next flush: a shard's chunks are

@@ -9,7 +9,8 @@ import Testing
   @Test func wishesAreRead() throws {
     let text = """
       {"expect":{"what":"sent","push":"4deb1c52-0d6e-8b34-8000-00000000002a","via":"refill",
-      "kind":"silent","count":2,"topic":"com.example.app"},"within":"1h","advance":true,"timeout":"30s"}
+      "kind":"silent","count":2,"topic":"com.example.app"},
+      "within":"1h","advance":true,"timeout":"30s"}
       """
     let wish = try WaitWish(Array(text.utf8))
     #expect(wish.what == .sent && wish.via == "refill" && wish.count == 2 && !wish.never)

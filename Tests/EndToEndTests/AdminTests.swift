@@ -262,7 +262,8 @@ import Testing
     let script = """
       import json, sys, urllib.request
       url, token, accept, text = sys.argv[1:]
-      request = urllib.request.Request(url, headers={"authorization": "bearer " + token, "accept": accept})
+      headers = {"authorization": "bearer " + token, "accept": accept}
+      request = urllib.request.Request(url, headers=headers)
       with urllib.request.urlopen(request, timeout=60) as answer:
           for line in answer:
               line = line.decode()
