@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cockpit
 import FoundationEssentials
 import Logging
 import RelayClient
@@ -28,6 +29,8 @@ struct DemoCommand: AsyncParsableCommand {
   var provider = "127.0.0.1:2197"
   @Option(help: "HOST:PORT for devices; port 0 picks a free one.")
   var device = "127.0.0.1:5223"
+  @Option(help: "HOST:PORT for the page that shows it; port 0 picks a free one.")
+  var admin = "127.0.0.1:0"
   @Flag(help: "End after the story instead of staying up.")
   var exit = false
 
@@ -35,10 +38,13 @@ struct DemoCommand: AsyncParsableCommand {
     var configuration = RelayConfiguration()
     configuration.state = state
     guard let provider = RelayConfiguration.Endpoint(provider),
-      let device = RelayConfiguration.Endpoint(device)
-    else { throw CommandError("--provider and --device are HOST:PORT") }
+      let device = RelayConfiguration.Endpoint(device),
+      let admin = RelayConfiguration.Endpoint(admin)
+    else { throw CommandError("--provider, --device and --admin are HOST:PORT") }
     configuration.provider = provider
     configuration.device = device
+    configuration.admin = admin
+    let (pages, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let (life, onLife) = AsyncStream.makeStream(of: DeliveryEvent.self)
     var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
@@ -46,13 +52,17 @@ struct DemoCommand: AsyncParsableCommand {
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
       onReady: { isReady.yield($0) })
-    let story = DemoStory(command: self, addresses: addresses, life: life)
+    let story = DemoStory(command: self, addresses: addresses, pages: pages, life: life)
+    let cockpit = Cockpit(
+      relay: relay, configuration: configuration, logger: logger,
+      onReady: { isAdministered.yield($0) })
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(
             service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .cancelGroup),
+          .init(service: AdminService(cockpit: cockpit)),
           .init(
             service: story, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .gracefullyShutdownGroup),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cockpit
 import DeviceLink
 import Primitives
 import RelayClient
@@ -11,6 +12,8 @@ import ServiceLifecycle
 struct DemoStory: Service {
   let command: DemoCommand
   let addresses: AsyncStream<Relay.Addresses>
+  /// Where the page is, once it is.
+  let pages: AsyncStream<RelayConfiguration.Endpoint?>
   let life: AsyncStream<DeliveryEvent>
 
   private static let topic = "com.example.news"
@@ -34,6 +37,11 @@ struct DemoStory: Service {
     try await scene.offline()
     try await scene.printCurl()
     guard !command.exit else { return }
+    var pages = pages.makeAsyncIterator()
+    if let page = await pages.next() ?? nil {
+      let token = try AdminToken.read(Cockpit.tokenPath(state: command.state))
+      Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")
+    }
     Console.say("\nThe relay stays up. Ctrl-C ends it.")
     try? await gracefulShutdown()
   }

@@ -254,6 +254,15 @@ import Testing
     }
   }
 
+  /// The example of the README, as it stands there.
+  @Test func theExampleInPythonPasses() async throws {
+    let folder = Program.root.appending(path: "examples/python").path(percentEncoded: false)
+    let outcome = try await Program.run(
+      "python3", ["-B", "-m", "unittest", "discover", "-v", "-s", folder],
+      environment: ["PUSHRELAY": Program.pushrelay])
+    #expect(outcome.succeeded && outcome.errors.contains("Ran 1 test"), "\(outcome)")
+  }
+
   /// Reads lines until one holds a text; answers the last cursor.
   private func readEvents(
     _ admin: Admin, since cursor: String, until text: String,
