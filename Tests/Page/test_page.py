@@ -145,7 +145,7 @@ class PageTests(unittest.TestCase):
         expect(page.locator("#c-to")).to_have_value(life["device"])
         page.get_by_role("button", name="Alert", exact=True).click()
         expect(page.locator("#c-lint")).to_contain_text("visible")
-        page.click("#c-send")
+        page.get_by_role("button", name="Send", exact=True).click()
         link = page.locator("#c-answer a")
         expect(link).to_be_visible()
         push = parse_qs(link.get_attribute("href")[1:])["push"][0]
@@ -297,7 +297,7 @@ class PageTests(unittest.TestCase):
 
     def test_tools_open(self):
         page, _ = self.at_phone()
-        for tool, part in (("charts", "received a second"), ("lock", ":"), ("refusals", ""), ("recordings", "This run"), ("faults", "Fault")):
+        for tool, part in (("charts", "received a second"), ("lock", ":"), ("refusals", ""), ("recordings", "Record, or stop"), ("faults", "Fault")):
             button = page.locator(f"#tools [data-tool={tool}]")
             if button.is_hidden():
                 continue
@@ -314,9 +314,9 @@ class PageTests(unittest.TestCase):
 
     def test_missing_parts_are_hidden(self):
         self.needs_mock()
-        server = self.a_mock(without={"faults", "recordings", "checkpoints", "policy", "clock"})
+        server = self.a_mock(without={"faults", "recordings", "clock"})
         page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&tool=faults")
-        for name in ("[data-tool=faults]", "[data-tool=recordings]", "#policy-box", "#clock-tools", "#drawer"):
+        for name in ("[data-tool=faults]", "[data-tool=recordings]", "#clock-tools", "#drawer"):
             expect(page.locator(name)).to_be_hidden()
         expect(page.locator("[data-tool=compose]")).to_be_visible()
         expect(page.locator("#lanes svg")).to_be_visible()
@@ -452,7 +452,7 @@ class PageTests(unittest.TestCase):
         expect(page.locator("#phone-list a").first).to_be_visible()
         self.assertLessEqual(page.evaluate(wide), 0)
         page.click("[data-tool=compose]")
-        expect(page.locator("#c-send")).to_be_attached()
+        expect(page.get_by_role("button", name="Send", exact=True)).to_be_attached()
         self.assertLessEqual(page.evaluate(wide), 0)
 
     def test_says_what_happens_but_not_often(self):
