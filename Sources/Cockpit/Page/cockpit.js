@@ -1,6 +1,6 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addLife, addStep, api, attempt, button, clockText, entries, get, h, known, number, reasonOf, reconcile, request, set,
+import { $, addLife, addStep, api, attempt, button, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, set,
 	shortId, shortPhone, shortTopic, toast, wordOf } from "./kit.js";
 import { density, drawLanes, icon, legend } from "./lanes.js";
 import { TITLES, copies, exportRun, showTool, toggleRecording } from "./drawer.js";
@@ -31,7 +31,7 @@ function readUrl() {
 	dirty(...Object.keys(parts));
 }
 function urlOf(changes) {
-	return "#" + new URLSearchParams(Object.entries({ ...view, ...changes }).filter(([, value]) => value));
+	return "#" + new URLSearchParams(pairs({ ...view, ...changes }).filter(([, value]) => value));
 }
 function go(changes, replace = "at" in changes) {
 	history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));
@@ -77,7 +77,7 @@ const events = {
 	life(step) {
 		const entry = addStep(step);
 		if (step.uniqueId === view.push) later("push", loadPush, 250);
-		touched(step.device);
+		touched();
 		if (!entry) return;
 		say(wordOf(entry));
 		later("clock", loadClock, 300);
@@ -86,13 +86,10 @@ const events = {
 	device(link) {
 		known.links.push(link);
 		if (known.links.length > 2000) known.links.splice(0, 500);
-		touched(link.device);
+		touched();
 		dirty("lanes");
 	},
-	clock(changes) {
-		showClock(changes);
-		later("clock", loadClock, 300);
-	},
+	clock: () => later("clock", loadClock, 50),
 	refusal(refusal) {
 		known.refusals = [refusal, ...known.refusals.slice(0, 99)];
 		say("refused");
@@ -110,11 +107,11 @@ const events = {
 		later("history", loadHistory, 1000);
 	},
 };
-const say = (word) => (spoken[word] = (spoken[word] ?? 0) + 1);
+const say = (word) => (spoken[word] = -~spoken[word]);
 function later(name, work, wait) {
 	timers[name] ??= setTimeout(async () => {
 		delete timers[name];
-		if (!document.hidden) await work();
+		if (!document.hidden) await attempt(work);
 	}, wait);
 }
 
@@ -130,20 +127,19 @@ function drawTime() {
 	if (!width) return;
 	$("lanes").replaceChildren(drawLanes(lanes));
 	const from = all[0]?.t ?? lanes.now - 60e3, to = Math.max(lanes.now, from + 1000);
-	Object.assign($("scrub"), { min: from, max: to, step: Math.ceil((to - from) / 2000) }).value = view.at || to;
-	$("scrub").ariaValueText = view.at ? clockText(view.at) : "live";
+	Object.assign($("scrub"), { min: from, max: to, value: view.at || to, ariaValueText: view.at ? hms(view.at) : "live" });
 	density($("density"), all, from, to);
-	set("scrub-from", clockText(from));
+	set("scrub-from", hms(from));
 	set("lanes-title", phone ? `Phone ${shortPhone(view.phone)}` : "All phones");
-	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power, phone.screen && `screen ${phone.screen}`].filter(Boolean).join(", ")
-		: `${number(devices)} phones, ${number(connections)} connected`, known.skipped ? `. ${number(known.skipped)} older or skipped events are not kept here.` : "");
+	set("about", phone ? `${phone.connected ? "connected" : "away"}, ${phone.network}, ${phone.power}` : `${number(devices)} phones, ${number(connections)} connected`,
+		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
 }
 function drawTable() {
 	const all = inView(), past = view.at ? all.filter(({ t }) => t <= view.at) : all;
 	rows = past.slice(isBusy() ? -20 : -100).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life, ...rest }) => h("tr", { "data-push": life.uniqueId },
-		h("td", clockText(t)), h("td", h("a", { href: urlOf({ push: life.uniqueId }) }, shortId(life.uniqueId))), h("td.dev", shortPhone(life.device)),
-		h("td", { title: life.topic }, shortTopic(life.topic)), h("td", icon(mark), wordOf({ mark, ...rest })), h("td", reasonOf({ mark, ...rest }))),
+		h("td", hms(t)), h("td", h("a", { href: urlOf({ push: life.uniqueId }) }, shortId(life.uniqueId))), h("td.dev", shortPhone(life.device)),
+		h("td", shortTopic(life.topic)), h("td", icon(mark), wordOf({ mark, ...rest })), h("td", whyOf({ mark, ...rest }))),
 	(row, { life }) => (row.className = life.uniqueId === view.push ? "on" : ""));
 }
 
@@ -161,17 +157,17 @@ async function loadPush() {
 const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 function drawPush() {
 	const { kind, uniqueId, id, topic, token, device, sentence, steps, warnings, missing } = shown ?? {};
-	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row: why it waited, until when, what replaced it, what carried it."));
+	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row to see why it waited, and until when."));
 	const last = shown.entries.at(-1), payload = shown.payload ?? known.sent.get(uniqueId)?.payload, output = h("pre#copied", { hidden: true, tabindex: 0 });
-	const text = (sentence || (last ? `${wordOf(last)}, ${reasonOf(last)}` : "received")).replace(STAMP, "$1");
+	const text = (sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : "received")).replace(STAMP, "$1");
 	const link = (push, words) => push && [" ", h("a", { href: urlOf({ push }) }, `${words} ${shortId(push)}`)];
 	set("push", h("div.title", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`), button("Close", () => go({ push: "" }))),
 		h("p.dim", topic), h(`p.why.${last?.mark}`, text[0].toUpperCase() + text.slice(1)),
-		h("ol", steps.slice(-60).map((step, index, all) => h(view.at && step.time > view.at ? "li.later" : "li", h("time", all[index - 1]?.time === step.time ? "" : clockText(step.time)),
+		h("ol", steps.slice(-60).map((step, index, all) => h(view.at && step.time > view.at ? "li.later" : "li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
 			h("span", step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with"), link(step.replacedBy, "by"))))),
 		warnings?.length ? warnings.map((warning) => h("p.warn", `⚠ ${warning}`)) : h("p.dim", "Lint finds nothing odd."), payload && h("pre", JSON.stringify(payload)),
-		h("dl", Object.entries({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token }).map(([name, value]) => [h("dt", name), h("dd", value)])),
-		h("div.row", { role: "group", "aria-label": "Copy as" }, "Copy as", Object.entries(copies).map(([name, make]) => button(name, async () => {
+		h("dl", pairs({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token }).map(([name, value]) => [h("dt", name), h("dd", value)])),
+		h("div.row", "Copy as", pairs(copies).map(([name, make]) => button(name, async () => {
 			output.textContent = make(shown, payload);
 			output.hidden = false;
 			await navigator.clipboard.writeText(output.textContent).then(() => toast(`${name} copied`), () => getSelection().selectAllChildren(output));
@@ -193,19 +189,17 @@ async function refreshPhones() {
 	}
 	dirty("phones", "lanes", "tool");
 }
-function touched(id) {
-	if (id === view.phone || phones.some(({ device }) => device === id)) later("phones", refreshPhones, isBusy() ? 2000 : 250);
-}
+const touched = () => later("phones", refreshPhones, isBusy() ? 2000 : 300);
 function phoneChosen() {
 	page.phone = phones.find(({ device }) => device === view.phone);
 	if (!view.phone || !started) return;
 	refreshPhones();
-	loadHistory(view.phone);
+	attempt(() => loadHistory(view.phone));
 }
 // Full tokens, empty ones, and when the next comes.
 function gauge({ topic, budget: { remaining, capacity, heldUntil, nextAt, limit } }, named) {
 	if (remaining == null) return "";
-	const next = nextAt ?? heldUntil, text = [named && shortTopic(topic), next ? `next ${clockText(next)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
+	const next = nextAt ?? heldUntil, text = [named && shortTopic(topic), next ? `next ${hms(next)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
 	return h("span.gauge", { role: "img", "aria-label": `budget: ${remaining} left ${text}` },
 		Array.from({ length: Math.min(8, capacity ?? Math.max(3, remaining)) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
@@ -224,11 +218,11 @@ function drawPhones() {
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
 	const first = pages.length * 40 - 39;
-	set("page-note", phones.length ? `${number(first)} to ${number(first + phones.length - 1)}` : "none found");
+	set("page-note", phones[0] ? `${number(first)} to ${number(first + phones.length - 1)}` : "none found");
 	$("search").placeholder = `Search ${number(known.counters.devices)} phones`;
 	$("phone-tools").hidden = !view.phone;
 	const act = (name, rest) => button(name, () => api("DELETE", `/v1/devices/${view.phone}/${rest}`).then(refreshPhones));
-	if (!$("phone-tools").contains(document.activeElement)) set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", h("b", shortTopic(app.topic)), gauge(app))), h("i.grow"),
+	set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", h("b", shortTopic(app.topic)), gauge(app))), h("i.grow"),
 		act("Drop connection", "connection"), act("Empty slots", "slots"), act("Refill budget", "budget"));
 }
 
@@ -245,32 +239,31 @@ function showClock(changes) {
 	page.isVirtual = mode === "virtual";
 	$("clock-tools").hidden = !page.isVirtual || without.clock;
 	$("rate").value = rate;
-	set("next", next ? `next: ${next.what} ${clockText(next.at)}` : "next", h("kbd", "n"));
+	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
 	set("clock-note", `UTC, ${mode}, policy ${page.overview.policy}`);
 	tick();
 }
 function tick() {
-	const text = clockText(now());
+	const text = hms(now());
 	if ($("clock").textContent === text) return;
 	set("clock", text);
 	dirty("lanes");
 }
 async function loadClock() {
-	if (!without.clock) await get("/v1/clock").then((found) => showClock({ next: null, ...found }), (error) => showClock({}, without.clock = error.isMissing));
+	if (!without.clock) await get("/v1/clock").then((found) => showClock({ next: null, ...found }), ({ isMissing }) => (without.clock = $("clock-tools").hidden = isMissing));
 }
 const advance = (step) => attempt(async () => {
 	const before = now(), { now: after, fired } = await api("POST", "/v1/clock/advance", step);
 	showClock({ now: after });
-	toast(`${number(Math.round((after - before) / 1000))} s later: ${Object.entries(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
+	toast(`${number(Math.round((after - before) / 1000))} s later: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
 	if (view.at) go({ at: 0 });
-	refreshPhones();
-	await loadClock();
+	await Promise.all([refreshPhones(), loadClock()]);
 });
 function drawTop() {
 	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live";
 	$("pill").className = state;
-	set("pill", { off: "not connected", at: `looking at ${clockText(view.at)}` }[state] ?? state);
+	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
 	const { received = 0, restored = 0, delivered = 0, replaced = 0, expired = 0, discarded = 0, waiting, addsUp } = known.counters;
 	set("light", `${number(received + restored)} received = ${number(delivered + replaced + expired + discarded)} ended + ${number(waiting)} waiting `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
@@ -282,8 +275,11 @@ function goLive() {
 	if (view.at) go({ at: 0 });
 	setPaused(false);
 }
+function press(id, name) {
+	for (const node of $(id).children) node.ariaPressed = node.value === name;
+}
 function drawTool() {
-	for (const node of $("tools").children) node.ariaPressed = node.dataset.tool === view.tool;
+	press("tools", view.tool);
 	showTool(view.tool);
 }
 // Takes a tool away whose route is not there.
@@ -296,7 +292,6 @@ page.hide = (name) => {
 
 let cursor, stream, retry = 500;
 async function listen() {
-	stream?.abort();
 	const { signal } = stream = new AbortController();
 	try {
 		const response = await request("GET", "/v1/events", undefined, { signal, headers: { accept: "text/event-stream", ...(cursor && { "last-event-id": cursor }) } });
@@ -333,30 +328,27 @@ async function listen() {
 	setTimeout(() => signal.aborted || listen(), retry);
 	retry = Math.min(retry * (1.5 + Math.random()), 10_000);
 }
-document.onvisibilitychange = () => {
-	if (!started) return;
-	online = false;
-	stream.abort();
-	if (!document.hidden) resume();
-};
 function resume() {
+	online = false;
+	stream?.abort();
+	if (document.hidden || !started) return;
 	listen();
 	refreshPhones();
 	loadClock();
 }
+document.onvisibilitychange = resume;
 
 // Starting.
 
 async function loadHistory(device) {
-	const { notifications } = await get("/v1/notifications", { device, limit: 500 }).catch(() => ({ notifications: [] }));
-	notifications.reverse().forEach(addLife);
+	for (const life of (await get("/v1/notifications", { device, limit: 500 })).notifications.reverse()) addLife(life);
 	dirty("lanes", "table", "push");
 }
 async function load() {
 	const found = await get("/v1/overview");
-	if ((page.overview.epoch ?? found.epoch) !== found.epoch) {
+	if (page.overview.epoch !== found.epoch) {
 		known.lives.clear();
-		known.entries.length = known.links.length = 0;
+		known.entries = [];
 	}
 	page.overview = found;
 	known.counters = { ...found, ...found.counters };
@@ -382,9 +374,9 @@ async function start() {
 }
 setInterval(tick, 250);
 setInterval(() => {
-	const list = Object.entries(spoken).map(([word, count]) => `${count} ${word}`);
+	const words = pairs(spoken).map(([word, count]) => `${count} ${word}`).join();
 	spoken = {};
-	if (list.length) set("live", `${list.join(", ")}. ${clockText(now(), false)}.`);
+	if (words) set("live", words);
 }, 5000);
 
 // Keys and pointer.
@@ -395,21 +387,21 @@ function step(direction) {
 	next ? go({ at: next }) : direction > 0 && goLive();
 }
 function move(direction) {
-	const index = rows.findIndex(({ key, life }) => (chosen ? key === chosen : life.uniqueId === view.push));
-	const entry = rows[Math.min(rows.length - 1, Math.max(0, index + direction))];
-	chosen = entry?.key;
-	if (entry) go({ push: entry.life.uniqueId }, true);
+	const index = rows.findIndex(({ key, life }) => (chosen ? key === chosen : life.uniqueId === view.push)), entry = rows[Math.max(0, index + direction)];
+	if (!entry) return;
+	chosen = entry.key;
+	go({ push: entry.life.uniqueId }, true);
 	setTimeout(() => document.querySelector("tr.on")?.scrollIntoView({ block: "nearest" }), 100);
 }
 function showView(name) {
 	body.dataset.view = name;
-	for (const node of $("views").children) node.ariaPressed = node.dataset.view === name;
+	press("views", name);
 	dirty("lanes");
 }
 const toggle = (tool) => go({ tool: view.tool === tool ? "" : tool });
 const KEYS = {
-	"?": ["these keys", () => $("help").showModal()], "/": ["search phones", () => showView("phones", setTimeout(() => $("search").focus()))],
-	j: ["next row", () => move(1)], k: ["row before", () => move(-1)], Enter: ["open the push", () => showView("push", setTimeout(() => $("push").focus()))],
+	"?": ["these keys", () => $("help").showModal()], "/": ["search phones", () => $("search").focus(showView("phones"))],
+	j: ["next row", () => move(1)], k: ["row before", () => move(-1)], Enter: ["open the push", () => $("push").focus(showView("push"))],
 	" ": ["pause, go on", () => setPaused(!frozen)], ArrowLeft: ["a step back in time", () => step(-1)], ArrowRight: ["a step on", () => step(1)],
 	n: ["to the next timer", () => $("next").checkVisibility() && $("next").click()], c: ["compose", () => toggle("compose")],
 	r: ["record, stop recording", () => without.recordings || toggleRecording()], Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : goLive())],
@@ -417,7 +409,7 @@ const KEYS = {
 document.onkeydown = (event) => {
 	const { key, target } = event, isEscape = key === "Escape";
 	if (!KEYS[key] || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-	if (!isEscape && (!$("keys-on").checked || target.matches("input, select, textarea") || (/^( |Enter)$/.test(key) && target.matches("button, a")))) return;
+	if (!isEscape && (!$("keys-on").checked || target.matches("input, select, textarea") || (target.matches("button, a") && /^( |Enter)$/.test(key)))) return;
 	event.preventDefault();
 	if (isEscape) target.blur();
 	KEYS[key][1]();
@@ -430,30 +422,27 @@ document.onclick = (event) => {
 	readUrl();
 	showView(link?.matches(".phone") ? "time" : "push");
 };
-set("key-list", Object.entries(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));
+set("key-list", pairs(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));
 $("keys-on").checked = localStorage.getItem("keys") !== "off";
 $("keys-on").onchange = ({ target }) => localStorage.setItem("keys", target.checked ? "on" : "off");
 $("keys").onclick = KEYS["?"][1];
 $("sign-in").onclose = () => {
 	sessionStorage.setItem("token", $("sign-token").value.trim());
-	started ? listen() : start();
+	started ? resume() : start();
 };
 $("pill").onclick = () => (view.at || frozen ? goLive() : setPaused(true));
-$("clock-tools").onclick = ({ target }) => target.dataset.by && advance({ by: target.dataset.by });
+$("advance").onclick = ({ target }) => target.value && advance({ by: target.value });
 $("next").onclick = () => advance({ next: true });
 $("rate").onchange = ({ target }) => attempt(() => api("PATCH", "/v1/clock", { rate: Number(target.value) }).then(showClock));
 $("light").onclick = () => toggle("charts");
 $("span").onchange = ({ target }) => go({ span: target.value }, true);
-const turn = (to) => {
-	pages = to;
-	later("search", refreshPhones, 150);
-};
+const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
 $("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
-$("views").onclick = ({ target }) => showView(target.dataset.view);
-set("tools", Object.entries(TITLES).map(([tool, title]) => h(`button#tool-${tool}`, { "data-tool": tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
+$("views").onclick = ({ target }) => showView(target.value);
+set("tools", pairs(TITLES).map(([tool, title]) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
 onhashchange = onpopstate = readUrl;
 new ResizeObserver(() => dirty("lanes")).observe($("lanes"));
 set("legend", legend());

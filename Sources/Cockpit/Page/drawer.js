@@ -1,6 +1,6 @@
 // The drawer's tools, the copies of one push, and the export of a run.
 
-import { $, api, attempt, button, clockText, dayText, download, entries, get, h, keep, known, number, reasonOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { page, view } from "./cockpit.js";
 
@@ -34,10 +34,10 @@ function compose(body) {
 		timer = setTimeout(async () => {
 			try {
 				const { kind, warnings, refusal } = without ? { kind: "not checked", warnings: [] } : await api("POST", "/v1/lint", draft());
-				says.replaceChildren(verdict(!refusal, refusal ? `would be refused: ${refusal.status} ${refusal.reason}` : kind), `${text.value.length} characters`, ...warnings.map((warning) => warn(warning.text)));
+				set(says, verdict(!refusal, refusal ? `would be refused: ${refusal.status} ${refusal.reason}` : kind), ...warnings.map((warning) => warn(warning.text)));
 			} catch (error) {
 				without ||= error.isMissing;
-				says.replaceChildren(without ? "" : verdict(false, error.message));
+				set(says, without ? "" : verdict(false, error.message));
 			}
 		}, 150);
 	}
@@ -48,11 +48,10 @@ function compose(body) {
 			last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
 			keep(known.sent, last.uniqueId, push, 300);
 		} while (last.status === 200 && --count);
-		const good = last.status === 200;
-		answer.replaceChildren(verdict(good, `${last.status} ${last.reason ?? ""}`), good ? h("a", { href: page.urlOf({ push: last.uniqueId }) }, shortId(last.uniqueId)) : last.message ?? "");
+		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? h("a", { href: page.urlOf({ push: last.uniqueId }) }, shortId(last.uniqueId)));
 	}
 	function pick(kind) {
-		head.value = Object.entries(HEADERS[kind]).map((pair) => pair.join(": ")).join("\n");
+		head.value = pairs(HEADERS[kind]).map((pair) => pair.join(": ")).join("\n");
 		text.value = JSON.stringify(PAYLOADS[kind], null, 2);
 		check();
 	}
@@ -73,26 +72,25 @@ function faults(body) {
 	const name = field("Name", "input", { value: "flaky" }), text = field("Fault", "textarea", { rows: 4 }), box = h("div");
 	text.control.value = JSON.stringify({ at: "provider", do: { answer: "ServiceUnavailable" }, when: { skip: 2, times: 3 } }, null, 1);
 	const change = (method, path, input) => api(method, `/v1/faults/${path}`, input).then(load);
-	const load = async () => box.replaceChildren(list((await get("/v1/faults")).faults.map((fault) => [h("b", fault.name), `at ${fault.at}: ${Object.entries(fault.do).flat().join(" ")}`,
+	const load = async () => set(box, list((await get("/v1/faults")).faults.map((fault) => [h("b", fault.name), `at ${fault.at}: ${pairs(fault.do).flat().join(" ")}`,
 		h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`), button("Remove", () => change("DELETE", fault.name), fault.name)]), "No faults."));
 	body.append(box, h("div", name, text, button("Add", () => change("PUT", name.control.value, JSON.parse(text.control.value)))));
 	return () => attempt(load);
 }
 
 function refusals(body) {
-	return () => body.replaceChildren(list(known.refusals.map(({ time, status, reason, cause, topic }) => [clockText(time), h("b", `${status} ${reason}`), cause, topic]), "Nothing was refused."));
+	return () => set(body, list(known.refusals.map(({ time, status, reason, cause, topic }) => [hms(time), h("b", `${status} ${reason}`), cause, topic]), "Nothing was refused."));
 }
 
-const freshName = (kind) => `${kind}-${clockText(page.now()).replaceAll(":", "")}-${Date.now().toString(36).slice(-4)}`;
 export const toggleRecording = () => attempt(async () => {
-	const running = (await get("/v1/recordings")).recordings.find(({ state }) => state === "running"), name = running?.name ?? freshName("run");
+	const running = (await get("/v1/recordings")).recordings.find(({ state }) => state === "running"), name = running?.name ?? `run-${Date.now().toString(36)}`;
 	await (running ? api("POST", `/v1/recordings/${name}/stop`, {}) : api("PUT", `/v1/recordings/${name}`, { payloads: "aps" }));
 	toast(running ? `${name} is recorded` : `Recording ${name}`);
 	refresh?.();
 });
 function recordings(body) {
 	const load = async () => {
-		body.replaceChildren(h("div", list((await get("/v1/recordings")).recordings.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`),
+		set(body, h("div", list((await get("/v1/recordings")).recordings.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`),
 			state === "stopped" && button("Save", async () => download(`${name}.prr`, await (await request("GET", `/v1/recordings/${name}/file`)).blob()), name)]), "No recordings."), button("Record, or stop", toggleRecording)));
 	};
 	return () => attempt(load);
@@ -103,9 +101,9 @@ function token(body) {
 	input.oninput = async () => {
 		try {
 			const { valid, problems, ...rest } = await api("POST", "/v1/token-check", { token: input.control.value.trim() });
-			says.replaceChildren(verdict(valid, valid ? "This relay takes it." : "This relay does not take it."), ...problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
+			set(says, verdict(valid, valid ? "This relay takes it." : "This relay does not take it."), ...problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
 		} catch (error) {
-			error.isMissing ? page.hide("token") : says.replaceChildren(error.message);
+			error.isMissing ? page.hide("token") : set(says, error.message);
 		}
 	};
 	body.append(input, says);
@@ -113,7 +111,7 @@ function token(body) {
 }
 
 function charts(body) {
-	return () => body.replaceChildren(...["received", "delivered", "refused", "waiting"].map((key) => {
+	return () => set(body, ...["received", "delivered", "refused", "waiting"].map((key) => {
 		const points = known.stats.map((sample, index, { [index - 1]: before }) => (key === "waiting" ? sample[key]
 			: before ? Math.max(0, sample[key] - before[key]) * 1000 / Math.max(200, sample.wall - before.wall) : 0));
 		const top = Math.max(1, ...points), name = `${key} ${key === "waiting" ? "now" : "a second"}`;
@@ -123,16 +121,11 @@ function charts(body) {
 	}
 
 function lock(body) {
-	let told;
-	return async () => {
+	return () => {
 		const time = view.at || page.now(), pushes = entries().filter(({ life, step, t }) => life.device === view.phone && life.kind === "visible" && step.step === "sent" && t <= time).slice(-4).reverse();
-		const face = view.phone + pushes.map(({ key }) => key) + clockText(time, false);
-		if (face === told) return;
-		told = face;
-		for (const { life } of pushes) life.payload ??= known.sent.get(life.uniqueId)?.payload ?? (await get(`/v1/notifications/${life.uniqueId}`).catch(() => ({}))).payload ?? {};
-		body.replaceChildren(view.phone ? h("div.screen", h("b", clockText(time, false)), dayText(time), pushes.map(({ life, t }) => {
-			const alert = life.payload.aps?.alert;
-			return h("p", h("small", `${shortTopic(life.topic)}, ${clockText(t, false)}`), alert?.title && h("strong", alert.title), alert?.body ?? (alert?.at ? alert : `Push ${shortId(life.uniqueId)}; its text is not kept.`));
+		set(body, view.phone ? h("div.screen", h("b", hms(time, false)), day(time), pushes.map(({ life, t }) => {
+			const alert = sentAs(life).payload.aps?.alert;
+			return h("p", h("small", `${shortTopic(life.topic)}, ${hms(t, false)}`), alert?.title && h("strong", alert.title), alert?.body ?? (alert?.at ? alert : `Push ${shortId(life.uniqueId)}`));
 		})) : "Choose a phone first.");
 	};
 }
@@ -155,14 +148,13 @@ export const copies = {
 // A run as one file: nothing in it runs or loads anything.
 
 export function exportRun() {
-	const lanes = page.laneView(), all = lanes.entries.slice(-3000), { counters } = known, title = `push-relay, ${dayText(lanes.now)} ${clockText(lanes.now)}`;
-	const doc = document.implementation.createHTMLDocument(title), steps = all.map(({ step, life: { steps: _, entries: __, ...life } }) => ({ ...life, ...step }));
+	const lanes = page.laneView(), all = lanes.entries.slice(-3000), { counters } = known, title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
+	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).filter((text) => !text.startsWith("body")), "body{background:var(--bg);color:var(--ink);font:14px system-ui;margin:24px}"));
 	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${["received", "delivered", "replaced", "expired", "waiting"].map((key) => `${number(counters[key])} ${key}`).join(", ")}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
-		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [clockText(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), reasonOf(entry)].map((text) => h("td", text)))))),
-		h("script", { type: "application/json" }, JSON.stringify({ counters, steps }).replaceAll("<", "\\u003c")));
-	download(`push-relay-${dayText(lanes.now)}-${clockText(lanes.now).replaceAll(":", "")}.html`, "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");
+		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
+	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");
 	toast("The run is saved as one HTML file");
 }

@@ -1,5 +1,6 @@
 // What every part uses: elements, times and names, the admin API, and what is known so far.
 
+export const { entries: pairs } = Object;
 export const $ = (id) => document.getElementById(id);
 
 // h("button.main#send", { onclick }, "Send"). Children become text or nodes; nothing here parses HTML.
@@ -10,7 +11,7 @@ const maker = (space) => (what, ...rest) => {
 	for (const item of rest.flat(3)) {
 		if (item == null || item === false) continue;
 		if (item.constructor !== Object) node.append(item);
-		else for (const [key, content] of Object.entries(item)) {
+		else for (const [key, content] of pairs(item)) {
 			if (key === "value") value = content;
 			else if (key.startsWith("on")) node[key] = content;
 			else if (content != null && content !== false) node.setAttribute(key, content === true ? "" : content);
@@ -20,7 +21,7 @@ const maker = (space) => (what, ...rest) => {
 	return node;
 };
 export const h = maker("http://www.w3.org/1999/xhtml"), s = maker("http://www.w3.org/2000/svg");
-export const set = (id, ...kids) => $(id).replaceChildren(...h("i", kids).childNodes);
+export const set = (where, ...kids) => (where.at ? $(where) : where).replaceChildren(...h("i", kids).childNodes);
 
 // Makes `parent` show `items`; nodes that stay are not moved and keep their focus.
 export function reconcile(parent, items, keyOf, make, update) {
@@ -36,30 +37,25 @@ export function reconcile(parent, items, keyOf, make, update) {
 }
 
 // Times are UTC, as in the relay's log. The end of an id counts in the relay's own ids.
-export const clockText = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
-export const dayText = (ms) => new Date(ms).toISOString().slice(0, 10);
+export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
+export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
 export const shortId = (id) => "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
 export const shortPhone = (id) => id.slice(0, 8);
 export const shortTopic = (topic) => topic.split(".").pop();
 
 // The admin API.
-class Problem extends Error {
-	constructor(status, { message, reason, waitingFor } = {}) {
-		super((message ?? `the relay answered ${status}`) + (waitingFor ? ` (waiting for ${JSON.stringify(waitingFor)})` : ""));
-		this.status = status;
-		// The route is not there, as opposed to the thing that was asked for.
-		this.isMissing = status === 501 || (status === 404 && !/^Unknown/.test(reason));
-	}
-}
 export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
 	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
 	if (response.ok) return response;
-	throw new Problem(response.status, await response.json().catch(() => ({})));
+	const { status } = response, { message, reason, waitingFor } = await response.json().catch(() => ({}));
+	throw Object.assign(new Error((message ?? `the relay answered ${status}`) + (waitingFor ? ` (waiting for ${JSON.stringify(waitingFor)})` : "")), {
+		// The route is not there, as opposed to the thing that was asked for.
+		status, isMissing: status === 501 || (status === 404 && !/^Unknown/.test(reason)) });
 }
 export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
-export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(Object.entries(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
+export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
 let toastTimer;
 export function toast(text) {
 	set("toast", text);
@@ -95,14 +91,13 @@ export function wordOf({ mark, step }) {
 	return step.via === "hold" ? "sent after hold" : { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
 const LIMITS = { "app-budget": "budget of the app", "device-budget": "budget of the phone", "low-power-mode": "Low Power Mode" };
-export function reasonOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via } }) {
+export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via } }) {
 	const carrier = known.lives.get(carriedBy);
-	if (mark === "held") return `${LIMITS[limit] ?? limit ?? reason}, ${until ? `until ${clockText(until)}` : "no time frees it"}`;
-	if (mark === "ride") return !carriedBy ? "with a keep-alive or a line of the phone" : `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
-	if (mark === "replaced") return replacedBy ? `by ${shortId(replacedBy)}` : "by a newer one";
-	if (mark === "expired") return reason === mark ? "its expiration passed" : reason;
-	if (via === "hold") return "it had waited long enough";
-	return { away: "the phone is away", refill: "a token came back", connect: "the phone connected", resend: "no acknowledgement came" }[mark] ?? "at once";
+	if (mark === "held") return `${LIMITS[limit] ?? limit ?? reason}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
+	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
+	if (replacedBy) return `by ${shortId(replacedBy)}`;
+	return { hold: "it had waited long enough", expired: "its expiration passed", piggyback: "with a keep-alive or a line of the phone", refill: "a token came back",
+		connect: "the phone connected", resend: "no acknowledgement came", direct: "at once", "device offline": "the phone is away" }[via ?? reason] ?? reason;
 }
 
 export function keep(map, key, value, most) {

@@ -1,6 +1,6 @@
 // Pushes over time, a lane for each app, as SVG. Wide: time goes right. Narrow: time goes down.
 
-import { LEGEND, clockText, h, known, reasonOf, s, shortId, shortTopic, wordOf } from "./kit.js";
+import { LEGEND, hms, h, known, pairs, s, set, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
 
 const LEFT = 96;
 const RANK = ["expired", "ride", "held", "away", "refill", "replaced", "resend", "connect", "visible", "direct"];
@@ -11,7 +11,7 @@ const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride:
 
 const shape = (mark) => (PATHS[mark] ? s(`path.shape.${mark}`, { d: PATHS[mark] }) : s(`circle.shape.${mark}`, { r: 6.5 }));
 export const icon = (mark) => s("svg", { viewBox: "-10 -9 20 18", "aria-hidden": true }, shape(mark));
-export const legend = () => Object.entries(LEGEND).map(([mark, text]) => h("span", icon(mark), text));
+export const legend = () => pairs(LEGEND).map(([mark, text]) => h("span", icon(mark), text));
 
 const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 const words = (x, y, text, kind = "", anchor = "start") => s("text" + kind, { x, y, "text-anchor": anchor }, text);
@@ -19,23 +19,23 @@ const line = (kind, x1, y1, x2, y2) => s("line." + kind, { x1, y1, x2, y2 });
 const group = (kind, x, y, ...kids) => s("g" + kind, { transform: `translate(${x} ${y})` }, ...kids);
 const picture = (width, height, about, ...kids) => s("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `${about}. The table below has the same.` }, ...kids);
 const laneOf = ({ life }) => life.topic + life.kind;
-const followerOf = (entry) => entry.life.entries[entry.life.entries.indexOf(entry) + 1];
+const nextOf = (entry) => entry.life.entries[entry.life.entries.indexOf(entry) + 1];
 const isHeld = ({ mark }) => mark === "held" || mark === "away";
-const waitKind = (follower) => (follower?.step.step === "discarded" ? "wait.ended" : "wait");
+const waitKind = (next) => (next?.step.step === "discarded" ? "wait.ended" : "wait");
 // The mark of the push that carried this one.
 const carrierOf = ({ step, t }) => known.lives.get(step.carriedBy)?.entries.find((entry) => entry.t === t && entry.step.step === "sent");
 const arc = ({ life, step }, d, ...kids) => s("g.arc-group", { "data-from": life.uniqueId, "data-to": step.carriedBy }, s("path.arc", { d }), ...kids);
 
 function markGroup(items, x, y, push, ...kids) {
 	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) < RANK.indexOf(best.mark) ? item : best)), { life, mark, t } = entry;
-	return group(".mark", x, y, { "data-push": life.uniqueId, "data-mark": mark }, s("title", `${items.length > 1 ? `${items.length} marks, one: ` : ""}${clockText(t)} ${life.kind} ${shortId(life.uniqueId)}, ${life.topic}: ${wordOf(entry)}, ${reasonOf(entry)}`),
+	return group(".mark", x, y, { "data-push": life.uniqueId }, s("title", `${hms(t)} ${life.kind} ${shortId(life.uniqueId)}, ${life.topic}: ${wordOf(entry)}, ${whyOf(entry)}`),
 		items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
 }
 
 // From when to when. Without a chosen span: what holds the last marks, and when held ones may go.
 function windowOf({ entries, now, at, span, phone }) {
 	const end = at || now, past = entries.filter(({ t }) => t <= end), oldest = past.at(-30)?.t ?? past[0]?.t ?? end;
-	const future = phone && !at ? Math.max(0, ...entries.slice(-100).map((entry) => (isHeld(entry) && !followerOf(entry) ? (entry.step.until ?? 0) - now : 0))) : 0;
+	const future = phone && !at ? Math.max(0, ...entries.slice(-100).map((entry) => (isHeld(entry) && !nextOf(entry) ? (entry.step.until ?? 0) - now : 0))) : 0;
 	span ||= SPANS.find((size) => size >= Math.max(end - oldest, future * 1.4)) ?? SPANS.at(-1);
 	return { from: end - span, to: end + Math.max(span * (at ? .25 : .05), future <= span && future * 1.08) };
 }
@@ -69,7 +69,7 @@ function drawWide(view) {
 	if (more) back.append(words(8, y += 14, `${more} more apps in the table`));
 	if (!topics[0]) back.append(words(LEFT + 12, y + 26, "Nothing yet. Compose sends a push."));
 	const bottom = Math.max(y + 6, 100), tick = TICKS.find((size) => (to - from) / size <= 9) ?? TICKS.at(-1);
-	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) back.append(line("edge", X(t), 20, X(t), bottom), words(X(t), 13, clockText(t, tick < 60e3), "", "middle"));
+	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) back.append(line("edge", X(t), 20, X(t), bottom), words(X(t), 13, hms(t, tick < 60e3), "", "middle"));
 	if (phone) connection(back, view, X);
 	if (now < to) back.append(s("rect.future", { x: X(now), y: 20, width: right - X(now), height: bottom - 20 }), right - X(now) > 44 ? words(X(now) + 4, bottom - 6, "not yet") : "");
 	if (at) back.append(line("at", X(at), 20, X(at), bottom));
@@ -84,13 +84,13 @@ function drawWide(view) {
 		});
 	}
 	for (const entry of entries.slice(-1000)) {
-		const rowY = rows.get(laneOf(entry)), follower = followerOf(entry), { until } = entry.step;
-		if (!isHeld(entry) || entry.t > to || !rowY || follower?.t < from || !(phone || entry.life.uniqueId === push)) continue;
-		const end = follower ? (places.get(follower)?.[0] ?? right) - 9 : X(now), free = X(until);
-		back.append(line(waitKind(follower), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, end, rowY));
-		if (follower || at || !(until > now)) continue;
+		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), { until } = entry.step;
+		if (!isHeld(entry) || entry.t > to || !rowY || next?.t < from || !(phone || entry.life.uniqueId === push)) continue;
+		const end = next ? (places.get(next)?.[0] ?? right) - 9 : X(now), free = X(until);
+		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, end, rowY));
+		if (next || at || !(until > now)) continue;
 		back.append(line("wait.ended", end, rowY, free - 8, rowY));
-		marks.append(group(".ghost", free, rowY, shape("held"), words(0, 21, `may go ${clockText(until, false)}`, "", free > right - 40 ? "end" : "middle")));
+		marks.append(group(".ghost", free, rowY, shape("held"), words(0, 21, `may go ${hms(until, false)}`, "", free > right - 40 ? "end" : "middle")));
 	}
 	let drawn = 0;
 	for (const entry of inside.toReversed()) {
@@ -100,7 +100,7 @@ function drawWide(view) {
 		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
 			drawn < 9 && words((x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
 	}
-	return picture(width, bottom, `${clockText(from)} to ${clockText(to)}, ${inside.length} marks in ${topics.length} lanes`, back, arcs, marks);
+	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, arcs, marks);
 }
 
 // Moves marks apart a little; what still does not fit is shown as one.
@@ -117,18 +117,14 @@ function place(row, X, gap, right) {
 
 function connection(back, { links, phone, now }, X) {
 	let open = phone.connected, end = X(now);
-	const bar = (x) => {
-		back.append(open ? s("rect.conn", { x, y: 37, width: Math.max(0, end - x), height: 10, rx: 3 }) : line("wait.ended", x, 42, end, 42), end - x > 80 ? words(x + 4, 60, open ? "connected" : "away") : "");
-		end = x;
-	};
 	back.append(words(8, 46, "phone", ".n"));
-	for (const { what, time } of links.toReversed()) {
-		if (!/connected$/.test(what)) continue;
-		open = what === "connected";
-		bar(X(time));
+	for (const { what, time } of [{ what: "start", time: 0 }, ...links.filter((link) => /connected$/.test(link.what))].toReversed()) {
+		const x = X(time);
+		if (time) open = what === "connected";
+		back.append(line(open ? "conn" : "wait.ended", x, 42, end, 42), end - x > 80 ? words(x + 4, 60, open ? "connected" : "away") : "");
 		open = !open;
+		end = x;
 	}
-	bar(LEFT);
 }
 
 // A column for each app, a row for each mark, newest first.
@@ -139,10 +135,10 @@ function drawNarrow({ entries, phone, at, push, width }) {
 	const rows = new Map(shown.map((entry, index) => [entry, 44 + index * 40])), bottom = 60 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
 	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 6), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
 	for (const [entry, y] of rows) {
-		const x = X(entry), follower = followerOf(entry), carrier = carrierOf(entry);
-		marks.append(markGroup([entry], x, y, push, s("rect.hit", { x: -x, y: -20, width, height: 40 }), words(4 - x, 4, clockText(entry.t)),
-			words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} ${wordOf(entry)}`, most), ".n"), words(textX - x, 13, cut(reasonOf(entry), most * 1.1))));
-		if (isHeld(entry)) back.append(line(waitKind(follower), x, y - 9, x, rows.has(follower) ? rows.get(follower) + 9 : 24));
+		const x = X(entry), next = nextOf(entry), carrier = carrierOf(entry);
+		marks.append(markGroup([entry], x, y, push, s("rect.hit", { x: -x, y: -20, width, height: 40 }), words(4 - x, 4, hms(entry.t)),
+			words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} ${wordOf(entry)}`, most), ".n"), words(textX - x, 13, cut(whyOf(entry), most * 1.1))));
+		if (isHeld(entry)) back.append(line(waitKind(next), x, y - 9, x, rows.has(next) ? rows.get(next) + 9 : 24));
 		if (!rows.has(carrier)) continue;
 		const x2 = X(carrier), y2 = rows.get(carrier), down = y2 > y ? 9 : -9, side = x === x2 ? x + 30 : 0;
 		back.append(arc(entry, `M${x} ${y + down}C${side || x} ${(y + y2) / 2} ${side || x2} ${(y + y2) / 2} ${x2} ${y2 - down}`));
@@ -155,5 +151,5 @@ function drawNarrow({ entries, phone, at, push, width }) {
 export function density(svg, entries, from, to) {
 	const bins = new Array(100).fill(0);
 	for (const { t } of entries) bins[Math.min(99, Math.floor((t - from) / (to - from) * 100))] += 1;
-	svg.replaceChildren(...bins.map((count, x) => s("rect", { x, width: .7, y: 23 - 22 * count / Math.max(1, ...bins), height: count && 26 })));
+	set(svg, bins.map((count, x) => s("rect", { x, width: .7, y: 23 - 22 * count / Math.max(1, ...bins), height: count && 26 })));
 }
