@@ -1,9 +1,9 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
 import { $, addLife, addStep, api, attempt, button, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, set,
-	shortId, shortPhone, shortTopic, toast, wordOf } from "./kit.js";
-import { density, drawLanes, icon, legend } from "./lanes.js";
-import { TITLES, copies, exportRun, showTool, toggleRecording } from "./drawer.js";
+	shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { drawLanes, icon, legend } from "./lanes.js";
+import { TOOLS, copies, exportRun, showTool, toggleRecording } from "./drawer.js";
 
 export const view = {};
 export const page = { overview: {}, go, now, laneView, urlOf };
@@ -93,14 +93,15 @@ const events = {
 	refusal(refusal) {
 		known.refusals = [refusal, ...known.refusals.slice(0, 99)];
 		say("refused");
-		dirty("tool");
+		if (view.tool === "refusals") dirty("tool");
 	},
-	fault: () => dirty("tool"),
+	fault: () => later("fault", () => dirty("tool"), 500),
 	stats(counters) {
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: counters.now });
-		dirty("pill", "tool");
+		dirty("pill");
+		if (/charts|lock/.test(view.tool)) dirty("tool");
 	},
 	gap({ dropped }) {
 		known.skipped += dropped;
@@ -126,19 +127,16 @@ function drawTime() {
 	const lanes = laneView(), { entries: all, width, phone } = lanes, { devices, connections } = known.counters;
 	if (!width) return;
 	$("lanes").replaceChildren(drawLanes(lanes));
-	const from = all[0]?.t ?? lanes.now - 60e3, to = Math.max(lanes.now, from + 1000);
-	Object.assign($("scrub"), { min: from, max: to, value: view.at || to, ariaValueText: view.at ? hms(view.at) : "live" });
-	density($("density"), all, from, to);
-	set("scrub-from", hms(from));
-	set("lanes-title", phone ? `Phone ${shortPhone(view.phone)}` : "All phones");
-	set("about", phone ? `${phone.connected ? "connected" : "away"}, ${phone.network}, ${phone.power}` : `${number(devices)} phones, ${number(connections)} connected`,
+	Object.assign($("scrub"), { min: all[0]?.t ?? lanes.now - 1, max: lanes.now, value: view.at || lanes.now, ariaValueText: view.at ? hms(view.at) : "live" });
+	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
+	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
 		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
 }
 function drawTable() {
 	const all = inView(), past = view.at ? all.filter(({ t }) => t <= view.at) : all;
 	rows = past.slice(isBusy() ? -20 : -100).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life, ...rest }) => h("tr", { "data-push": life.uniqueId },
-		h("td", hms(t)), h("td", h("a", { href: urlOf({ push: life.uniqueId }) }, shortId(life.uniqueId))), h("td.dev", shortPhone(life.device)),
+		h("td", hms(t)), h("td", h("a", { href: urlOf({ push: life.uniqueId }) }, shortId(life.uniqueId))), h("td.dev", life.device.slice(0, 8)),
 		h("td", shortTopic(life.topic)), h("td", icon(mark), wordOf({ mark, ...rest })), h("td", whyOf({ mark, ...rest }))),
 	(row, { life }) => (row.className = life.uniqueId === view.push ? "on" : ""));
 }
@@ -157,15 +155,15 @@ async function loadPush() {
 const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 function drawPush() {
 	const { kind, uniqueId, id, topic, token, device, sentence, steps, warnings, missing } = shown ?? {};
-	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row to see why it waited, and until when."));
+	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row."));
 	const last = shown.entries.at(-1), payload = shown.payload ?? known.sent.get(uniqueId)?.payload, output = h("pre#copied", { hidden: true, tabindex: 0 });
 	const text = (sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : "received")).replace(STAMP, "$1");
 	const link = (push, words) => push && [" ", h("a", { href: urlOf({ push }) }, `${words} ${shortId(push)}`)];
-	set("push", h("div.title", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`), button("Close", () => go({ push: "" }))),
+	set("push", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`),
 		h("p.dim", topic), h(`p.why.${last?.mark}`, text[0].toUpperCase() + text.slice(1)),
-		h("ol", steps.slice(-60).map((step, index, all) => h(view.at && step.time > view.at ? "li.later" : "li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
+		h("ol", steps.filter(({ time }) => !view.at || time <= view.at).slice(-60).map((step, index, all) => h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
 			h("span", step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with"), link(step.replacedBy, "by"))))),
-		warnings?.length ? warnings.map((warning) => h("p.warn", `⚠ ${warning}`)) : h("p.dim", "Lint finds nothing odd."), payload && h("pre", JSON.stringify(payload)),
+		warnings?.map((warning) => h("p.warn", `⚠ ${warning}`)), payload && h("pre", JSON.stringify(payload)),
 		h("dl", pairs({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token }).map(([name, value]) => [h("dt", name), h("dd", value)])),
 		h("div.row", "Copy as", pairs(copies).map(([name, make]) => button(name, async () => {
 			output.textContent = make(shown, payload);
@@ -187,7 +185,8 @@ async function refreshPhones() {
 		$("phones").hidden = error.isMissing;
 		page.phone = { apps: [], network: error.message };
 	}
-	dirty("phones", "lanes", "tool");
+	dirty("phones", "lanes");
+	if (view.tool === "compose") dirty("tool");
 }
 const touched = () => later("phones", refreshPhones, isBusy() ? 2000 : 300);
 function phoneChosen() {
@@ -211,19 +210,17 @@ function drawPhones() {
 		node.href = urlOf({ phone: device, push: "" });
 		node.ariaCurrent = device === view.phone;
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
-		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", shortPhone(device)),
-			h("span.slots", { title: "Slots, visible and silent: ● full, · empty" }, slot(apps, "visible"), slot(apps, "silent")),
-			h("small", `${connected ? "" : "away, "}${network}, ${power}, ${apps.length} app${apps.length === 1 ? "" : "s"}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
+		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
+			h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
+			h("small", `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
 	});
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
-	const first = pages.length * 40 - 39;
-	set("page-note", phones[0] ? `${number(first)} to ${number(first + phones.length - 1)}` : "none found");
+	set("page-note", phones[0] ? `page ${pages.length}` : "none found");
 	$("search").placeholder = `Search ${number(known.counters.devices)} phones`;
 	$("phone-tools").hidden = !view.phone;
-	const act = (name, rest) => button(name, () => api("DELETE", `/v1/devices/${view.phone}/${rest}`).then(refreshPhones));
-	set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", h("b", shortTopic(app.topic)), gauge(app))), h("i.grow"),
-		act("Drop connection", "connection"), act("Empty slots", "slots"), act("Refill budget", "budget"));
+	set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", `${shortTopic(app.topic)} `, gauge(app))), h("i.grow"),
+		pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) => button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(refreshPhones))));
 }
 
 // The top bar and the drawer.
@@ -241,7 +238,7 @@ function showClock(changes) {
 	$("rate").value = rate;
 	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
-	set("clock-note", `UTC, ${mode}, policy ${page.overview.policy}`);
+	set("clock-note", `UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}, policy ${page.overview.policy}`);
 	tick();
 }
 function tick() {
@@ -326,7 +323,7 @@ async function listen() {
 	online = false;
 	dirty("pill");
 	setTimeout(() => signal.aborted || listen(), retry);
-	retry = Math.min(retry * (1.5 + Math.random()), 10_000);
+	retry = Math.min(retry * 2, 10_000);
 }
 function resume() {
 	online = false;
@@ -404,7 +401,7 @@ const KEYS = {
 	j: ["next row", () => move(1)], k: ["row before", () => move(-1)], Enter: ["open the push", () => $("push").focus(showView("push"))],
 	" ": ["pause, go on", () => setPaused(!frozen)], ArrowLeft: ["a step back in time", () => step(-1)], ArrowRight: ["a step on", () => step(1)],
 	n: ["to the next timer", () => $("next").checkVisibility() && $("next").click()], c: ["compose", () => toggle("compose")],
-	r: ["record, stop recording", () => without.recordings || toggleRecording()], Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : goLive())],
+	r: ["record, stop recording", toggleRecording], Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : goLive())],
 };
 document.onkeydown = (event) => {
 	const { key, target } = event, isEscape = key === "Escape";
@@ -418,7 +415,7 @@ document.onclick = (event) => {
 	const link = event.target.closest("a[href^='#']"), push = event.target.closest("[data-push]")?.dataset.push;
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
 	event.preventDefault();
-	history.pushState(null, "", link?.getAttribute("href") ?? urlOf({ push }));
+	history.pushState(null, "", push ? urlOf({ push }) : link.getAttribute("href"));
 	readUrl();
 	showView(link?.matches(".phone") ? "time" : "push");
 };
@@ -442,7 +439,7 @@ $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
 $("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
 $("views").onclick = ({ target }) => showView(target.value);
-set("tools", pairs(TITLES).map(([tool, title]) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
+set("tools", pairs(TOOLS).map(([tool, [title]]) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
 onhashchange = onpopstate = readUrl;
 new ResizeObserver(() => dirty("lanes")).observe($("lanes"));
 set("legend", legend());

@@ -4,25 +4,25 @@ import { $, api, attempt, button, hms, day, download, entries, get, h, keep, kno
 import { drawLanes } from "./lanes.js";
 import { page, view } from "./cockpit.js";
 
-export const TITLES = { compose: "Compose", faults: "Faults", refusals: "Refusals", recordings: "Recordings", token: "Token check", charts: "Charts", lock: "Lock screen" };
-const TOOLS = { compose, faults, refusals, recordings, token, charts, lock };
+export const TOOLS = { compose: ["Compose", compose], faults: ["Faults", faults], refusals: ["Refusals", refusals], recordings: ["Recordings", recordings],
+	token: ["Token check", token], charts: ["Charts", charts], lock: ["Lock screen", lock] };
 let open, refresh;
 
 export function showTool(name) {
-	if (open === name) return refresh?.();
+	const [title, make] = TOOLS[name] ?? [], body = h("div.cols");
+	if (open !== name) {
+		$("drawer").hidden = !title;
+		set("drawer", h("div.title", h("h2", title), button("Close", () => page.go({ tool: "" }))), body);
+		refresh = make?.(body);
+	}
 	open = name;
-	$("drawer").hidden = !name;
-	if (!TOOLS[name]) return;
-	const body = h("div.cols");
-	set("drawer", h("div.title", h("h2", TITLES[name]), button("Close", () => page.go({ tool: "" }))), body);
-	refresh = TOOLS[name](body);
-	refresh();
+	if (refresh) attempt(refresh);
 }
-const field = (label, kind, more) => h("label", label, h(kind, { spellcheck: "false", autocomplete: "off", ...more }));
+const field = (label, kind, more) => h("label", label, h(kind, { spellcheck: "false", ...more }));
 const list = (items, none) => (items[0] ? h("ul", items.map((item) => h("li.row", item))) : none);
 const verdict = (good, text) => h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${text} `);
 const warn = (text) => h("p.warn", `⚠ ${text}`);
-const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: { title: "Anna", body: "Dinner?" }, sound: "default" } } };
+const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: "Dinner?", sound: "default" } } };
 const HEADERS = { silent: { "apns-push-type": "background", "apns-priority": "5" }, visible: { "apns-push-type": "alert", "apns-priority": "10" } };
 function compose(body) {
 	const fields = [field("To, a device or token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
@@ -34,7 +34,7 @@ function compose(body) {
 		timer = setTimeout(async () => {
 			try {
 				const { kind, warnings, refusal } = without ? { kind: "not checked", warnings: [] } : await api("POST", "/v1/lint", draft());
-				set(says, verdict(!refusal, refusal ? `would be refused: ${refusal.status} ${refusal.reason}` : kind), ...warnings.map((warning) => warn(warning.text)));
+				set(says, verdict(!refusal, refusal ? `would be refused: ${refusal.status} ${refusal.reason}` : kind), warnings.map((warning) => warn(warning.text)));
 			} catch (error) {
 				without ||= error.isMissing;
 				set(says, without ? "" : verdict(false, error.message));
@@ -58,7 +58,7 @@ function compose(body) {
 	body.oninput = check;
 	body.onkeydown = (event) => event.key === "Enter" && event.ctrlKey && attempt(() => send(1));
 	body.append(h("div", fields.slice(0, 3)), h("div", h("div.row", button("Silent", () => pick("silent")), button("Alert", () => pick("visible"))), fields[3]),
-		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5)), h("kbd", "Ctrl+Enter")), answer));
+		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5))), answer));
 	pick("silent");
 	setTimeout(() => (view.phone ? text : to).focus());
 	return () => {
@@ -75,7 +75,7 @@ function faults(body) {
 	const load = async () => set(box, list((await get("/v1/faults")).faults.map((fault) => [h("b", fault.name), `at ${fault.at}: ${pairs(fault.do).flat().join(" ")}`,
 		h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`), button("Remove", () => change("DELETE", fault.name), fault.name)]), "No faults."));
 	body.append(box, h("div", name, text, button("Add", () => change("PUT", name.control.value, JSON.parse(text.control.value)))));
-	return () => attempt(load);
+	return load;
 }
 
 function refusals(body) {
@@ -86,14 +86,11 @@ export const toggleRecording = () => attempt(async () => {
 	const running = (await get("/v1/recordings")).recordings.find(({ state }) => state === "running"), name = running?.name ?? `run-${Date.now().toString(36)}`;
 	await (running ? api("POST", `/v1/recordings/${name}/stop`, {}) : api("PUT", `/v1/recordings/${name}`, { payloads: "aps" }));
 	toast(running ? `${name} is recorded` : `Recording ${name}`);
-	refresh?.();
+	if (open === "recordings") await refresh();
 });
 function recordings(body) {
-	const load = async () => {
-		set(body, h("div", list((await get("/v1/recordings")).recordings.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`),
-			state === "stopped" && button("Save", async () => download(`${name}.prr`, await (await request("GET", `/v1/recordings/${name}/file`)).blob()), name)]), "No recordings."), button("Record, or stop", toggleRecording)));
-	};
-	return () => attempt(load);
+	return async () => set(body, h("div", list((await get("/v1/recordings")).recordings.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`),
+		state === "stopped" && button("Save", async () => download(`${name}.prr`, await (await request("GET", `/v1/recordings/${name}/file`)).blob()), name)]), "No recordings."), button("Record, or stop", toggleRecording)));
 }
 
 function token(body) {
@@ -101,31 +98,30 @@ function token(body) {
 	input.oninput = async () => {
 		try {
 			const { valid, problems, ...rest } = await api("POST", "/v1/token-check", { token: input.control.value.trim() });
-			set(says, verdict(valid, valid ? "This relay takes it." : "This relay does not take it."), ...problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
+			set(says, verdict(valid, `This relay ${valid ? "takes" : "does not take"} it.`), problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
 		} catch (error) {
 			error.isMissing ? page.hide("token") : set(says, error.message);
 		}
 	};
 	body.append(input, says);
-	return () => {};
 }
 
 function charts(body) {
-	return () => set(body, ...["received", "delivered", "refused", "waiting"].map((key) => {
+	return () => set(body, ["received", "delivered", "refused", "waiting"].map((key) => {
 		const points = known.stats.map((sample, index, { [index - 1]: before }) => (key === "waiting" ? sample[key]
 			: before ? Math.max(0, sample[key] - before[key]) * 1000 / Math.max(200, sample.wall - before.wall) : 0));
 		const top = Math.max(1, ...points), name = `${key} ${key === "waiting" ? "now" : "a second"}`;
-		return h("div", h("div.title", name, h("b", number(Math.round(points.at(-1))))), s("svg.chart", { viewBox: "0 0 100 52", preserveAspectRatio: "none", role: "img", "aria-label": `${name}, at most ${Math.round(top)}` },
+		return h("div", h("div.title", name, h("b", number(Math.round(points.at(-1) ?? 0)))), s("svg.chart", { viewBox: "0 0 100 52", preserveAspectRatio: "none", role: "img", "aria-label": `${name}, at most ${Math.round(top)}` },
 			s("path", { d: "M0 50L" + points.map((value, index) => `${index / points.length * 100} ${50 - value / top * 46}`).join("L") })));
 	}));
-	}
+}
 
 function lock(body) {
 	return () => {
 		const time = view.at || page.now(), pushes = entries().filter(({ life, step, t }) => life.device === view.phone && life.kind === "visible" && step.step === "sent" && t <= time).slice(-4).reverse();
 		set(body, view.phone ? h("div.screen", h("b", hms(time, false)), day(time), pushes.map(({ life, t }) => {
-			const alert = sentAs(life).payload.aps?.alert;
-			return h("p", h("small", `${shortTopic(life.topic)}, ${hms(t, false)}`), alert?.title && h("strong", alert.title), alert?.body ?? (alert?.at ? alert : `Push ${shortId(life.uniqueId)}`));
+			const alert = (life.payload ?? known.sent.get(life.uniqueId)?.payload)?.aps?.alert;
+			return h("p", h("small", `${shortTopic(life.topic)}, ${hms(t, false)}`), alert?.title && h("strong", alert.title), alert?.body ?? (alert?.at ? alert : `Push ${shortId(life.uniqueId)}, text unknown`));
 		})) : "Choose a phone first.");
 	};
 }

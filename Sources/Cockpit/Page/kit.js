@@ -41,7 +41,6 @@ export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, 
 export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
 export const shortId = (id) => "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
-export const shortPhone = (id) => id.slice(0, 8);
 export const shortTopic = (topic) => topic.split(".").pop();
 
 // The admin API.
@@ -49,8 +48,8 @@ export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
 	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
 	if (response.ok) return response;
-	const { status } = response, { message, reason, waitingFor } = await response.json().catch(() => ({}));
-	throw Object.assign(new Error((message ?? `the relay answered ${status}`) + (waitingFor ? ` (waiting for ${JSON.stringify(waitingFor)})` : "")), {
+	const { status } = response, { message, reason } = await response.json().catch(() => ({}));
+	throw Object.assign(new Error(message ?? `the relay answered ${status}`), {
 		// The route is not there, as opposed to the thing that was asked for.
 		status, isMissing: status === 501 || (status === 404 && !/^Unknown/.test(reason)) });
 }
@@ -78,22 +77,22 @@ const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
 export const known = { lives: new Map(), entries: [], links: [], refusals: [], stats: [], sent: new Map(), counters: {}, skipped: 0 };
 let order = 0, sorted = true;
 
-export const LEGEND = { direct: "silent, sent", visible: "visible, sent", held: "held", away: "held, phone away", ride: "rode along",
-	refill: "sent on refill", connect: "sent on connect", resend: "sent again", replaced: "replaced", expired: "expired, dropped" };
+// What is further down is shown when marks do not fit.
+export const LEGEND = { direct: "silent, sent", visible: "visible, sent", connect: "sent on connect", resend: "sent again", replaced: "replaced",
+	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped" };
 function markOf({ step, reason, via }, kind) {
 	if (step === "stored") return reason === "device offline" ? "away" : "held";
 	if (step === "discarded") return reason === "replaced" ? reason : "expired";
 	if (via === "direct") return kind === "visible" ? kind : via;
-	return step === "sent" && ({ piggyback: "ride", hold: "refill", refill: via, resend: via }[via] ?? "connect");
+	return { piggyback: "ride", hold: "refill" }[via] ?? via;
 }
 export function wordOf({ mark, step }) {
 	if (mark === "expired") return step.reason === mark ? mark : "dropped";
-	return step.via === "hold" ? "sent after hold" : { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
+	return { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
-const LIMITS = { "app-budget": "budget of the app", "device-budget": "budget of the phone", "low-power-mode": "Low Power Mode" };
 export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via } }) {
 	const carrier = known.lives.get(carriedBy);
-	if (mark === "held") return `${LIMITS[limit] ?? limit ?? reason}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
+	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
 	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
 	if (replacedBy) return `by ${shortId(replacedBy)}`;
 	return { hold: "it had waited long enough", expired: "its expiration passed", piggyback: "with a keep-alive or a line of the phone", refill: "a token came back",

@@ -1,9 +1,9 @@
 // Pushes over time, a lane for each app, as SVG. Wide: time goes right. Narrow: time goes down.
 
-import { LEGEND, hms, h, known, pairs, s, set, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
+import { LEGEND, hms, h, known, pairs, s, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
 
 const LEFT = 96;
-const RANK = ["expired", "ride", "held", "away", "refill", "replaced", "resend", "connect", "visible", "direct"];
+const RANK = Object.keys(LEGEND);
 const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 720, 1440, 10080].map((minutes) => minutes * 60e3);
 const TICKS = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400].map((seconds) => seconds * 1e3);
 const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride: "M0-9L9 0L0 9L-9 0Z", refill: "M0-8L8 6L-8 6Z", connect: "M-6-6h12v6l-6 6l-6-6z",
@@ -27,7 +27,7 @@ const carrierOf = ({ step, t }) => known.lives.get(step.carriedBy)?.entries.find
 const arc = ({ life, step }, d, ...kids) => s("g.arc-group", { "data-from": life.uniqueId, "data-to": step.carriedBy }, s("path.arc", { d }), ...kids);
 
 function markGroup(items, x, y, push, ...kids) {
-	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) < RANK.indexOf(best.mark) ? item : best)), { life, mark, t } = entry;
+	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life, mark, t } = entry;
 	return group(".mark", x, y, { "data-push": life.uniqueId }, s("title", `${hms(t)} ${life.kind} ${shortId(life.uniqueId)}, ${life.topic}: ${wordOf(entry)}, ${whyOf(entry)}`),
 		items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
 }
@@ -143,13 +143,5 @@ function drawNarrow({ entries, phone, at, push, width }) {
 		const x2 = X(carrier), y2 = rows.get(carrier), down = y2 > y ? 9 : -9, side = x === x2 ? x + 30 : 0;
 		back.append(arc(entry, `M${x} ${y + down}C${side || x} ${(y + y2) / 2} ${side || x2} ${(y + y2) / 2} ${x2} ${y2 - down}`));
 	}
-	if (!shown[0]) back.append(words(8, 40, "Nothing yet. Compose sends a push."));
 	return picture(width, bottom, `The last ${shown.length} marks, newest first`, back, marks);
-}
-
-// How much happened when, above the scrubber.
-export function density(svg, entries, from, to) {
-	const bins = new Array(100).fill(0);
-	for (const { t } of entries) bins[Math.min(99, Math.floor((t - from) / (to - from) * 100))] += 1;
-	set(svg, bins.map((count, x) => s("rect", { x, width: .7, y: 23 - 22 * count / Math.max(1, ...bins), height: count && 26 })));
 }
