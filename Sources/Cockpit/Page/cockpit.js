@@ -129,7 +129,7 @@ function drawTime() {
 	$("lanes").replaceChildren(drawLanes(lanes));
 	Object.assign($("scrub"), { min: all[0]?.t ?? lanes.now - 1, max: lanes.now, value: view.at || lanes.now, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
-	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
+	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected, policy ${page.overview.policy}`,
 		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
 }
 function drawTable() {
@@ -238,7 +238,7 @@ function showClock(changes) {
 	$("rate").value = rate;
 	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
-	set("clock-note", `UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}, policy ${page.overview.policy}`);
+	set("clock-note", `UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}`);
 	tick();
 }
 function tick() {
@@ -251,9 +251,9 @@ async function loadClock() {
 	if (!without.clock) await get("/v1/clock").then((found) => showClock({ next: null, ...found }), ({ isMissing }) => (without.clock = $("clock-tools").hidden = isMissing));
 }
 const advance = (step) => attempt(async () => {
-	const before = now(), { now: after, fired } = await api("POST", "/v1/clock/advance", step);
-	showClock({ now: after });
-	toast(`${number(Math.round((after - before) / 1000))} s later: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
+	const { now: time, fired } = await api("POST", "/v1/clock/advance", step);
+	showClock({ now: time });
+	toast(`${hms(time)}: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
 	if (view.at) go({ at: 0 });
 	await Promise.all([refreshPhones(), loadClock()]);
 });
@@ -273,7 +273,7 @@ function goLive() {
 	setPaused(false);
 }
 function press(id, name) {
-	for (const node of $(id).children) node.ariaPressed = node.value === name;
+	for (const node of $(id).children) node.ariaPressed = node.value === (name || 0);
 }
 function drawTool() {
 	press("tools", view.tool);

@@ -60,7 +60,7 @@ function compose(body) {
 	body.append(h("div", fields.slice(0, 3)), h("div", h("div.row", button("Silent", () => pick("silent")), button("Alert", () => pick("visible"))), fields[3]),
 		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5))), answer));
 	pick("silent");
-	setTimeout(() => (view.phone ? text : to).focus());
+	setTimeout(() => text.focus());
 	return () => {
 		if (!page.phone?.apps || told === view.phone) return;
 		told = to.value = view.phone;

@@ -37,7 +37,7 @@ function windowOf({ entries, now, at, span, phone }) {
 	const end = at || now, past = entries.filter(({ t }) => t <= end), oldest = past.at(-30)?.t ?? past[0]?.t ?? end;
 	const future = phone && !at ? Math.max(0, ...entries.slice(-100).map((entry) => (isHeld(entry) && !nextOf(entry) ? (entry.step.until ?? 0) - now : 0))) : 0;
 	span ||= SPANS.find((size) => size >= Math.max(end - oldest, future * 1.4)) ?? SPANS.at(-1);
-	return { from: end - span, to: end + Math.max(span * (at ? .25 : .05), future <= span && future * 1.08) };
+	return { from: end - span * 1.04, to: end + Math.max(span * (at ? .25 : .05), future <= span && future * 1.08) };
 }
 
 function topicsOf(entries, phone, most) {
@@ -100,7 +100,7 @@ function drawWide(view) {
 		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
 			drawn < 9 && words((x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
 	}
-	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, arcs, marks);
+	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, marks, arcs);
 }
 
 // Moves marks apart a little; what still does not fit is shown as one.
