@@ -1,176 +1,136 @@
 // What every part uses: elements, times and names, the admin API, and what is known so far.
 
+export const { entries: pairs } = Object;
 export const $ = (id) => document.getElementById(id);
 
 // h("button.main#send", { onclick }, "Send"). Children become text or nodes; nothing here parses HTML.
 const maker = (space) => (what, ...rest) => {
-  const [tag, ...marks] = what.split(/(?=[.#])/);
-  const node = document.createElementNS(space, tag);
-  let value;
-  for (const mark of marks) mark[0] === "#" ? (node.id = mark.slice(1)) : node.classList.add(mark.slice(1));
-  for (const item of rest.flat()) {
-    if (item == null || item === false) continue;
-    if (item.constructor !== Object) node.append(item);
-    else for (const [key, content] of Object.entries(item)) {
-      if (key === "value") value = content;
-      else if (key.startsWith("on")) node[key] = content;
-      else if (content != null && content !== false) node.setAttribute(key, content === true ? "" : content);
-    }
-  }
-  if (value !== undefined) node.value = value;
-  return node;
+	const [tag, ...marks] = what.split(/(?=[.#])/), node = document.createElementNS(space, tag);
+	let value;
+	for (const mark of marks) mark[0] === "#" ? (node.id = mark.slice(1)) : node.classList.add(mark.slice(1));
+	for (const item of rest.flat(3)) {
+		if (item == null || item === false) continue;
+		if (item.constructor !== Object) node.append(item);
+		else for (const [key, content] of pairs(item)) {
+			if (key === "value") value = content;
+			else if (key.startsWith("on")) node[key] = content;
+			else if (content != null && content !== false) node.setAttribute(key, content === true ? "" : content);
+		}
+	}
+	if (value !== undefined) node.value = value;
+	return node;
 };
 export const h = maker("http://www.w3.org/1999/xhtml"), s = maker("http://www.w3.org/2000/svg");
-export const options = (pairs) => Object.entries(pairs).map(([text, value]) => h("option", { value }, text));
+export const set = (where, ...kids) => (where.at ? $(where) : where).replaceChildren(...h("i", kids).childNodes);
 
 // Makes `parent` show `items`; nodes that stay are not moved and keep their focus.
 export function reconcile(parent, items, keyOf, make, update) {
-  const wanted = new Map(items.map((item) => [keyOf(item), item])), have = new Map();
-  for (const node of [...parent.children]) wanted.has(node.key) ? have.set(node.key, node) : node.remove();
-  let cursor = parent.firstElementChild;
-  for (const [key, item] of wanted) {
-    const node = have.get(key) ?? Object.assign(make(item), { key });
-    update?.(node, item);
-    if (node === cursor) cursor = cursor.nextElementSibling;
-    else parent.insertBefore(node, cursor);
-  }
+	const wanted = new Map(items.map((item) => [keyOf(item), item])), have = new Map();
+	for (const node of [...parent.children]) wanted.has(node.key) ? have.set(node.key, node) : node.remove();
+	let cursor = parent.firstElementChild;
+	for (const [key, item] of wanted) {
+		const node = have.get(key) ?? Object.assign(make(item), { key });
+		update(node, item);
+		if (node === cursor) cursor = cursor.nextElementSibling;
+		else parent.insertBefore(node, cursor);
+	}
 }
 
-// Times are UTC, as in the relay's log.
-export const clockText = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
-export const dayText = (ms) => new Date(ms).toISOString().slice(0, 10);
-export function lengthText(ms) {
-  const found = [];
-  for (const [size, unit] of [[86400e3, "d"], [3600e3, "h"], [60e3, "min"], [1e3, "s"]]) {
-    if (ms >= size) found.push(`${Math.floor(ms / size)} ${unit}`);
-    ms %= size;
-  }
-  return found.slice(0, 2).join(" ") || "no time";
-}
+// Times are UTC, as in the relay's log. The end of an id counts in the relay's own ids.
+export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
+export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
-// The end of an id, which counts in the relay's own ids.
 export const shortId = (id) => "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
-export const shortPhone = (id) => id.slice(0, 8);
 export const shortTopic = (topic) => topic.split(".").pop();
 
 // The admin API.
-export class Problem extends Error {
-  constructor(status, body) {
-    const waiting = body?.waitingFor;
-    super((body?.message ?? `the relay answered ${status}`) + (waiting ? ` (waiting for ${JSON.stringify(waiting)})` : ""));
-    Object.assign(this, { status, reason: body?.reason });
-  }
-  // The route is not there, as opposed to the thing that was asked for.
-  get isMissing() {
-    return this.status === 501 || (this.status === 404 && !/^Unknown/.test(this.reason));
-  }
-}
 export async function request(method, path, body, more = {}) {
-  const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...more.headers };
-  if (body) headers["content-type"] = "application/json";
-  const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
-  if (response.ok) return response;
-  throw new Problem(response.status, await response.json().catch(() => null));
+	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
+	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
+	if (response.ok) return response;
+	const { status } = response, { message, reason } = await response.json().catch(() => ({}));
+	throw Object.assign(new Error(message ?? `the relay answered ${status}`), {
+		// The route is not there, as opposed to the thing that was asked for.
+		status, isMissing: status === 501 || (status === 404 && !/^Unknown/.test(reason)) });
 }
-export async function api(...call) {
-  const text = await (await request(...call)).text();
-  return text ? JSON.parse(text) : null;
-}
-export const get = (path, query = {}) => {
-  const pairs = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-  return api("GET", path + (pairs.size ? "?" + pairs : ""));
-};
+export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
+export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
 let toastTimer;
 export function toast(text) {
-  $("toast").textContent = $("live").textContent = text;
-  $("toast").hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => ($("toast").hidden = true), 5000);
+	set("toast", text);
+	set("live", text);
+	$("toast").hidden = false;
+	clearTimeout(toastTimer);
+	toastTimer = setTimeout(() => ($("toast").hidden = true), 5000);
 }
-// A button that starts work and says in a sentence what went wrong.
-export const button = (text, work, props = {}) => h("button", { onclick: () => attempt(work), ...props }, text);
-export const attempt = (work) => Promise.resolve().then(work).catch((error) => toast(error.message));
-export function download(name, type, content) {
-  const href = URL.createObjectURL(new Blob([content], { type }));
-  h("a", { href, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+// Starts work and says in a sentence what went wrong.
+export const attempt = (work) => Promise.resolve().then(work).catch(({ message }) => toast(message));
+export const button = (text, work, about) => h("button", { onclick: () => attempt(work), "aria-label": about && `${text} ${about}` }, text);
+export function download(name, content, type) {
+	const href = URL.createObjectURL(new Blob([content], { type }));
+	h("a", { href, download: name }).click();
+	setTimeout(() => URL.revokeObjectURL(href), 10_000);
 }
 
 // What is known. Bounded: the oldest goes, and the page says so.
-const MOST_LIVES = 4000, MOST_ENTRIES = 5000, MOST_LINKS = 2000;
+const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
 export const known = { lives: new Map(), entries: [], links: [], refusals: [], stats: [], sent: new Map(), counters: {}, skipped: 0 };
 let order = 0, sorted = true;
 
-export const LEGEND = { direct: "silent, sent", visible: "visible, sent", held: "held", away: "held, phone away", ride: "rode along",
-  refill: "sent on refill", connect: "sent on connect", resend: "sent again", replaced: "replaced", expired: "expired, dropped" };
+// What is further down is shown when marks do not fit.
+export const LEGEND = { direct: "silent, sent", visible: "visible, sent", connect: "sent on connect", resend: "sent again", replaced: "replaced",
+	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped" };
 function markOf({ step, reason, via }, kind) {
-  if (step === "stored") return reason === "device offline" ? "away" : "held";
-  if (step === "discarded") return reason === "replaced" ? reason : "expired";
-  if (step !== "sent") return null;
-  if (via === "direct") return kind === "visible" ? kind : via;
-  return { piggyback: "ride", hold: "refill", refill: via, resend: via }[via] ?? "connect";
+	if (step === "stored") return reason === "device offline" ? "away" : "held";
+	if (step === "discarded") return reason === "replaced" ? reason : "expired";
+	if (via === "direct") return kind === "visible" ? kind : via;
+	return { piggyback: "ride", hold: "refill" }[via] ?? via;
 }
 export function wordOf({ mark, step }) {
-  if (mark === "expired" && step.reason !== mark) return "dropped";
-  if (step.via === "hold") return "sent after hold";
-  return { direct: "sent", visible: "sent", away: "held", expired: mark }[mark] ?? LEGEND[mark];
+	if (mark === "expired") return step.reason === mark ? mark : "dropped";
+	return { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
-const LIMITS = { "app-budget": "budget of the app", "device-budget": "budget of the phone", "low-power-mode": "Low Power Mode",
-  "in-flight": "too many in flight", "low-priority": "low priority" };
-export function reasonOf({ mark, step }) {
-  const carrier = known.lives.get(step.carriedBy);
-  if (mark === "held") return `${LIMITS[step.limit] ?? step.limit ?? step.reason}, ${step.until ? `until ${clockText(step.until)}` : "no time frees it"}`;
-  if (mark === "ride") {
-    if (!step.carriedBy) return "with a keep-alive or a line of the phone";
-    return `with ${carrier ? carrier.kind + " " : ""}${shortId(step.carriedBy)}${carrier ? ` for ${shortTopic(carrier.topic)}` : ""}`;
-  }
-  if (mark === "replaced") return step.replacedBy ? `by ${shortId(step.replacedBy)}` : "by a newer one";
-  if (mark === "expired") return step.reason === mark ? "its expiration passed" : step.reason ?? "";
-  if (step.via === "hold") return "it had waited long enough";
-  return { away: "the phone is away", refill: "a token came back", connect: "the phone connected", resend: "no acknowledgement came" }[mark] ?? "at once";
+export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via } }) {
+	const carrier = known.lives.get(carriedBy);
+	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
+	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
+	if (replacedBy) return `by ${shortId(replacedBy)}`;
+	return { hold: "it had waited long enough", expired: "its expiration passed", piggyback: "with a keep-alive or a line of the phone", refill: "a token came back",
+		connect: "the phone connected", resend: "no acknowledgement came", direct: "at once", "device offline": "the phone is away" }[via ?? reason] ?? reason;
 }
 
+export function keep(map, key, value, most) {
+	map.set(key, value);
+	if (map.size > most) map.delete(map.keys().next().value);
+}
 export function addStep(data) {
-  let life = known.lives.get(data.uniqueId);
-  if (!life) {
-    const { uniqueId, id, topic, kind, device, token } = data;
-    life = { uniqueId, id, topic, kind, device, token, steps: [], entries: [] };
-    known.lives.set(uniqueId, life);
-    if (known.lives.size > MOST_LIVES) known.lives.delete(known.lives.keys().next().value);
-  }
-  if (life.steps.some((step) => ["time", "step", "via", "reason", "outcome"].every((key) => step[key] === data[key]))) return null;
-  life.steps.push(data);
-  const mark = markOf(data, life.kind);
-  if (!mark) return null;
-  const entry = { t: data.time, mark, life, step: data, key: ++order };
-  sorted &&= entry.t >= (known.entries.at(-1)?.t ?? 0);
-  known.entries.push(entry);
-  life.entries.push(entry);
-  if (known.entries.length > MOST_ENTRIES * 1.2) {
-    known.skipped += known.entries.length - MOST_ENTRIES;
-    known.entries = entries().slice(-MOST_ENTRIES);
-  }
-  return entry;
+	let life = known.lives.get(data.uniqueId);
+	if (!life) {
+		const { uniqueId, id, topic, kind, device, token } = data;
+		life = { uniqueId, id, topic, kind, device, token, steps: [], entries: [] };
+		keep(known.lives, uniqueId, life, MOST_LIVES);
+	}
+	if (life.steps.some((step) => ["time", "step", "via", "reason", "outcome"].every((key) => step[key] === data[key]))) return null;
+	life.steps.push(data);
+	const mark = markOf(data, life.kind);
+	if (!mark) return null;
+	const entry = { t: data.time, mark, life, step: data, key: ++order };
+	sorted &&= entry.t >= (known.entries.at(-1)?.t ?? 0);
+	known.entries.push(entry);
+	life.entries.push(entry);
+	if (known.entries.length > MOST_ENTRIES * 1.2) known.skipped += entries().splice(0, MOST_ENTRIES * .2).length;
+	return entry;
 }
 const byTime = (a, b) => a.t - b.t || a.key - b.key;
 export function entries() {
-  if (!sorted) known.entries.sort(byTime);
-  sorted = true;
-  return known.entries;
+	if (!sorted) known.entries.sort(byTime);
+	sorted = true;
+	return known.entries;
 }
 export function addLife({ steps, ...life }) {
-  for (const step of steps) addStep({ ...life, ...step });
-  const mine = known.lives.get(life.uniqueId);
-  mine?.entries.sort(byTime);
-  mine?.steps.sort((a, b) => a.time - b.time);
-  if (mine) Object.assign(mine, life);
-}
-export function addLink(link) {
-  known.links.push(link);
-  if (known.links.length > MOST_LINKS) known.links.splice(0, MOST_LINKS / 4);
-}
-export function forget() {
-  known.lives.clear();
-  known.entries = [];
-  known.links = [];
+	for (const step of steps) addStep({ ...life, ...step });
+	const mine = known.lives.get(life.uniqueId);
+	mine.entries.sort(byTime);
+	mine.steps.sort((a, b) => a.time - b.time);
+	return Object.assign(mine, life);
 }
