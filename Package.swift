@@ -271,7 +271,12 @@ let package = Package(
       exclude: ["clients"],
       swiftSettings: safe),
     .testTarget(
-      name: "CockpitTests", dependencies: ["Primitives", "RelayCore", "RelayServer", "Cockpit"],
+      name: "CockpitTests",
+      dependencies: [
+        "Primitives", "RelayCore", "RelayServer", "Cockpit",
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
       swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),
   ]

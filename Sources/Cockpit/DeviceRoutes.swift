@@ -112,6 +112,8 @@ struct DeviceRoutes {
     var connections: Int
     var addsUp: Bool
     var counters: CountersBody
+    /// Parts of the API that this build does not have.
+    var missing = ["faults"]
   }
 
   private func overview() async -> Overview {

@@ -366,17 +366,17 @@ async function start() {
 	phoneChosen();
 	loadPush();
 	for (const name of ["faults", "recordings", "refusals"]) {
-		get(`/v1/${name}`).then(({ refusals }) => (known.refusals = refusals ?? known.refusals), (error) => error.isMissing && page.hide(name));
+		page.overview.missing?.includes(name) ? page.hide(name) : get(`/v1/${name}`).then(({ refusals }) => (known.refusals = refusals ?? known.refusals), (error) => error.isMissing && page.hide(name));
 	}
 }
 setInterval(tick, 250);
 setInterval(() => {
-	const words = pairs(spoken).map(([word, count]) => `${count} ${word}`).join();
+	const said = pairs(spoken).map(([word, count]) => `${count} ${word}`).join();
 	spoken = {};
-	if (words) set("live", words);
+	if (said) set("live", said);
 }, 5000);
 
-// Keys and pointer.
+// Keys.
 
 function step(direction) {
 	const times = inView().map(({ t }) => t), from = view.at || now() + 1;
