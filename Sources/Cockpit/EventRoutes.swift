@@ -156,7 +156,7 @@ struct EventRoutes {
               step.carriedBy = carrier.id.description
             }
           } else {
-            if carriers.count >= heads.count + 1000 { carriers.removeAll() }
+            if carriers.count >= EventRoutes.heads { carriers.removeAll() }
             carriers[life.device] = (event.uniqueID, event.at)
           }
         }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Hummingbird
 import Primitives
 import RelayCore
@@ -150,7 +151,7 @@ struct PushWish {
       var cursor = try ObjectCursor(span)
       while let member = try cursor.next(span) {
         let name = String(decoding: bytes[member.key], as: UTF8.self)
-        let text = String(decoding: bytes[member.text], as: UTF8.self)
+        let text = Self.text(of: member, in: bytes)
         switch name {
         case "to": to = text
         case "topic": topic = text
@@ -182,10 +183,19 @@ struct PushWish {
       headers.append(
         (
           String(decoding: bytes[member.key], as: UTF8.self).lowercased(),
-          String(decoding: bytes[member.text], as: UTF8.self)
+          text(of: member, in: bytes)
         ))
     }
     return headers
+  }
+
+  /// What a string says; a number as it is written.
+  private static func text(of member: ObjectCursor.Member, in bytes: [UInt8]) -> String {
+    let value = Array(bytes[member.value])
+    if member.isString, let text = try? JSONDecoder().decode(String.self, from: Data(value)) {
+      return text
+    }
+    return String(decoding: value, as: UTF8.self)
   }
 
   /// What a provider's request with these fields would be.

@@ -59,13 +59,14 @@ package actor EventFeed {
   package var oldest: UInt64 { end - UInt64(ring.count) }
 
   /// Takes what a loop hands over.
-  ///
-  /// - Parameter lost: how many items before these did not fit.
-  func append(_ items: [FeedItem], lost: Int = 0) {
-    end += UInt64(lost)
-    if lost > 0 { ring.removeAll(keepingCapacity: true) }
-    ring.append(contentsOf: items)
-    end += UInt64(items.count)
+  func append(_ batch: FeedBatch) {
+    if batch.lost > 0 {
+      // Whoever reads on from before gets a gap.
+      end += UInt64(batch.lost)
+      ring.removeAll(keepingCapacity: true)
+    }
+    ring.append(contentsOf: batch.items)
+    end += UInt64(batch.items.count)
     if ring.count > limit { ring.removeFirst(ring.count - limit) }
     for reader in readers.values { reader.yield() }
   }
@@ -98,20 +99,30 @@ package actor EventFeed {
   }
 }
 
+/// What a loop hands over at once.
+struct FeedBatch: Sendable {
+  var items: [FeedItem] = []
+  /// How many before these did not fit.
+  var lost = 0
+}
+
 /// What one loop has for the feed.
 struct FeedOutlet {
-  private let continuation: AsyncStream<[FeedItem]>.Continuation
-  private var items: [FeedItem] = []
+  private let continuation: AsyncStream<FeedBatch>.Continuation
+  private var batch = FeedBatch()
 
-  init(_ continuation: AsyncStream<[FeedItem]>.Continuation) { self.continuation = continuation }
+  init(_ continuation: AsyncStream<FeedBatch>.Continuation) { self.continuation = continuation }
 
-  mutating func append(_ item: FeedItem) { items.append(item) }
+  mutating func append(_ item: FeedItem) { batch.items.append(item) }
 
-  /// The batch is over.
+  /// The batch is over. Nobody waits: what does not fit is counted with the next one that does.
   mutating func flush() {
-    guard !items.isEmpty else { return }
-    continuation.yield(items)
-    items = []
+    guard !batch.items.isEmpty else { return }
+    if case .dropped(let refused) = continuation.yield(batch) {
+      batch = FeedBatch(lost: refused.lost + refused.items.count)
+    } else {
+      batch = FeedBatch()
+    }
   }
 }
 

@@ -167,11 +167,11 @@ extension Relay {
   /// Has everything that happens told to a feed from now on.
   package func startFeed() async -> EventFeed {
     let (stream, continuation) = AsyncStream.makeStream(
-      of: [FeedItem].self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
+      of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
     let feed = EventFeed()
     _ = await inbox.loops?.onEach { $0.feed = FeedOutlet(continuation) }
     Task {
-      for await items in stream { await feed.append(items) }
+      for await batch in stream { await feed.append(batch) }
       await feed.finish()
     }
     return feed

@@ -28,11 +28,9 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   /// Set while everything that the shard is told is written down.
-  var recorder: ShardRecorder? { didSet { watch() } }
+  var recorder: ShardRecorder?
   /// Set while people look on.
-  var feed: FeedOutlet? { didSet { watch() } }
-  /// Whether anybody wants to know what the shard is told.
-  private var isWatched = false
+  var feed: FeedOutlet?
   /// Requests of the admin API that wait for their answers, by their streams.
   private var askers: [Int32: (ProviderAnswer) -> Void] = [:]
   private var lastAsker: Int32 = 0
@@ -159,7 +157,7 @@ final class ShardRunner {
   /// All events reach the shard here.
   @inline(__always)
   func decide(_ event: Event, at now: Instant) {
-    guard !isWatched else { return decideWatched(event, at: now) }
+    guard recorder == nil, feed == nil else { return decideWatched(event, at: now) }
     shard.handle(event, at: now, into: &effects)
   }
 
@@ -172,8 +170,6 @@ final class ShardRunner {
     recorder?.note(event, at: now, effects[first...])
     if feed != nil { note(event, effects[first...], gone: gone, at: now) }
   }
-
-  private func watch() { isWatched = recorder != nil || feed != nil }
 
   /// Where an answer is wanted that no connection waits for.
   func makeRequest(_ answer: @escaping (ProviderAnswer) -> Void) -> RequestID {

@@ -1,0 +1,42 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import Cockpit
+
+@Suite struct PushRoutesTests {
+  private func notification(_ body: String) throws -> Notification {
+    var warnings = CaseSet<PayloadWarning>()
+    let wish = try PushWish(Array(body.utf8))
+    return try wish.notification(
+      token: String(repeating: "ab", count: 32), topic: wish.topic,
+      uniqueID: UniqueID(high: 1, low: 2), isStrict: false, at: Instant(milliseconds: 0), &warnings)
+  }
+
+  /// The payload is what a provider would send, byte for byte; texts may be escaped.
+  @Test func aPushIsWhatAProviderWouldSend() throws {
+    let push = try notification(
+      #"{"to":"x","topic":"com.example.\u0061pp","headers":{"apns-priority":5,"#
+        + #""APNS-PUSH-TYPE":"background"},"payload":{"aps" : {"content-available":1}, "é":1.50}}"#)
+    #expect(push.topic.description == "com.example.app" && push.notificationClass == .silent)
+    #expect(push.priority == .powerAware)
+    let text = String(decoding: push.payload, as: UTF8.self)
+    #expect(text == #"{"aps" : {"content-available":1}, "é":1.50}"#)
+  }
+
+  private static let refused: [(body: String, rejection: Rejection)] = [
+    (#"{"topic":"a.b","payload":3}"#, .badRequestPayload), (#"{"topic":"a.b"}"#, .payloadEmpty),
+    (#"{"payload":{"aps":{}}}"#, .missingTopic),
+    (#"{"topic":"a.b","headers":{"apns-priority":"7"},"payload":{}}"#, .badPriority),
+    (#"{"topic":"a.b","headers":{"apns-push-type":"loud"},"payload":{}}"#, .invalidPushType),
+  ]
+
+  @Test(arguments: refused) func whatAProviderWouldHear(body: String, rejection: Rejection) {
+    #expect(throws: rejection) { try notification(body) }
+  }
+
+  @Test(arguments: ["", "[]", "{", #"{"to":"x","extra":1}"#, #"{"headers":3}"#])
+  func whatIsNoPushIsRefused(body: String) {
+    #expect(throws: Refusal.self) { try PushWish(Array(body.utf8)) }
+  }
+}

@@ -1,0 +1,65 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct EventFeedTests {
+  private func item(_ number: Int64) -> FeedItem {
+    .device(
+      DeviceChange(
+        at: Instant(milliseconds: number), device: DeviceID(UniqueID(high: 1, low: 2)),
+        what: .connected))
+  }
+
+  private func times(_ page: EventFeed.Page) -> [Int64] { page.items.map(\.at.milliseconds) }
+
+  /// A reader goes on where it was; what has left the ring is a gap, with its size.
+  @Test func aReaderGoesOnWhereItWas() async {
+    let feed = EventFeed(limit: 5)
+    await feed.append(FeedBatch(items: (0..<3).map(item)))
+    let first = await feed.read(since: 0, limit: 2)
+    #expect(times(first) == [0, 1] && first.next == 2 && first.dropped == 0)
+    #expect(times(await feed.read(since: first.next, limit: 9)) == [2])
+    await feed.append(FeedBatch(items: (3..<10).map(item)))
+    let late = await feed.read(since: first.next, limit: 9)
+    #expect(times(late) == [5, 6, 7, 8, 9] && late.dropped == 3 && late.next == 10)
+    #expect(await feed.oldest == 5)
+    #expect(await feed.read(since: 10, limit: 9).items.isEmpty)
+  }
+
+  /// What loops could not hand over is a gap for everybody who reads across it.
+  @Test func whatDidNotFitIsCounted() async {
+    let feed = EventFeed(limit: 100)
+    await feed.append(FeedBatch(items: [item(0)]))
+    await feed.append(FeedBatch(items: [item(7)], lost: 6))
+    let page = await feed.read(since: 0, limit: 9)
+    #expect(times(page) == [7] && page.dropped == 7 && page.next == 8)
+  }
+
+  @Test func aFullQueueLosesBatchesAndSaysHowMany() async {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: FeedBatch.self, bufferingPolicy: .bufferingOldest(1))
+    var outlet = FeedOutlet(continuation)
+    for number in Int64(0)..<4 {
+      outlet.append(item(number))
+      outlet.flush()
+    }
+    var batches = stream.makeAsyncIterator()
+    #expect(await batches.next()?.items.count == 1)
+    outlet.append(item(4))
+    outlet.flush()
+    let next = await batches.next()
+    #expect(next?.lost == 3 && next?.items.count == 1)
+  }
+
+  @Test func aReaderIsWokenAndForgotten() async {
+    let feed = EventFeed(limit: 5)
+    let (id, signals) = await feed.signals()
+    await feed.append(FeedBatch(items: [item(0)]))
+    var iterator = signals.makeAsyncIterator()
+    #expect(await iterator.next() != nil)
+    await feed.forget(id)
+    #expect(await iterator.next() == nil)
+  }
+}
