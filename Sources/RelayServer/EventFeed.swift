@@ -140,10 +140,13 @@ extension ShardRunner {
       guard let device = shard.device(on: stream) else { return }
       noteChange(of: device, .condition, condition: shard.condition(of: device), at: now)
     case .enrolled(let device, _, _):
-      if effects.contains(where: \.isSuccess) { noteChange(of: device, .enrolled, at: now) }
+      guard !effects.contains(where: \.isRefusal) else { return }
+      noteChange(of: device, .enrolled, at: now)
     case .registered(let credential, let topic, _, _, _):
+      guard !effects.contains(where: \.isRefusal) else { return }
       noteChange(of: credential.device, .registered, topic: topic, at: now)
     case .unregistered(let credential, let topic, _):
+      guard !effects.contains(where: \.isRefusal) else { return }
       noteChange(of: credential.device, .unregistered, topic: topic, at: now)
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
       .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
@@ -163,13 +166,8 @@ extension ShardRunner {
 }
 
 extension Effect {
-  /// Whether a device is told that what it asked for is done, or will be.
-  fileprivate var isSuccess: Bool {
-    switch self {
-    case .persist, .answer(_, .enrolled): true
-    case .answer, .respond, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
-      .tell, .handOver, .log:
-      false
-    }
+  /// Whether a device hears that what it asked for is not done: strangers ask, too.
+  fileprivate var isRefusal: Bool {
+    if case .answer(_, .refused) = self { true } else { false }
   }
 }

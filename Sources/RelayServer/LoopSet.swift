@@ -186,6 +186,22 @@ final class LoopSet: Sendable {
     return task != nil
   }
 
+  /// Lets no partition move from now on until what it answers is called; those under way have
+  /// ended.
+  func holdMoves() async -> @Sendable () -> Void {
+    let (gate, holder) = AsyncStream.makeStream(of: Void.self)
+    let before = partitions.withLock { partitions in
+      let before = partitions.lastMove
+      partitions.lastMove = Task {
+        await before?.value
+        for await _ in gate {}
+      }
+      return before
+    }
+    await before?.value
+    return { holder.finish() }
+  }
+
   private func perform(_ move: PartitionMove) async {
     guard table[move.partition] != move.destination else { return }
     let replayed = peers.map { peer in

@@ -39,6 +39,8 @@ extension VirtualClock {
     guard let feedback else { throw .storeOnDisk }
     await enter()
     defer { leave() }
+    let allowMoves = await loops.holdMoves()
+    defer { allowMoves() }
     try await settle()
     let before = checkpoints[name]
     let kept = checkpoints.values.reduce(-(before?.bytes ?? 0)) { $0 + $1.bytes }
@@ -65,6 +67,9 @@ extension VirtualClock {
     await enter()
     defer { leave() }
     guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
+    // One on its way would come to a loop that has its devices again.
+    let allowMoves = await loops.holdMoves()
+    defer { allowMoves() }
     guard saved.table == loops.table else { throw .partitionsMoved }
     try await settle()
     epoch += 1

@@ -242,6 +242,10 @@ import Testing
       _ = try await phone.register()
       // The first who looks on begins the feed.
       let cursor = try await readEvents(admin, since: "", until: #""event":"stats""#) {}
+      // What a stranger wanted and did not get is no event: the next one is of the push.
+      let stranger = try await relay.curl(
+        "\(phone.url)/apps/com.example.other", ["-X", "PUT", "-H", "authorization: bearer no"])
+      #expect(stranger.status == 401)
       let seen = try await readEvents(
         admin, since: cursor, until: #""step":"stored""#, accept: "application/x-ndjson"
       ) {
@@ -250,7 +254,7 @@ import Testing
       let again = try await readEvents(
         admin, since: cursor, until: #""step":"stored""#, accept: "application/x-ndjson"
       ) {}
-      #expect(seen == again && !seen.isEmpty)
+      #expect(seen == again && seen.hasSuffix("-2"), "\(cursor) \(seen)")
     }
   }
 
