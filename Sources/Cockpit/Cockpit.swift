@@ -20,8 +20,7 @@ package struct Cockpit: Sendable {
   private let configuration: RelayConfiguration
   private let logger: Logger
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
-  /// Tells the cursors of this run from those of every other one.
-  private let epoch: String
+  private let epoch: Epoch
   private let feed: FeedHolder
 
   /// - Parameter onReady: told where it really listens on TCP, nil for nowhere, once the socket is
@@ -34,7 +33,7 @@ package struct Cockpit: Sendable {
     self.configuration = configuration
     self.logger = logger
     self.onReady = onReady
-    epoch = "e" + String(UInt64(Date().timeIntervalSince1970 * 1000), radix: 36)
+    epoch = Epoch(relay)
     feed = FeedHolder(relay)
   }
 
@@ -145,25 +144,46 @@ package struct Cockpit: Sendable {
   /// - Parameter guarded: who may use them; nil for whoever reaches the socket.
   func router(guarded guardian: Guard?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
-    router.middlewares.add(Refusals())
+    let known = KnownRoutes()
+    router.middlewares.add(Refusals(known: known))
     if let guardian { router.middlewares.add(guardian) }
     let (feed, epoch) = (feed, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)
     DeviceRoutes(
       relay: relay, version: Self.version,
-      cursor: { "\(epoch)-\(await feed.position())" }
+      cursor: { epoch.cursor(await feed.position()) }
     ).add(to: router)
+    PhoneRoutes(relay: relay).add(to: router)
+    FaultRoutes(relay: relay).add(to: router)
     NotificationRoutes(relay: relay, epoch: epoch).add(to: router)
     PushRoutes(relay: relay).add(to: router)
     EventRoutes(relay: relay, epoch: epoch, feed: feed).add(to: router)
-    WaitRoutes(relay: relay, feed: feed).add(to: router)
-    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
+    WaitRoutes(relay: relay, epoch: epoch, feed: feed).add(to: router)
+    MetricsRoutes(relay: relay, version: Self.version, feed: feed).add(to: router)
     PageRoutes().add(to: router)
+    known.set(router.routes.map { ($0.method.rawValue, $0.path.description) })
     return router
   }
 
   private static let version = "0.9"
+}
+
+/// Tells the cursors of this run from those of every other one, and of what was before the relay
+/// was taken back to a checkpoint.
+struct Epoch: Sendable {
+  private let start: String
+  private let relay: Relay
+
+  init(_ relay: Relay) {
+    self.relay = relay
+    start = "e" + String(UInt64(Date().timeIntervalSince1970 * 1000), radix: 36)
+  }
+
+  /// As it stands before the hyphen of a cursor.
+  var text: String { relay.rewindCount == 0 ? start : "\(start).\(relay.rewindCount)" }
+
+  func cursor(_ position: some BinaryInteger) -> String { "\(text)-\(position)" }
 }
 
 /// The token for the admin listener on TCP.

@@ -113,7 +113,7 @@ struct DeviceRoutes {
     var addsUp: Bool
     var counters: CountersBody
     /// Parts of the API that this build does not have.
-    var missing = ["faults"]
+    var missing: [String] = []
   }
 
   private func overview() async -> Overview {

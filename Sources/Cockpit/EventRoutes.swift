@@ -11,7 +11,7 @@ import ServiceLifecycle
 /// come meanwhile, the newest is told.
 struct EventRoutes {
   let relay: Relay
-  let epoch: String
+  let epoch: Epoch
   let feed: FeedHolder
 
   /// Events in one piece of an answer, and how often there is one: so many that a page can show
@@ -56,12 +56,12 @@ struct EventRoutes {
     let last = request.headers[.init("Last-Event-ID")!] ?? request.parameter("since")
     guard let last, !last.isEmpty else { return await feed.position }
     let parts = last.split(separator: "-")
-    guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch,
+    guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch.text,
       position <= (await feed.position)
     else {
       throw Refusal(
         410, "CursorExpired",
-        "the cursor is of another run; the oldest is \(epoch)-\(await feed.oldest)")
+        "the cursor is of another run; the oldest is \(epoch.cursor(await feed.oldest))")
     }
     return position
   }
@@ -77,7 +77,7 @@ struct EventRoutes {
   /// One reader.
   private struct Teller {
     let relay: Relay
-    let epoch: String
+    let epoch: Epoch
     let feed: EventFeed
     var position: UInt64
     let isLines: Bool
@@ -113,7 +113,12 @@ struct EventRoutes {
         }
       }
       defer { pumps.forEach { $0.cancel() } }
+      let rewindCount = relay.rewindCount
       for await _ in wakes.cancelOnGracefulShutdown() {
+        guard relay.rewindCount == rewindCount else {
+          // What was told before never was: the next cursor is of another epoch.
+          return try await write(&writer, "bye", ["reason": "rewound"])
+        }
         if try await tellItems(&writer) { try await Task.sleep(for: pause) }
         if ContinuousClock.now - statsAt >= statsPause { try await tellStats(&writer) }
       }
@@ -164,6 +169,12 @@ struct EventRoutes {
       case .device(let change):
         guard device == nil || change.device == device else { return }
         append("device", cursor, try JSONText.bytes(DeviceEvent(change)), to: &piece)
+      case .rewound:
+        // Every reader is told with `bye` and begins again.
+        break
+      case .fault(let hit):
+        guard device == nil else { return }
+        append("fault", cursor, try JSONText.bytes(FaultEvent(hit)), to: &piece)
       }
     }
 
@@ -206,11 +217,11 @@ struct EventRoutes {
       _ kind: String, _ cursor: UInt64, _ json: [UInt8], to piece: inout ByteBuffer
     ) {
       if isLines {
-        piece.writeString(#"{"id":"\#(epoch)-\#(cursor)","event":"\#(kind)","data":"#)
+        piece.writeString(#"{"id":"\#(epoch.cursor(cursor))","event":"\#(kind)","data":"#)
         piece.writeBytes(json)
         piece.writeString("}\n")
       } else {
-        piece.writeString("id: \(epoch)-\(cursor)\nevent: \(kind)\ndata: ")
+        piece.writeString("id: \(epoch.cursor(cursor))\nevent: \(kind)\ndata: ")
         piece.writeBytes(json)
         piece.writeString("\n\n")
       }
@@ -264,6 +275,24 @@ struct EventRoutes {
     }
   }
 
+  private struct FaultEvent: Encodable {
+    var time: Int64
+    var name: String
+    var at: String
+    var what: String
+    var uniqueId: String?
+    var topic: String?
+
+    init(_ hit: FaultHit) {
+      time = hit.at.milliseconds
+      name = hit.name
+      at = hit.place.rawValue
+      what = hit.action
+      uniqueId = hit.uniqueID?.description
+      topic = hit.topic?.description
+    }
+  }
+
   private struct StatsEvent: Encodable {
     private enum Key: String, CodingKey { case now, devices, connections, addsUp }
 
@@ -303,6 +332,9 @@ actor FeedHolder {
     known = feed
     return feed
   }
+
+  /// How many events did not fit.
+  func lostCount() async -> UInt64 { await known?.lost ?? 0 }
 
   /// Where a feed stands, if there is one.
   func position() async -> UInt64 { await known?.position ?? 0 }

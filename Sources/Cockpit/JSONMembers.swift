@@ -30,6 +30,9 @@ struct JSONMembers {
     }
   }
 
+  /// The names of all members.
+  var names: [String] { values.keys.sorted() }
+
   /// The members of a member that is an object itself.
   func object(_ key: String, known: Set<String>) throws -> JSONMembers? {
     guard let value = values[key] else { return nil }

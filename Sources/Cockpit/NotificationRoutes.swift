@@ -6,7 +6,7 @@ import RelayServer
 /// Lives of notifications, and what was refused.
 struct NotificationRoutes {
   let relay: Relay
-  let epoch: String
+  let epoch: Epoch
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/notifications") { request, _ in try Response(json: try await page(request)) }
@@ -23,7 +23,7 @@ struct NotificationRoutes {
       let refusals = await relay.refusals(limit: try request.limit())
       return try Response(
         json: RefusalPage(
-          cursor: "\(epoch)-\(relay.now.milliseconds)", hasMore: false,
+          cursor: epoch.cursor(relay.now.milliseconds), hasMore: false,
           refusals: refusals.map(RefusalPage.Item.init)))
     }
   }
@@ -68,12 +68,39 @@ struct NotificationRoutes {
     }
     if let text = request.parameter("since") { filter.since = try moment(text) }
     let state = request.parameter("state")
+    if let state, !Self.states.contains(state) {
+      throw Refusal.body(
+        "state is one of \(Self.states.joined(separator: ", "))", field: "state")
+    }
     // A state is known only of a whole life: more are looked at than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
-    let bodies = LifeBody.list(lives).filter { state == nil || $0.life.state == state }
+    let bodies = LifeBody.list(lives).filter {
+      state == nil || $0.life.state == state || $0.life.steps.last?.reason == state
+    }
     return Page(
-      cursor: "\(epoch)-\(relay.now.milliseconds)", hasMore: bodies.count > limit,
-      notifications: Array(bodies.prefix(limit)))
+      cursor: epoch.cursor(relay.now.milliseconds), hasMore: bodies.count > limit,
+      notifications: await withTokens(bodies.prefix(limit)))
+  }
+
+  /// The states of a life, and the reasons of those that ended undelivered.
+  private static let states = [
+    "received", "restored", "sent", "stored", "delivered", "discarded", "replaced", "expired",
+    "unregistered", "cleared",
+  ]
+
+  private func withTokens(_ bodies: ArraySlice<LifeBody>) async -> [LifeBody] {
+    var tokens: [String: [String: String]] = [:]
+    var named: [LifeBody] = []
+    for var body in bodies {
+      if tokens[body.device] == nil, let device = DeviceID(body.device) {
+        let apps = await relay.report(of: device)?.apps ?? []
+        tokens[body.device] = Dictionary(
+          uniqueKeysWithValues: apps.map { ($0.topic.description, $0.token.hexadecimal) })
+      }
+      body.token = tokens[body.device]?[body.life.topic] ?? ""
+      named.append(body)
+    }
+    return named
   }
 
   private func moment(_ cursor: String) throws(Refusal) -> Instant {
@@ -81,7 +108,7 @@ struct NotificationRoutes {
     guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
       throw .body("since is a cursor that this API gave", field: "since")
     }
-    guard parts[0] == epoch else {
+    guard parts[0] == epoch.text else {
       throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
     }
     return Instant(milliseconds: milliseconds)
@@ -103,7 +130,12 @@ struct RefusalPage: Encodable {
       uniqueId = refused.uniqueID.description
       status = Int(refused.rejection.status)
       reason = refused.rejection.reason
-      cause = refused.problem?.explanation ?? refused.rejection.row.text
+      cause =
+        switch refused.cause {
+        case .credentials(let error): error.explanation
+        case .fault(let name): "the fault \(name) was asked for"
+        case .asTheReason: refused.rejection.row.text
+        }
     }
   }
 

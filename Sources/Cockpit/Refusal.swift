@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import Synchronization
 
 /// Why a request of the admin API was refused.
 package struct Refusal: Error, Equatable, Sendable {
@@ -48,6 +49,8 @@ package struct Refusal: Error, Equatable, Sendable {
 
 /// Makes an answer of every error, in the one form that all have.
 struct Refusals: RouterMiddleware {
+  let known: KnownRoutes
+
   private struct Body: Encodable {
     var reason: String
     var message: String
@@ -65,13 +68,15 @@ struct Refusals: RouterMiddleware {
     } catch let refusal as Refusal {
       return try respond(refusal)
     } catch let error as HTTPError where error.status == .notFound {
+      let methods = known.methods(of: request.uri.path)
+      guard methods.isEmpty else {
+        return try respond(
+          Refusal(
+            405, "MethodNotAllowed",
+            "\(request.uri.path) is for \(methods.joined(separator: " and "))"))
+      }
       return try respond(
         Refusal(404, "NotFound", "there is no \(request.uri.path); see /openapi.json"))
-    } catch let error as HTTPError where error.status == .methodNotAllowed {
-      return try respond(
-        Refusal(
-          405, "MethodNotAllowed",
-          "\(request.uri.path) is not for \(request.method.rawValue); see /openapi.json"))
     }
   }
 
@@ -81,6 +86,28 @@ struct Refusals: RouterMiddleware {
       json: Body(
         reason: refusal.reason, message: refusal.message, field: refusal.field,
         waitingFor: refusal.waitingFor, nearest: refusal.nearest))
+  }
+}
+
+/// All paths with their methods, to tell a wrong method from a wrong path.
+final class KnownRoutes: Sendable {
+  private let routes = Mutex<[(method: String, parts: [Substring])]>([])
+
+  func set(_ known: [(method: String, path: String)]) {
+    routes.withLock { $0 = known.map { ($0.method, $0.path.split(separator: "/")) } }
+  }
+
+  /// The methods with which a path exists.
+  func methods(of path: String) -> [String] {
+    let parts = path.split(separator: "/")
+    return routes.withLock { routes in
+      routes.filter { route in
+        route.parts.count == parts.count
+          && zip(route.parts, parts).allSatisfy { known, part in
+            known == part || known.hasPrefix("{") || known.hasPrefix(":")
+          }
+      }.map(\.method)
+    }
   }
 }
 

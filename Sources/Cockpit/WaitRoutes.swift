@@ -9,6 +9,7 @@ import RelayServer
 /// wait for it. What it looks at again is told by the feed; it does not poll.
 struct WaitRoutes {
   let relay: Relay
+  let epoch: Epoch
   let feed: FeedHolder
   let waits = WaitCount()
 
@@ -74,9 +75,15 @@ struct WaitRoutes {
       pump.cancel()
       timer.cancel()
     }
+    let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
+    if finding.isHopeless { return try over(finding, wish, since: start) }
     for await _ in wakes {
+      guard relay.rewindCount == rewindCount else {
+        throw Refusal.conflict(
+          "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
+      }
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
       if finding.isHopeless { break }
@@ -117,12 +124,18 @@ struct WaitRoutes {
     var events: [NotificationLife.Step]
     /// Whether it cannot come true any more.
     var isHopeless = false
+    /// Devices that stand as is wanted.
+    var devices = 0
   }
 
   private func look(_ wish: WaitWish) async throws -> Finding {
+    if let device = wish.filter.device, wish.what.isOfDevice {
+      return await look(at: device, wish)
+    }
     var lives: [LifeBody]
     if let push = wish.push {
-      guard let life = try await NotificationRoutes(relay: relay, epoch: "").body(of: push) else {
+      guard let life = try await NotificationRoutes(relay: relay, epoch: epoch).body(of: push)
+      else {
         return Finding(lives: [], events: [])
       }
       lives = [life]
@@ -130,13 +143,38 @@ struct WaitRoutes {
       lives = LifeBody.list(await relay.lives(wish.filter, limit: 1000))
     }
     let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
+    // Of a push that was delivered its app may still say something.
+    let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
-      wish.push != nil && events.isEmpty && wish.what != .outcome
-      && lives.allSatisfy { ["delivered", "discarded"].contains($0.life.state) } && !lives.isEmpty
+      wish.push != nil && events.count < wish.count && !lives.isEmpty
+      && lives.allSatisfy { last.contains($0.life.state) }
     return Finding(lives: lives, events: events, isHopeless: isHopeless)
   }
 
+  /// How a device stands now.
+  private func look(at device: DeviceID, _ wish: WaitWish) async -> Finding {
+    var finding = Finding(lives: [], events: [])
+    guard let report = await relay.report(of: device) else { return finding }
+    let topic = wish.filter.topic
+    let isSo =
+      switch wish.what {
+      case .connected: report.isConnected
+      case .disconnected: !report.isConnected
+      case .registered:
+        report.apps.contains { topic == nil || $0.topic.description == topic }
+      case .received, .restored, .sent, .stored, .held, .delivered, .discarded, .replaced,
+        .expired, .outcome:
+        false
+      }
+    if isSo { finding.devices = 1 }
+    return finding
+  }
+
   private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> Met? {
+    if !wish.never, finding.devices > 0 {
+      return Met(
+        at: relay.now.milliseconds, relayTime: (relay.now - start).text, events: [])
+    }
     guard !wish.never, finding.events.count >= wish.count else { return nil }
     return Met(
       at: finding.events[wish.count - 1].time, relayTime: (relay.now - start).text,
@@ -146,6 +184,9 @@ struct WaitRoutes {
   /// Time is over, or it cannot come any more.
   private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> Met {
     if wish.never {
+      guard finding.devices == 0 else {
+        throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
+      }
       guard let event = finding.events.first else {
         return Met(
           at: relay.now.milliseconds, relayTime: (relay.now - start).text, events: [])
@@ -159,10 +200,17 @@ struct WaitRoutes {
       } else {
         Refusal.conflict(
           "NotYet",
-          nearest.first?.sentence ?? "nothing of the kind has happened")
+          nearest.first?.sentence ?? nothing(wish))
       }
     refusal.nearest = nearest
     throw refusal
+  }
+
+  /// Why there is nothing to show.
+  private func nothing(_ wish: WaitWish) -> String {
+    if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
+    guard let push = wish.push else { return "nothing of the kind has happened" }
+    return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
   }
 }
 
@@ -186,6 +234,10 @@ struct WaitWish {
   /// What is waited for, in the words of the log and of scenarios.
   enum What: String, CaseIterable {
     case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
+    case connected, disconnected, registered
+
+    /// Whether it is about how a device stands, not about a push.
+    var isOfDevice: Bool { self == .connected || self == .disconnected || self == .registered }
   }
 
   var what: What
@@ -234,6 +286,13 @@ struct WaitWish {
       filter.kind = text == "visible" ? .visible : .silent
     }
     via = try inner.text("via")
+    guard via == nil || Via.allCases.contains(where: { $0.name == via }) else {
+      let known = Via.allCases.map(\.name).joined(separator: ", ")
+      throw Refusal.body("via is one of \(known)", field: "expect.via")
+    }
+    guard !what.isOfDevice || filter.device != nil else {
+      throw Refusal.body("\(what.rawValue) needs the id of a device", field: "expect.device")
+    }
     if let number = try inner.integer("count") {
       guard (1...1000).contains(number) else {
         throw Refusal.body("count is a whole number from 1 to 1000", field: "expect.count")
@@ -268,6 +327,7 @@ struct WaitWish {
       step.step == what.rawValue
     case .held: step.step == "stored" && step.reason == "power"
     case .replaced, .expired: step.step == "discarded" && step.reason == what.rawValue
+    case .connected, .disconnected, .registered: false
     }
   }
 }

@@ -247,6 +247,10 @@ package final class HTTP2Session {
     }
   }
 
+  /// Tells the peer that a GOAWAY is to come, as servers do that end gracefully (RFC 9113 section
+  /// 6.8).
+  package func announceGoAway() { _ = nghttp2_submit_shutdown_notice(library) }
+
   /// Streams the peer allows us to have at once: 100 until its SETTINGS arrived. Further requests
   /// wait in the session.
   package var peerMaximumConcurrentStreams: UInt32 {

@@ -76,6 +76,9 @@ package struct Device: Hashable, Sendable {
   package var secret: SecretHash
   package var phase = Phase.away
   package var condition = DeviceCondition()
+  /// Whether it has deadlines for keep-alives and acknowledgements. Here, beside other bytes, it
+  /// takes no room of its own.
+  package var hasDeadlines = false
   package var budget = RateLimit.State()
   package var firstApp: Int32 = -1
   package var appCount: Int32 = 0
@@ -86,8 +89,6 @@ package struct Device: Hashable, Sendable {
   package var inFlightCount: Int32 = 0
   /// Rides that the device has opened by itself.
   package var rides = RateLimit.State()
-  /// Whether it has deadlines for keep-alives and acknowledgements.
-  package var hasDeadlines = false
   /// Set while anything is in flight, and for the moment when something may be overdue.
   package var ackTimer: TimerWheel.TimerID = TimerWheel.none
   package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none

@@ -45,6 +45,15 @@ package enum ProviderAnswer: Hashable, Sendable {
   case rejected(Rejection)
   /// 410, with the moment from which the token has been invalid.
   case gone(since: Instant)
+
+  /// Why it was refused; nil when it was not.
+  package var rejection: Rejection? {
+    switch self {
+    case .accepted: nil
+    case .rejected(let rejection): rejection
+    case .gone: .unregistered
+    }
+  }
 }
 
 /// The answer to a request of the device API.

@@ -100,6 +100,9 @@ package enum Limits {
   package static let feedBatches = 4096
   /// Refused requests of providers that one loop remembers.
   package static let rememberedRefusals = 200
+  /// Faults in force at once, and how long a connection may be on which one lets nothing pass.
+  package static let faults = 100
+  package static let muted = Interval.minutes(10)
   /// States that a relay can be taken back to, and about how many bytes they may take, all
   /// together.
   package static let checkpoints = 100

@@ -43,6 +43,11 @@ extension Shard {
     deviceNumber(of: connection).map { devices[$0].id }
   }
 
+  /// The hash of a device's secret.
+  package func secret(of id: DeviceID) -> SecretHash? {
+    deviceNumber(id).map { devices[$0].secret }
+  }
+
   /// How a device says that it is.
   package func condition(of id: DeviceID) -> DeviceCondition? {
     deviceNumber(id).map { devices[$0].condition }

@@ -39,10 +39,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   var isDirty = false
   private(set) var role: Role
   private var phase: Phase
-  private var context: ChannelHandlerContext?
+  private(set) var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
   /// Since when the peer does not take what it is sent; nil while it does.
   private var stalledSince: Instant?
+  /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
+  var muting: Muting?
 
   init(runner: ShardRunner, transport: Transport, isProvider: Bool) {
     self.runner = runner
@@ -69,7 +71,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard isUsable else { return }
+    guard isUsable, muting?.dropsInput != true else { return }
     var input = unwrapInboundIn(data)
     do throws(TransportError) {
       try transport.receive(&input, buffers: &runner.buffers)
@@ -121,7 +123,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func respond(_ stream: StreamID, _ answer: ProviderAnswer) {
     guard case .provider(let provider) = role else { return }
-    provider.connection.respond(stream, answer, on: self)
+    provider.connection.decided(stream, answer, on: self)
     runner.markDirty(self)
   }
 
@@ -160,6 +162,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  /// Ends a stream without a word.
+  func resetStream(_ stream: StreamID) {
+    transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
+    runner.markDirty(self)
+  }
+
   /// Ends the streams on which devices listen, but some.
   func endStreams(_ reason: CloseReason, but staying: Set<StreamAddress>) {
     guard case .device(let device) = role else { return }
@@ -169,7 +177,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
   func flush() {
-    guard let context, isUsable else { return }
+    guard let context, isUsable, muting == nil else { return }
     // Frames say nothing any more to a peer that has closed and waits for no answer.
     if isAnswering, !hasStreams { return endSocket(context) }
     var hasMore = true
@@ -215,6 +223,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     case .opening, .open, .answering, .closing, .closed: break
     }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
+    if let muting, now - muting.since > Limits.muted { return abort() }
     switch role {
     case .provider(let provider): provider.connection.sweep(at: now, on: self)
     case .device(let device): device.sweep(at: now, on: self)

@@ -6,11 +6,16 @@ package import RelayCore
 package enum FeedItem: Sendable {
   case life(DeliveryEvent)
   case device(DeviceChange)
+  case fault(FaultHit)
+  /// The relay was taken back to a checkpoint: what was told before never was.
+  case rewound(at: Instant)
 
   package var at: Instant {
     switch self {
     case .life(let event): event.at
     case .device(let change): change.at
+    case .fault(let hit): hit.at
+    case .rewound(let moment): moment
     }
   }
 }
@@ -46,6 +51,8 @@ package actor EventFeed {
   private var ring = Deque<FeedItem>()
   /// The position behind the last one.
   private var end: UInt64 = 0
+  /// How many events did not fit.
+  package private(set) var lost: UInt64 = 0
   private var readers: [Int: AsyncStream<Void>.Continuation] = [:]
   private var lastReader = 0
   private let limit: Int
@@ -63,6 +70,7 @@ package actor EventFeed {
     if batch.lost > 0 {
       // Whoever reads on from before gets a gap.
       end += UInt64(batch.lost)
+      lost += UInt64(batch.lost)
       ring.removeAll(keepingCapacity: true)
     }
     ring.append(contentsOf: batch.items)

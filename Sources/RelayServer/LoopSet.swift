@@ -55,7 +55,7 @@ final class LoopSet: Sendable {
 
   /// Opens a listener; connections are spread over the loops.
   func listen(
-    _ endpoint: RelayConfiguration.Endpoint, context: TLSContext?, isProvider: Bool
+    _ endpoint: RelayConfiguration.Endpoint, contexts: ServerContexts, isProvider: Bool
   ) async throws -> any Channel {
     let peers = peers
     do {
@@ -73,7 +73,8 @@ final class LoopSet: Sendable {
             guard let peer = peers.first(where: { $0.eventLoop === channel.eventLoop }) else {
               preconditionFailure("children live on the group's loops")
             }
-            let transport = try Self.makeTransport(context, isProvider: isProvider)
+            let transport = try Self.makeTransport(
+              contexts.context(isProvider: isProvider), isProvider: isProvider)
             try channel.pipeline.syncOperations.addHandler(
               ConnectionHandler(
                 runner: peer.runner.value, transport: transport, isProvider: isProvider))

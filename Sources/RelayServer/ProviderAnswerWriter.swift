@@ -22,13 +22,13 @@ struct ProviderAnswerWriter {
     switch answer {
     case .accepted:
       head.append(":status", literal: "200")
+    case .rejected(.expiredToken):
+      body = gone(.expiredToken, since: handler.runner.now)
     case .rejected(let rejection):
       appendStatus(rejection)
       body = Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
     case .gone(let since):
-      appendStatus(.unregistered)
-      let reason = Rejection.unregistered.reason
-      body = Array(#"{"reason":"\#(reason)","timestamp":\#(since.milliseconds)}"#.utf8)
+      body = gone(.unregistered, since: since)
     }
     // Taken out for a moment: a span of a stored array would lock the whole writer.
     var text: [UInt8] = []
@@ -62,6 +62,13 @@ struct ProviderAnswerWriter {
     head.append(":status", status)
     head.append("content-type", literal: "application/json")
     submit(stream, json, on: handler)
+  }
+
+  /// All 410s say since when (Apple, "Handling notification responses from APNs").
+  private mutating func gone(_ rejection: Rejection, since: Instant) -> [UInt8] {
+    appendStatus(rejection)
+    return Array(
+      #"{"reason":"\#(rejection.reason)","timestamp":\#(since.milliseconds)}"#.utf8)
   }
 
   private mutating func appendStatus(_ rejection: Rejection) {

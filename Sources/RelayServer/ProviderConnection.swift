@@ -82,6 +82,7 @@ struct ProviderConnection {
   mutating func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
     let now = handler.runner.now
     lastActivity = now
+    handler.runner.batchTime = handler.runner.wall(now)
     let arena = handler.transport.http2.arena
     let fields = handler.transport.http2.fields
     for event in events {
@@ -123,7 +124,8 @@ struct ProviderConnection {
     var result: Result<Notification, LastHead.ReadingError>?
     var query: ProviderQuery?
     open.remove(stream) { request in
-      waiting.insert(WaitingRequest(&request.head, uniqueID), stream)
+      waiting.insert(
+        WaitingRequest(&request.head, uniqueID, completedAt: handler.runner.batchTime), stream)
       query = request.acceptedQuery
       if query == nil {
         result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
@@ -133,6 +135,9 @@ struct ProviderConnection {
     switch result {
     case .success(let notification):
       if !warnings.isEmpty { noteWarnings(warnings, notification, on: handler) }
+      if handler.runner.mayIntervene(notification) {
+        return intervene(notification, stream, at: now, on: handler)
+      }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let problem):
       note(problem, uniqueID, at: now, on: handler)
@@ -143,16 +148,30 @@ struct ProviderConnection {
     }
   }
 
+  /// A fault may be in the way of a request that is in order.
+  private mutating func intervene(
+    _ notification: Notification, _ stream: StreamID, at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    switch handler.runner.intervene(notification, stream, on: handler, at: now) {
+    case .none: handler.runner.submit(notification, from: handler.address(stream), at: now)
+    case .answer(let answer): respond(stream, answer, on: handler)
+    case .taken: break
+    case .reset:
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
+      handler.runner.markDirty(handler)
+    }
+  }
+
   /// So that `GET /v1/refusals` can say exactly why.
   private func note(
     _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
     on handler: ConnectionHandler
   ) {
-    var credentials: CredentialError?
-    if case .credentials(let error) = problem { credentials = error }
+    var cause = RefusedRequest.Cause.asTheReason
+    if case .credentials(let error) = problem { cause = .credentials(error) }
     handler.runner.note(
-      RefusedRequest(
-        at: now, uniqueID: uniqueID, rejection: problem.rejection, problem: credentials))
+      RefusedRequest(at: now, uniqueID: uniqueID, rejection: problem.rejection, cause: cause))
   }
 
   private func noteWarnings(
@@ -169,10 +188,29 @@ struct ProviderConnection {
 
   // MARK: Answers
 
+  /// A shard has decided; what it refuses is remembered.
+  mutating func decided(
+    _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
+  ) {
+    if let rejection = answer.rejection {
+      _ = waiting.read(stream) { request in
+        handler.runner.note(
+          RefusedRequest(
+            at: handler.runner.now, uniqueID: request.uniqueID, rejection: rejection,
+            cause: .asTheReason))
+      }
+    }
+    respond(stream, answer, on: handler)
+  }
+
   mutating func respond(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
-    _ = waiting.read(stream) { writer.respond(stream, answer, to: $0, on: handler) }
+    _ = waiting.read(stream) { request in
+      handler.runner.metrics.answered(
+        answer, after: handler.runner.batchTime - request.completedAt)
+      writer.respond(stream, answer, to: request, on: handler)
+    }
   }
 
   /// One stream until the first valid token, then the full number (Apple, "Sending notification
@@ -198,7 +236,8 @@ struct ProviderConnection {
       var request = late
       open.remove(stream) { $0.dropBody() }
       waiting.insert(
-        WaitingRequest(&request.head, handler.runner.makeUniqueID(), isAnsweredEarly: true),
+        WaitingRequest(
+          &request.head, handler.runner.makeUniqueID(), completedAt: now, isAnsweredEarly: true),
         stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)

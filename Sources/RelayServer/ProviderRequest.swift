@@ -90,12 +90,16 @@ struct WaitingRequest {
   var providerID: UniqueID
   /// How the provider spelled it, when that was not the canonical way.
   var spelling: [UInt8]?
+  /// By the machine's time.
+  var completedAt: Instant
   /// Answered before it was complete; the next sweep ends the stream.
   var isAnsweredEarly: Bool
 
   init(
-    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, isAnsweredEarly: Bool = false
+    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, completedAt: Instant,
+    isAnsweredEarly: Bool = false
   ) {
+    self.completedAt = completedAt
     self.uniqueID = uniqueID
     self.providerID = head.providerID ?? uniqueID
     self.spelling = head.apnsIDSpelling
@@ -111,6 +115,7 @@ struct WaitingRequest {
   private init(uniqueID: UniqueID, isAnsweredEarly: Bool = false) {
     self.uniqueID = uniqueID
     providerID = uniqueID
+    completedAt = Instant(milliseconds: 0)
     self.isAnsweredEarly = isAnsweredEarly
   }
 }

@@ -85,6 +85,9 @@ package final class Recording: Sendable {
 
   // MARK: From the loops
 
+  /// How many files have been begun.
+  var segmentCount: Int { state.withLock { $0.current + 1 } }
+
   /// Takes a frame, or only says how a segment stands.
   func append(_ frame: [UInt8]?, to segment: Int) -> Verdict {
     let (verdict, ending) = state.withLock { state -> (Verdict, RecordingEnd?) in

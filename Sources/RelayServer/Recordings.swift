@@ -37,6 +37,7 @@ package actor Recordings {
   private let inbox: Inbox
   private let logger: Logger
   private var running: (name: String, recording: Recording)?
+  private var earlierSegments = 0
 
   init(state: String, inbox: Inbox, logger: Logger) {
     self.state = state
@@ -47,6 +48,9 @@ package actor Recordings {
 
   /// The recording that the configuration asks for is being written.
   func adopt(_ recording: Recording) { running = (Self.configured, recording) }
+
+  /// How many files have been begun.
+  var segmentCount: Int { earlierSegments + (running?.recording.segmentCount ?? 0) }
 
   /// The relay ends.
   func end() async {
@@ -73,6 +77,7 @@ package actor Recordings {
     } catch {
       throw .cannotWrite("\(error)")
     }
+    earlierSegments = segmentCount
     running = (name, recording)
     _ = await loops.onEach { $0.record(to: recording) }
     return status(of: name)

@@ -65,6 +65,14 @@ extension Relay {
   /// The relay's time.
   package var now: Instant { settings.clock.now() }
 
+  /// How often it was taken back to a checkpoint.
+  package var rewindCount: UInt32 {
+    switch settings.clock {
+    case .system: 0
+    case .virtual(let time): time.rewindCount
+    }
+  }
+
   /// Whether it runs.
   package var isRunning: Bool { inbox.loops != nil }
 
@@ -138,7 +146,10 @@ extension Relay {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withCheckedContinuation { continuation in
       loops.onLoop(0) { runner in
-        let request = runner.makeRequest { continuation.resume(returning: $0) }
+        let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
+          continuation.resume(returning: answer)
+        }
+        let request = RequestID(loop: runner.index, connection: 0, stream: stream)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()
       }
@@ -211,8 +222,16 @@ package struct RefusedRequest: Sendable {
   package let at: Instant
   package let uniqueID: UniqueID
   package let rejection: Rejection
-  /// What was wrong with its credentials, if that is why.
-  package let problem: CredentialError?
+  package let cause: Cause
+
+  /// What was wrong.
+  package enum Cause: Sendable {
+    case credentials(CredentialError)
+    /// The fault with this name was asked for.
+    case fault(String)
+    /// What the reason says.
+    case asTheReason
+  }
 }
 
 extension LoopSet {

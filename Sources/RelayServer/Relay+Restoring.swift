@@ -18,6 +18,9 @@ extension Relay {
     var options = Journal.Configuration(directory: configuration.state)
     options.linger = .milliseconds(configuration.linger.milliseconds)
     options.now = settings.clock.now
+    options.failsWrite = { [board, clock = settings.clock] in
+      board.set?.journalHit(failing: true, at: clock.now()) != nil
+    }
     do throws(StoreError) {
       return .journal(
         try Journal.open(

@@ -20,11 +20,11 @@ package final class Relay: Service {
 
   let configuration: RelayConfiguration
   let settings: ServerSettings
-  private let providerTLS: TLSContext?
-  private let deviceTLS: TLSContext?
+  let contexts: ServerContexts
   let logger: Logger
   private let onReady: @Sendable (Addresses) -> Void
   let inbox = Inbox()
+  let board = FaultBoard()
   /// What is recorded, from the start on or begun while the relay runs.
   package let recordings: Recordings
 
@@ -43,14 +43,9 @@ package final class Relay: Service {
     self.onReady = onReady
     self.settings = try ServerSettings(configuration, onLife: onLife)
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
-    if configuration.plaintext {
-      providerTLS = nil
-      deviceTLS = nil
-    } else {
-      let identity = try ServerIdentity(configuration, logger: logger)
-      providerTLS = try identity.providerContext()
-      deviceTLS = try identity.deviceContext()
-    }
+    contexts =
+      configuration.plaintext
+      ? ServerContexts() : try ServerContexts(ServerIdentity(configuration, logger: logger))
   }
 
   /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
@@ -146,10 +141,10 @@ package final class Relay: Service {
     let keys = try firstKeys()
     loops.replaceKeys(keys)
     let provider = try await loops.listen(
-      configuration.provider, context: providerTLS, isProvider: true)
+      configuration.provider, contexts: contexts, isProvider: true)
     let device: any Channel
     do {
-      device = try await loops.listen(configuration.device, context: deviceTLS, isProvider: false)
+      device = try await loops.listen(configuration.device, contexts: contexts, isProvider: false)
     } catch {
       try? await provider.close()
       throw error
@@ -157,6 +152,7 @@ package final class Relay: Service {
     announce(provider, device)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
+      group.addTask { await self.followCertificates() }
       try? await gracefulShutdown()
       group.cancelAll()
     }
@@ -274,6 +270,7 @@ extension ServerSettings {
     judgesTokensByClock = configuration.tokenClock == .virtual
     environment = configuration.environment
     isStrict = configuration.strict
+    answersReservedTokens = configuration.profile == .dev
     requestTimeout = configuration.requestTimeout
     idleTimeout = configuration.idleTimeout
     enrolment = configuration.enrolment

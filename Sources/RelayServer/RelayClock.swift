@@ -39,6 +39,7 @@ package enum RelayClock: Sendable {
 /// taken back (`VirtualClock.rewind`).
 package final class VirtualTime: Sendable {
   private let milliseconds: Atomic<Int64>
+  private let rewinds = Atomic<UInt32>(0)
 
   init(start: Instant) { milliseconds = Atomic(start.milliseconds) }
 
@@ -50,5 +51,9 @@ package final class VirtualTime: Sendable {
 
   func rewind(to instant: Instant) {
     milliseconds.store(instant.milliseconds, ordering: .releasing)
+    rewinds.add(1, ordering: .releasing)
   }
+
+  /// How often it was taken back.
+  var rewindCount: UInt32 { rewinds.load(ordering: .acquiring) }
 }

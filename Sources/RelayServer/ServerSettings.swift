@@ -30,6 +30,8 @@ package struct ServerSettings: Sendable {
   /// Refuse what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text is
   /// silent").
   package var isStrict = false
+  /// Whether reserved device tokens (`ReservedToken`) answer their reasons.
+  package var answersReservedTokens = false
   package var enrolment = Enrolment.open
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)

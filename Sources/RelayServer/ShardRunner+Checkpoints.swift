@@ -46,18 +46,23 @@ extension ShardRunner {
     lifeLog = then.lifeLog
     random = then.random
     nextUnique = then.nextUnique
+    // What faults have put off belongs to what never was. Faults themselves stay.
+    putOff = PutOff()
+    journalHeldUntil = nil
     followers = then.followers
     followers.keep(staying)
     for connection in connections.values { connection.endStreams(.rewound, but: staying) }
+    adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.
     for stream in shard.connections where !staying.contains(stream) {
       decide(.disconnected(stream), at: now)
     }
+    feed?.append(.rewound(at: now))
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
   }
 
   private func tellFollowers(_ line: CheckpointLine) {
-    for stream in followers.streams { say(.checkpoint(line), on: stream) }
+    for stream in followers.streams { deliver(.checkpoint(line), to: stream) }
     followers.touchAll()
     finishBatch()
   }

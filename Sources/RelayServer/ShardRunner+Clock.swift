@@ -92,7 +92,7 @@ extension ShardRunner {
   /// The moment in which the loop has something to do next, and what.
   struct NextMoment: Sendable {
     var at: Instant
-    var kind: TimerWheel.Subject.Kind?
+    var kind: VirtualClock.Kind
   }
 
   /// What a device's `barrier` line says.
@@ -112,24 +112,30 @@ extension ShardRunner {
     // After a change of policy what is held is looked at tick by tick, and no timer is set.
     if !shard.isSettled { decide(.tick, at: now) }
     for (stream, number) in followers.ask() {
-      say(.barrier(number: number, time: now), on: stream)
+      deliver(.barrier(number: number, time: now), to: stream)
     }
     finishBatch()
     return Quiet(
-      sent: sentMessages, received: receivedMessages, isWaiting: !shard.isSettled,
+      sent: sentMessages, received: receivedMessages,
+      // What a fault keeps back comes with time.
+      isWaiting: !shard.isSettled && putOff.next == nil,
       awaited: followers.awaited)
   }
 
   var nextMoment: NextMoment? {
-    let timer = shard.nextTimer.map { NextMoment(at: $0.deadline, kind: $0.subject.kind) }
-    let phone = followers.next.map { NextMoment(at: $0, kind: nil) }
-    return [timer, phone].compactMap(\.self).min { $0.at < $1.at }
+    let timer = shard.nextTimer.map {
+      NextMoment(at: $0.deadline, kind: VirtualClock.Kind($0.subject.kind))
+    }
+    let phone = followers.next.map { NextMoment(at: $0, kind: .phone) }
+    let fault = putOff.next.map { NextMoment(at: $0, kind: .fault) }
+    return [timer, phone, fault].compactMap(\.self).min { $0.at < $1.at }
   }
 
   /// It is another time; answers how many phones have something to do by themselves.
   func timeMoved() -> Int {
     let due = followers.touchDue(at: now)
     decide(.tick, at: now)
+    performPutOff()
     finishBatch()
     return due
   }

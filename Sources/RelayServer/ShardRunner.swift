@@ -31,9 +31,17 @@ final class ShardRunner {
   var recorder: ShardRecorder?
   /// Set while people look on.
   var feed: FeedOutlet?
-  /// Requests of the admin API that wait for their answers, by their streams.
-  private var askers: [Int32: (ProviderAnswer) -> Void] = [:]
-  private var lastAsker: Int32 = 0
+  /// Set while something is to go wrong (`Faults/`), and what that has put off.
+  var faults: FaultSet?
+  var putOff = PutOff()
+  /// Until when a fault keeps the journal's word back.
+  var journalHeldUntil: Instant?
+  var metrics = RelayMetrics()
+  /// The machine's time at the beginning of the batch, for `metrics`.
+  var batchTime = RelayClock.wall
+  /// Whoever speaks by the admin API, and the devices of the streams among them.
+  var adminPeers = AdminPeers()
+  var adminDevices: [Int32: DeviceID] = [:]
   /// The last requests that were refused, oldest first.
   var refusals = Deque<RefusedRequest>()
   private var performing: [Effect] = []
@@ -171,13 +179,6 @@ final class ShardRunner {
     if feed != nil { note(event, effects[first...], gone: gone, at: now) }
   }
 
-  /// Where an answer is wanted that no connection waits for.
-  func makeRequest(_ answer: @escaping (ProviderAnswer) -> Void) -> RequestID {
-    repeat { lastAsker = lastAsker == .max ? 1 : lastAsker + 1 } while askers[lastAsker] != nil
-    askers[lastAsker] = answer
-    return RequestID(loop: index, connection: 0, stream: lastAsker)
-  }
-
   /// Remembers why a provider's request was refused.
   func note(_ refusal: RefusedRequest) {
     if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
@@ -245,11 +246,7 @@ final class ShardRunner {
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
-      if lastPersist > 0 {
-        // The memory store: what is in memory is as safe as it will get.
-        decide(.persisted(through: lastPersist), at: now)
-        lastPersist = 0
-      }
+      if lastPersist > 0 { memoryAnswered() }
     }
   }
 
@@ -258,24 +255,23 @@ final class ShardRunner {
     switch effect {
     case .respond(let address, let answer):
       guard isHere(address, effect) else { return }
-      if address.connection == 0 {
-        askers.removeValue(forKey: address.stream)?(answer)
-      } else {
-        connection(address.connection)?.respond(address.stream, answer)
-      }
+      connection(address.connection)?.respond(address.stream, answer)
     case .persist(let record):
       persist(record)
     case .log(let event):
       // The last use hands it over.
       settings.onLife?(event)
       feed?.append(.life(event))
+      metrics.note(event) { lifeLog.steps(of: event.uniqueID) }
       lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
       guard isHere(address, effect) else { return }
-      connection(address.connection)?.send(.notification(delivery), to: address.stream)
+      metrics.sent(delivery)
       if isClockVirtual { followers.touch(address) }
+      if let faults, intervene(delivery, to: address, faults) { return }
+      deliver(.notification(delivery), to: address)
     case .answer(let address, let answer):
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
@@ -304,8 +300,12 @@ final class ShardRunner {
 
   /// Whether the address is on this loop; if not, the effect goes where it is.
   private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
-    if address.loop == index { return true }
-    outboxes[Int(address.loop)].effects.append(effect)
+    if address.loop == index {
+      if address.connection != 0 { return true }
+      performForAdmin(effect)
+    } else {
+      outboxes[Int(address.loop)].effects.append(effect)
+    }
     return false
   }
 
@@ -319,9 +319,16 @@ final class ShardRunner {
     spareDirty.removeAll(keepingCapacity: true)
   }
 
-  /// Says something to a phone that goes by the relay's time.
-  func say(_ line: DownLine, on stream: StreamAddress) {
+  /// Says something to a device.
+  @inline(__always)
+  func deliver(_ line: DownLine, to stream: StreamAddress) {
+    guard stream.connection != 0 else { return adminPeers.send(line, to: stream.stream) }
     connection(stream.connection)?.send(line, to: stream.stream)
+  }
+
+  func resetStream(_ stream: StreamAddress) {
+    guard stream.connection != 0 else { return adminPeers.remove(stream.stream) }
+    connection(stream.connection)?.resetStream(stream.stream)
   }
 
   private func sendOutboxes() {
@@ -340,6 +347,7 @@ final class ShardRunner {
     receivedMessages += 1
     guard message.epoch == epoch else { return refuse(message) }
     let now = now
+    batchTime = wall(now)
     for event in message.events { decide(event, at: now) }
     effects.append(contentsOf: message.effects)
     if let notice = message.notice { take(notice) }
@@ -349,7 +357,7 @@ final class ShardRunner {
   // MARK: Time
 
   private func scheduleWake() {
-    guard !isClockVirtual, let next = shard.nextWake else { return }
+    guard !isClockVirtual, let next = nextWake else { return }
     if let wake, wake.time <= next { return }
     wake?.task.cancel()
     let delay = max(0, (next - now).milliseconds)
@@ -360,9 +368,15 @@ final class ShardRunner {
     wake = (next, task)
   }
 
+  private var nextWake: Instant? {
+    guard let work = putOff.next else { return shard.nextWake }
+    return min(work, shard.nextWake ?? work)
+  }
+
   private func wakeUp() {
     wake = nil
     decide(.tick, at: now)
+    performPutOff()
     finishBatch()
   }
 
@@ -372,58 +386,6 @@ final class ShardRunner {
     for connection in connections.values { connection.sweep(at: wall) }
     finishBatch()
     flushRecording()
-  }
-}
-
-/// The shard and its storage: records out at the end of a batch, the journal's word back in.
-extension ShardRunner {
-  /// Takes a record on its way to the journal; without one it is as safe as it will get.
-  func persist(_ record: JournalRecord) {
-    switch settings.storage {
-    case .journal:
-      records.append(record)
-    case .memory(let feedback):
-      lastPersist = record.sequence
-      if case .unregistered(_, let topic, let token, let moment) = record.content {
-        Task { await feedback.append(token, topic, at: moment) }
-      }
-    }
-  }
-
-  func forget(_ sequence: UInt64) {
-    if settings.storage.journal != nil { forgets.append(sequence) }
-  }
-
-  /// Hands the journal what this batch has asked for.
-  func submitRecords() {
-    guard let journal = settings.storage.journal, !records.isEmpty || !forgets.isEmpty else {
-      return
-    }
-    journal.submit(shard: Int(index), records: records, forgets: forgets)
-    records = []
-    forgets = []
-  }
-
-  /// The journal has written, or could not.
-  func journalAnswered(_ outcome: Journal.Outcome) {
-    switch outcome {
-    case .persisted(_, let sequence):
-      decide(.persisted(through: sequence), at: now)
-    case .failed(_, let sequence):
-      decide(.persistFailed(through: sequence), at: now)
-    }
-    finishBatch()
-  }
-
-  /// Takes over what the journal remembers, before anybody connects.
-  func restore(_ records: [RestoredRecord]) {
-    let now = now
-    if case .virtual(let time) = settings.clock {
-      // Nothing that is remembered lies ahead.
-      for case .notification(_, _, let acceptedAt) in records { time.advance(to: acceptedAt) }
-    }
-    for record in records { decide(.restored(record), at: now) }
-    finishBatch()
   }
 }
 
@@ -448,8 +410,7 @@ extension ShardRunner {
   /// Ends what has not ended by itself.
   func closeAll() {
     for connection in connections.values { connection.abort() }
-    for answer in askers.values { answer(.rejected(.shutdown)) }
-    askers.removeAll()
+    adminPeers.endAll()
     wake?.task.cancel()
     flushRecording()
   }

@@ -29,15 +29,16 @@ package actor VirtualClock {
     case keepAlive = "keep-alive"
     /// A phone has something to do by itself.
     case phone
+    /// What a fault has put off.
+    case fault
 
-    init(_ kind: TimerWheel.Subject.Kind?) {
+    init(_ kind: TimerWheel.Subject.Kind) {
       switch kind {
       case .expiration: self = .expiration
       case .hold: self = .hold
       case .refill: self = .refill
       case .keepAlive: self = .keepAlive
       case .acknowledgement: self = .acknowledgement
-      case nil: self = .phone
       }
     }
   }
@@ -93,7 +94,7 @@ package actor VirtualClock {
 
   /// When there is something to do next, and what.
   package func next() async -> (at: Instant, kind: Kind)? {
-    await loops.nextMoment().map { (max($0.at, now), Kind($0.kind)) }
+    await loops.nextMoment().map { (max($0.at, now), $0.kind) }
   }
 
   /// Moves the clock; returns when everything has settled.

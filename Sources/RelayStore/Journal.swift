@@ -45,6 +45,9 @@ package final class Journal: Sendable {
       Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
     }
 
+    /// Asked before each batch: whether it is to fail, for tests of what comes of that.
+    package var failsWrite: @Sendable () -> Bool = { false }
+
     package init(directory: String) {
       self.directory = directory
     }
@@ -73,6 +76,8 @@ package final class Journal: Sendable {
     package var recordsFailed = 0
     /// Times that the file was written anew to make it smaller.
     package var compactions = 0
+    /// How long transactions took.
+    package var commitMicroseconds = Histogram()
     /// Of the file and its write-ahead log, at the time of asking.
     package var bytesOnDisk = 0
   }

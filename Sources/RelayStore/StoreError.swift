@@ -19,6 +19,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case exists(path: String)
   /// The journal was stopped.
   case stopped
+  /// Somebody wanted this write to fail.
+  case fault
 }
 
 extension StoreError: CustomStringConvertible {
@@ -45,6 +47,8 @@ extension StoreError: CustomStringConvertible {
       "\(path) exists already and is not overwritten; choose another name"
     case .stopped:
       "the journal was stopped"
+    case .fault:
+      "a fault was asked for"
     }
   }
 }

@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import Primitives
 import RelayCore
 
 /// Everything of the journal that changes. Used on the journal's queue.
@@ -176,6 +177,7 @@ struct Writer: Sendable {
     plan.now = configuration.now()
     plan.doubtful = doubtful.values.flatMap { $0 }
     do {
+      if configuration.failsWrite() { throw StoreError.fault }
       if now &- placeCheckedAt > 1_000_000_000 {
         placeCheckedAt = now
         // What is written to a file without a name is lost with the process.
@@ -183,7 +185,7 @@ struct Writer: Sendable {
       }
       try openFile().write(batch, &plan)
       workedAt = now
-      succeeded(batch)
+      succeeded(batch, since: now)
     } catch {
       failed(batch, error, at: now)
       closeFile(after: error, at: now)
@@ -203,10 +205,12 @@ struct Writer: Sendable {
     }
   }
 
-  private mutating func succeeded(_ batch: Batch) {
+  private mutating func succeeded(_ batch: Batch, since startedAt: UInt64) {
     doubtful = [:]
     backlog.removeForgets(of: batch)
     results.statistics.commits += 1
+    let took = DispatchTime.now().uptimeNanoseconds &- startedAt
+    results.statistics.commitMicroseconds.add(Int64(clamping: took / 1000))
     results.statistics.recordsWritten += batch.notifications.count + batch.others.count
     results.statistics.recordsForgotten += batch.forgets.count
     for end in batch.ends {

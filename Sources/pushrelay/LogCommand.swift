@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import NIOHTTP1
 import Primitives
 import RelayClient
 import RelayCore
@@ -15,14 +16,19 @@ struct LogCommand: AsyncParsableCommand {
 
         pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a
         pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a --json
+        pushrelay log --refused
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
-      that are still stored.
+      that are still stored. --refused lists the last requests that were refused, and exactly \
+      why; it asks over the admin socket in the state directory.
       """)
 
   @Argument(help: "apns-unique-id or apns-id, a UUID.")
-  var id: String
+  var id: String?
+
+  @Flag(help: "List the last refused requests instead.")
+  var refused = false
 
   @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
   var provider = HostPort(host: "127.0.0.1", port: 2197)
@@ -39,7 +45,14 @@ struct LogCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
 
+  func validate() throws {
+    guard (id == nil) == refused else {
+      throw ValidationError("give the id of a notification, or --refused")
+    }
+  }
+
   func run() async throws {
+    guard let id else { return try await showRefused() }
     guard UniqueID(id) != nil else {
       throw CommandError(
         "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
@@ -63,6 +76,33 @@ struct LogCommand: AsyncParsableCommand {
     } else {
       show(try JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body)))
     }
+  }
+
+  private struct Refusals: Decodable {
+    struct Item: Decodable {
+      var time: Int64
+      var uniqueId: String
+      var status: Int
+      var reason: String
+      var cause: String
+    }
+
+    var refusals: [Item]
+  }
+
+  private func showRefused() async throws {
+    let client = ControlClient(state: connection.files.state)
+    let answer = try await client.call(.GET, "/v1/refusals?limit=200")
+    guard !json else { return Console.say(bytes: answer.dropLast()) }
+    let list = try ControlClient.read(Refusals.self, answer).refusals
+    Console.say(
+      table: list.reversed().map {
+        [
+          Instant(milliseconds: $0.time).iso8601, $0.uniqueId, "\($0.status) \($0.reason)",
+          $0.cause,
+        ]
+      })
+    if list.isEmpty { Console.note("none was refused") }
   }
 
   private func show(_ life: NotificationStatus) {

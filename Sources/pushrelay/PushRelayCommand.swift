@@ -19,10 +19,11 @@ struct PushRelayCommand: AsyncParsableCommand {
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    LogCommand.self, WaitCommand.self, ClockCommand.self, CheckpointCommand.self,
+    LogCommand.self, DevicesCommand.self, NotificationsCommand.self, WaitCommand.self,
+    PushCommand.self, FaultCommand.self, ResetCommand.self, ClockCommand.self,
+    CheckpointCommand.self,
     RecordCommand.self, ReplayCommand.self, SimulateCommand.self, ArchiveCommand.self,
-    StoreCommand.self, KeyCommand.self, JWTCommand.self,
-    CertsCommand.self,
+    StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,
   ]
 }
 

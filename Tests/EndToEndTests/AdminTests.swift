@@ -83,6 +83,26 @@ import Testing
         let never = try await admin(
           "POST", "/v1/wait", #"{"expect":{"what":"discarded","push":"\#(last)"}}"#)
         #expect(never.status == 409 && never.reason == "NeverAgain", "\(never)")
+        let twice = try await admin(
+          "POST", "/v1/wait", #"{"expect":{"what":"delivered","count":2,"push":"\#(last)"}}"#)
+        #expect(twice.status == 409 && twice.reason == "NeverAgain", "\(twice)")
+        let unknown = try await admin(
+          "POST", "/v1/wait",
+          #"{"expect":{"what":"delivered","push":"\#(phone.id)"},"timeout":"0s"}"#)
+        #expect(unknown.status == 409 && unknown.body.contains("knows no push"), "\(unknown)")
+        for (what, timeout, status) in [
+          ("connected", "0s", 200), ("disconnected", "0s", 409), ("registered", "10s", 200),
+        ] {
+          let wish =
+            #"{"expect":{"what":"\#(what)","device":"\#(phone.id)"},"timeout":"\#(timeout)"}"#
+          let answer = try await admin("POST", "/v1/wait", wish)
+          #expect(answer.status == status, "\(what): \(answer)")
+        }
+        let stored = try await admin("GET", "/v1/notifications?state=delivered")
+        let tokens = (stored.json["notifications"] as? [[String: Any]])?.map {
+          $0["token"] as? String
+        }
+        #expect(tokens?.count == 4 && tokens?.allSatisfy { $0?.count == 64 } == true, "\(stored)")
         let said = try await relay.command("wait", "delivered", "--push", last)
         #expect(said.succeeded && said.output.contains("delivered"), "\(said)")
         let wrong = try await relay.command("wait", "expired", "--push", last, "--timeout", "0s")
@@ -198,6 +218,10 @@ import Testing
         404, "UnknownDevice"
       ),
       ("no id", "GET", "/v1/devices/x", nil, [], nil, 400, "BadDeviceId"),
+      ("a wrong method", "PUT", "/v1/wait", "{}", [], nil, 405, "MethodNotAllowed"),
+      ("a state", "GET", "/v1/notifications?state=odd", nil, [], nil, 400, "BadBody"),
+      ("no fault", "DELETE", "/v1/faults/x", nil, [], nil, 404, "UnknownFault"),
+      ("a fault", "PUT", "/v1/faults/x", #"{"at":"odd"}"#, [], nil, 400, "BadBody"),
       ("a limit", "GET", "/v1/devices?limit=0", nil, [], nil, 400, "BadBody"),
       ("another run", "GET", "/v1/events?since=e0-7", nil, [], nil, 410, "CursorExpired"),
       ("another run", "GET", "/v1/notifications?since=e0-7", nil, [], nil, 410, "CursorExpired"),
@@ -265,6 +289,19 @@ import Testing
       "python3", ["-B", "-m", "unittest", "discover", "-v", "-s", folder],
       environment: ["PUSHRELAY": Program.pushrelay])
     #expect(outcome.succeeded && outcome.errors.contains("Ran 1 test"), "\(outcome)")
+  }
+
+  /// The same story by curl, and in JavaScript where Node can be had.
+  @Test func theOtherExamplesPass() async throws {
+    let folder = Program.root.appending(path: "examples").path(percentEncoded: false)
+    let environment = ["PUSHRELAY": Program.pushrelay]
+    let shell = try await Program.run(
+      "bash", [folder + "/curl/throttle.sh"], environment: environment)
+    #expect(shell.succeeded && shell.output.contains("delivered"), "\(shell)")
+    guard (try? await Program.run("node", ["--version"]))?.succeeded == true else { return }
+    let node = try await Program.run(
+      "node", ["--test", folder + "/node/"], environment: environment)
+    #expect(node.succeeded && node.output.contains("# pass 2"), "\(node)")
   }
 
   /// Reads lines until one holds a text; answers the last cursor.

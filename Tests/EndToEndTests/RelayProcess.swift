@@ -46,8 +46,11 @@ struct RelayProcess: Sendable {
   var deviceURL: String { "\(scheme)://\(device)" }
 
   /// Runs `pushrelay` with this relay's state.
-  func command(_ arguments: String..., input: String = "") async throws -> Outcome {
-    try await Program.run(Program.pushrelay, arguments + ["--state", state], input: input)
+  func command(
+    _ arguments: String..., options: [String] = [], input: String = ""
+  ) async throws -> Outcome {
+    try await Program.run(
+      Program.pushrelay, arguments + options + ["--state", state], input: input)
   }
 
   /// A new provider token.

@@ -1,0 +1,255 @@
+import Hummingbird
+import Primitives
+import RelayCore
+import RelayServer
+
+/// Things that go wrong when they are told to, counted, so that a test can assert that they did.
+struct FaultRoutes {
+  let relay: Relay
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/faults") { _, _ in
+      try Response(json: List(faults: relay.faults.map(FaultBody.init)))
+    }
+    router.get("/v1/faults/:name") { _, context in
+      let name = try context.name()
+      guard let rule = relay.faults.first(where: { $0.name == name }) else { throw Self.unknown }
+      return try Response(json: FaultBody(rule))
+    }
+    router.put("/v1/faults/:name") { request, context in
+      let name = try context.name()
+      guard relay.mayFail else {
+        throw Refusal(
+          403, "FaultsDisabled", "in the production profile nothing goes wrong on purpose")
+      }
+      let fault = try FaultWish.fault(try await request.bytes())
+      guard await relay.put(fault, named: name),
+        let rule = relay.faults.first(where: { $0.name == name })
+      else {
+        throw Refusal.conflict("TooManyFaults", "there are \(Limits.faults) faults; remove some")
+      }
+      return try Response(json: FaultBody(rule))
+    }
+    router.delete("/v1/faults/:name") { _, context in
+      guard await relay.removeFault(named: try context.name()) else { throw Self.unknown }
+      return Response(status: .noContent)
+    }
+    router.get("/v1/reserved-tokens") { _, _ in
+      try Response(json: Reserved(tokens: Rejection.allCases.map(Reserved.Row.init)))
+    }
+  }
+
+  private static let unknown = Refusal.missing(
+    "UnknownFault", "no fault has this name; GET /v1/faults lists all")
+
+  private struct List: Encodable { var faults: [FaultBody] }
+
+  private struct Reserved: Encodable {
+    struct Row: Encodable {
+      var token: String
+      var status: Int
+      var reason: String
+
+      init(_ rejection: Rejection) {
+        token = ReservedToken.token(answering: rejection)
+        status = Int(rejection.status)
+        reason = rejection.reason
+      }
+    }
+
+    var tokens: [Row]
+  }
+}
+
+/// A fault as it is told.
+private struct FaultBody: Encodable {
+  struct Match: Encodable {
+    var topic: String?
+    var device: String?
+    var token: String?
+    var kind: String?
+  }
+
+  enum Value: Encodable {
+    case text(String)
+    case flag
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .text(let text): try container.encode(text)
+      case .flag: try container.encode(true)
+      }
+    }
+  }
+
+  var name: String
+  var at: String
+  var `do`: [String: Value]
+  var match: Match
+  var skip: Int
+  var times: Int?
+  var probability: Double
+  var seed: UInt64
+  var until: Int64?
+  var seen: Int
+  var hit: Int
+
+  init(_ rule: FaultRule) {
+    let fault = rule.fault
+    name = rule.name
+    at = fault.place.rawValue
+    `do` = [fault.action.name: Self.detail(fault.action).map(Value.text) ?? .flag]
+    match = Match(
+      topic: fault.match.topic, device: fault.match.device?.description,
+      token: fault.match.token?.hexadecimal, kind: fault.match.kind?.name)
+    skip = fault.when.skip
+    times = fault.when.times
+    probability = fault.when.probability
+    seed = fault.seed
+    until = rule.until?.milliseconds
+    let tally = rule.tally
+    seen = tally.seen
+    hit = tally.hit
+  }
+
+  private static func detail(_ action: Fault.Action) -> String? {
+    switch action {
+    case .answer(let rejection): rejection.reason
+    case .delay(let length), .stall(let length): length.text
+    case .goAway(let goAway): goAway.rawValue
+    case .drop, .reset, .duplicate, .halfClose, .blackhole, .failWrite: nil
+    }
+  }
+}
+
+/// The body of `PUT /v1/faults/{name}`:
+/// `{"at":"provider","match":{"topic":"…"},"do":{"answer":"BadTopic"},
+/// "when":{"skip":2,"times":3,"probability":1,"rate":{"over":9,"per":"1m"}},"seed":7,"for":"5m"}`.
+enum FaultWish {
+  static func fault(_ bytes: [UInt8]) throws -> Fault {
+    let members = try JSONMembers(
+      bytes, known: ["at", "match", "do", "when", "seed", "for"])
+    guard let place = Fault.Place(rawValue: try members.text("at") ?? "") else {
+      let known = Fault.Place.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Refusal.body("at is one of \(known)", field: "at")
+    }
+    var fault = Fault(place, try action(members, at: place))
+    fault.match = try match(members)
+    fault.when = try when(members)
+    if let seed = try members.integer("seed") { fault.seed = UInt64(bitPattern: seed) }
+    fault.duration = try length(members.text("for"), field: "for")
+    return fault
+  }
+
+  private static func action(
+    _ members: JSONMembers, at place: Fault.Place
+  ) throws -> Fault.Action {
+    let known = place.actions
+    let choice = #"do is an object with one of \#(known.joined(separator: ", "))"#
+    guard let wish = try members.object("do", known: Set(known)) else {
+      throw Refusal.body(choice, field: "do")
+    }
+    let names = wish.names
+    guard let name = names.first, names.count == 1 else {
+      throw Refusal.body(choice, field: "do")
+    }
+    switch name {
+    case "answer":
+      let reason = try wish.text(name)
+      guard let rejection = Rejection.allCases.first(where: { $0.reason == reason }) else {
+        throw Refusal.body(
+          "answer is a reason of the provider API, such as ServiceUnavailable", field: "do.answer")
+      }
+      return .answer(rejection)
+    case "delay", "stall":
+      guard let length = try length(wish.text(name), field: "do.\(name)") else {
+        throw Refusal.body("\(name) is a length of time such as 2s", field: "do.\(name)")
+      }
+      return name == "delay" ? .delay(length) : .stall(length)
+    case "goaway":
+      guard let goAway = Fault.GoAway(rawValue: try wish.text(name) ?? "") else {
+        let known = Fault.GoAway.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Refusal.body("goaway is one of \(known)", field: "do.goaway")
+      }
+      return .goAway(goAway)
+    default:
+      guard try wish.flag(name) == true else {
+        throw Refusal.body("\(name) is true", field: "do.\(name)")
+      }
+      return plain[name] ?? .drop
+    }
+  }
+
+  private static let plain: [String: Fault.Action] = Dictionary(
+    uniqueKeysWithValues: [
+      Fault.Action.drop, .reset, .duplicate, .halfClose, .blackhole, .failWrite,
+    ].map { ($0.name, $0) })
+
+  private static func match(_ members: JSONMembers) throws -> Fault.Match {
+    var match = Fault.Match()
+    let known: Set<String> = ["topic", "device", "token", "kind"]
+    guard let wish = try members.object("match", known: known) else { return match }
+    match.topic = try wish.text("topic")
+    if let text = try wish.text("device") {
+      guard let device = DeviceID(text) else {
+        throw Refusal.body("device is the id of a device, a UUID", field: "match.device")
+      }
+      match.device = device
+    }
+    if let text = try wish.text("token") {
+      guard let token = DeviceToken(hexadecimal: text) else {
+        throw Refusal.body("token is a device token in hexadecimal", field: "match.token")
+      }
+      match.token = token
+    }
+    if let text = try wish.text("kind") {
+      guard let kind = NotificationClass.allCases.first(where: { $0.name == text }) else {
+        throw Refusal.body("kind is visible or silent", field: "match.kind")
+      }
+      match.kind = kind
+    }
+    return match
+  }
+
+  private static func when(_ members: JSONMembers) throws -> Fault.When {
+    var when = Fault.When()
+    let known: Set<String> = ["skip", "times", "probability", "rate"]
+    guard let wish = try members.object("when", known: known) else { return when }
+    when.skip = try count(wish, "skip", from: 0) ?? 0
+    when.times = try count(wish, "times", from: 1)
+    if let chance = try wish.number("probability") {
+      guard (0...1).contains(chance) else {
+        throw Refusal.body("probability is a number from 0 to 1", field: "when.probability")
+      }
+      when.probability = chance
+    }
+    guard let rate = try wish.object("rate", known: ["over", "per"]) else { return when }
+    guard let over = try rate.integer("over"), (1...1_000_000).contains(over),
+      let period = try length(rate.text("per"), field: "when.rate.per")
+    else {
+      throw Refusal.body(
+        #"rate is {"over":100,"per":"1m"}: what comes beyond it is hit"#, field: "when.rate")
+    }
+    when.over = RateLimit(over, per: period, burst: over)
+    return when
+  }
+
+  private static func count(
+    _ members: JSONMembers, _ name: String, from least: Int64
+  ) throws -> Int? {
+    guard let number = try members.integer(name) else { return nil }
+    guard (least...1_000_000_000).contains(number) else {
+      throw Refusal.body("\(name) is a whole number from \(least)", field: "when.\(name)")
+    }
+    return Int(number)
+  }
+
+  private static func length(_ text: String?, field: String) throws -> Interval? {
+    guard let text else { return nil }
+    guard let length = Interval(text), length > .zero, length <= .days(30) else {
+      throw Refusal.body("\(field) is a length of time such as 5m, at most 30d", field: field)
+    }
+    return length
+  }
+}

@@ -1,0 +1,109 @@
+import Hummingbird
+import NIOCore
+import Primitives
+import RelayCore
+import RelayServer
+import ServiceLifecycle
+
+/// A test's phone over plain HTTP/1.1, so that whatever can `fetch` can be one. Like the device API
+/// (docs/PROTOCOL.md), but nobody needs a device's secret here.
+struct PhoneRoutes {
+  let relay: Relay
+
+  func add(to router: Router<AdminContext>) {
+    router.post("/v1/devices") { request, _ in
+      _ = try JSONMembers(try await request.bytes(), known: [])
+      guard let enrolled = await relay.enrol() else { throw Self.notReady }
+      guard case .enrolled(let device) = enrolled.answer else { throw Refusal(enrolled.answer) }
+      return try Response(
+        .created, json: ["device": device.description, "secret": enrolled.secret])
+    }
+    router.delete("/v1/devices/:id") { _, context in
+      let device = try context.device()
+      guard let report = await relay.report(of: device) else { throw DeviceRoutes.unknown }
+      for app in report.apps { _ = await relay.unregister(app.topic, on: device) }
+      _ = await relay.administer(device, .disconnect)
+      return Response(status: .noContent)
+    }
+    router.put("/v1/devices/:id/apps/:topic") { request, context in
+      let members = try JSONMembers(try await request.bytes(), known: ["token"])
+      var own: DeviceToken?
+      if let text = try members.text("token") {
+        guard let token = DeviceToken(hexadecimal: text) else {
+          throw Refusal.body("a token is 2 to 100 bytes as hexadecimal digits", field: "token")
+        }
+        own = token
+      }
+      let answer = await relay.register(
+        try context.topic(), on: try context.device(), token: own)
+      guard case .registered(let token) = answer else { throw Refusal(answer) }
+      return try Response(json: ["token": token.hexadecimal])
+    }
+    router.delete("/v1/devices/:id/apps/:topic") { _, context in
+      let answer = await relay.unregister(try context.topic(), on: try context.device())
+      guard case .unregistered = answer else { throw Refusal(answer) }
+      return Response(status: .noContent)
+    }
+    router.get("/v1/devices/:id/stream") { request, context in
+      guard let stream = await relay.listen(as: try context.device()) else {
+        throw DeviceRoutes.unknown
+      }
+      return Response(
+        status: .ok,
+        headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+        body: ResponseBody { writer in
+          var end = writer
+          await Self.write(stream, of: relay, while: request, to: &end)
+          try await end.finish(nil)
+        })
+    }
+  }
+
+  /// Writes every line of a stream until either side ends it.
+  private static func write(
+    _ stream: AdminStream, of relay: Relay, while request: Request,
+    to writer: inout any ResponseBodyWriter
+  ) async {
+    do {
+      // A phone that has gone is noticed though nothing is to be said to it.
+      try await request.body.consumeWithCancellationOnInboundClose { _ in
+        for await line in stream.lines.cancelOnGracefulShutdown() {
+          try await writer.write(ByteBuffer(bytes: line.bytes))
+          await relay.wrote(line, of: stream)
+        }
+      }
+    } catch {
+      // It has gone.
+    }
+    await relay.hangUp(stream)
+  }
+
+  private static let notReady = Refusal(503, "NotReady", "the relay is starting or ending")
+}
+
+extension Refusal {
+  /// What a device would hear.
+  fileprivate init(_ answer: DeviceAnswer?) {
+    guard let answer else {
+      self = DeviceRoutes.unknown
+      return
+    }
+    guard case .refused(let refusal) = answer else {
+      self = .conflict("Unexpected", "the relay answered something else; look at its log")
+      return
+    }
+    let row = refusal.row
+    self.init(Int(row.status), row.reason, row.text)
+  }
+}
+
+extension RequestContext {
+  /// The topic in a path.
+  fileprivate func topic() throws(Refusal) -> Topic {
+    guard let topic = parameters.get("topic").flatMap({ Topic($0) }) else {
+      throw Refusal(
+        400, "BadTopic", "a topic is 1 to 255 letters, digits, dots, hyphens and underscores")
+    }
+    return topic
+  }
+}

@@ -1,0 +1,258 @@
+import DeviceLink
+import Primitives
+package import RelayCore
+
+/// Providers and phones that speak by the admin API instead of a connection of their own. They have
+/// addresses like everybody, with connection 0.
+struct AdminPeers {
+  private enum Peer {
+    case provider((ProviderAnswer) -> Void)
+    case device((DeviceAnswer) -> Void)
+    case listener(Listener)
+  }
+
+  private struct Listener {
+    let lines: AsyncStream<AdminLine>.Continuation
+    /// Lines that have not been written yet.
+    var unwritten = 0
+  }
+
+  private var peers: [Int32: Peer] = [:]
+  private var last: Int32 = 0
+
+  private mutating func add(_ peer: Peer) -> Int32 {
+    repeat { last = last == .max ? 1 : last + 1 } while peers[last] != nil
+    peers[last] = peer
+    return last
+  }
+
+  /// The stream of a request whose answer goes to `answer`.
+  mutating func ask(_ answer: @escaping (ProviderAnswer) -> Void) -> Int32 {
+    add(.provider(answer))
+  }
+
+  mutating func ask(_ answer: @escaping (DeviceAnswer) -> Void) -> Int32 { add(.device(answer)) }
+
+  mutating func listen(_ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {
+    add(.listener(Listener(lines: lines)))
+  }
+
+  mutating func respond(_ stream: Int32, _ answer: ProviderAnswer) {
+    guard case .provider(let tell) = peers.removeValue(forKey: stream) else { return }
+    tell(answer)
+  }
+
+  mutating func answer(_ stream: Int32, _ answer: DeviceAnswer) {
+    switch peers.removeValue(forKey: stream) {
+    case .device(let tell): tell(answer)
+    // The device may not listen.
+    case .listener(let listener): listener.lines.finish()
+    case .provider, nil: break
+    }
+  }
+
+  /// A line for a phone. What waits is bounded by what may be in flight.
+  mutating func send(_ line: DownLine, to stream: Int32) {
+    guard case .listener(var listener) = peers[stream] else { return }
+    var bytes: [UInt8] = []
+    line.write(to: &bytes)
+    var id: UniqueID?
+    if case .notification(let delivery) = line { id = delivery.notification.uniqueID }
+    listener.unwritten += 1
+    listener.lines.yield(AdminLine(bytes: bytes, notification: id))
+    peers[stream] = .listener(listener)
+  }
+
+  /// A line was written; answers whether all were.
+  mutating func wrote(_ stream: Int32) -> Bool {
+    guard case .listener(var listener) = peers[stream] else { return false }
+    listener.unwritten -= 1
+    peers[stream] = .listener(listener)
+    return listener.unwritten == 0
+  }
+
+  func isEmpty(_ stream: Int32) -> Bool {
+    guard case .listener(let listener) = peers[stream] else { return true }
+    return listener.unwritten == 0
+  }
+
+  /// Says `bye` to a phone.
+  mutating func close(_ stream: Int32, _ reason: CloseReason) {
+    send(.bye(reason), to: stream)
+    remove(stream)
+  }
+
+  mutating func remove(_ stream: Int32) {
+    guard case .listener(let listener) = peers.removeValue(forKey: stream) else { return }
+    listener.lines.finish()
+  }
+
+  /// Says `bye` to all phones.
+  mutating func closeListeners(_ reason: CloseReason) {
+    for (stream, peer) in peers {
+      if case .listener = peer { close(stream, reason) }
+    }
+  }
+
+  /// The relay ends.
+  mutating func endAll() {
+    closeListeners(.shutdown)
+    for stream in peers.keys {
+      respond(stream, .rejected(.shutdown))
+      answer(stream, .refused(.unavailable))
+    }
+  }
+}
+
+/// A line of a phone's stream.
+package struct AdminLine: Sendable {
+  package let bytes: [UInt8]
+  fileprivate let notification: UniqueID?
+
+  fileprivate init(bytes: [UInt8], notification: UniqueID?) {
+    self.bytes = bytes
+    self.notification = notification
+  }
+}
+
+/// A phone's stream by the admin API; what was written of it counts as acknowledged.
+package struct AdminStream: Sendable {
+  package let lines: AsyncStream<AdminLine>
+  fileprivate let device: DeviceID
+  fileprivate let address: StreamAddress
+}
+
+extension ShardRunner {
+  /// What is for somebody who speaks by the admin API.
+  func performForAdmin(_ effect: Effect) {
+    switch effect {
+    case .respond(let address, let answer): adminPeers.respond(address.stream, answer)
+    case .answer(let address, let answer): adminPeers.answer(address.stream, answer)
+    case .hello(let address):
+      guard let device = adminDevices[address.stream] else { return }
+      adminPeers.send(
+        .hello(device: device, keepAlive: settings.shard.keepAlive, time: now),
+        to: address.stream)
+    case .send(let address, let delivery):
+      if let faults, intervene(delivery, to: address, faults) { return }
+      adminPeers.send(.notification(delivery), to: address.stream)
+    case .sendEmpty(let address): adminPeers.send(.empty, to: address.stream)
+    case .sendKeepAlive(let address): adminPeers.send(.keepAlive, to: address.stream)
+    case .checkQueue(let address):
+      guard let device = adminDevices[address.stream] else { return }
+      let isEmpty = adminPeers.isEmpty(address.stream)
+      raise(.queueChecked(address, isEmpty: isEmpty), for: device, at: now)
+    case .close(let address, let reason): adminPeers.close(address.stream, reason)
+    case .persist, .forget, .tell, .handOver, .log: break
+    }
+  }
+
+  fileprivate func listen(
+    as device: DeviceID, with credential: DeviceCredential,
+    _ lines: AsyncStream<AdminLine>.Continuation
+  ) -> StreamAddress {
+    let stream = adminPeers.listen(lines)
+    adminDevices[stream] = device
+    let address = StreamAddress(loop: index, connection: 0, stream: stream)
+    raise(.connected(credential, address), for: device, at: now)
+    finishBatch()
+    return address
+  }
+
+  fileprivate func wrote(_ line: AdminLine, _ stream: AdminStream) {
+    let now = now
+    if let id = line.notification {
+      raise(.acked(stream.address, id, nil), for: stream.device, at: now)
+    }
+    if adminPeers.wrote(stream.address.stream), line.notification != nil {
+      raise(.heard(stream.address), for: stream.device, at: now)
+    }
+    finishBatch()
+  }
+
+  fileprivate func hangUp(_ stream: AdminStream) {
+    adminPeers.remove(stream.address.stream)
+    adminDevices[stream.address.stream] = nil
+    raise(.disconnected(stream.address), for: stream.device, at: now)
+    finishBatch()
+  }
+}
+
+/// A test's phone, for those who run the relay: they need no secret of it.
+extension Relay {
+  /// Makes a device; nil when the relay does not run.
+  package func enrol() async -> (answer: DeviceAnswer, secret: String)? {
+    guard
+      let (device, secret) = await inbox.loops?.ask(
+        0,
+        { runner in
+          let id = UniqueID(high: runner.randomBits(), low: runner.randomBits())
+          return (DeviceID(id), DeviceConnection.makeSecret(runner.randomBits))
+        })
+    else { return nil }
+    let hash = DeviceRequest.hash(Array(secret.utf8))
+    guard let answer = await ask(device, { .enrolled(device, hash, from: $0) }) else { return nil }
+    return (answer, secret)
+  }
+
+  /// Registers an app, with a token of its own or one that the relay makes; nil for no such device.
+  package func register(
+    _ topic: Topic, on device: DeviceID, token own: DeviceToken?
+  ) async -> DeviceAnswer? {
+    guard let credential = await credential(of: device) else { return nil }
+    let minted = await inbox.loops?.ask(0) {
+      DeviceConnection.makeToken(for: device, $0.randomBits)
+    }
+    guard let token = own ?? minted else { return nil }
+    return await ask(device) {
+      .registered(credential, topic, token, isOwn: own != nil, from: $0)
+    }
+  }
+
+  /// Removes an app; nil for no such device.
+  package func unregister(_ topic: Topic, on device: DeviceID) async -> DeviceAnswer? {
+    guard let credential = await credential(of: device) else { return nil }
+    return await ask(device) { .unregistered(credential, topic, from: $0) }
+  }
+
+  /// Listens as a device; nil for no such device.
+  package func listen(as device: DeviceID) async -> AdminStream? {
+    guard let credential = await credential(of: device) else { return nil }
+    let (lines, continuation) = AsyncStream.makeStream(of: AdminLine.self)
+    let address = await inbox.loops?.ask(0) {
+      $0.listen(as: device, with: credential, continuation)
+    }
+    return address.map { AdminStream(lines: lines, device: device, address: $0) }
+  }
+
+  /// A line is on its way to whoever listens.
+  package func wrote(_ line: AdminLine, of stream: AdminStream) async {
+    _ = await inbox.loops?.ask(Int(stream.address.loop)) { $0.wrote(line, stream) }
+  }
+
+  /// Nobody listens there any more.
+  package func hangUp(_ stream: AdminStream) async {
+    _ = await inbox.loops?.ask(Int(stream.address.loop)) { $0.hangUp(stream) }
+  }
+
+  private func credential(of device: DeviceID) async -> DeviceCredential? {
+    let secrets = await inbox.loops?.onEach { $0.shard.secret(of: device) } ?? []
+    return secrets.compactMap(\.self).first.map { DeviceCredential(device: device, secret: $0) }
+  }
+
+  private func ask(
+    _ device: DeviceID, _ event: @escaping @Sendable (RequestID) -> Event
+  ) async -> DeviceAnswer? {
+    guard let loops = inbox.loops else { return nil }
+    return await withCheckedContinuation { continuation in
+      loops.onLoop(0) { runner in
+        let stream = runner.adminPeers.ask { (answer: DeviceAnswer) in
+          continuation.resume(returning: answer)
+        }
+        let request = RequestID(loop: runner.index, connection: 0, stream: stream)
+        runner.raise(event(request), for: device, at: runner.now)
+        runner.finishBatch()
+      }
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import HTTP2
+import NIOCore
+import NIOPosix
+import Primitives
+import Transport
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// Nothing passes on a connection.
+struct Muting {
+  /// By the machine's time.
+  let since: Instant
+  /// What the peer sends is lost; otherwise it stays in the socket.
+  let dropsInput: Bool
+}
+
+/// What faults do to a connection.
+extension ConnectionHandler {
+  /// Ends it with a TCP reset, as a router or a crashed peer does.
+  func resetConnection() {
+    guard let context else { return }
+    // With no time to linger the kernel sends RST instead of FIN (socket(7), SO_LINGER).
+    (context.channel as? any SocketOptionProvider)?
+      .setSoLinger(linger(l_onoff: 1, l_linger: 0))
+      .whenComplete { [channel = context.channel] _ in channel.close(promise: nil) }
+  }
+
+  func sayGoAway(_ goAway: Fault.GoAway) {
+    guard transport.isEstablished else { return }
+    let debugData = Array(#"{"reason":"Shutdown"}"#.utf8)
+    switch goAway {
+    case .once: transport.http2.goAway(errorCode: 0, debugData: debugData)
+    case .twice:
+      transport.http2.announceGoAway()
+      transport.http2.goAway(errorCode: 0, debugData: debugData)
+    case .bare: transport.http2.goAway(errorCode: 0, debugData: [])
+    }
+    runner.markDirty(self)
+  }
+
+  /// The peer hears the end of the stream, but may go on to send.
+  func closeOutput() {
+    muting = Muting(since: RelayClock.wall, dropsInput: false)
+    context?.close(mode: .output, promise: nil)
+  }
+
+  /// Nothing passes, for a while or for good.
+  func mute(isForGood: Bool) {
+    muting = Muting(since: RelayClock.wall, dropsInput: isForGood)
+    guard !isForGood else { return }
+    try? context?.channel.syncOptions?.setOption(.autoRead, value: false)
+  }
+
+  func unmute() {
+    guard let context, muting != nil else { return }
+    muting = nil
+    try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    runner.markDirty(self)
+  }
+}

@@ -1,0 +1,219 @@
+import DequeModule
+import DeviceLink
+import HTTP2
+import Logging
+import NIOCore
+import Primitives
+import RelayCore
+import RelayStore
+
+/// What a fault puts off until a moment of the relay's time; of one moment, in the order in which
+/// it came.
+struct PutOff {
+  private var works: Deque<(at: Instant, work: () -> Void)> = []
+
+  var next: Instant? { works.first?.at }
+
+  mutating func add(at moment: Instant, _ work: @escaping () -> Void) {
+    // Delays are mostly of one length: then it is the last.
+    let place = works.lastIndex { $0.at <= moment }.map { $0 + 1 } ?? 0
+    works.insert((moment, work), at: place)
+  }
+
+  /// Takes out what is due.
+  mutating func takeDue(at now: Instant) -> [() -> Void] {
+    let count = works.prefix { $0.at <= now }.count
+    let due = works.prefix(count).map(\.work)
+    works.removeFirst(count)
+    return due
+  }
+}
+
+/// What faults do on one loop.
+extension ShardRunner {
+  /// What becomes of a provider's request that is in order.
+  enum Intervention {
+    /// Nothing is in its way.
+    case none
+    case answer(ProviderAnswer)
+    /// It is not answered now; whoever took it sees to it.
+    case taken
+    /// Its stream is reset.
+    case reset
+  }
+
+  /// Whether a request has to be asked about at all.
+  @inline(__always)
+  func mayIntervene(_ notification: Notification) -> Bool {
+    faults != nil
+      || settings.answersReservedTokens
+        && ReservedToken.rejection(notification.token) != nil
+  }
+
+  @inline(never)
+  func intervene(
+    _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler,
+    at now: Instant
+  ) -> Intervention {
+    if settings.answersReservedTokens,
+      let rejection = ReservedToken.rejection(notification.token)
+    {
+      return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
+    }
+    guard let faults else { return .none }
+    if let rule = faults.hit(.connection, notification, at: now) {
+      note(rule, notification, at: now)
+      let action = rule.fault.action
+      switch action {
+      case .reset, .blackhole:
+        sufferSoon(action, handler)
+        return .taken
+      case .goAway, .halfClose, .stall:
+        sufferSoon(action, handler)
+      case .answer, .delay, .drop, .duplicate, .failWrite:
+        break
+      }
+    }
+    guard let rule = faults.hit(.provider, notification, at: now) else { return .none }
+    note(rule, notification, at: now)
+    switch rule.fault.action {
+    case .answer(let rejection):
+      self.note(
+        RefusedRequest(
+          at: now, uniqueID: notification.uniqueID, rejection: rejection, cause: .fault(rule.name)))
+      return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
+    case .delay(let delay):
+      let request = handler.address(stream)
+      putOff.add(at: now + delay) { [unowned self] in
+        submit(notification, from: request, at: self.now)
+      }
+      return .taken
+    case .drop: return .taken
+    case .reset: return .reset
+    case .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite: return .none
+    }
+  }
+
+  /// Not now: the connection is in the middle of something.
+  private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
+    let bound = NIOLoopBound(handler, eventLoop: eventLoop)
+    eventLoop.execute { bound.value.runner.suffer(action, bound.value) }
+  }
+
+  private func suffer(_ action: Fault.Action, _ handler: ConnectionHandler) {
+    switch action {
+    case .reset: handler.resetConnection()
+    case .goAway(let goAway): handler.sayGoAway(goAway)
+    case .halfClose: handler.closeOutput()
+    case .blackhole: handler.mute(isForGood: true)
+    case .stall(let length):
+      handler.mute(isForGood: false)
+      putOff.add(at: now + length) { [weak handler] in handler?.unmute() }
+    case .answer, .delay, .drop, .duplicate, .failWrite: break
+    }
+    finishBatch()
+  }
+
+  /// Whether a fault decides about a frame for a device; then it is seen to.
+  @inline(never)
+  func intervene(_ delivery: Delivery, to address: StreamAddress, _ faults: FaultSet) -> Bool {
+    let now = now
+    guard let rule = faults.hit(.delivery, delivery.notification, at: now) else { return false }
+    note(rule, delivery.notification, at: now)
+    switch rule.fault.action {
+    case .drop: return true
+    case .delay(let delay):
+      putOff.add(at: now + delay) { [unowned self] in
+        deliver(.notification(delivery), to: address)
+      }
+      return true
+    case .duplicate:
+      deliver(.notification(delivery), to: address)
+      return false
+    case .reset:
+      resetStream(address)
+      return true
+    case .answer, .goAway, .halfClose, .blackhole, .stall, .failWrite: return false
+    }
+  }
+
+  /// When the journal's word is heard; nil for at once. What comes later is not heard earlier.
+  func journalDelay() -> Instant? {
+    let now = now
+    if let rule = faults?.journalHit(failing: false, at: now),
+      case .delay(let delay) =
+        rule.fault.action
+    {
+      feed?.append(.fault(FaultHit(rule, at: now)))
+      journalHeldUntil = max(now + delay, journalHeldUntil ?? now)
+    }
+    guard let held = journalHeldUntil, held > now else {
+      journalHeldUntil = nil
+      return nil
+    }
+    return held
+  }
+
+  /// With memory for storage: whether this write fails.
+  func memoryWriteFails() -> Bool {
+    let now = now
+    guard let rule = faults?.journalHit(failing: true, at: now) else { return false }
+    feed?.append(.fault(FaultHit(rule, at: now)))
+    return true
+  }
+
+  /// Does what was put off until now.
+  func performPutOff() {
+    let due = putOff.takeDue(at: now)
+    for work in due { work() }
+  }
+
+  private func note(_ rule: FaultRule, _ notification: Notification, at now: Instant) {
+    var hit = FaultHit(rule, at: now)
+    hit.uniqueID = notification.uniqueID
+    hit.topic = notification.topic
+    feed?.append(.fault(hit))
+    logger.debug(
+      "fault", metadata: ["name": "\(rule.name)", "uniqueID": "\(notification.uniqueID)"])
+  }
+}
+
+extension FaultHit {
+  init(_ rule: FaultRule, at now: Instant) {
+    self.at = now
+    name = rule.name
+    place = rule.fault.place
+    action = rule.fault.action.name
+  }
+}
+
+/// The faults of a relay, for those who run it.
+extension Relay {
+  /// The faults in force, by name.
+  package var faults: [FaultRule] { board.rules }
+
+  /// How often any fault has acted.
+  package var faultCount: Int { board.hitCount }
+
+  /// Whether faults may be asked for: not in production.
+  package var mayFail: Bool { configuration.profile == .dev }
+
+  /// Puts a fault in force; false when there are too many.
+  package func put(_ fault: Fault, named name: String) async -> Bool {
+    guard board.put(FaultRule(name, fault, at: now)) else { return false }
+    await announceFaults()
+    return true
+  }
+
+  /// Takes a fault back; false when there is none with this name.
+  package func removeFault(named name: String) async -> Bool {
+    guard board.remove(name) else { return false }
+    await announceFaults()
+    return true
+  }
+
+  private func announceFaults() async {
+    let set = board.set
+    _ = await inbox.loops?.onEach { $0.faults = set }
+  }
+}

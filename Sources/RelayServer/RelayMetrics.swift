@@ -1,0 +1,110 @@
+package import Primitives
+import RelayCore
+import RelayStore
+
+/// What a loop has done that its shard does not count; sums of metrics are metrics.
+package struct RelayMetrics: Sendable {
+  /// Answers to pushes: 200s, and refusals by `Rejection.rawValue`.
+  package private(set) var accepted = 0
+  package private(set) var refused = [Int](repeating: 0, count: Rejection.allCases.count)
+  package private(set) var receivedVisible = 0
+  package private(set) var receivedSilent = 0
+  /// Times that a slot was taken because the device was away, or for a limit, by
+  /// `BudgetLimit.rawValue`.
+  package private(set) var storedOffline = 0
+  package private(set) var stored = [Int](repeating: 0, count: BudgetLimit.allCases.count)
+  /// What apps said, by the words of `DeliveryOutcome`.
+  package private(set) var outcomes: [String: Int] = [:]
+  /// From a request's end to its answer, in milliseconds of the machine's time.
+  package private(set) var accepting = Histogram()
+  /// From acceptance to the frame's way down, by `Via.rawValue`, in milliseconds.
+  package private(set) var delivering = [Histogram](
+    repeating: Histogram(), count: Via.allCases.count)
+  /// From when a limit held it to the frame's way down, by `BudgetLimit.rawValue`, in milliseconds
+  /// of the relay's time.
+  package private(set) var holding = [Histogram](
+    repeating: Histogram(), count: BudgetLimit.allCases.count)
+
+  package init() {}
+
+  /// A push was answered.
+  @inline(__always)
+  mutating func answered(_ answer: ProviderAnswer, after length: Interval) {
+    accepting.add(length.milliseconds)
+    guard let rejection = answer.rejection else {
+      accepted += 1
+      return
+    }
+    refused[Int(rejection.rawValue)] += 1
+  }
+
+  /// A frame is on its way down.
+  @inline(__always)
+  mutating func sent(_ delivery: Delivery) {
+    delivering[Int(delivery.via.rawValue)]
+      .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
+  }
+
+  /// A notification's life has gone on.
+  ///
+  /// - Parameter earlier: its steps until then; asked for only when something was held.
+  @inline(__always)
+  mutating func note(_ event: DeliveryEvent, earlier: () -> [DeliveryEvent]) {
+    switch event.step {
+    case .received(.visible, _, _, _): receivedVisible += 1
+    case .received(.silent, _, _, _): receivedSilent += 1
+    case .storedOffline: storedOffline += 1
+    case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
+    case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered: break
+    case .sent(.piggyback), .sent(.refill), .sent(.hold): noteRelease(at: event.at, earlier())
+    case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
+    }
+  }
+
+  private mutating func noteRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
+    let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
+    guard let held, case .storedPower(_, let limit) = held.step else { return }
+    holding[Int(limit.rawValue)].add((moment - held.at).milliseconds)
+  }
+
+  private static func word(_ outcome: DeliveryOutcome) -> String {
+    switch outcome {
+    case .newData: "new-data"
+    case .noData: "no-data"
+    case .failed: "failed"
+    case .notLaunched: "not-launched"
+    case .later: "later"
+    }
+  }
+
+  package static func + (left: RelayMetrics, right: RelayMetrics) -> RelayMetrics {
+    var sum = left
+    sum.accepted += right.accepted
+    sum.refused = zip(left.refused, right.refused).map(+)
+    sum.receivedVisible += right.receivedVisible
+    sum.receivedSilent += right.receivedSilent
+    sum.storedOffline += right.storedOffline
+    sum.stored = zip(left.stored, right.stored).map(+)
+    sum.outcomes.merge(right.outcomes, uniquingKeysWith: +)
+    sum.accepting = left.accepting + right.accepting
+    sum.delivering = zip(left.delivering, right.delivering).map(+)
+    sum.holding = zip(left.holding, right.holding).map(+)
+    return sum
+  }
+}
+
+extension Relay {
+  /// What all loops have done that their shards do not count.
+  package func metrics() async -> RelayMetrics {
+    await inbox.loops?.onEach { $0.metrics }.reduce(RelayMetrics(), +) ?? RelayMetrics()
+  }
+
+  /// How long the journal's transactions took, in microseconds; none without a journal.
+  package var commits: Histogram { inbox.journal?.statistics.commitMicroseconds ?? Histogram() }
+
+  /// How far the relay's time is ahead of the machine's.
+  package var clockOffset: Interval { now - RelayClock.wall }
+
+  /// How many files of recordings have been begun.
+  package func segmentCount() async -> Int { await recordings.segmentCount }
+}

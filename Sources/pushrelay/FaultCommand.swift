@@ -1,0 +1,211 @@
+import ArgumentParser
+import Cockpit
+import FoundationEssentials
+import NIOHTTP1
+import Primitives
+
+/// Lets things go wrong in a running relay, to see what a client does about it.
+struct FaultCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fault",
+    abstract: "Let things go wrong on purpose, counted: refusals, GOAWAY, resets, lost frames.",
+    discussion: """
+      Examples:
+
+        pushrelay fault set busy provider answer=ServiceUnavailable --times 3
+        pushrelay fault set bye connection goaway=once --skip 10 --times 1
+        pushrelay fault set lossy delivery drop --probability 0.2 --seed 7
+        pushrelay fault set slow-disk journal delay=2s --for 5m
+        pushrelay fault list
+        pushrelay fault remove busy
+
+      At provider: answer=REASON, delay=2s, drop, reset. At connection: goaway=once|twice|bare, \
+      reset, halfClose, blackhole, stall=5s. At delivery: delay=2s, drop, duplicate, reset. At \
+      journal: delay=2s, failWrite. docs/ADMIN.md says what each does.
+      """,
+    subcommands: [Set.self, List.self, Remove.self, Tokens.self])
+
+  /// `pushrelay fault set`.
+  struct Set: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "set", abstract: "Put a fault in force, in place of the one with this name.")
+    @Argument(help: "1 to 64 of the characters a-z, 0-9 and -.")
+    var name: String
+    @Argument(help: "provider, connection, delivery or journal.")
+    var place: String
+    @Argument(help: "What goes wrong, such as drop or answer=ServiceUnavailable.")
+    var action: String
+    @Option(help: "Only pushes to this topic.")
+    var topic: String?
+    @Option(help: "Only pushes to this device, by its id.")
+    var device: String?
+    @Option(help: "Only pushes to this device token.")
+    var token: String?
+    @Option(help: "Only visible or only silent pushes.")
+    var kind: String?
+    @Option(help: "So many pass first.")
+    var skip: Int?
+    @Option(help: "At most so often.")
+    var times: Int?
+    @Option(help: "The chance of each, from 0 to 1.")
+    var probability: Double?
+    @Option(help: "Only what goes beyond a rate, such as 100/1m.")
+    var over: String?
+    @Option(help: "What chances are drawn from.")
+    var seed: Int64?
+    @Option(name: .customLong("for"), help: "How long, by the relay's time, such as 5m.")
+    var duration: String?
+    @OptionGroup var common: ClockCommand.Common
+
+    private struct Body: Encodable {
+      struct Match: Encodable {
+        var topic: String?
+        var device: String?
+        var token: String?
+        var kind: String?
+      }
+
+      struct Rate: Encodable {
+        var over: Int
+        var per: String
+      }
+
+      struct When: Encodable {
+        var skip: Int?
+        var times: Int?
+        var probability: Double?
+        var rate: Rate?
+      }
+
+      var at: String
+      var `do`: [String: Value]
+      var match: Match
+      var when: When
+      var seed: Int64?
+      var `for`: String?
+    }
+
+    func run() async throws {
+      let parts = action.split(separator: "=", maxSplits: 1).map(String.init)
+      guard let word = parts.first else { throw ValidationError("say what goes wrong") }
+      let body = Body(
+        at: place, do: [word: parts.count > 1 ? .text(parts[1]) : .flag],
+        match: .init(topic: topic, device: device, token: token, kind: kind),
+        when: .init(skip: skip, times: times, probability: probability, rate: try rate()),
+        seed: seed, for: duration)
+      let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
+      let answer = try await common.client.call(.PUT, "/v1/faults/\(name)", body: text)
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      FaultCommand.show([try ControlClient.read(Status.self, answer)])
+    }
+
+    private func rate() throws -> Body.Rate? {
+      guard let over else { return nil }
+      let parts = over.split(separator: "/")
+      guard parts.count == 2, let count = Int(parts[0]) else {
+        throw ValidationError("'\(over)' is not a rate such as 100/1m")
+      }
+      return Body.Rate(over: count, per: String(parts[1]))
+    }
+  }
+
+  /// `pushrelay fault list`.
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the faults, and how often each has acted.")
+    @OptionGroup var common: ClockCommand.Common
+
+    private struct Answer: Decodable { var faults: [Status] }
+
+    func run() async throws {
+      let answer = try await common.client.call(.GET, "/v1/faults")
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      let faults = try ControlClient.read(Answer.self, answer).faults
+      FaultCommand.show(faults)
+      if faults.isEmpty { Console.note("none; 'pushrelay fault set' puts one in force") }
+    }
+  }
+
+  /// `pushrelay fault remove`.
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "remove", abstract: "Take a fault back.")
+    @Argument(help: "Its name.")
+    var name: String
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      _ = try await common.client.call(.DELETE, "/v1/faults/\(name)")
+    }
+  }
+
+  /// `pushrelay fault tokens`.
+  struct Tokens: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "tokens",
+      abstract: "List the device tokens that answer a reason each, without any set-up.")
+    @OptionGroup var common: ClockCommand.Common
+
+    private struct Answer: Decodable {
+      struct Row: Decodable {
+        var token: String
+        var status: Int
+        var reason: String
+      }
+
+      var tokens: [Row]
+    }
+
+    func run() async throws {
+      let answer = try await common.client.call(.GET, "/v1/reserved-tokens")
+      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+      let rows = try ControlClient.read(Answer.self, answer).tokens
+      Console.say(table: rows.map { [$0.token, String($0.status), $0.reason] })
+    }
+  }
+
+  /// What is done: a text, or just so.
+  private enum Value: Codable {
+    case text(String)
+    case flag
+
+    init(from decoder: any Decoder) throws {
+      let text = try? decoder.singleValueContainer().decode(String.self)
+      self = text.map(Value.text) ?? .flag
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .text(let text): try container.encode(text)
+      case .flag: try container.encode(true)
+      }
+    }
+  }
+
+  private struct Status: Decodable {
+    var name: String
+    var at: String
+    var `do`: [String: Value]
+    var until: Int64?
+    var seen: Int
+    var hit: Int
+  }
+
+  private static func text(_ action: [String: Value]) -> String {
+    action.map { name, value in
+      if case .text(let text) = value { "\(name)=\(text)" } else { name }
+    }.joined(separator: " ")
+  }
+
+  private static func show(_ faults: [Status]) {
+    Console.say(
+      table: faults.map { fault in
+        [
+          fault.name, fault.at, text(fault.do),
+          "seen \(fault.seen)", "hit \(fault.hit)",
+          fault.until.map { "until \(Instant(milliseconds: $0).iso8601)" } ?? "",
+        ]
+      })
+  }
+}

@@ -1,0 +1,208 @@
+import ArgumentParser
+import Cockpit
+import FoundationEssentials
+import NIOHTTP1
+import Primitives
+
+/// Lists the phones that a running relay knows.
+struct DevicesCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "devices",
+    abstract: "List the phones: connected or not, what is stored for them, what is left to send.",
+    discussion: """
+      Examples:
+
+        pushrelay devices
+        pushrelay devices --search com.example.app
+        pushrelay devices --json
+      """)
+
+  @Option(help: "The beginning of an id, or a part of a topic.")
+  var search: String?
+  @Option(help: "How many at most, up to 500.")
+  var limit = 50
+  @OptionGroup var common: ClockCommand.Common
+
+  private struct Answer: Decodable {
+    struct Slot: Decodable { var uniqueId: String }
+
+    struct Budget: Decodable {
+      var remaining: Int64?
+      var allowed: Bool
+      var heldUntil: Int64?
+      var limit: String?
+    }
+
+    struct App: Decodable {
+      var topic: String
+      var visible: Slot?
+      var silent: Slot?
+      var budget: Budget
+    }
+
+    struct Device: Decodable {
+      var device: String
+      var connected: Bool
+      var apps: [App]
+    }
+
+    var hasMore: Bool
+    var devices: [Device]
+  }
+
+  func run() async throws {
+    let path = "/v1/devices" + Query([("search", search), ("limit", String(limit))]).text
+    let answer = try await common.client.call(.GET, path)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let page = try ControlClient.read(Answer.self, answer)
+    var rows: [[String]] = []
+    for device in page.devices {
+      let state = device.connected ? "connected" : "away"
+      if device.apps.isEmpty { rows.append([device.device, state, "no app"]) }
+      for app in device.apps {
+        let stored = [app.visible.map { _ in "visible" }, app.silent.map { _ in "silent" }]
+          .compactMap(\.self).joined(separator: " and ")
+        rows.append([
+          device.device, state, app.topic, Self.text(app.budget),
+          stored.isEmpty ? "" : "stored: \(stored)",
+        ])
+      }
+    }
+    Console.say(table: rows)
+    if page.devices.isEmpty { Console.note("none; 'pushrelay device NAME' makes one") }
+    if page.hasMore { Console.note("there are more: --limit or --search") }
+  }
+
+  private static func text(_ budget: Answer.Budget) -> String {
+    if !budget.allowed {
+      let until = budget.heldUntil.map { " until \(Instant(milliseconds: $0).iso8601)" } ?? ""
+      return "silent held\(until) by \(budget.limit ?? "its state")"
+    }
+    return budget.remaining.map { "\($0) silent left" } ?? "silent without limit"
+  }
+}
+
+/// Lists the last notifications of a running relay.
+struct NotificationsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "notifications",
+    abstract: "List the last notifications and what became of each, newest first.",
+    discussion: """
+      Examples:
+
+        pushrelay notifications
+        pushrelay notifications --state stored --kind silent
+        pushrelay notifications --device ID --json
+      """)
+
+  @Option(help: "received, sent, stored, delivered or discarded.")
+  var state: String?
+  @Option(help: "The topic.")
+  var topic: String?
+  @Option(help: "The device, by its id.")
+  var device: String?
+  @Option(help: "visible or silent.")
+  var kind: String?
+  @Option(help: "How many at most, up to 500.")
+  var limit = 50
+  @OptionGroup var common: ClockCommand.Common
+
+  private struct Answer: Decodable {
+    struct Life: Decodable {
+      struct Step: Decodable { var at: String }
+
+      var uniqueId: String
+      var topic: String
+      var kind: String
+      var sentence: String
+      var steps: [Step]
+    }
+
+    var hasMore: Bool
+    var notifications: [Life]
+  }
+
+  func run() async throws {
+    let query = Query([
+      ("state", state), ("topic", topic), ("device", device), ("kind", kind),
+      ("limit", String(limit)),
+    ])
+    let answer = try await common.client.call(.GET, "/v1/notifications" + query.text)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let page = try ControlClient.read(Answer.self, answer)
+    Console.say(
+      table: page.notifications.map {
+        [$0.steps.first?.at ?? "", $0.uniqueId, $0.topic, $0.kind, $0.sentence]
+      })
+    if page.notifications.isEmpty { Console.note("none") }
+    if page.hasMore { Console.note("there are more: --limit, or a filter") }
+  }
+}
+
+/// Empties slots and refills budgets.
+struct ResetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reset",
+    abstract: "Empty the slots and refill the budgets: of a topic, of a device, or of all.",
+    discussion: """
+      Examples:
+
+        pushrelay reset --topic com.example.app
+        pushrelay reset --device ID
+        pushrelay reset --all
+      """)
+
+  @Option(help: "Of all apps with this topic.")
+  var topic: String?
+  @Option(help: "Of a device, by its id.")
+  var device: String?
+  @Flag(help: "Of everybody.")
+  var all = false
+  @OptionGroup var common: ClockCommand.Common
+
+  private struct Body: Encodable {
+    var topic: String?
+    var device: String?
+    var all: Bool?
+  }
+
+  func validate() throws {
+    guard [topic != nil, device != nil, all].count(where: { $0 }) == 1 else {
+      throw ValidationError("say one of --topic, --device and --all")
+    }
+  }
+
+  func run() async throws {
+    let body = Body(topic: topic, device: device, all: all ? true : nil)
+    let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
+    _ = try await common.client.call(.POST, "/v1/reset", body: text)
+  }
+}
+
+/// The query of a path.
+struct Query {
+  let text: String
+
+  /// Of the parameters that have a value.
+  init(_ parameters: [(name: String, value: String?)]) {
+    let parts = parameters.compactMap { name, value in
+      value.map { "\(name)=\(Self.escaped($0))" }
+    }
+    text = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
+  }
+
+  /// All but what every query may hold (RFC 3986 section 2.3) as %XX.
+  private static func escaped(_ text: String) -> String {
+    text.utf8.map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        return String(UnicodeScalar(byte))
+      default:
+        let digits = String(byte, radix: 16, uppercase: true)
+        return "%" + (digits.count == 1 ? "0" : "") + digits
+      }
+    }.joined()
+  }
+}

@@ -1,0 +1,88 @@
+import ArgumentParser
+import Cockpit
+import FoundationEssentials
+import NIOHTTP1
+
+/// Pushes over the admin socket: no key, no token, and what is odd about it is said.
+struct PushCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "push",
+    abstract: "Push by a running relay's admin socket: no key needed, and what is odd is said.",
+    discussion: """
+      Examples:
+
+        pushrelay push --to DEVICE --payload '{"aps":{"content-available":1}}' \\
+          --header apns-push-type=background --header apns-priority=5
+        pushrelay push payloads/alert.json --to DEVICE --topic com.example.app
+
+      --to is a device's id ('pushrelay devices' lists them) or a device token. 'pushrelay send' \
+      goes the whole way of a provider, over HTTP/2 with a signed token.
+      """)
+
+  @Argument(help: "A file with the payload.")
+  var file: String?
+  @Option(help: "The payload itself.")
+  var payload: String?
+  @Option(help: "The device's id, or a device token.")
+  var to: String
+  @Option(help: "The topic, if the device has several apps.")
+  var topic: String?
+  @Option(help: "A header of the provider API, as name=value; may be repeated.")
+  var header: [String] = []
+  @OptionGroup var common: ClockCommand.Common
+
+  private struct Answer: Decodable {
+    struct Warning: Decodable { var text: String }
+
+    var status: Int
+    var uniqueId: String?
+    var reason: String?
+    var message: String?
+    var warnings: [Warning]
+  }
+
+  func validate() throws {
+    guard (file == nil) != (payload == nil) else {
+      throw ValidationError("give a file with the payload, or --payload")
+    }
+    guard header.allSatisfy({ $0.contains("=") }) else {
+      throw ValidationError("a header is name=value")
+    }
+  }
+
+  func run() async throws {
+    let text: String
+    if let payload {
+      text = payload
+    } else {
+      guard let file, let data = FileManager.default.contents(atPath: file) else {
+        throw CommandError("\(file ?? "") cannot be read")
+      }
+      text = String(decoding: data, as: UTF8.self)
+    }
+    let answer = try await common.client.call(.POST, "/v1/push", body: try body(text))
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let verdict = try ControlClient.read(Answer.self, answer)
+    for warning in verdict.warnings { Console.note("note: \(warning.text)") }
+    guard verdict.status == 200 else {
+      throw CommandError(
+        "the relay answered \(verdict.status) \(verdict.reason ?? ""): \(verdict.message ?? "")")
+    }
+    Console.say(verdict.uniqueId ?? "")
+  }
+
+  /// The payload goes in as it stands.
+  private func body(_ payload: String) throws -> String {
+    var headers: [String: String] = [:]
+    for header in header {
+      let parts = header.split(separator: "=", maxSplits: 1).map(String.init)
+      headers[parts[0]] = parts.count > 1 ? parts[1] : ""
+    }
+    func json(_ value: some Encodable) throws -> String {
+      String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+    }
+    let known = topic.map { #","topic":"# + ((try? json($0)) ?? "") } ?? ""
+    return #"{"to":\#(try json(to))\#(known),"headers":\#(try json(headers)),"#
+      + #""payload":\#(payload)}"#
+  }
+}
