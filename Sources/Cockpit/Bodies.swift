@@ -4,7 +4,7 @@ import RelayServer
 
 /// What became of a notification, as `GET /v1/notifications/{id}` of the admin API tells it.
 struct LifeBody: Encodable, Equatable, Sendable {
-  private enum Key: String, CodingKey { case device, sentence, token, warnings }
+  private enum Key: String, CodingKey { case device, sentence, token }
 
   var life: NotificationLife
   let device: String
@@ -12,11 +12,9 @@ struct LifeBody: Encodable, Equatable, Sendable {
   let sentence: String
   /// Of the device's app; none once that is gone.
   var token = ""
-  /// What is odd about it; known only of what was pushed through this API.
-  var warnings: [String] = []
 
   init?(_ life: Relay.Life) {
-    guard let body = NotificationLife(life.steps) else { return nil }
+    guard let body = NotificationLife(life.steps, warnings: life.warnings) else { return nil }
     self.life = body
     device = life.device.description
     sentence = Self.sentence(life)
@@ -28,7 +26,6 @@ struct LifeBody: Encodable, Equatable, Sendable {
     try container.encode(device, forKey: .device)
     try container.encode(sentence, forKey: .sentence)
     try container.encode(token, forKey: .token)
-    try container.encode(warnings, forKey: .warnings)
   }
 
   /// Says of piggybacked ones what they went along with, as far as it is among these.

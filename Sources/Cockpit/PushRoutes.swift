@@ -100,7 +100,7 @@ struct PushRoutes {
     } catch {
       return answer(error, uniqueID, warnings)
     }
-    switch await relay.submit(notification) {
+    switch await relay.submit(notification, warnings) {
     case .accepted:
       return Answer(
         status: 200, apnsId: notification.apnsID.description, uniqueId: uniqueID.description,

@@ -91,6 +91,8 @@ package struct NotificationStatus: Codable, Equatable, Sendable {
   package var kind: String
   package var state: String
   package var steps: [Step]
+  /// What was odd about it; older relays do not tell.
+  package var warnings: [String]?
 }
 
 extension RelayClient {

@@ -100,6 +100,8 @@ package enum Limits {
   package static let feedBatches = 4096
   /// Refused requests of providers that one loop remembers.
   package static let rememberedRefusals = 200
+  /// Accepted notifications of which one loop remembers what was odd about them.
+  package static let rememberedWarnings = 10_000
   /// Faults in force at once, and how long a connection may be on which one lets nothing pass.
   package static let faults = 100
   package static let muted = Interval.minutes(10)

@@ -59,9 +59,11 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
   /// The last step but an app's outcome.
   package var state: String
   package var steps: [Step]
+  /// What was odd about its payload or headers, a sentence each.
+  package var warnings: [String]
 
   /// nil when the first step is not known any more, and so neither whose it is.
-  package init?(_ events: [DeliveryEvent]) {
+  package init?(_ events: [DeliveryEvent], warnings: CaseSet<PayloadWarning> = CaseSet()) {
     guard let first = events.first, case .received(let kind, let apnsID, let topic, _) = first.step
     else { return nil }
     uniqueId = first.uniqueID.description
@@ -69,6 +71,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     self.topic = topic.description
     self.kind = kind.name
     steps = events.map(Step.init)
+    self.warnings = warnings.members.map(\.text)
     state = steps.last { $0.step != "outcome" }?.step ?? "received"
   }
 }

@@ -177,6 +177,7 @@ struct ProviderConnection {
   private func noteWarnings(
     _ warnings: CaseSet<PayloadWarning>, _ notification: Notification, on handler: ConnectionHandler
   ) {
+    handler.runner.warnings.remember(warnings, of: notification.uniqueID)
     guard handler.runner.logger.logLevel <= .debug else { return }
     handler.runner.logger.debug(
       "payload notes",
@@ -330,7 +331,8 @@ extension ProviderConnection {
           }
           return Self.life(uniqueID, peers, question, on: loop)
         }
-        .whenSuccess { bound.value.answer(stream, .life($0)) }
+        .flatMap { Self.withWarnings($0, peers, on: loop) }
+        .whenSuccess { bound.value.answer(stream, .life($0.life, $0.warnings)) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -354,6 +356,21 @@ extension ProviderConnection {
     return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
   }
 
+  /// A life, and what was odd about the notification: the loop that accepted it knows.
+  private static func withWarnings(
+    _ life: [DeliveryEvent], _ peers: [ShardRunner.Peer], on loop: any EventLoop
+  ) -> EventLoopFuture<(life: [DeliveryEvent], warnings: CaseSet<PayloadWarning>)> {
+    guard let id = life.first?.uniqueID else {
+      return loop.makeSucceededFuture((life, CaseSet()))
+    }
+    let found = peers.map { peer in
+      peer.eventLoop.submit { peer.runner.value.warnings[id] }
+    }
+    return EventLoopFuture.whenAllSucceed(found, on: loop).map { all in
+      (life, all.reduce(CaseSet()) { $0.isEmpty ? $1 : $0 })
+    }
+  }
+
   /// The answer is there; what the provider's credentials do not cover is not shown.
   mutating func answer(
     _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
@@ -361,8 +378,8 @@ extension ProviderConnection {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
-    case .life(let events):
-      guard let life = NotificationLife(events), covers(life.topic) else {
+    case .life(let events, let warnings):
+      guard let life = NotificationLife(events, warnings: warnings), covers(life.topic) else {
         return respond(
           stream, 404,
           DeviceAnswerBody.Refused(
@@ -405,6 +422,6 @@ extension ProviderConnection {
 
 /// What was found.
 enum QueryAnswer {
-  case life([DeliveryEvent])
+  case life([DeliveryEvent], CaseSet<PayloadWarning>)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
 }

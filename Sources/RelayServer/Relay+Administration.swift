@@ -14,6 +14,8 @@ extension Relay {
     package let kind: NotificationClass
     package let topic: Topic
     package let device: DeviceID
+    /// What was odd about it, where that was asked for.
+    package var warnings = CaseSet<PayloadWarning>()
 
     /// nil when the beginning is not known any more.
     package init?(_ steps: [DeliveryEvent]) {
@@ -126,8 +128,14 @@ extension Relay {
     guard let loops = inbox.loops else { return nil }
     let found = DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: id) })
     // Only the loop that accepted it knows what its provider calls it.
-    guard let uniqueID = found.first?.uniqueID, uniqueID != id else { return Life(found) }
-    return Life(DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: uniqueID) }))
+    guard let uniqueID = found.first?.uniqueID else { return nil }
+    let steps =
+      uniqueID == id
+      ? found : DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: uniqueID) })
+    var life = Life(steps)
+    life?.warnings = await loops.onEach { $0.warnings[uniqueID] }
+      .reduce(CaseSet()) { $0.isEmpty ? $1 : $0 }
+    return life
   }
 
   /// The latest lives, newest first.
@@ -142,7 +150,9 @@ extension Relay {
   }
 
   /// Puts a well-formed notification in, as a provider's request would.
-  package func submit(_ notification: Notification) async -> ProviderAnswer {
+  package func submit(
+    _ notification: Notification, _ warnings: CaseSet<PayloadWarning>
+  ) async -> ProviderAnswer {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withCheckedContinuation { continuation in
       loops.onLoop(0) { runner in
@@ -150,6 +160,7 @@ extension Relay {
           continuation.resume(returning: answer)
         }
         let request = RequestID(loop: runner.index, connection: 0, stream: stream)
+        runner.warnings.remember(warnings, of: notification.uniqueID)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()
       }

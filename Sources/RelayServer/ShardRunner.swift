@@ -37,6 +37,7 @@ final class ShardRunner {
   /// Until when a fault keeps the journal's word back.
   var journalHeldUntil: Instant?
   var metrics = RelayMetrics()
+  var warnings = PayloadWarnings()
   /// The machine's time at the beginning of the batch, for `metrics`.
   var batchTime = RelayClock.wall
   /// Whoever speaks by the admin API, and the devices of the streams among them.

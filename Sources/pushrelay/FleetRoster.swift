@@ -20,8 +20,17 @@ struct FleetRoster: Codable, Sendable {
 
   /// The fleet of last time, with as many more as are wanted; anew if the relay has forgotten it.
   static func enroll(_ command: DeviceCommand, count: Int) async throws -> FleetRoster {
-    let topic = command.topic.first ?? "com.example.app"
-    let path = "\(command.connection.files.state)/fleet.json"
+    let roster = try await enroll(
+      count: count, topic: command.topic.first ?? "com.example.app", at: command.device,
+      by: command.connection, key: command.enrolmentKey)
+    try roster.writeTokens(to: command.tokens)
+    return roster
+  }
+
+  static func enroll(
+    count: Int, topic: String, at device: HostPort, by connection: ConnectionOptions, key: String?
+  ) async throws -> FleetRoster {
+    let path = "\(connection.files.state)/fleet.json"
     var roster = FleetRoster(topic: topic)
     if let bytes = PrivateFile.read(path) {
       guard let known = try? JSONDecoder().decode(FleetRoster.self, from: Data(bytes)) else {
@@ -30,7 +39,7 @@ struct FleetRoster: Codable, Sendable {
       }
       if known.topic == topic { roster = known }
     }
-    let client = try await command.connection.connect(to: command.device)
+    let client = try await connection.connect(to: device)
     let api = DeviceAPI(client)
     if let first = roster.members.first, try await isForgotten(first, api) {
       Console.note("this relay does not know the fleet of last time; enrolling anew")
@@ -38,12 +47,11 @@ struct FleetRoster: Codable, Sendable {
     }
     let missing = count - roster.members.count
     if missing > 0 {
-      roster.members += try await fresh(missing, topic, api, key: command.enrolmentKey)
+      roster.members += try await fresh(missing, topic, api, key: key)
       try PrivateFile.write(Array(try JSONEncoder().encode(roster)), to: path)
     }
     await client.close()
     roster.members.removeLast(max(0, roster.members.count - count))
-    try roster.writeTokens(to: command.tokens)
     return roster
   }
 

@@ -110,6 +110,7 @@ struct LogCommand: AsyncParsableCommand {
       ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
       ["kind", life.kind], ["state", life.state],
     ])
+    for warning in life.warnings ?? [] { Console.say("note: \(warning)") }
     Console.say("")
     let first = life.steps.first?.time ?? 0
     Console.say(

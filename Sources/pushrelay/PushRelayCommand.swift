@@ -20,7 +20,7 @@ struct PushRelayCommand: AsyncParsableCommand {
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
     LogCommand.self, DevicesCommand.self, NotificationsCommand.self, WaitCommand.self,
-    PushCommand.self, FaultCommand.self, ResetCommand.self, ClockCommand.self,
+    PushCommand.self, FaultCommand.self, LoadCommand.self, ResetCommand.self, ClockCommand.self,
     CheckpointCommand.self,
     RecordCommand.self, ReplayCommand.self, SimulateCommand.self, ArchiveCommand.self,
     StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,

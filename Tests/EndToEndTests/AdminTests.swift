@@ -186,6 +186,15 @@ import Testing
         #"{"headers":{"apns-push-type":"background"},"payload":{"aps":{"alert":"x"}}}"#)
       #expect(lint.json["kind"] as? String == "silent")
       #expect(lint.body.contains("visibleKeysInBackground"), "\(lint)")
+      var odd = Push(to: token, try await relay.providerToken())
+      odd.body = #"{"aps":{"alert":"x","category":3}}"#
+      let accepted = try #require(try await relay.send([odd]).first)
+      let id = try #require(accepted.fields["apns-unique-id"])
+      let life = try await admin("GET", "/v1/notifications/\(id)")
+      #expect((life.json["warnings"] as? [String])?.count == 2, "\(life)")
+      let log = try await relay.command(
+        "log", id, "--provider", relay.provider, "--key", RelaySetup.keyID)
+      #expect(log.output.contains("note: "), "\(log)")
     }
   }
 

@@ -1,0 +1,178 @@
+import ArgumentParser
+import FoundationEssentials
+import Primitives
+import RelayClient
+import RelayServer
+
+/// Providers and phones over real sockets, at a rate, with the times that they see.
+struct LoadCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load",
+    abstract: "Push at a rate to many phones over real sockets, and tell the times they see.",
+    discussion: """
+      Examples:
+
+        pushrelay load
+        pushrelay load --devices 1000 --rate 5000 --seconds 30
+        pushrelay load --silent 0.5 --json
+
+      Pushes are sent when they are due, whether or not earlier ones were answered, and times \
+      count from then: a relay that stalls does not slow down what measures it ("coordinated omission"). \
+      Phones listen and acknowledge at once; they are remembered in STATE/fleet.json. This program \
+      and the relay share the machine's processors: what it measures is both.
+      """)
+
+  @Option(help: "Phones that listen.")
+  var devices = 100
+  @Option(help: "Connections of providers.")
+  var providers = 2
+  @Option(help: "Pushes a second, over all of them.")
+  var rate = 1000.0
+  @Option(help: "How long to push.")
+  var seconds = 10.0
+  @Option(help: "The share of silent pushes, from 0 to 1.")
+  var silent = 0.0
+  @Option(help: "How many seconds to wait for the last deliveries.")
+  var wait = 5.0
+  @Option(help: "The topic.")
+  var topic = "com.example.app"
+  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
+  var provider = HostPort(host: "127.0.0.1", port: 2197)
+  @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
+  var device = HostPort(host: "127.0.0.1", port: 5223)
+  @Option(help: "What a relay in production wants from new devices.")
+  var enrolmentKey: String?
+  @Option(
+    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
+  var key: String?
+  @Flag(help: "Send no provider token, for a relay with --auth none.")
+  var noToken = false
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+  @OptionGroup var connection: ConnectionOptions
+
+  /// Streams that a provider has open at once; APNs allows about as many.
+  private static let openStreams = 900
+  private static let devicesPerConnection = 1000
+
+  func validate() throws {
+    guard (1...100_000).contains(devices), (1...100).contains(providers) else {
+      throw ValidationError("--devices is 1 to 100000, --providers 1 to 100")
+    }
+    guard rate > 0, rate <= 1_000_000, seconds > 0, seconds <= 86_400 else {
+      throw ValidationError("--rate is up to 1000000, --seconds up to 86400")
+    }
+    guard (0...1).contains(silent), wait >= 0 else {
+      throw ValidationError("--silent is a share from 0 to 1, --wait not below 0")
+    }
+  }
+
+  func run() async throws {
+    let roster = try await FleetRoster.enroll(
+      count: devices, topic: topic, at: device, by: connection, key: enrolmentKey)
+    let token = try providerToken()
+    let tally = LoadTally()
+    let start = ContinuousClock.now
+    let report = try await withThrowingTaskGroup(of: Void.self) { group in
+      for first in stride(from: 0, to: devices, by: Self.devicesPerConnection) {
+        let members = roster.members[first..<min(devices, first + Self.devicesPerConnection)]
+        group.addTask { try await listen(members, since: start, tally) }
+      }
+      while await tally.listening < devices {
+        try await Task.sleep(for: .milliseconds(10))
+        if ContinuousClock.now - start > .seconds(60) {
+          throw CommandError("only \(await tally.listening) of \(devices) phones could connect")
+        }
+      }
+      if !json {
+        Console.note("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
+      }
+      let begin = ContinuousClock.now
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<providers {
+          group.addTask { try await push(number, roster, token, since: start, begin, tally) }
+        }
+        try await group.waitForAll()
+      }
+      let took = ContinuousClock.now - begin
+      let end = ContinuousClock.now + .seconds(wait)
+      while ContinuousClock.now < end, await tally.isWaiting {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      group.cancelAll()
+      return await tally.report(took / .seconds(1), devices: devices, rate: rate)
+    }
+    if json { try Console.say(json: report) } else { report.show() }
+  }
+
+  private func providerToken() throws -> String? {
+    guard !noToken else { return nil }
+    let signer = try SigningKey.signer(in: connection.files.keys, keyID: key, topic: topic)
+    return try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
+  }
+
+  // MARK: Phones
+
+  private func listen(
+    _ members: ArraySlice<FleetRoster.Member>, since start: ContinuousClock.Instant,
+    _ tally: LoadTally
+  ) async throws {
+    let api = DeviceAPI(try await connection.connect(to: device))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for member in members {
+        group.addTask {
+          let stream = try await api.openStream(of: member.identity)
+          await tally.listens()
+          try await LoadPhone(since: start, tally).listen(to: stream)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  // MARK: Providers
+
+  private func push(
+    _ number: Int, _ roster: FleetRoster, _ token: String?,
+    since start: ContinuousClock.Instant, _ begin: ContinuousClock.Instant, _ tally: LoadTally
+  ) async throws {
+    let client = try await connection.connect(to: provider)
+    let count = Int(rate * seconds)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      var open = 0
+      for index in stride(from: number, to: count, by: providers) {
+        let due = begin + .seconds(Double(index) / rate)
+        if due > ContinuousClock.now { try await Task.sleep(until: due, clock: .continuous) }
+        if open >= Self.openStreams {
+          try await group.next()
+          open -= 1
+        }
+        open += 1
+        let request = request(index, to: roster.members[index % devices].token, at: due - start)
+        group.addTask {
+          let answer = try await client.push(request, providerToken: token)
+          await tally.answered(
+            answer, isSilent: isSilent(index), after: ContinuousClock.now - due)
+        }
+      }
+      try await group.waitForAll()
+    }
+    await client.close()
+  }
+
+  private func isSilent(_ index: Int) -> Bool {
+    // Spread evenly: at 0.25 every fourth.
+    Int(Double(index + 1) * silent) > Int(Double(index) * silent)
+  }
+
+  private func request(_ index: Int, to token: String, at moment: Duration) -> PushRequest {
+    let aps = isSilent(index) ? #"{"content-available":1}"# : #"{"alert":"Number \#(index)"}"#
+    let sent = Int(moment / .microseconds(1))
+    var request = PushRequest(
+      token: token, payload: Array(#"{"aps":\#(aps),"\#(LoadPhone.member)":\#(sent)}"#.utf8))
+    request.topic = topic
+    request.pushType = isSilent(index) ? "background" : "alert"
+    request.priority = isSilent(index) ? 5 : 10
+    return request
+  }
+}

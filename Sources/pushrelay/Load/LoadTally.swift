@@ -1,0 +1,96 @@
+import Histogram
+import RelayClient
+
+/// What providers and phones have seen.
+actor LoadTally {
+  private(set) var listening = 0
+  private var answers: [String: Int] = [:]
+  private var acceptedVisible = 0
+  private var deliveredCount = 0
+  /// In microseconds, up to an hour.
+  private var answering = LoadTally.histogram()
+  private var delivering = LoadTally.histogram()
+
+  private static func histogram() -> Histogram<UInt64> {
+    Histogram(highestTrackableValue: 3_600_000_000, numberOfSignificantValueDigits: .three)
+  }
+
+  func listens() { listening += 1 }
+
+  func answered(_ answer: PushAnswer, isSilent: Bool, after length: Duration) {
+    let word = answer.reason.map { "\(answer.status) \($0)" } ?? "\(answer.status)"
+    answers[word, default: 0] += 1
+    if answer.status == 200, !isSilent { acceptedVisible += 1 }
+    Self.record(Int(length / .microseconds(1)), in: &answering)
+  }
+
+  func delivered(_ delays: [Int]) {
+    deliveredCount += delays.count
+    for delay in delays { Self.record(delay, in: &delivering) }
+  }
+
+  /// Whether more is to come: what was throttled may take an hour.
+  var isWaiting: Bool { deliveredCount < acceptedVisible }
+
+  private static func record(_ microseconds: Int, in histogram: inout Histogram<UInt64>) {
+    _ = histogram.record(UInt64(min(max(microseconds, 0), 3_600_000_000)))
+  }
+
+  func report(_ seconds: Double, devices: Int, rate: Double) -> LoadReport {
+    LoadReport(
+      devices: devices, wantedPerSecond: rate,
+      pushesPerSecond: Double(answering.totalCount) / max(seconds, 0.001), answers: answers,
+      delivered: deliveredCount, answerMicroseconds: Self.times(answering),
+      deliveryMicroseconds: Self.times(delivering))
+  }
+
+  private static func times(_ histogram: Histogram<UInt64>) -> LoadReport.Times? {
+    guard histogram.totalCount > 0 else { return nil }
+    return LoadReport.Times(
+      p50: histogram.valueAtPercentile(50), p90: histogram.valueAtPercentile(90),
+      p99: histogram.valueAtPercentile(99), p999: histogram.valueAtPercentile(99.9),
+      max: histogram.max)
+  }
+}
+
+/// The result of a load, as `--json` prints it.
+struct LoadReport: Encodable, Equatable, Sendable {
+  struct Times: Encodable, Equatable, Sendable {
+    var p50: UInt64
+    var p90: UInt64
+    var p99: UInt64
+    var p999: UInt64
+    var max: UInt64
+  }
+
+  var devices: Int
+  var wantedPerSecond: Double
+  var pushesPerSecond: Double
+  /// By status and reason.
+  var answers: [String: Int]
+  var delivered: Int
+  /// From when a push was due to its answer.
+  var answerMicroseconds: Times?
+  /// From when a push was due to its line at the phone.
+  var deliveryMicroseconds: Times?
+
+  func show() {
+    Console.say("\(devices) phones, \(Int(pushesPerSecond.rounded())) pushes a second answered")
+    for (answer, count) in answers.sorted(by: { $0.key < $1.key }) {
+      Console.say("  \(count)  \(answer)")
+    }
+    Console.say("  \(delivered)  delivered")
+    var rows = [["", "p50", "p90", "p99", "p99.9", "max"]]
+    for (name, times) in [("answer", answerMicroseconds), ("delivery", deliveryMicroseconds)] {
+      guard let times else { continue }
+      rows.append(
+        [name] + [times.p50, times.p90, times.p99, times.p999, times.max].map(Self.milliseconds))
+    }
+    if rows.count > 1 { Console.say(table: rows) }
+  }
+
+  private static func milliseconds(_ microseconds: UInt64) -> String {
+    let tenths = (microseconds + 50) / 100
+    return "\(tenths / 10).\(tenths % 10) ms"
+  }
+}
