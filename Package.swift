@@ -27,6 +27,8 @@ let package = Package(
     // Relay and phones in virtual time, for tests of those who send pushes (docs/SCENARIOS.md).
     .library(
       name: "PushRelaySimulation", targets: ["Primitives", "DeviceSimulator", "DeviceModel"]),
+    // A relay in the process of a test (examples/swift).
+    .library(name: "RelayTestKit", targets: ["RelayTestKit"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -169,6 +171,16 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // The whole relay for tests of those who send pushes.
+    .target(
+      name: "RelayTestKit",
+      dependencies: [
+        "Primitives", "RelayCore", "DeviceLink", "RelayServer", "Cockpit",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: safe),
+
     // How long the core's decisions take; for us, no product (docs/PERFORMANCE.md).
     .executableTarget(
       name: "core-benchmarks",
@@ -188,7 +200,7 @@ let package = Package(
       dependencies: [
         "Primitives",
         "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
-        "RelayTestKit", "TLS",
+        "TestSupport", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -232,7 +244,7 @@ let package = Package(
       name: "RelayServerTests",
       dependencies: [
         "Primitives",
-        "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "RelayTestKit",
+        "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "TestSupport",
         "DeviceLink",
         "HTTP2", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
@@ -243,15 +255,21 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: safe),
-    // A relay in the process of a test.
+    .testTarget(
+      name: "RelayTestKitTests", dependencies: ["RelayTestKit"], swiftSettings: safe),
+    // The example for others, as it stands there.
+    .testTarget(
+      name: "SwiftExample", dependencies: ["RelayTestKit"], path: "examples/swift/Tests/PushTests",
+      swiftSettings: safe),
+    // A relay in the process of a test of ours.
     .target(
-      name: "RelayTestKit",
+      name: "TestSupport",
       dependencies: [
         "RelayServer", "RelayClient", .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
-      path: "Tests/RelayTestKit", swiftSettings: safe),
+      path: "Tests/TestSupport", swiftSettings: safe),
     // A file system that fails on demand, under SQLite.
     .target(
       name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

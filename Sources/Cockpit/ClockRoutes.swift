@@ -1,6 +1,6 @@
 import Hummingbird
 package import Primitives
-import RelayServer
+package import RelayServer
 
 /// The clock, and the states that the relay can be taken back to.
 struct ClockRoutes {
@@ -96,7 +96,7 @@ struct ClockRoutes {
 }
 
 extension Refusal {
-  init(_ error: VirtualClock.ClockError) {
+  package init(_ error: VirtualClock.ClockError) {
     switch error {
     case .backwards(let now):
       self = .conflict(

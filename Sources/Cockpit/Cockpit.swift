@@ -16,12 +16,12 @@ import Synchronization
 /// Instants are integers, UNIX milliseconds; lengths of time are texts such as `1h30m`. Errors are
 /// `{"reason":"ClockMoved","message":"what to do"}`.
 package struct Cockpit: Sendable {
-  private let relay: Relay
+  let relay: Relay
   private let configuration: RelayConfiguration
   private let logger: Logger
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
-  private let epoch: Epoch
-  private let feed: FeedHolder
+  let epoch: Epoch
+  let feed: FeedHolder
 
   /// - Parameter onReady: told where it really listens on TCP, nil for nowhere, once the socket is
   ///   there, or it is known that there will be none.

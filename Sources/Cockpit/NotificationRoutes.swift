@@ -11,13 +11,7 @@ struct NotificationRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/v1/notifications") { request, _ in try Response(json: try await page(request)) }
     router.get("/v1/notifications/:id") { _, context in
-      guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
-        throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
-      }
-      guard let life = try await body(of: id) else {
-        throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
-      }
-      return try Response(json: life)
+      try Response(json: try await body(named: context.parameters.get("id") ?? ""))
     }
     router.get("/v1/refusals") { request, _ in
       let refusals = await relay.refusals(limit: try request.limit())
@@ -26,6 +20,17 @@ struct NotificationRoutes {
           cursor: epoch.cursor(relay.now.milliseconds), hasMore: false,
           refusals: refusals.map(RefusalPage.Item.init)))
     }
+  }
+
+  /// One life, by an id as a text.
+  func body(named text: String) async throws -> LifeBody {
+    guard let id = UniqueID(text) else {
+      throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
+    }
+    guard let life = try await body(of: id) else {
+      throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
+    }
+    return life
   }
 
   /// One life, with what it went along with.

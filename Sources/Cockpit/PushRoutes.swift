@@ -31,7 +31,7 @@ struct PushRoutes {
     var problems: [String]
   }
 
-  private struct Warning: Encodable {
+  struct Warning: Encodable {
     var code: String
     var text: String
 
@@ -74,7 +74,7 @@ struct PushRoutes {
 
   private static let anyToken = String(repeating: "0", count: 64)
 
-  private struct Answer: Encodable {
+  struct Answer: Encodable {
     var status: Int
     var apnsId: String?
     var uniqueId: String?
@@ -83,7 +83,7 @@ struct PushRoutes {
     var warnings: [Warning]
   }
 
-  private func push(_ wish: PushWish) async throws -> Answer {
+  func push(_ wish: PushWish) async throws -> Answer {
     guard let to = wish.to, !to.isEmpty else {
       throw Refusal.body("to is a device's id or a device token", field: "to")
     }

@@ -45,7 +45,7 @@ struct WaitRoutes {
     }
   }
 
-  private struct Met: Encodable {
+  struct Met: Encodable {
     var met = true
     /// When it was, in UNIX milliseconds.
     var at: Int64
@@ -54,7 +54,7 @@ struct WaitRoutes {
     var events: [NotificationLife.Step]
   }
 
-  private func wait(_ wish: WaitWish) async throws -> Met {
+  func wait(_ wish: WaitWish) async throws -> Met {
     let feed = await feed.feed()
     let (id, signals) = await feed.signals()
     defer { Task { await feed.forget(id) } }

@@ -71,6 +71,13 @@ struct AdminPeers {
     return listener.unwritten == 0
   }
 
+  /// The streams with lines that have not been written yet.
+  var unwritten: [Int32] {
+    peers.compactMap { stream, peer in
+      if case .listener(let listener) = peer, listener.unwritten > 0 { stream } else { nil }
+    }
+  }
+
   func isEmpty(_ stream: Int32) -> Bool {
     guard case .listener(let listener) = peers[stream] else { return true }
     return listener.unwritten == 0

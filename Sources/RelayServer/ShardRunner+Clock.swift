@@ -119,7 +119,7 @@ extension ShardRunner {
       sent: sentMessages, received: receivedMessages,
       // What a fault keeps back comes with time.
       isWaiting: !shard.isSettled && putOff.next == nil,
-      awaited: followers.awaited)
+      awaited: followers.awaited + adminPeers.unwritten.compactMap { adminDevices[$0] })
   }
 
   var nextMoment: NextMoment? {

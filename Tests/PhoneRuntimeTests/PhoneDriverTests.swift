@@ -3,8 +3,8 @@ import Foundation
 import Primitives
 import RelayClient
 import RelayServer
-import RelayTestKit
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import PhoneRuntime
@@ -39,7 +39,7 @@ import Testing
     let scenario = Scenario(
       phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
-      scenario: scenario, seed: 1, connect: { try await TestRelay.connect(device) },
+      scenario: scenario, seed: 1, connect: { try await LoopbackRelay.connect(device) },
       identify: { phone, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2
@@ -51,7 +51,7 @@ import Testing
   private func enroll(
     _ count: Int, _ device: RelayConfiguration.Endpoint
   ) async throws -> (identities: [DeviceIdentity], tokens: [String]) {
-    let api = DeviceAPI(try await TestRelay.connect(device))
+    let api = DeviceAPI(try await LoopbackRelay.connect(device))
     var (identities, tokens): ([DeviceIdentity], [String]) = ([], [])
     for _ in 0..<count {
       let identity = try await api.enroll()
@@ -82,7 +82,7 @@ import Testing
 
   /// A day of a hundred phones by advancing alone: what they do by themselves, keep-alives, pushes.
   @Test func aFleetGoesByTheRelaysTime() async throws {
-    try await TestRelay.runRelay {
+    try await LoopbackRelay.runRelay {
       $0.clock = .virtual
     } _: { relay, addresses, _ in
       let clock = try #require(relay.virtualClock)
@@ -94,7 +94,7 @@ import Testing
         try await story.wait(for: " connected", times: 100)
         try await clock.settled()
         let start = clock.now
-        let provider = try await TestRelay.connect(addresses.provider)
+        let provider = try await LoopbackRelay.connect(addresses.provider)
         for token in tokens { try await push(token, provider) }
         let advance = try await clock.advance(.by(.days(1)))
         #expect(advance.now == start + .days(1))
@@ -112,7 +112,7 @@ import Testing
   /// one phone all that happens is the same; of several, what arrives in one instant may arrive in
   /// another order.
   @Test(arguments: [1, 10]) func aFleetGoesBackWithTheRelay(count: Int) async throws {
-    try await TestRelay.runRelay {
+    try await LoopbackRelay.runRelay {
       $0.clock = .virtual
       $0.seed = 3
     } _: { relay, addresses, _ in
@@ -128,7 +128,7 @@ import Testing
         for round in 1...5 {
           let before = story.lines.withLock(\.count)
           // Of its own each time: hours without a request end a connection.
-          let provider = try await TestRelay.connect(addresses.provider)
+          let provider = try await LoopbackRelay.connect(addresses.provider)
           for token in tokens { try await push(token, provider) }
           _ = try await clock.advance(.by(.hours(5)))
           await provider.close()
@@ -145,9 +145,9 @@ import Testing
   }
 
   @Test func phonesOnSharedConnectionsGetTheirPushes() async throws {
-    try await TestRelay.run { addresses, _ in
+    try await LoopbackRelay.run { addresses, _ in
       let (identities, tokens) = try await enroll(5, addresses.device)
-      let provider = try await TestRelay.connect(addresses.provider)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
       let story = Story()
       let driver = try driver(5, as: identities, addresses.device, story)
       try await running(driver) {
@@ -158,7 +158,7 @@ import Testing
         #expect(counts.listening == 5 && counts.arrived == 5 && counts.reconnects == 0)
       }
       // Everything was acknowledged before the streams ended.
-      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       for identity in identities {
         #expect(try await api.status(of: identity).inFlight == 0)
       }
@@ -166,16 +166,16 @@ import Testing
   }
 
   @Test func withoutCoverageNobodyAnswersAndAfterwardsItArrives() async throws {
-    try await TestRelay.run { addresses, _ in
+    try await LoopbackRelay.run { addresses, _ in
       let (identities, tokens) = try await enroll(1, addresses.device)
-      let provider = try await TestRelay.connect(addresses.provider)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
       let story = Story()
       let driver = try driver(1, as: identities, addresses.device, story)
       try await running(driver) {
         try await story.wait(for: " connected")
         try await driver.perform(command: "network none")
         try await push(tokens[0], provider)
-        let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+        let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
         let status = try await api.status(of: identities[0])
         #expect(status.connected, "the relay has not found out yet")
         #expect(story.count("arrived") == 0)
@@ -188,11 +188,11 @@ import Testing
   }
 
   @Test func airplaneModeSaysGoodbye() async throws {
-    try await TestRelay.run { addresses, _ in
+    try await LoopbackRelay.run { addresses, _ in
       let (identities, _) = try await enroll(1, addresses.device)
       let story = Story()
       let driver = try driver(1, as: identities, addresses.device, story)
-      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       try await running(driver) {
         try await story.wait(for: " connected")
         try await driver.perform(command: "network airplane")
@@ -207,7 +207,7 @@ import Testing
   }
 
   @Test func anotherOfTheSameNameTakesOver() async throws {
-    try await TestRelay.run { addresses, _ in
+    try await LoopbackRelay.run { addresses, _ in
       let (identities, _) = try await enroll(1, addresses.device)
       let story = Story()
       let first = try driver(1, as: identities, addresses.device, story)

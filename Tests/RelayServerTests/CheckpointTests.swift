@@ -4,7 +4,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayRecording
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer

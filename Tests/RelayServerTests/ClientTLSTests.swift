@@ -2,8 +2,8 @@ import FoundationEssentials
 import NIOPosix
 import RelayClient
 import RelayServer
-import RelayTestKit
 import TLS
+import TestSupport
 import Testing
 
 /// The client against a relay over TLS: whom it trusts, and what it says when it does not.
@@ -15,7 +15,7 @@ struct ClientTLSTests {
   ) async throws {
     let state = FileManager.default.temporaryDirectory.path() + "pushrelay-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: state) }
-    try await TestRelay.run { configuration in
+    try await LoopbackRelay.run { configuration in
       configuration.state = state
       configuration.plaintext = plaintext
     } _: { addresses, _ in

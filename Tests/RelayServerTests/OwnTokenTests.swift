@@ -3,7 +3,7 @@ import Foundation
 import RelayClient
 import RelayCore
 import RelayStore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -38,13 +38,13 @@ import Testing
   private func withRelay(
     threads: Int, state: String? = nil, _ body: (Running) async throws -> Void
   ) async throws {
-    try await TestRelay.run(threads: threads) { configuration in
+    try await LoopbackRelay.run(threads: threads) { configuration in
       guard let state else { return }
       configuration.state = state
       configuration.store = .sqlite
     } _: { addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
-      let devices = try await TestRelay.connect(addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let devices = try await LoopbackRelay.connect(addresses.device)
       try await body(Running(provider: provider, devices: DeviceAPI(devices)))
       await provider.close()
       await devices.close()

@@ -2,8 +2,8 @@ import DeviceLink
 import Foundation
 import RelayClient
 import RelayCore
-import RelayTestKit
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -55,12 +55,12 @@ import Testing
       FileManager.default.temporaryDirectory.path
       + "/pushrelay-partitions-\(UInt64.random(in: .min ... .max))"
     defer { try? FileManager.default.removeItem(atPath: made) }
-    try await TestRelay.runRelay(threads: threads) { configuration in
+    try await LoopbackRelay.runRelay(threads: threads) { configuration in
       configuration.store = store
       configuration.state = state ?? made
     } _: { relay, addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
-      let devices = try await TestRelay.connect(addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let devices = try await LoopbackRelay.connect(addresses.device)
       try await body(
         Running(
           relay: relay, addresses: addresses, provider: provider, devices: DeviceAPI(devices)))
@@ -224,7 +224,7 @@ import Testing
   private func provide(
     _ target: Target, _ running: Running, until isDone: Flag
   ) async throws -> Int {
-    let client = try await TestRelay.connect(running.addresses.provider)
+    let client = try await LoopbackRelay.connect(running.addresses.provider)
     var counts = target.received.counts.makeAsyncIterator()
     var arrived = 0
     var number = 0
@@ -256,7 +256,7 @@ import Testing
       try await withThrowingTaskGroup(of: Int?.self) { group in
         for target in targets {
           // Of each its own connection, so that they are on all loops.
-          let client = try await TestRelay.connect(running.addresses.device)
+          let client = try await LoopbackRelay.connect(running.addresses.device)
           let stream = try await DeviceAPI(client).openStream(of: target.identity)
           group.addTask {
             var lines = stream.lines.makeAsyncIterator()

@@ -1,7 +1,7 @@
 import Foundation
 import RelayClient
 import RelayCore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -20,13 +20,13 @@ import Testing
     _ state: String, _ policy: SilentPolicy, threads: Int = 2,
     _ body: (Running) async throws -> Void
   ) async throws {
-    try await TestRelay.runRelay(threads: threads) { configuration in
+    try await LoopbackRelay.runRelay(threads: threads) { configuration in
       configuration.state = state
       configuration.store = .sqlite
       configuration.policy = policy
     } _: { relay, addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
-      let devices = try await TestRelay.connect(addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let devices = try await LoopbackRelay.connect(addresses.device)
       try await body(Running(relay: relay, provider: provider, devices: DeviceAPI(devices)))
       await provider.close()
       await devices.close()

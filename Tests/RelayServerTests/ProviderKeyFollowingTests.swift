@@ -3,7 +3,7 @@ import Logging
 import Primitives
 import RelayClient
 import RelayCore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -22,7 +22,7 @@ import Testing
   private func run(
     logger: Logger? = nil, _ body: (Relay.Addresses) async throws -> Void
   ) async throws {
-    try await TestRelay.run(threads: 3, logger: logger) { configuration in
+    try await LoopbackRelay.run(threads: 3, logger: logger) { configuration in
       configuration.auth = .token
       configuration.state = temporary.path
     } _: { addresses, _ in
@@ -53,7 +53,7 @@ import Testing
       issuedAtSeconds: RelayClock.wall.milliseconds / 1000)
     try await run { addresses in
       var providers: [RelayClient] = []
-      for _ in 0..<6 { providers.append(try await TestRelay.connect(addresses.provider)) }
+      for _ in 0..<6 { providers.append(try await LoopbackRelay.connect(addresses.provider)) }
       for provider in providers {
         #expect(try await push(early, on: provider).reason == "InvalidProviderToken")
       }
@@ -66,7 +66,7 @@ import Testing
       for number in 0..<4 {
         let keyID = "NEWKEY000\(number)"
         try keys.create(.init(keyID: keyID, teamID: "TEAM123456"))
-        let provider = try await TestRelay.connect(addresses.provider)
+        let provider = try await LoopbackRelay.connect(addresses.provider)
         #expect(try await push(try token(keyID), on: provider).reason == "BadDeviceToken")
       }
     }
@@ -75,7 +75,7 @@ import Testing
   @Test func aRelayInDevelopmentHasAFirstKey() async throws {
     try await run { addresses in
       let keyID = try #require(try keys.list().first).keyID
-      let provider = try await TestRelay.connect(addresses.provider)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
       #expect(try await push(try token(keyID), on: provider).reason == "BadDeviceToken")
     }
     #expect(try keys.list().count == 1)
@@ -97,8 +97,8 @@ import Testing
     let logger = Logger(label: "test") { _ in FeedingLogHandler(feed: feed) }
     try await run(logger: logger) { addresses in
       let (first, second) = (try token("FIRSTKEY01"), try token("SECONDKEY1"))
-      let gone = try await TestRelay.connect(addresses.provider)
-      let rest = try await TestRelay.connect(addresses.provider)
+      let gone = try await LoopbackRelay.connect(addresses.provider)
+      let rest = try await LoopbackRelay.connect(addresses.provider)
       #expect(try await push(first, on: gone).reason == "BadDeviceToken")
       #expect(try await push(second, on: rest).reason == "BadDeviceToken")
       try FileManager.default.removeItem(atPath: keys.path + "/AuthKey_FIRSTKEY01.p8")

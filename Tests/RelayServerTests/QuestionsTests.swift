@@ -2,7 +2,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayStore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -30,8 +30,8 @@ import Testing
 
   /// By sockets: all are answered, whatever was too much, and the connection goes on.
   @Test func everyQuestionIsAnswered() async throws {
-    try await TestRelay.run { addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
+    try await LoopbackRelay.run { addresses, _ in
+      let provider = try await LoopbackRelay.connect(addresses.provider)
       let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
         for number in 0..<200 {
           group.addTask {

@@ -5,7 +5,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayRecording
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -52,8 +52,8 @@ import Testing
     _ relay: Relay, _ addresses: Relay.Addresses, seed: UInt64, pushes: Int
   ) async throws {
     var random = SeededRandom(seed: seed)
-    let provider = try await TestRelay.connect(addresses.provider)
-    let connection = try await TestRelay.connect(addresses.device)
+    let provider = try await LoopbackRelay.connect(addresses.provider)
+    let connection = try await LoopbackRelay.connect(addresses.device)
     let devices = DeviceAPI(connection)
     var tokens: [String] = []
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -101,7 +101,7 @@ import Testing
       // With a journal, the second run begins with what the first one left.
       for run in 0..<(store == .sqlite ? 2 : 1) {
         let file = directory + "/run\(run).prr"
-        try await TestRelay.runRelay { configuration in
+        try await LoopbackRelay.runRelay { configuration in
           configuration.store = store
           configuration.state = directory
           configuration.record = file
@@ -130,7 +130,7 @@ import Testing
   @Test func whatAKillLeavesReplays() async throws {
     try await withDirectory { directory in
       let file = directory + "/killed.prr"
-      try await TestRelay.runRelay { configuration in
+      try await LoopbackRelay.runRelay { configuration in
         configuration.state = directory
         configuration.record = file
       } _: { relay, addresses, _ in
@@ -183,7 +183,7 @@ import Testing
   @Test(arguments: [RelayConfiguration.Store.memory, .sqlite])
   func whatIsBegunAndEndedWhileTheRelayRuns(store: RelayConfiguration.Store) async throws {
     try await withDirectory { directory in
-      try await TestRelay.runRelay(threads: 2) { configuration in
+      try await LoopbackRelay.runRelay(threads: 2) { configuration in
         configuration.state = directory
         configuration.store = store
       } _: { relay, addresses, _ in
@@ -226,14 +226,14 @@ import Testing
   /// The relay as it was, while it goes on.
   @Test func aPastMomentIsLookedAt() async throws {
     try await withDirectory { directory in
-      try await TestRelay.runRelay(threads: 2) { configuration in
+      try await LoopbackRelay.runRelay(threads: 2) { configuration in
         configuration.state = directory
         configuration.store = .memory
         configuration.clock = .virtual
       } _: { relay, addresses, _ in
         let clock = try #require(relay.virtualClock)
         _ = try await relay.recordings.start("now", payloads: .none, limit: 1 << 20)
-        let devices = DeviceAPI(try await TestRelay.connect(addresses.device))
+        let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
         var moments: [Instant] = []
         for _ in 0..<5 {
           _ = try await devices.enroll()

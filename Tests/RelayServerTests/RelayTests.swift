@@ -1,8 +1,8 @@
 import DeviceLink
 import RelayClient
 import RelayCore
-import RelayTestKit
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -37,10 +37,10 @@ import Testing
   }
 
   @Test func devicesOfAllShardsAreReachedFromAnyConnection() async throws {
-    try await TestRelay.run(threads: 3) { addresses, _ in
-      let phones = try await TestRelay.connect(addresses.device)
+    try await LoopbackRelay.run(threads: 3) { addresses, _ in
+      let phones = try await LoopbackRelay.connect(addresses.device)
       var providers: [RelayClient] = []
-      for _ in 0..<3 { providers.append(try await TestRelay.connect(addresses.provider)) }
+      for _ in 0..<3 { providers.append(try await LoopbackRelay.connect(addresses.provider)) }
       let api = DeviceAPI(phones)
       for number in 0..<24 {
         let identity = try await api.enroll()
@@ -60,9 +60,9 @@ import Testing
   }
 
   @Test func aTokenThatADeviceBringsAlongIsItsOwnOnAllLoops() async throws {
-    try await TestRelay.run(threads: 3) { addresses, _ in
-      let phones = try await TestRelay.connect(addresses.device)
-      let provider = try await TestRelay.connect(addresses.provider)
+    try await LoopbackRelay.run(threads: 3) { addresses, _ in
+      let phones = try await LoopbackRelay.connect(addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
       let api = DeviceAPI(phones)
       let first = try await api.enroll()
       #expect(try await api.register(topic: Self.topic, token: "ABCD", of: first) == "abcd")
@@ -87,8 +87,8 @@ import Testing
   }
 
   @Test func shutDownSaysByeToDevicesAndEnds() async throws {
-    try await TestRelay.run(threads: 3) { addresses, group in
-      let phones = try await TestRelay.connect(addresses.device)
+    try await LoopbackRelay.run(threads: 3) { addresses, group in
+      let phones = try await LoopbackRelay.connect(addresses.device)
       let api = DeviceAPI(phones)
       var streams: [ClientStream] = []
       for _ in 0..<5 {
@@ -104,8 +104,8 @@ import Testing
   }
 
   @Test func aNewerConnectionOfADeviceSupersedesTheOlder() async throws {
-    try await TestRelay.run(threads: 3) { addresses, _ in
-      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+    try await LoopbackRelay.run(threads: 3) { addresses, _ in
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       let identity = try await api.enroll()
       let older = try await api.openStream(of: identity)
       let newer = try await api.openStream(of: identity)
@@ -118,8 +118,8 @@ import Testing
   }
 
   @Test func unusableLinesAreToldAndThenEnd() async throws {
-    try await TestRelay.run(threads: 3) { addresses, _ in
-      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+    try await LoopbackRelay.run(threads: 3) { addresses, _ in
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       let stream = try await api.openStream(of: try await api.enroll())
       for _ in 0..<Limits.unusableLines { try await stream.write(Array("nonsense\n".utf8)) }
       var errors = 0
@@ -134,11 +134,11 @@ import Testing
   }
 
   @Test func enrolmentInProductionNeedsTheKey() async throws {
-    try await TestRelay.run(threads: 3) { configuration in
+    try await LoopbackRelay.run(threads: 3) { configuration in
       configuration.profile = .production
       configuration.enrolmentKey = "open sesame"
     } _: { addresses, _ in
-      let api = DeviceAPI(try await TestRelay.connect(addresses.device))
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       let error = await #expect(throws: DeviceAPIError.self) { try await api.enroll() }
       #expect(error?.description.contains("EnrolmentClosed") == true)
       let identity = try await api.enroll(enrolmentKey: "open sesame")

@@ -2,7 +2,7 @@ import DeviceLink
 import Primitives
 import RelayClient
 import RelayCore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -21,8 +21,8 @@ import Testing
     let token: String
 
     init(_ addresses: Relay.Addresses) async throws {
-      phone = try await TestRelay.connect(addresses.device)
-      provider = try await TestRelay.connect(addresses.provider)
+      phone = try await LoopbackRelay.connect(addresses.device)
+      provider = try await LoopbackRelay.connect(addresses.provider)
       api = DeviceAPI(phone)
       identity = try await api.enroll()
       token = try await api.register(topic: RideTests.topic, of: identity)
@@ -55,7 +55,7 @@ import Testing
   }
 
   private func run(_ body: (Scene) async throws -> Void) async throws {
-    try await TestRelay.run(threads: 2) { configuration in
+    try await LoopbackRelay.run(threads: 2) { configuration in
       configuration.policy = SilentPolicy(
         name: "test", perApp: RateLimit(1, per: .hours(100), burst: 3), perDevice: nil)
     } _: { addresses, _ in

@@ -2,7 +2,7 @@ import DeviceLink
 import Foundation
 import RelayClient
 import RelayCore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -84,13 +84,13 @@ import Testing
     auth: RelayConfiguration.Authentication = .none,
     _ body: (Running) async throws -> Void
   ) async throws {
-    try await TestRelay.run(threads: threads) { configuration in
+    try await LoopbackRelay.run(threads: threads) { configuration in
       configuration.state = state
       configuration.store = store
       configuration.auth = auth
     } _: { addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
-      let devices = try await TestRelay.connect(addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let devices = try await LoopbackRelay.connect(addresses.device)
       try await body(Running(provider: provider, devices: DeviceAPI(devices)))
       await provider.close()
       await devices.close()

@@ -3,7 +3,7 @@ import Foundation
 import Primitives
 import RelayClient
 import RelayCore
-import RelayTestKit
+import TestSupport
 import Testing
 
 @testable import RelayServer
@@ -24,7 +24,7 @@ import Testing
 
     /// Over a connection of its own: others have been idle for as long as the clock has moved.
     func status(of identity: DeviceIdentity) async throws -> DeviceStatus {
-      let client = try await TestRelay.connect(addresses.device)
+      let client = try await LoopbackRelay.connect(addresses.device)
       let status = try await DeviceAPI(client).status(of: identity)
       await client.close()
       return status
@@ -49,12 +49,12 @@ import Testing
     threads: Int = 2, _ change: (inout RelayConfiguration) -> Void = { _ in },
     _ body: (Scene) async throws -> Void
   ) async throws {
-    try await TestRelay.runRelay(threads: threads) { configuration in
+    try await LoopbackRelay.runRelay(threads: threads) { configuration in
       configuration.clock = .virtual
       change(&configuration)
     } _: { relay, addresses, _ in
-      let provider = try await TestRelay.connect(addresses.provider)
-      let devices = DeviceAPI(try await TestRelay.connect(addresses.device))
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
       try await body(
         Scene(relay: relay, addresses: addresses, provider: provider, devices: devices))
       await provider.close()
@@ -148,11 +148,11 @@ import Testing
         let clock = try scene.clock
         if run == 0 {
           _ = try await clock.advance(.by(.days(2)))
-          let devices = DeviceAPI(try await TestRelay.connect(scene.addresses.device))
+          let devices = DeviceAPI(try await LoopbackRelay.connect(scene.addresses.device))
           let identity = try await devices.enroll()
           let token = try await devices.register(topic: Self.topic, of: identity)
           stored = clock.now
-          let fresh = try await TestRelay.connect(scene.addresses.provider)
+          let fresh = try await LoopbackRelay.connect(scene.addresses.provider)
           try await scene.silent(token, over: fresh)
         } else {
           #expect(clock.now == stored)
@@ -231,7 +231,7 @@ import Testing
 
   @Test func idleProvidersAreSentAwayByTheRelaysTime() async throws {
     try await withScene { scene in
-      let idle = try await TestRelay.connect(scene.addresses.provider)
+      let idle = try await LoopbackRelay.connect(scene.addresses.provider)
       let clock = try scene.clock
       _ = try await clock.advance(.by(.minutes(59)))
       _ = try await idle.life(of: "x", providerToken: nil)

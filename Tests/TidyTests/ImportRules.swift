@@ -83,6 +83,11 @@ let importRules: [ImportRule] = [
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["NIOHTTP1", "SystemPackage"])),
   // Layer 3: everything.
+  // The relay for others' tests: all of it, in their process.
+  ImportRule(
+    target: "RelayTestKit",
+    own: ["Primitives", "RelayCore", "DeviceLink", "RelayServer", "Cockpit"],
+    others: toolchain.union(observability).union(lifecycle)),
   ImportRule(
     target: "pushrelay",
     own: layerZero.union([

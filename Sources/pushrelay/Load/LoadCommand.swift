@@ -17,9 +17,10 @@ struct LoadCommand: AsyncParsableCommand {
         pushrelay load --silent 0.5 --json
 
       Pushes are sent when they are due, whether or not earlier ones were answered, and times \
-      count from then: a relay that stalls does not slow down what measures it ("coordinated omission"). \
-      Phones listen and acknowledge at once; they are remembered in STATE/fleet.json. This program \
-      and the relay share the machine's processors: what it measures is both.
+      count from then: a relay that stalls does not slow down what measures it ("coordinated \
+      omission"). Phones listen and acknowledge at once; they are remembered in \
+      STATE/fleet.json. This program and the relay share the machine's processors: what it \
+      measures is both.
       """)
 
   @Option(help: "Phones that listen.")

@@ -6,7 +6,7 @@ package import ServiceLifecycle
 
 /// The whole relay in the process of a test, on loopback, in plaintext and without provider tokens,
 /// on ports that the system chooses.
-package enum TestRelay {
+package enum LoopbackRelay {
   /// Runs a relay for the time of `body`, then shuts it down and waits for its end. `change` has
   /// the last word on its configuration. What the relay cannot start for is thrown.
   package static func run(

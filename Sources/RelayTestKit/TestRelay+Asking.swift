@@ -1,0 +1,131 @@
+import Cockpit
+import FoundationEssentials
+import Primitives
+import RelayServer
+
+extension TestRelay {
+  /// What can be waited for.
+  public enum Step: String, CaseIterable, Sendable {
+    case received, sent, stored, held, delivered, discarded, replaced, expired, outcome
+  }
+
+  /// A push that the relay has taken.
+  public struct Push: Hashable, Sendable {
+    /// `apns-id` or `apns-unique-id`, as the answer to a push says them.
+    public let id: String
+
+    public init(id: String) { self.id = id }
+  }
+
+  /// Pushes as a provider would, without the network; your own provider does it with.
+  ///
+  /// - Parameters:
+  ///   - payload: a JSON object, taken as it stands.
+  ///   - headers: of the provider API, such as `apns-push-type`.
+  /// - Throws: `TestRelayError` with Apple's reason when it is refused.
+  @discardableResult
+  public func push(
+    _ payload: String, to phone: TestPhone, headers: [String: String] = [:]
+  ) async throws -> Push {
+    struct Answer: Decodable {
+      var status: Int
+      var uniqueId: String?
+      var reason: String?
+      var message: String?
+    }
+    let names = String(decoding: try JSONEncoder().encode(headers), as: UTF8.self)
+    let body =
+      #"{"to":"\#(phone.id)","topic":"\#(phone.topic)","headers":\#(names),"payload":\#(payload)}"#
+    let answer = try read(Answer.self, try await ask { try await cockpit.push(Array(body.utf8)) })
+    guard answer.status == 200, let id = answer.uniqueId else {
+      throw TestRelayError(reason: answer.reason ?? "", message: answer.message ?? "")
+    }
+    return Push(id: id)
+  }
+
+  /// A silent push, as Apple wants it: `content-available`, push type background, priority 5.
+  @discardableResult
+  public func pushSilently(to phone: TestPhone) async throws -> Push {
+    try await push(
+      #"{"aps":{"content-available":1}}"#, to: phone,
+      headers: ["apns-push-type": "background", "apns-priority": "5"])
+  }
+
+  /// Waits until something has happened to a push; what has happened already counts.
+  ///
+  /// - Parameters:
+  ///   - within: how far the relay's clock may be moved for it, from happening to happening; nil
+  ///     does not move it.
+  ///   - timeout: by the machine's time, at most 10 minutes; zero looks once.
+  /// - Throws: `TestRelayError` that says why not: `NotYet`, or `NeverAgain` when it cannot come.
+  public func wait(
+    for step: Step, of push: Push, within: Duration? = nil, timeout: Duration = .seconds(10)
+  ) async throws {
+    let expect = #""expect":{"what":"\#(step.rawValue)","push":"\#(push.id)"}"#
+    let within = within.map { #","within":"\#(Self.text($0))","advance":true"# } ?? ""
+    let body = #"{\#(expect)\#(within),"timeout":"\#(Self.text(timeout))"}"#
+    _ = try await ask { try await cockpit.wait(Array(body.utf8)) }
+  }
+
+  /// What has become of a push, in a sentence: "Held because of app-budget, until …".
+  public func explanation(of push: Push) async throws -> String {
+    struct Life: Decodable { var sentence: String }
+    let answer = try await ask { try await cockpit.life(push.id) }
+    return try read(Life.self, answer).sentence
+  }
+
+  // MARK: Time
+
+  /// The relay's time, UNIX milliseconds.
+  public var nowMilliseconds: Int64 { relay.now.milliseconds }
+
+  /// Moves the relay's clock through everything that is to happen until then. When this returns,
+  /// all of it is done.
+  public func advance(by length: Duration) async throws {
+    _ = try await clock { try await $0.advance(.by(Self.interval(length))) }
+  }
+
+  /// Keeps everything as it is, under a name.
+  public func save(checkpoint name: String) async throws {
+    _ = try await clock { try await $0.saveCheckpoint(name) }
+  }
+
+  /// Takes the relay back to a saved state; phones hear `rewound` or are cut off.
+  public func restore(checkpoint name: String) async throws {
+    _ = try await clock { try await $0.rewind(to: name) }
+  }
+
+  private func clock<Value: Sendable>(
+    _ body: (VirtualClock) async throws -> Value
+  ) async throws -> Value {
+    guard let clock = relay.virtualClock else {
+      throw TestRelayError(reason: "NotRunning", message: "the relay has ended")
+    }
+    return try await ask { try await body(clock) }
+  }
+
+  // MARK: Details
+
+  private func ask<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do {
+      return try await body()
+    } catch let refusal as Refusal {
+      throw TestRelayError(reason: refusal.reason, message: refusal.message)
+    } catch let error as VirtualClock.ClockError {
+      let refusal = Refusal(error)
+      throw TestRelayError(reason: refusal.reason, message: refusal.message)
+    }
+  }
+
+  private func read<Answer: Decodable>(_ type: Answer.Type, _ bytes: [UInt8]) throws -> Answer {
+    try JSONDecoder().decode(type, from: Data(bytes))
+  }
+
+  private static func interval(_ length: Duration) -> Interval {
+    .milliseconds(Int64(length / .milliseconds(1)))
+  }
+
+  private static func text(_ length: Duration) -> String {
+    "\(max(0, Int64(length / .milliseconds(1))))ms"
+  }
+}
