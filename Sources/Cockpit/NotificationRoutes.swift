@@ -14,11 +14,16 @@ struct NotificationRoutes {
       try Response(json: try await body(named: context.parameters.get("id") ?? ""))
     }
     router.get("/v1/refusals") { request, _ in
-      let refusals = await relay.refusals(limit: try request.limit())
+      let since = try request.parameter("since").map(moment)
+      let limit = try request.limit()
+      let cursor = epoch.cursor(relay.now.milliseconds)
+      let refusals = await relay.refusals(limit: 500).filter { refused in
+        since.map { refused.at > $0 } ?? true
+      }
       return try Response(
         json: RefusalPage(
-          cursor: epoch.cursor(relay.now.milliseconds), hasMore: false,
-          refusals: refusals.map(RefusalPage.Item.init)))
+          cursor: cursor, hasMore: refusals.count > limit,
+          refusals: refusals.prefix(limit).map(RefusalPage.Item.init)))
     }
   }
 
@@ -65,6 +70,16 @@ struct NotificationRoutes {
       filter.device = device
     }
     filter.topic = request.parameter("topic")
+    if let text = request.parameter("token") {
+      guard let token = DeviceToken(hexadecimal: text) else {
+        throw Refusal.body("token is a device token in hexadecimal", field: "token")
+      }
+      guard let app = await relay.app(with: token) else {
+        return Page(cursor: epoch.cursor(relay.now.milliseconds), hasMore: false, notifications: [])
+      }
+      filter.device = app.device
+      filter.topic = app.topic.description
+    }
     if let text = request.parameter("kind") {
       guard text == "visible" || text == "silent" else {
         throw Refusal.body("kind is visible or silent", field: "kind")

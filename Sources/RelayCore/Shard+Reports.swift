@@ -43,6 +43,11 @@ extension Shard {
     deviceNumber(of: connection).map { devices[$0].id }
   }
 
+  /// Whose app has this token.
+  package func app(with token: DeviceToken) -> (device: DeviceID, topic: Topic)? {
+    appNumber(token).map { (devices[apps[$0].device].id, apps[$0].topic) }
+  }
+
   /// The hash of a device's secret.
   package func secret(of id: DeviceID) -> SecretHash? {
     deviceNumber(id).map { devices[$0].secret }

@@ -123,6 +123,11 @@ extension Relay {
     return (reports, nil)
   }
 
+  /// Whose app has a token, minted or own.
+  package func app(with token: DeviceToken) async -> (device: DeviceID, topic: Topic)? {
+    await inbox.loops?.onEach { $0.shard.app(with: token) }.compactMap(\.self).first
+  }
+
   /// What became of the notification with this unique id, or `apns-id`.
   package func life(of id: UniqueID) async -> Life? {
     guard let loops = inbox.loops else { return nil }

@@ -91,12 +91,12 @@ struct NotificationsCommand: AsyncParsableCommand {
       Examples:
 
         pushrelay notifications
-        pushrelay notifications --state stored --kind silent
+        pushrelay notifications --only stored --kind silent
         pushrelay notifications --device ID --json
       """)
 
-  @Option(help: "received, sent, stored, delivered or discarded.")
-  var state: String?
+  @Option(help: "received, sent, stored, delivered, discarded, or replaced, expired, …")
+  var only: String?
   @Option(help: "The topic.")
   var topic: String?
   @Option(help: "The device, by its id.")
@@ -124,7 +124,7 @@ struct NotificationsCommand: AsyncParsableCommand {
 
   func run() async throws {
     let query = Query([
-      ("state", state), ("topic", topic), ("device", device), ("kind", kind),
+      ("state", only), ("topic", topic), ("device", device), ("kind", kind),
       ("limit", String(limit)),
     ])
     let answer = try await common.client.call(.GET, "/v1/notifications" + query.text)

@@ -34,6 +34,9 @@ struct SimulateCommand: AsyncParsableCommand {
   @Flag(help: "Print details too: sleep, snapshots, state archives, planned fetches, reports.")
   var verbose = false
 
+  @Option(help: ArgumentHelp("Write the verdicts as JUnit's XML, too.", valueName: "file"))
+  var junit: String?
+
   func validate() throws {
     if json, quiet || verbose {
       throw ValidationError("--json prints everything; leave out --quiet and --verbose")
@@ -46,10 +49,12 @@ struct SimulateCommand: AsyncParsableCommand {
     let scenarios = try files.map(Self.read)
     var failed = 0
     var checked = 0
+    var report = JUnitReport()
     for (index, scenario) in scenarios.enumerated() {
       let result = scenario.run(seed: seed)
       checked += result.verdicts.count
       failed += result.verdicts.count { !$0.isPassed }
+      report.add(scenario, result)
       if json {
         show(json: result)
       } else {
@@ -61,6 +66,7 @@ struct SimulateCommand: AsyncParsableCommand {
       let files = scenarios.count == 1 ? "1 scenario" : "\(scenarios.count) scenarios"
       Console.say("\(files), \(checked) expectations, \(failed) failed")
     }
+    if let junit { try report.write(to: junit) }
     guard failed == 0 else { throw ExitCode(1) }
   }
 

@@ -6,6 +6,12 @@ struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
     abstract: "Check or back up the journal of a relay, running or not.",
+    discussion: """
+      Examples:
+
+        pushrelay store check
+        pushrelay store backup copy.sqlite
+      """,
     subcommands: [Check.self, Backup.self, Fill.self])
 
   struct Check: AsyncParsableCommand {

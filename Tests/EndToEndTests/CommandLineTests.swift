@@ -6,7 +6,9 @@ import Testing
   private static let commands = [
     ["serve"], ["demo"], ["send"], ["device"], ["inspect"], ["key"], ["key", "new"],
     ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
-    ["archive", "print"],
+    ["archive", "print"], ["lint"], ["log"], ["devices"], ["notifications"], ["wait"], ["push"],
+    ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
+    ["simulate"], ["store"],
   ]
 
   @Test func everyHelpShowsAnExample() async throws {
@@ -204,6 +206,44 @@ import Testing
       #expect(!sent.succeeded)
       #expect(sent.errors.contains("BadDeviceToken"), "\(sent)")
     }
+  }
+
+  @Test func lintSaysWhatAppleWould() async throws {
+    let scratch = try Scratch()
+    func lint(_ payload: String, _ arguments: String...) async throws -> Outcome {
+      let file = scratch.path + "/payload.json"
+      try payload.write(toFile: file, atomically: true, encoding: .utf8)
+      return try await Program.run(Program.pushrelay, ["lint", file] + arguments)
+    }
+    let silent = try await lint(
+      #"{"aps":{"content-available":1}}"#, "--header", "apns-push-type=background", "--header",
+      "apns-priority=5")
+    #expect(silent.succeeded && silent.output.hasPrefix("silent "), "\(silent)")
+    #expect(!silent.output.contains("note:"), "\(silent)")
+    let loud = try await lint(
+      #"{"aps":{"content-available":1}}"#, "--header", "apns-push-type=background", "--json")
+    #expect(loud.succeeded && loud.output.contains("silentAtPriorityTen"), "\(loud)")
+    let refused = try await lint("[]")
+    #expect(!refused.succeeded && refused.errors.contains("400 BadRequestPayload"), "\(refused)")
+    let topic = try await lint("{}", "--topic", "no topic")
+    #expect(!topic.succeeded && topic.errors.contains("BadTopic"), "\(topic)")
+    let missing = try await Program.run(Program.pushrelay, ["lint", scratch.path + "/none"])
+    #expect(!missing.succeeded && missing.errors.contains("cannot be read"), "\(missing)")
+  }
+
+  @Test func verdictsAreForBuildServersToo() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/report.xml"
+    let scenario = Program.root.appending(path: "payloads/scenarios/throttling.json")
+    let outcome = try await Program.run(
+      Program.pushrelay,
+      ["simulate", scenario.path(percentEncoded: false), "--quiet", "--junit", file])
+    #expect(outcome.succeeded, "\(outcome)")
+    let parse =
+      "import sys, xml.etree.ElementTree as t; r = t.parse(sys.argv[1]).getroot(); "
+      + "print(r.get('failures'), len(r[0]) == int(r.get('tests')), r[0].get('name'))"
+    let said = try await Program.run("python3", ["-c", parse, file]).checked("python3")
+    #expect(said == "0 True Throttling: hold, replace, piggyback, refill\n", "\(said)")
   }
 
   @Test func demoTellsTheStory() async throws {

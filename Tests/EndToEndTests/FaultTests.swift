@@ -32,6 +32,15 @@ import Testing
     Row(
       fault: ["connection", "blackhole", "--times", "1"], patience: "2", outcomes: ["no answer"]),
     Row(
+      fault: ["connection", "goaway=once", "--skip", "3", "--times", "1"], count: 8,
+      outcomes: Array(repeating: "accepted", count: 8)),
+    Row(
+      fault: ["connection", "goaway=twice", "--times", "1"], count: 4,
+      outcomes: Array(repeating: "accepted", count: 4)),
+    Row(
+      fault: ["connection", "reset", "--times", "1"], count: 4,
+      outcomes: Array(repeating: "accepted", count: 4)),
+    Row(
       fault: ["connection", "stall=300ms", "--times", "1"], count: 2,
       outcomes: ["accepted", "accepted"]),
     Row(

@@ -1,0 +1,52 @@
+import DeviceSimulator
+import FoundationEssentials
+
+/// Verdicts in the form that build servers read (JUnit's XML).
+struct JUnitReport {
+  private var suites = ""
+  private var count = 0
+  private var failed = 0
+
+  mutating func add(_ scenario: Scenario, _ result: ScenarioResult) {
+    let failures = result.verdicts.count { !$0.isPassed }
+    count += result.verdicts.count
+    failed += failures
+    suites += #"  <testsuite name="\#(Self.escaped(scenario.title))" "#
+    suites += #"tests="\#(result.verdicts.count)" failures="\#(failures)">"# + "\n"
+    for verdict in result.verdicts {
+      var head = #"    <testcase classname="\#(Self.escaped(scenario.file))" "#
+      head += #"name="\#(Self.escaped(verdict.says))""#
+      suites +=
+        verdict.isPassed
+        ? head + "/>\n"
+        : head + "><failure message=\"\(Self.escaped(verdict.found))\"/></testcase>\n"
+    }
+    suites += "  </testsuite>\n"
+  }
+
+  func write(to path: String) throws {
+    let text =
+      #"<?xml version="1.0" encoding="UTF-8"?>"# + "\n"
+      + #"<testsuites tests="\#(count)" failures="\#(failed)">"# + "\n" + suites
+      + "</testsuites>\n"
+    do {
+      try Data(text.utf8).write(to: URL(filePath: path))
+    } catch {
+      throw CommandError("\(path) cannot be written: name a file in a directory that is there")
+    }
+  }
+
+  /// What an attribute may hold (W3C, "Extensible Markup Language (XML) 1.0").
+  private static func escaped(_ text: String) -> String {
+    text.unicodeScalars.map { scalar in
+      switch scalar {
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "\"": "&quot;"
+      case let scalar where scalar.value < 0x20: " "
+      default: String(scalar)
+      }
+    }.joined()
+  }
+}

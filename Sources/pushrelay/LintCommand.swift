@@ -1,0 +1,122 @@
+import ArgumentParser
+import FoundationEssentials
+import Primitives
+import RelayCore
+
+/// What Apple and the phone would make of a push, without a relay.
+struct LintCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lint",
+    abstract: "Say what Apple would refuse about a push, what is odd, and whether it is silent.",
+    discussion: """
+      Examples:
+
+        pushrelay lint payloads/silent.json
+        pushrelay lint payload.json --header apns-push-type=background --header apns-priority=10
+        jq .payload request.json | pushrelay lint -
+
+      Needs no relay. The exit status is 1 when the push would be refused. What is odd is told and \
+      not judged: APNs takes it, and often shows nothing or wakes nobody.
+      """)
+
+  @Argument(help: "A file with the payload; - is standard input.")
+  var file: String
+  @Option(help: "A header of the provider API, as name=value; may be repeated.")
+  var header: [String] = []
+  @Option(help: "The topic.")
+  var topic = "com.example.app"
+  @Flag(help: "Refuse what Apple calls an error but seems to accept, too.")
+  var strict = false
+  @Flag(help: "Print the verdict as JSON.")
+  var json = false
+
+  private struct Verdict: Encodable {
+    struct Warning: Encodable {
+      var code: String
+      var text: String
+    }
+
+    var kind: String?
+    var status = 200
+    var reason: String?
+    var message: String?
+    var warnings: [Warning] = []
+  }
+
+  func validate() throws {
+    guard header.allSatisfy({ $0.contains("=") }) else {
+      throw ValidationError("a header is name=value")
+    }
+  }
+
+  func run() async throws {
+    let verdict = verdict(on: try await payload())
+    if json {
+      try Console.say(json: verdict)
+    } else {
+      if let kind = verdict.kind { Console.say("\(kind)  \(Self.meaning(kind))") }
+      for warning in verdict.warnings { Console.say("note: \(warning.text)") }
+    }
+    if let reason = verdict.reason {
+      throw CommandError("\(verdict.status) \(reason): \(verdict.message ?? "")")
+    }
+  }
+
+  private func payload() async throws -> [UInt8] {
+    if file == "-", let bytes = await StandardInput.readAll(limitBytes: 1 << 20) { return bytes }
+    guard file != "-", let contents = FileManager.default.contents(atPath: file) else {
+      throw CommandError("\(file) cannot be read: name a file with a payload, or - for stdin")
+    }
+    return Array(contents)
+  }
+
+  private static func meaning(_ kind: String) -> String {
+    kind == NotificationClass.silent.name
+      ? "throttled: the newest one waits until the budget has refilled or something else passes"
+      : "sent at once while the device is connected"
+  }
+
+  private func verdict(on payload: [UInt8]) -> Verdict {
+    var verdict = Verdict()
+    var warnings = CaseSet<PayloadWarning>()
+    do throws(Rejection) {
+      let notification = try notification(payload, &warnings)
+      verdict.kind = notification.notificationClass.name
+    } catch {
+      verdict.status = Int(error.status)
+      verdict.reason = error.reason
+      verdict.message = error.row.text
+    }
+    verdict.warnings = warnings.members.map { .init(code: $0.name, text: $0.text) }
+    return verdict
+  }
+
+  /// Through the checks that a request over the network goes through.
+  private func notification(
+    _ payload: [UInt8], _ warnings: inout CaseSet<PayloadWarning>
+  ) throws(Rejection) -> RelayCore.Notification {
+    var head = ProviderRequestHead()
+    var recentTopic: Topic?
+    func take(_ field: FieldName, _ value: String) {
+      let bytes = Array(value.utf8)
+      head.take(field, bytes.span, recentTopic: &recentTopic)
+    }
+    take(.method, "POST")
+    take(.path, "/3/device/" + String(repeating: "0", count: 64))
+    var named = topic
+    for text in header {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let name = Array(parts[0].lowercased().utf8)
+      guard let field = FieldName(name.span), field != .method, field != .path else { continue }
+      let value = String(parts.last ?? "")
+      if field == .apnsTopic { named = value } else { take(field, value) }
+    }
+    take(.apnsTopic, named)
+    try head.checkRequestLine()
+    let known = try head.checkFields(defaultTopic: nil)
+    guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
+    return try head.notification(
+      topic: known, body: payload, uniqueID: UniqueID(high: 0, low: 0), isStrict: strict,
+      at: WallClock.now, warnings: &warnings)
+  }
+}
