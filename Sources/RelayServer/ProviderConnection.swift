@@ -207,9 +207,9 @@ struct ProviderConnection {
   mutating func respond(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
+    let now = handler.runner.batchTime
     _ = waiting.read(stream) { request in
-      handler.runner.metrics.answered(
-        answer, after: handler.runner.batchTime - request.completedAt)
+      handler.runner.metrics.answered(answer, after: now - request.completedAt)
       writer.respond(stream, answer, to: request, on: handler)
     }
   }

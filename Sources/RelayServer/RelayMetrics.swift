@@ -45,23 +45,25 @@ package struct RelayMetrics: Sendable {
       .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
   }
 
-  /// A notification's life has gone on.
-  ///
-  /// - Parameter earlier: its steps until then; asked for only when something was held.
+  /// A notification's life has gone on; answers whether it was let go after it had been held.
   @inline(__always)
-  mutating func note(_ event: DeliveryEvent, earlier: () -> [DeliveryEvent]) {
-    switch event.step {
+  mutating func note(_ step: DeliveryStep) -> Bool {
+    switch step {
     case .received(.visible, _, _, _): receivedVisible += 1
     case .received(.silent, _, _, _): receivedSilent += 1
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
     case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered: break
-    case .sent(.piggyback), .sent(.refill), .sent(.hold): noteRelease(at: event.at, earlier())
+    case .sent(.piggyback), .sent(.refill), .sent(.hold): return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
     }
+    return false
   }
 
-  private mutating func noteRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
+  /// It was let go.
+  ///
+  /// - Parameter earlier: the steps of its life until then.
+  mutating func noteRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
     let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
     guard let held, case .storedPower(_, let limit) = held.step else { return }
     holding[Int(limit.rawValue)].add((moment - held.at).milliseconds)

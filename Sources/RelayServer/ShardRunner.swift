@@ -263,7 +263,9 @@ final class ShardRunner {
       // The last use hands it over.
       settings.onLife?(event)
       feed?.append(.life(event))
-      metrics.note(event) { lifeLog.steps(of: event.uniqueID) }
+      if metrics.note(event.step) {
+        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
+      }
       lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)

@@ -1,0 +1,64 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct RelayMetricsTests {
+  private let start = Instant(milliseconds: 1000)
+  private let id = UniqueID(high: 1, low: 2)
+
+  private func event(_ seconds: Int64, _ step: DeliveryStep) -> DeliveryEvent {
+    DeliveryEvent(at: start + .seconds(seconds), uniqueID: id, step: step)
+  }
+
+  @Test func everyStepIsCountedOnce() {
+    var metrics = RelayMetrics()
+    let received = DeliveryStep.received(
+      .silent, apnsID: id, Topic("com.example.app")!, device: DeviceID(id))
+    for step in [received, .storedOffline, .storedPower(until: nil, limit: .perApp)] {
+      let isReleased = metrics.note(step)
+      #expect(!isReleased)
+    }
+    for outcome in [DeliveryOutcome.newData, .noData, .failed, .notLaunched(reason: "x"), .newData]
+    {
+      let isReleased = metrics.note(.outcome(outcome))
+      #expect(!isReleased)
+    }
+    #expect(metrics.receivedSilent == 1 && metrics.receivedVisible == 0)
+    #expect(metrics.storedOffline == 1 && metrics.stored.reduce(0, +) == 1)
+    #expect(metrics.stored[Int(BudgetLimit.perApp.rawValue)] == 1)
+    #expect(
+      metrics.outcomes == ["new-data": 2, "no-data": 1, "failed": 1, "not-launched": 1])
+    let released: [Via: Bool] = [
+      .direct: false, .connect: false, .resend: false, .piggyback: true, .refill: true, .hold: true,
+    ]
+    for via in Via.allCases {
+      let isReleased = metrics.note(.sent(via))
+      #expect(isReleased == released[via], "\(via)")
+    }
+  }
+
+  @Test func whatWasHeldIsMeasuredFromItsLimit() {
+    var metrics = RelayMetrics()
+    let steps = [
+      event(0, .storedOffline), event(5, .storedPower(until: nil, limit: .perDevice)),
+    ]
+    metrics.noteRelease(at: start + .seconds(9), steps)
+    metrics.noteRelease(at: start + .seconds(9), [steps[0]])
+    let held = metrics.holding[Int(BudgetLimit.perDevice.rawValue)]
+    #expect(held.count == 1 && held.sum == 4000)
+    let all = metrics + metrics
+    #expect(all.holding.reduce(0) { $0 + $1.count } == 2)
+  }
+
+  @Test func answersAreCountedByReason() {
+    var metrics = RelayMetrics()
+    metrics.answered(.accepted(uniqueID: id), after: .milliseconds(3))
+    metrics.answered(.rejected(.badTopic), after: .zero)
+    metrics.answered(.gone(since: start), after: .zero)
+    #expect(metrics.accepted == 1 && metrics.accepting.count == 3 && metrics.accepting.sum == 3)
+    #expect(metrics.refused[Int(Rejection.badTopic.rawValue)] == 1)
+    #expect(metrics.refused[Int(Rejection.unregistered.rawValue)] == 1)
+  }
+}
