@@ -114,17 +114,18 @@ struct FeedBatch: Sendable {
   var lost = 0
 }
 
-/// What one loop has for the feed.
-struct FeedOutlet {
+/// What one loop has for the feed. A class, so that whether there is one is a look at a pointer: the
+/// question comes with every event.
+final class FeedOutlet {
   private let continuation: AsyncStream<FeedBatch>.Continuation
   private var batch = FeedBatch()
 
   init(_ continuation: AsyncStream<FeedBatch>.Continuation) { self.continuation = continuation }
 
-  mutating func append(_ item: FeedItem) { batch.items.append(item) }
+  func append(_ item: FeedItem) { batch.items.append(item) }
 
   /// The batch is over. Nobody waits: what does not fit is counted with the next one that does.
-  mutating func flush() {
+  func flush() {
     guard !batch.items.isEmpty else { return }
     if case .dropped(let refused) = continuation.yield(batch) {
       batch = FeedBatch(lost: refused.lost + refused.items.count)

@@ -243,6 +243,9 @@ final class ShardRunner {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
+      for event in metrics.note(batch, on: index) {
+        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
+      }
       for place in batch.indices { perform(&batch[place]) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
@@ -263,15 +266,11 @@ final class ShardRunner {
       // The last use hands it over.
       settings.onLife?(event)
       feed?.append(.life(event))
-      if metrics.note(event.step) {
-        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
-      }
       lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
       guard isHere(address, effect) else { return }
-      metrics.sent(delivery)
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)

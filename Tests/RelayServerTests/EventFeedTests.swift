@@ -40,7 +40,7 @@ import Testing
   @Test func aFullQueueLosesBatchesAndSaysHowMany() async {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedBatch.self, bufferingPolicy: .bufferingOldest(1))
-    var outlet = FeedOutlet(continuation)
+    let outlet = FeedOutlet(continuation)
     for number in Int64(0)..<4 {
       outlet.append(item(number))
       outlet.flush()
