@@ -114,8 +114,8 @@ struct FeedBatch: Sendable {
   var lost = 0
 }
 
-/// What one loop has for the feed. A class, so that whether there is one is a look at a pointer: the
-/// question comes with every event.
+/// What one loop has for the feed. A class, so that whether there is one is a look at a pointer:
+/// the question comes with every event.
 final class FeedOutlet {
   private let continuation: AsyncStream<FeedBatch>.Continuation
   private var batch = FeedBatch()

@@ -209,7 +209,7 @@ struct ProviderConnection {
   ) {
     let now = handler.runner.batchTime
     _ = waiting.read(stream) { request in
-      handler.runner.metrics.answered(answer, after: now - request.completedAt)
+      handler.runner.answerMetrics.answered(answer, after: now - request.completedAt)
       writer.respond(stream, answer, to: request, on: handler)
     }
   }

@@ -38,23 +38,11 @@ package struct RelayMetrics: Sendable {
     refused[Int(rejection.rawValue)] += 1
   }
 
-  /// A batch of effects is about to be performed on a loop: counted in one go, since each access
-  /// to a runner's property is checked. Answers those that are let go after they were held.
-  mutating func note(_ effects: [Effect], on loop: UInt16) -> [DeliveryEvent] {
-    var released: [DeliveryEvent] = []
-    for place in effects.indices {
-      switch effects[place] {
-      case .log(let event):
-        if note(event.step) { released.append(event) }
-      case .send(let address, let delivery) where address.loop == loop:
-        delivering[Int(delivery.via.rawValue)]
-          .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
-      case .send, .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close,
-        .persist, .forget, .tell, .handOver:
-        break
-      }
-    }
-    return released
+  /// A frame is on its way down.
+  @inline(__always)
+  mutating func sent(_ delivery: Delivery) {
+    delivering[Int(delivery.via.rawValue)]
+      .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
   }
 
   /// A notification's life has gone on; answers whether it was let go after it had been held.

@@ -36,9 +36,13 @@ final class ShardRunner {
   var putOff = PutOff()
   /// Until when a fault keeps the journal's word back.
   var journalHeldUntil: Instant?
-  var metrics = RelayMetrics()
+  /// What answers and effects have been; the second is lent out while effects are performed, so
+  /// that counting is not one more checked access to a property for each.
+  var answerMetrics = RelayMetrics()
+  private var effectMetrics: RelayMetrics? = RelayMetrics()
+  var metrics: RelayMetrics { answerMetrics + (effectMetrics ?? RelayMetrics()) }
   var warnings = PayloadWarnings()
-  /// The machine's time at the beginning of the batch, for `metrics`.
+  /// The machine's time at the beginning of the batch, for `answerMetrics`.
   var batchTime = RelayClock.wall
   /// Whoever speaks by the admin API, and the devices of the streams among them.
   var adminPeers = AdminPeers()
@@ -239,14 +243,13 @@ final class ShardRunner {
   }
 
   private func performEffects() {
+    guard !effects.isEmpty, var metrics = effectMetrics.take() else { return }
+    defer { effectMetrics = metrics }
     while !effects.isEmpty {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      for event in metrics.note(batch, on: index) {
-        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
-      }
-      for place in batch.indices { perform(&batch[place]) }
+      for place in batch.indices { perform(&batch[place], &metrics) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
@@ -255,7 +258,7 @@ final class ShardRunner {
   }
 
   /// Nothing is changed: lent out to be changed, an element of an array is not copied.
-  private func perform(_ effect: inout Effect) {
+  private func perform(_ effect: inout Effect, _ metrics: inout RelayMetrics) {
     switch effect {
     case .respond(let address, let answer):
       guard isHere(address, effect) else { return }
@@ -266,10 +269,14 @@ final class ShardRunner {
       // The last use hands it over.
       settings.onLife?(event)
       feed?.append(.life(event))
+      if metrics.note(event.step) {
+        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
+      }
       lifeLog.append(event)
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
+      if address.loop == index { metrics.sent(delivery) }
       guard isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
