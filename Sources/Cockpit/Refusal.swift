@@ -70,10 +70,13 @@ struct Refusals: RouterMiddleware {
     } catch let error as HTTPError where error.status == .notFound {
       let methods = known.methods(of: request.uri.path)
       guard methods.isEmpty else {
-        return try respond(
+        var response = try respond(
           Refusal(
             405, "MethodNotAllowed",
             "\(request.uri.path) is for \(methods.joined(separator: " and "))"))
+        // RFC 9110 section 15.5.6.
+        response.headers[.allow] = methods.joined(separator: ", ")
+        return response
       }
       return try respond(
         Refusal(404, "NotFound", "there is no \(request.uri.path); see /openapi.json"))

@@ -78,6 +78,12 @@ extension Relay {
   /// Whether it runs.
   package var isRunning: Bool { inbox.loops != nil }
 
+  /// How many phones go by the relay's virtual clock by now: a phone says so a moment after it has
+  /// connected.
+  package func followerCount() async -> Int {
+    await inbox.loops?.onEach { $0.followers.streams.count }.reduce(0, +) ?? 0
+  }
+
   /// What all shards have done.
   package func counters() async -> ShardCounters {
     await inbox.loops?.counters() ?? ShardCounters()

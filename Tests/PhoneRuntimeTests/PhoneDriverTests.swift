@@ -123,6 +123,8 @@ import Testing
         count, as: identities, addresses.device, story, relayTime: clock.now.milliseconds)
       try await running(driver) {
         try await story.wait(for: " connected", times: count)
+        // Whoever does not go by the clock yet is cut off when it goes back.
+        while await relay.followerCount() < count { try await clock.settled() }
         let saved = try await clock.saveCheckpoint("ready")
         var told: Set<[String]> = []
         for round in 1...5 {
