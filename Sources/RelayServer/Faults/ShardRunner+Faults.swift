@@ -94,8 +94,14 @@ extension ShardRunner {
     }
   }
 
-  /// Not now: the connection is in the middle of something.
+  /// Not now: the connection is in the middle of something. But the answer to what it is in the
+  /// middle of does not pass any more.
   private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
+    switch action {
+    case .halfClose, .blackhole, .stall:
+      handler.muting = Muting(since: RelayClock.wall, dropsInput: action == .blackhole)
+    case .reset, .goAway, .answer, .delay, .drop, .duplicate, .failWrite: break
+    }
     let bound = NIOLoopBound(handler, eventLoop: eventLoop)
     eventLoop.execute { bound.value.runner.suffer(action, bound.value) }
   }
