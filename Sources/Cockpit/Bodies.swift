@@ -14,7 +14,7 @@ struct LifeBody: Encodable, Equatable, Sendable {
   var token = ""
 
   init?(_ life: Relay.Life) {
-    guard let body = NotificationLife(life.steps, warnings: life.warnings) else { return nil }
+    guard let body = NotificationLife(life.steps, note: life.note) else { return nil }
     self.life = body
     device = life.device.description
     sentence = Self.sentence(life)
@@ -64,6 +64,7 @@ struct LifeBody: Encodable, Equatable, Sendable {
     case .delivered:
       let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
       return "Delivered \(seconds) s after it was accepted."
+    case .faulted(let mark): return "The fault \(mark.name) has acted on it."
     case .outcome(let outcome): return "The app said \(outcome.description)."
     }
   }

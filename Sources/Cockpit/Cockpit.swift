@@ -93,7 +93,7 @@ package struct Cockpit: Sendable {
     var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
     hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
     let application = Application(
-      router: router(guarded: Guard(token: token, hosts: hosts)),
+      router: router(guarded: (token, hosts)),
       configuration: ApplicationConfiguration(
         address: .hostname(endpoint.host, port: endpoint.port)),
       onServerRunning: { channel in
@@ -141,12 +141,15 @@ package struct Cockpit: Sendable {
 
   /// All routes, without a listener.
   ///
-  /// - Parameter guarded: who may use them; nil for whoever reaches the socket.
-  func router(guarded guardian: Guard?) -> Router<AdminContext> {
+  /// - Parameter guarded: the token and the names that a request must have; nil for whoever reaches
+  ///   the socket.
+  func router(guarded: (token: String, hosts: Set<String>)?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
-    if let guardian { router.middlewares.add(guardian) }
+    if let guarded {
+      router.middlewares.add(Guard(token: guarded.token, hosts: guarded.hosts, known: known))
+    }
     let (feed, epoch) = (feed, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)

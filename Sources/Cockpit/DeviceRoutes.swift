@@ -27,22 +27,53 @@ struct DeviceRoutes {
         return Response(status: .noContent)
       }
     }
+    router.get("/v1/devices/:id/events") { _, context in
+      let id = try context.device()
+      let changes = await relay.changes(of: id)
+      if changes.isEmpty { guard await relay.report(of: id) != nil else { throw Self.unknown } }
+      return try Response(json: ["events": changes.suffix(500).map(DeviceEvent.init)])
+    }
+    router.put("/v1/devices/:id/policy") { request, context in
+      let policy = try Self.policy(in: try await request.bytes())
+      return try Response(json: try await change(to: policy, of: try context.device()))
+    }
+    router.delete("/v1/devices/:id/policy") { _, context in
+      try Response(json: try await change(to: nil, of: try context.device()))
+    }
     router.post("/v1/reset") { request, _ in
       try await reset(try await request.bytes())
       return Response(status: .noContent)
     }
     router.get("/v1/policy") { _, _ in try Response(json: await policy()) }
     router.put("/v1/policy") { request, _ in
-      let members = try JSONMembers(try await request.bytes(), known: ["policy"])
-      guard let name = try members.text("policy"),
-        let policy = SilentPolicy.named.first(where: { $0.name == name })
-      else {
-        let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
-        throw Refusal.body("policy is one of \(known)", field: "policy")
-      }
-      try await relay.change(to: policy)
+      try await relay.change(to: try Self.policy(in: try await request.bytes()))
       return try Response(json: await self.policy())
     }
+  }
+
+  private static func policy(in body: [UInt8]) throws -> SilentPolicy {
+    guard let name = try JSONMembers(body, known: ["policy"]).text("policy"),
+      let policy = SilentPolicy.named.first(where: { $0.name == name })
+    else {
+      let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
+      throw Refusal.body("policy is one of \(known)", field: "policy")
+    }
+    return policy
+  }
+
+  /// A policy for one device; nil for that of all.
+  private func change(
+    to policy: SilentPolicy?, of device: DeviceID
+  ) async throws -> DeviceAnswerBody.Report {
+    guard await relay.administer(device, .setPolicy(policy, at: relay.now)),
+      let report = await relay.report(of: device)
+    else { throw Self.unknown }
+    guard report.policy == policy?.name ?? report.policy else {
+      throw Refusal(
+        503, "TooManyPolicies",
+        "at most \(Limits.ownPolicies) devices of a loop have a policy of their own")
+    }
+    return DeviceAnswerBody.Report(report)
   }
 
   /// Scoped, so that tests that share a relay do not disturb each other.

@@ -53,8 +53,8 @@ struct EventRoutes {
 
   /// Where a reader begins: behind the event that it has seen last, or now.
   private func start(_ request: Request, _ feed: EventFeed) async throws -> UInt64 {
-    let last = request.headers[.init("Last-Event-ID")!] ?? request.parameter("since")
-    guard let last, !last.isEmpty else { return await feed.position }
+    let header = request.headers[.init("Last-Event-ID")!].flatMap { $0.isEmpty ? nil : $0 }
+    guard let last = header ?? request.parameter("since") else { return await feed.position }
     let parts = last.split(separator: "-")
     guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch.text,
       position <= (await feed.position)
@@ -175,6 +175,10 @@ struct EventRoutes {
       case .fault(let hit):
         guard device == nil else { return }
         append("fault", cursor, try JSONText.bytes(FaultEvent(hit)), to: &piece)
+      case .policy(let policy, let moment):
+        guard device == nil else { return }
+        let event = PolicyEvent(time: moment.milliseconds, policy: policy.name)
+        append("policy", cursor, try JSONText.bytes(event), to: &piece)
       }
     }
 
@@ -250,29 +254,9 @@ struct EventRoutes {
     }
   }
 
-  private struct DeviceEvent: Encodable {
-    struct Condition: Encodable {
-      var power: String
-      var network: String
-      var screen: String
-    }
-
+  private struct PolicyEvent: Encodable {
     var time: Int64
-    var device: String
-    var what: String
-    var topic: String?
-    var condition: Condition?
-
-    init(_ change: DeviceChange) {
-      time = change.at.milliseconds
-      device = change.device.description
-      what = change.what.rawValue
-      topic = change.topic?.description
-      condition = change.condition.map {
-        Condition(
-          power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
-      }
-    }
+    var policy: String
   }
 
   private struct FaultEvent: Encodable {
@@ -317,20 +301,80 @@ struct EventRoutes {
   }
 }
 
-/// The feed of the relay, begun by the first who wants to look on: until then nobody pays for it.
+/// What has changed about a device.
+struct DeviceEvent: Encodable {
+  struct Condition: Encodable {
+    var power: String
+    var network: String
+    var screen: String
+  }
+
+  var time: Int64
+  var device: String
+  var what: String
+  var topic: String?
+  var condition: Condition?
+  var remaining: Int64?
+  var policy: String?
+
+  init(_ change: DeviceChange) {
+    time = change.at.milliseconds
+    device = change.device.description
+    what = change.what.rawValue
+    topic = change.topic?.description
+    condition = change.condition.map {
+      Condition(
+        power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
+    }
+    remaining = change.remaining
+    policy = change.policy
+  }
+}
+
+/// The feed of the relay, begun by the first who wants to look on, and told nothing while nobody
+/// has for a minute: so long nobody pays for it.
 actor FeedHolder {
   private let relay: Relay
   private var known: EventFeed?
+  private var isPaused = false
+  private var usedAt = ContinuousClock.now
+
+  static let patience = Duration.seconds(60)
 
   init(_ relay: Relay) { self.relay = relay }
 
   func feed() async -> EventFeed {
-    if let known { return known }
+    usedAt = .now
+    if let known {
+      if isPaused {
+        isPaused = false
+        await relay.resume(known)
+      }
+      return known
+    }
     let feed = await relay.startFeed()
     // Somebody else may have begun one meanwhile.
     if let known { return known }
     known = feed
+    Task { await watch(feed) }
     return feed
+  }
+
+  private func watch(_ feed: EventFeed) async {
+    while relay.isRunning {
+      try? await Task.sleep(for: Self.patience / 6)
+      await pauseUnused(feed)
+    }
+  }
+
+  /// Pauses the feed when nobody has asked for it for so long.
+  func pauseUnused(_ feed: EventFeed, after patience: Duration = patience) async {
+    if await feed.hasReaders { usedAt = .now }
+    guard !isPaused, ContinuousClock.now - usedAt >= patience else { return }
+    isPaused = true
+    await relay.pause()
+    // Who has come meanwhile was told that it goes on.
+    if !isPaused { await relay.resume(feed) }
   }
 
   /// How many events did not fit.

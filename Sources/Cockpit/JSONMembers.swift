@@ -52,16 +52,17 @@ struct JSONMembers {
 
   func number(_ key: String) throws -> Double? {
     guard let value = values[key] else { return nil }
-    guard case .number(let number) = value else {
-      throw Refusal.body("\(key) is a number", field: prefix + key)
+    switch value {
+    case .integer(let integer): return Double(integer)
+    case .number(let number): return number
+    case .object, .text, .flag: throw Refusal.body("\(key) is a number", field: prefix + key)
     }
-    return number
   }
 
   func integer(_ key: String) throws -> Int64? {
-    guard let number = try number(key) else { return nil }
-    guard let integer = Int64(exactly: number) else {
-      throw Refusal.body("\(key) is a whole number", field: prefix + key)
+    guard let value = values[key] else { return nil }
+    guard case .integer(let integer) = value else {
+      throw Refusal.body("\(key) is a whole number below 2^63", field: prefix + key)
     }
     return integer
   }
@@ -79,6 +80,8 @@ struct JSONMembers {
 enum JSONScalar: Decodable {
   case object([String: JSONScalar])
   case text(String)
+  /// Not by way of a `Double`, which has no whole numbers beyond 2^53 one by one.
+  case integer(Int64)
   case number(Double)
   case flag(Bool)
 
@@ -88,6 +91,8 @@ enum JSONScalar: Decodable {
       self = .object(members)
     } else if let flag = try? container.decode(Bool.self) {
       self = .flag(flag)
+    } else if let integer = try? container.decode(Int64.self) {
+      self = .integer(integer)
     } else if let number = try? container.decode(Double.self) {
       self = .number(number)
     } else {

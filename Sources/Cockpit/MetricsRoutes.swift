@@ -69,15 +69,31 @@ struct MetricsRoutes {
     text.add("provider_requests_total", .counter, "Answers to pushes", samples)
   }
 
+  /// By kind, and by topic where that is asked for.
+  private static func received(_ metrics: RelayMetrics) -> [MetricsText.Sample] {
+    guard !metrics.receivedByTopic.isEmpty else {
+      return [
+        ([("kind", "visible")], Double(metrics.receivedVisible)),
+        ([("kind", "silent")], Double(metrics.receivedSilent)),
+      ]
+    }
+    let topics = metrics.receivedByTopic.map { ($0.key.description, $0.value) }.sorted {
+      $0.0 < $1.0
+    }
+    return (topics + [("other", metrics.receivedOfOthers)]).flatMap { topic, counts in
+      [
+        ([("kind", "visible"), ("topic", topic)], Double(counts.visible)),
+        ([("kind", "silent"), ("topic", topic)], Double(counts.silent)),
+      ]
+    }
+  }
+
   private func addLives(
     _ counters: ShardCounters, _ metrics: RelayMetrics, to text: inout MetricsText
   ) {
     text.add(
       "notifications_received_total", .counter, "Notifications accepted from providers",
-      [
-        ([("kind", "visible")], Double(metrics.receivedVisible)),
-        ([("kind", "silent")], Double(metrics.receivedSilent)),
-      ])
+      Self.received(metrics))
     text.add(
       "notifications_restored_total", .counter, "Notifications taken over from the journal",
       [([], Double(counters.restored))])

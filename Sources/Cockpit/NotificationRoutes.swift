@@ -70,16 +70,6 @@ struct NotificationRoutes {
       filter.device = device
     }
     filter.topic = request.parameter("topic")
-    if let text = request.parameter("token") {
-      guard let token = DeviceToken(hexadecimal: text) else {
-        throw Refusal.body("token is a device token in hexadecimal", field: "token")
-      }
-      guard let app = await relay.app(with: token) else {
-        return Page(cursor: epoch.cursor(relay.now.milliseconds), hasMore: false, notifications: [])
-      }
-      filter.device = app.device
-      filter.topic = app.topic.description
-    }
     if let text = request.parameter("kind") {
       guard text == "visible" || text == "silent" else {
         throw Refusal.body("kind is visible or silent", field: "kind")
@@ -91,6 +81,16 @@ struct NotificationRoutes {
     if let state, !Self.states.contains(state) {
       throw Refusal.body(
         "state is one of \(Self.states.joined(separator: ", "))", field: "state")
+    }
+    if let text = request.parameter("token") {
+      guard let token = DeviceToken(hexadecimal: text) else {
+        throw Refusal.body("token is a device token in hexadecimal", field: "token")
+      }
+      guard let app = await relay.app(with: token) else {
+        return Page(cursor: epoch.cursor(relay.now.milliseconds), hasMore: false, notifications: [])
+      }
+      filter.device = app.device
+      filter.topic = app.topic.description
     }
     // A state is known only of a whole life: more are looked at than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)

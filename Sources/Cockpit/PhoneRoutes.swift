@@ -22,7 +22,10 @@ struct PhoneRoutes {
       let device = try context.device()
       guard let report = await relay.report(of: device) else { throw DeviceRoutes.unknown }
       for app in report.apps { _ = await relay.unregister(app.topic, on: device) }
-      _ = await relay.administer(device, .disconnect)
+      guard await relay.forget(device) else {
+        throw Refusal.conflict(
+          "Busy", "the journal still has to answer for the device, or it got an app; try again")
+      }
       return Response(status: .noContent)
     }
     router.put("/v1/devices/:id/apps/:topic") { request, context in

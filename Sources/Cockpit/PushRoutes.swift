@@ -128,10 +128,11 @@ struct PushRoutes {
     let apps = report.apps.filter { topic == nil || $0.topic.description == topic }
     guard let app = apps.first, apps.count == 1 else {
       let known = report.apps.map(\.topic.description).joined(separator: ", ")
-      throw Refusal.body(
-        report.apps.isEmpty
-          ? "the device has no app" : "say with topic which app is meant: \(known)",
-        field: "topic")
+      if apps.isEmpty {
+        throw Refusal.missing(
+          "UnknownApp", known.isEmpty ? "the device has no app" : "the device's apps are \(known)")
+      }
+      throw Refusal.body("say with topic which app is meant: \(known)", field: "topic")
     }
     return (app.token.hexadecimal, app.topic.description)
   }
@@ -146,56 +147,63 @@ struct PushWish {
   private var payload: [UInt8] = []
 
   init(_ bytes: [UInt8]) throws {
-    let span = bytes.span
-    do throws(PayloadError) {
-      var cursor = try ObjectCursor(span)
-      while let member = try cursor.next(span) {
-        let name = String(decoding: bytes[member.key], as: UTF8.self)
-        let text = Self.text(of: member, in: bytes)
-        switch name {
-        case "to": to = text
-        case "topic": topic = text
-        case "payload": payload = Array(bytes[member.value])
-        case "headers": headers = try Self.headers(Array(bytes[member.value]))
-        default: unknown = unknown ?? name
-        }
+    let problem = "the body is an object with to, topic, headers and payload"
+    for (name, value) in try Self.members(of: bytes, orElse: .body(problem)) {
+      switch name {
+      case "to": to = try value.text(name)
+      case "topic": topic = try value.text(name)
+      case "payload": payload = value.bytes
+      case "headers":
+        let headers = try Self.members(
+          of: value.bytes, orElse: .body("headers is an object", field: name))
+        self.headers = try headers.map { ($0.lowercased(), try $1.field("headers.\($0)")) }
+      default:
+        throw Refusal.body(
+          "there is no \(name): known are to, topic, headers and payload", field: name)
       }
-    } catch {
-      throw Refusal.body("the body is an object with to, topic, headers and payload")
-    }
-    if let unknown {
-      throw Refusal.body(
-        "there is no \(unknown): known are to, topic, headers and payload", field: unknown)
     }
     if let named = headers.first(where: { $0.name == FieldName.apnsTopic.wireName }) {
       topic = topic ?? named.value
     }
   }
 
-  private var unknown: String?
+  /// A value as it is written.
+  private struct Value {
+    let bytes: [UInt8]
+    let isString: Bool
 
-  private static func headers(
-    _ bytes: [UInt8]
-  ) throws(PayloadError) -> [(name: String, value: String)] {
-    var headers: [(name: String, value: String)] = []
-    var cursor = try ObjectCursor(bytes.span)
-    while let member = try cursor.next(bytes.span) {
-      headers.append(
-        (
-          String(decoding: bytes[member.key], as: UTF8.self).lowercased(),
-          text(of: member, in: bytes)
-        ))
-    }
-    return headers
-  }
-
-  /// What a string says; a number as it is written.
-  private static func text(of member: ObjectCursor.Member, in bytes: [UInt8]) -> String {
-    let value = Array(bytes[member.value])
-    if member.isString, let text = try? JSONDecoder().decode(String.self, from: Data(value)) {
+    func text(_ name: String) throws(Refusal) -> String {
+      guard isString, let text = try? JSONDecoder().decode(String.self, from: Data(bytes)) else {
+        throw .body("\(name) is a text", field: name)
+      }
       return text
     }
-    return String(decoding: value, as: UTF8.self)
+
+    /// Of a header: a text, or a number as it is written, such as a priority.
+    func field(_ name: String) throws(Refusal) -> String {
+      guard let first = bytes.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
+      else {
+        guard isString else { throw .body("\(name) is a text or a number", field: name) }
+        return try text(name)
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  private static func members(
+    of bytes: [UInt8], orElse refusal: Refusal
+  ) throws(Refusal) -> [(name: String, value: Value)] {
+    var members: [(name: String, value: Value)] = []
+    do throws(PayloadError) {
+      var cursor = try ObjectCursor(bytes.span)
+      while let member = try cursor.next(bytes.span) {
+        let value = Value(bytes: Array(bytes[member.value]), isString: member.isString)
+        members.append((String(decoding: bytes[member.key], as: UTF8.self), value))
+      }
+    } catch {
+      throw refusal
+    }
+    return members
   }
 
   /// What a provider's request with these fields would be.

@@ -35,6 +35,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case discarded
   case delivered
   case outcome
+  case fault
   case connected
   case disconnected
   // On a phone: what its user perceives.
@@ -92,7 +93,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   static let toldLive: Set<TraceKind> = [.arrived, .reported, .restored, .startedFresh]
   /// What a phone beside a real relay does not hear of.
   static let seenByRelay: Set<TraceKind> = [
-    .received, .refused, .sent, .stored, .discarded, .delivered, .outcome,
+    .received, .refused, .sent, .stored, .discarded, .delivered, .outcome, .fault,
   ]
   static let transfers: Set<TraceKind> = [
     .transferQueued, .transferStarted, .transferHeld, .transferEnded,
@@ -109,6 +110,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     case .discarded: "it will never be delivered; why: `expired`, `replaced by push N`, …"
     case .delivered: "the phone acknowledged it"
     case .outcome: "what the app made of it; why: `newData`, `not launched: force-quit`, …"
+    case .fault: "a fault has acted on it; why: its name, what it did and where"
     case .connected: "the relay has the phone on the line"
     case .disconnected: "the relay has noticed that it is gone; why"
     case .arrived: "a push reached the phone"
@@ -168,6 +170,7 @@ extension TraceEntry {
       case .discarded: .discarded
       case .delivered: .delivered
       case .outcome: .outcome
+      case .faulted: .fault
       }
     case .refused: .refused
     case .connected: .connected
@@ -215,6 +218,7 @@ extension DeliveryStep {
     case .discarded(.replaced(let id)): "replaced by push \(Simulation.pushNumber(id) + 1)"
     case .discarded(let reason): reason.name
     case .outcome(let outcome): "\(outcome)"
+    case .faulted(let mark): "\(mark.name): \(mark.action) at \(mark.place)"
     }
   }
 }

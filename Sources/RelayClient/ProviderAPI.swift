@@ -93,6 +93,8 @@ package struct NotificationStatus: Codable, Equatable, Sendable {
   package var steps: [Step]
   /// What was odd about it; older relays do not tell.
   package var warnings: [String]?
+  /// What its provider said in `traceparent`.
+  package var traceparent: String?
 }
 
 extension RelayClient {

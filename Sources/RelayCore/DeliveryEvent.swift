@@ -28,13 +28,29 @@ package enum DeliveryStep: Hashable, Sendable {
   case discarded(DiscardReason)
   case delivered
   case outcome(DeliveryOutcome)
+  /// A fault has acted on it, on purpose; before it was accepted or after.
+  indirect case faulted(FaultMark)
 
   /// Whether this step ends the life.
   package var isTerminal: Bool {
     switch self {
     case .delivered, .discarded: true
-    case .received, .restored, .sent, .storedOffline, .storedPower, .outcome: false
+    case .received, .restored, .sent, .storedOffline, .storedPower, .outcome, .faulted: false
     }
+  }
+}
+
+/// A fault that has acted, in the words in which it was asked for.
+package struct FaultMark: Hashable, Sendable {
+  package var name: String
+  /// Where: provider, connection, delivery.
+  package var place: String
+  package var action: String
+
+  package init(name: String, place: String, action: String) {
+    self.name = name
+    self.place = place
+    self.action = action
   }
 }
 
@@ -88,6 +104,7 @@ extension DeliveryStep: CustomStringConvertible {
     case .discarded(let reason): "discarded (\(reason.name))"
     case .delivered: "delivered"
     case .outcome(let outcome): "outcome (\(outcome))"
+    case .faulted(let mark): "fault (\(mark.name): \(mark.action) at \(mark.place))"
     }
   }
 }

@@ -55,6 +55,8 @@ package enum Event: Hashable, Sendable {
   indirect case policyChanged(SilentPolicy, at: Instant)
   /// Somebody who runs the relay wants something done to a device.
   indirect case administered(DeviceID, AdminAction)
+  /// Something went wrong with a notification on purpose. Nothing is decided by it: it is told.
+  indirect case faulted(UniqueID, FaultMark)
   /// The state is kept, or the shard taken back to one that was.
   case checkpoint(CheckpointEvent)
   /// The relay is going down: say good-bye to every device.

@@ -1,8 +1,8 @@
-/// The header fields that the provider API knows (Apple, "Sending notification requests to APNs").
-/// Everything else is ignored.
+/// The header fields that the provider API knows (Apple, "Sending notification requests to APNs"),
+/// and `traceparent` (W3C, "Trace Context"). Everything else is ignored.
 package enum FieldName: UInt8, CaseIterable, Sendable {
   case method, path, authorization, apnsID, apnsExpiration, apnsPriority, apnsTopic
-  case apnsCollapseID, apnsPushType, contentType, contentLength, host
+  case apnsCollapseID, apnsPushType, contentType, contentLength, host, traceParent
 
   /// The name on the wire; lower case, as HTTP/2 demands (RFC 9113 section 8.2).
   package var wireName: String {
@@ -19,6 +19,7 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
     case .contentType: "content-type"
     case .contentLength: "content-length"
     case .host: "host"
+    case .traceParent: "traceparent"
     }
   }
 

@@ -17,6 +17,9 @@ package struct JournalRecord: Hashable, Sendable {
     /// The token is free again. When this cannot be written, the next start finds a grant that no
     /// registration confirms.
     indirect case released(OwnToken)
+    /// The device is not known any more; its apps were removed before. When this cannot be written,
+    /// the next start finds it without apps.
+    case forgotten(DeviceID)
     /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
     /// the latest counts. A restart must not hand out a fresh one.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)

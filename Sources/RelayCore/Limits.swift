@@ -34,6 +34,8 @@ package enum Limits {
   package static let parkedEvents = 262_144
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
+  /// Devices of one shard that have a policy of their own; for one more nothing changes.
+  package static let ownPolicies = 10_000
   /// Devices of one shard; one more registration is answered with an error.
   package static let devicesPerShard = 16_000_000
   /// Tokens that devices brought along, in the shard that their last eight bytes name; one more is
@@ -100,8 +102,12 @@ package enum Limits {
   package static let feedBatches = 4096
   /// Refused requests of providers that one loop remembers.
   package static let rememberedRefusals = 200
-  /// Accepted notifications of which one loop remembers what was odd about them.
-  package static let rememberedWarnings = 10_000
+  /// Changes of devices (they come, go, report) that one loop remembers.
+  package static let rememberedChanges = 10_000
+  /// Accepted notifications of which one loop remembers what was odd about them, and their traces.
+  package static let rememberedNotes = 10_000
+  /// Topics that metrics tell apart on one loop, where that is asked for; the rest are `other`.
+  package static let namedTopics = 50
   /// Faults in force at once, and how long a connection may be on which one lets nothing pass.
   package static let faults = 100
   package static let muted = Interval.minutes(10)

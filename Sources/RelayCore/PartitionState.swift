@@ -32,6 +32,8 @@ package struct PartitionState: Hashable, Sendable {
   package var goneTokens: [GoneTokens.Token] = []
   /// Oldest first, with the places of the devices.
   package var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
+  /// By their devices.
+  package var ownBudgets: [OwnBudgets] = []
   /// What comes from now on is accepted later than what is here.
   package var lastOrder: UInt64
   package var now: Instant

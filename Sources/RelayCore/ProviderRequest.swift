@@ -43,6 +43,9 @@ package struct ProviderRequestHead: Sendable {
   /// byte by byte (docs/PROTOCOL.md, "What clients in the field send").
   package private(set) var apnsIDSpelling: [UInt8]?
 
+  /// What it is a part of, if it says so in a usable way.
+  package private(set) var traceParent: TraceParent?
+
   package init() {}
 
   /// The provider's id, if it gave a usable one.
@@ -97,16 +100,19 @@ package struct ProviderRequestHead: Sendable {
     case .apnsCollapseID:
       collapseID = value.count <= Limits.collapseIDBytes ? .given(Self.copy(value)) : .bad
     case .apnsPushType: pushType = PushType(wireName: value).map { .given($0) } ?? .bad
+    case .traceParent: traceParent = TraceParent(value)
     case .authorization, .contentType, .contentLength, .host: break
     }
   }
 
-  /// Takes over what is a request's own, path and id, from a head that says the same otherwise.
+  /// Takes over what is a request's own, path, id and trace, from a head that says the same
+  /// otherwise.
   @inline(__always)
   package mutating func takeOwn(from head: inout ProviderRequestHead) {
     path = head.path
     apnsID = head.apnsID
     apnsIDSpelling = head.apnsIDSpelling
+    traceParent = head.traceParent
   }
 
   /// The checks that come before the provider's right to push is looked at.

@@ -87,6 +87,16 @@ extension RefillClock {
     state.full = max(state.full, reading(at: now)) + Self.event
   }
 
+  /// The same budget as kept by another clock from now on: as much of it is used.
+  package func state(
+    _ state: RateLimit.State, on other: RefillClock, at now: Instant
+  ) -> RateLimit.State {
+    let used = state.full - reading(at: now)
+    var state = RateLimit.State()
+    if used > 0 { state.full = other.reading(at: now) + used }
+    return state
+  }
+
   /// How many events are allowed at once right now.
   package func remaining(_ state: RateLimit.State, burst: Int64, at now: Instant) -> Int64 {
     let used = max(0, state.full - reading(at: now))

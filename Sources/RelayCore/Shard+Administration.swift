@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 
 /// What somebody who runs the relay may do to a device, for tests and in need. Of one app, or of
 /// all (nil).
@@ -9,6 +9,12 @@ package enum AdminAction: Hashable, Sendable {
   case emptySlots(Topic?)
   /// The budgets are full again; what they held goes.
   case refillBudget(Topic?)
+  /// Its silent pushes go by a policy of its own from that moment on, or (nil) by that of all.
+  /// Until the relay ends.
+  case setPolicy(SilentPolicy?, at: Instant)
+  /// A device without apps is not known any more. While the journal still has to answer for it, or
+  /// a token of it is on its way, nothing happens: ask again.
+  case forget
 }
 
 extension Shard {
@@ -36,7 +42,31 @@ extension Shard {
         noteBudget(of: app, into: &effects)
         releaseHeld(app, .silent, into: &effects)
       }
+    case .setPolicy(let policy, let moment):
+      change(to: policy, of: device, at: moment, into: &effects)
+    case .forget:
+      forget(device, into: &effects)
     }
+  }
+
+  /// What was in flight ends with the stream: its apps are gone.
+  private mutating func forget(_ device: Int32, into effects: inout [Effect]) {
+    let id = devices[device].id
+    guard devices[device].firstApp < 0, tokenChanges.changes(of: id).isEmpty, hasRoomForPersist
+    else { return }
+    if let connection = devices[device].connection {
+      effects.append(.close(connection, .dropped))
+      disconnected(connection, into: &effects)
+    }
+    guard !apps.indices.contains(where: { apps[$0].device == device }) else { return }
+    note(.forgotten(id), key: id.routingKey, into: &effects)
+    timers.cancel(&devices[device].keepAliveTimer)
+    timers.cancel(&devices[device].ackTimer)
+    _ = awaitedOutcomes.take(of: [device: 0])
+    ownBudgets[id] = nil
+    deviceIndex.remove(device, KeyedHash.hash(id))
+    devices.remove(at: device)
+    counters.devices -= 1
   }
 
   /// Devices that have an app with this topic, or all.
@@ -44,7 +74,7 @@ extension Shard {
     devices.indices.filter { !appNumbers(of: $0, topic).isEmpty }.map { devices[$0].id }
   }
 
-  private func appNumbers(of device: Int32, _ topic: Topic?) -> [Int32] {
+  func appNumbers(of device: Int32, _ topic: Topic?) -> [Int32] {
     var numbers: [Int32] = []
     var app = devices[device].firstApp
     while app >= 0 {

@@ -60,6 +60,10 @@ extension Shard {
     case .silent where entries[entry].isPaid:
       return .allowed
     case .silent:
+      guard ownBudgets.isEmpty else {
+        return budgets(of: device).decide(
+          app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
+      }
       return budgets.decide(
         app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
     case .visible:
@@ -331,20 +335,25 @@ extension Shard {
   private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
-    budgets.take(
-      app: &apps[app].budget, device: &devices[device].budget,
-      condition: devices[device].condition, at: now)
+    let condition = devices[device].condition
+    if ownBudgets.isEmpty {
+      budgets.take(
+        app: &apps[app].budget, device: &devices[device].budget, condition: condition, at: now)
+    } else {
+      budgets(of: device).take(
+        app: &apps[app].budget, device: &devices[device].budget, condition: condition, at: now)
+    }
     guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }
     noteBudget(of: app, into: &effects)
   }
 
   /// The journal is told how the budgets stand.
   mutating func noteBudget(of app: Int32, into effects: inout [Effect]) {
-    let device = apps[app].device
+    let id = devices[apps[app].device].id
+    let states = spentStates(of: app)
     note(
-      .spent(
-        devices[device].id, apps[app].topic, app: apps[app].budget, device: devices[device].budget),
-      key: devices[device].id.routingKey, into: &effects)
+      .spent(id, apps[app].topic, app: states.app, device: states.device), key: id.routingKey,
+      into: &effects)
   }
 
   private mutating func setReleaseTimer(

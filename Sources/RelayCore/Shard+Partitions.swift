@@ -78,6 +78,10 @@ extension Shard {
     let entryPlaces = Places(uniqueKeysWithValues: zip(entryNumbers, Int32(0)...))
     state.timers = takeTimers(devicePlaces, appPlaces, entryPlaces)
     state.awaitedOutcomes = awaitedOutcomes.take(of: devicePlaces)
+    state.ownBudgets = numbers.compactMap { number in
+      let id = devices[number].id
+      return ownBudgets.removeValue(forKey: id).map { OwnBudgets(device: id, budgets: $0) }
+    }
     state.devices = numbers.map { takeDevice($0, appPlaces, entryPlaces) }
     state.apps = appNumbers.map { takeApp($0, devicePlaces, appPlaces, entryPlaces) }
     state.entries = entryNumbers.map { takeEntry($0, appPlaces, entryPlaces) }
@@ -237,6 +241,7 @@ extension Shard {
     }
     for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
     for gone in state.goneTokens { _ = goneTokens.insert(gone.token, since: gone.since) }
+    for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     counters = counters + state.counts
     counters.takenOver += state.entries.count
     // One of both has not heard of the policy yet, or the other was not through with it.

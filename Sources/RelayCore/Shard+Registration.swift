@@ -201,6 +201,7 @@ extension Shard {
   }
 
   func report(_ device: Int32) -> DeviceReport {
+    let budgets = budgets(of: device)
     var reports: [DeviceReport.AppReport] = []
     var number = devices[device].firstApp
     while number >= 0 {

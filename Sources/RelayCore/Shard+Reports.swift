@@ -17,6 +17,12 @@ extension Shard {
     deviceNumber(id).map { report($0) }
   }
 
+  /// Silent pushes that an app of a device may still get at once; nil for no limit.
+  package func remaining(_ topic: Topic, of id: DeviceID) -> Int64? {
+    guard let device = deviceNumber(id), let app = appNumber(of: device, topic) else { return nil }
+    return budgets(of: device).remaining(app: apps[app].budget, at: now)
+  }
+
   /// Devices in the order of their places, from one on. Looks at `Limits.listedDevices` at most, so
   /// that a loop is not held up; then the page ends early and says where to go on.
   ///

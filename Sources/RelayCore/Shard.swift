@@ -130,6 +130,8 @@ package struct Shard: Sendable {
   var firstPendingSequence: UInt64
   /// The silent policy in force. `configuration.policy` is the one that the shard began with.
   var budgets: SilentBudgets
+  /// Budgets of devices that have a policy of their own (`OwnBudgets.swift`).
+  var ownBudgets: [DeviceID: SilentBudgets] = [:]
   /// The app from which on held silents are to be looked at again, because the policy has changed;
   /// nil when all were.
   var nextToReview: Int32?
@@ -218,6 +220,8 @@ package struct Shard: Sendable {
       change(to: policy, at: moment)
     case .administered(let device, let action):
       administer(action, device, into: &effects)
+    case .faulted(let id, let mark):
+      log(.faulted(mark), id, into: &effects)
     case .checkpoint(let event):
       handle(event)
     case .shutDown:

@@ -67,6 +67,8 @@ package struct ShardState: Hashable, Sendable {
   package var firstPendingSequence: UInt64
   package var nextToReview: Int32?
   package var leaving: PartitionID?
+  /// By their devices.
+  package var ownBudgets: [OwnBudgets] = []
 
   package init(
     configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
@@ -105,6 +107,7 @@ extension Shard {
     state.firstPendingSequence = firstPendingSequence
     state.nextToReview = nextToReview
     state.leaving = leaving
+    state.ownBudgets = ownBudgetsState
     return state
   }
 
@@ -137,6 +140,7 @@ extension Shard {
     firstPendingSequence = state.firstPendingSequence
     nextToReview = state.nextToReview
     leaving = state.leaving
+    for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     fillIndexes()
   }
 

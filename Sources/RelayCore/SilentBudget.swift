@@ -98,6 +98,17 @@ package struct SilentBudgets: Hashable, Sendable {
     deviceClock = deviceClock.changed(to: policy.perDevice, at: now)
   }
 
+  /// What an app and its device have used, as it reads on the clocks of other budgets: as much is
+  /// used there.
+  package func states(
+    app: RateLimit.State, device: RateLimit.State, on other: SilentBudgets, at now: Instant
+  ) -> (app: RateLimit.State, device: RateLimit.State) {
+    (
+      appClock.state(app, on: other.appClock, at: now),
+      deviceClock.state(device, on: other.deviceClock, at: now)
+    )
+  }
+
   /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.
   package func decide(
     app: RateLimit.State, device: RateLimit.State, condition: DeviceCondition, at now: Instant

@@ -170,6 +170,7 @@ extension JournalRecord.Content: BinaryCodable {
     case .released(let own): writer.put(tag: 6, own)
     case .spent(let device, let topic, let app, let ofDevice):
       writer.put(tag: 7, device, topic, app, ofDevice)
+    case .forgotten(let device): writer.put(tag: 8, device)
     }
   }
 
@@ -188,6 +189,7 @@ extension JournalRecord.Content: BinaryCodable {
     case 7:
       self = .spent(
         try reader.read(), try reader.read(), app: try reader.read(), device: try reader.read())
+    case 8: self = .forgotten(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
@@ -213,6 +215,7 @@ extension DeliveryStep: BinaryCodable {
     case .discarded(let reason): writer.put(tag: 6, reason)
     case .delivered: writer.put(tag: 7)
     case .outcome(let outcome): writer.put(tag: 8, outcome)
+    case .faulted(let mark): writer.put(tag: 9, mark)
     }
   }
 
@@ -228,8 +231,17 @@ extension DeliveryStep: BinaryCodable {
     case 6: self = .discarded(try reader.read())
     case 7: self = .delivered
     case 8: self = .outcome(try reader.read())
+    case 9: self = .faulted(try reader.read())
     default: throw reader.invalid(Self.self)
     }
+  }
+}
+
+extension FaultMark: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(name, place, action) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(name: try reader.read(), place: try reader.read(), action: try reader.read())
   }
 }
 

@@ -34,6 +34,7 @@ extension Event: BinaryCodable {
     case .clockFollowed(let connection): writer.put(tag: 22, connection)
     case .checkpoint(let event): writer.put(tag: 23, event)
     case .administered(let device, let action): writer.put(tag: 24, device, action)
+    case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
     }
   }
 
@@ -66,6 +67,7 @@ extension Event: BinaryCodable {
     case 22: self = .clockFollowed(try reader.read())
     case 23: self = .checkpoint(try reader.read())
     case 24: self = .administered(try reader.read(), try reader.read())
+    case 25: self = .faulted(try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
@@ -77,6 +79,8 @@ extension AdminAction: BinaryCodable {
     case .disconnect: writer.put(tag: 1)
     case .emptySlots(let topic): writer.put(tag: 2, topic)
     case .refillBudget(let topic): writer.put(tag: 3, topic)
+    case .setPolicy(let policy, let moment): writer.put(tag: 4, policy, moment)
+    case .forget: writer.put(tag: 5)
     }
   }
 
@@ -85,6 +89,8 @@ extension AdminAction: BinaryCodable {
     case 1: self = .disconnect
     case 2: self = .emptySlots(try reader.read())
     case 3: self = .refillBudget(try reader.read())
+    case 4: self = .setPolicy(try reader.read(), at: try reader.read())
+    case 5: self = .forget
     default: throw reader.invalid(Self.self)
     }
   }

@@ -13,7 +13,7 @@ extension PartitionState: BinaryCodable {
     }
     writer.put(partition, lastOrder, now, policy)
     writer.put(devices, apps, entries, timers)
-    writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes)
+    writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes, ownBudgets)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -28,6 +28,7 @@ extension PartitionState: BinaryCodable {
     tokenChanges = try reader.read()
     goneTokens = try reader.read()
     awaitedOutcomes = try reader.read()
+    ownBudgets = try reader.read()
     guard namesWhatIsThere else { throw reader.invalid(Self.self) }
   }
 
@@ -58,6 +59,14 @@ extension PartitionState: BinaryCodable {
         }
       }
       && awaitedOutcomes.allSatisfy { isThere($0.device, devices) }
+  }
+}
+
+extension OwnBudgets: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(device, budgets) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(device: try reader.read(), budgets: try reader.read())
   }
 }
 

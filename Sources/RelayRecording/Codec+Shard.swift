@@ -7,7 +7,7 @@ extension ShardState: BinaryCodable {
     writer.put(counters, devices, apps, entries, aliases)
     writer.put(timersNow, timers, freeTimers, tokenChanges, goneTokens, awaitedOutcomes)
     writer.put(lastOrder, pending, pendingAnswers, aliasSteps)
-    writer.put(firstPendingOrdinal, firstPendingSequence, nextToReview, leaving)
+    writer.put(firstPendingOrdinal, firstPendingSequence, nextToReview, leaving, ownBudgets)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -33,6 +33,7 @@ extension ShardState: BinaryCodable {
     firstPendingSequence = try reader.read()
     nextToReview = try reader.read()
     leaving = try reader.read()
+    ownBudgets = try reader.read()
   }
 }
 

@@ -91,11 +91,13 @@ package struct PolicyTrial: Sendable {
   /// Whether the event is of the peers' own accord.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked: false
+    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked,
+      .administered(_, .setPolicy):
+      false
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .reported, .heard, .clockFollowed, .disconnected, .partitionRequested, .partitionReceived,
-      .restored, .checkpoint, .administered, .shutDown, .tick:
+      .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
       true
     }
   }
@@ -162,7 +164,7 @@ package struct PolicyTrial: Sendable {
       rows[life.topic, default: Row()].held += 1
     case .discarded(.replaced): rows[life.topic, default: Row()].replaced += 1
     case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
-      .outcome:
+      .outcome, .faulted:
       break
     }
     if event.step.isTerminal { lives[event.uniqueID] = nil }

@@ -203,6 +203,7 @@ extension Event {
     case .restored: "restored"
     case .policyChanged: "policyChanged"
     case .administered: "administered"
+    case .faulted: "faulted"
     case .checkpoint(.saved): "checkpointSaved"
     case .checkpoint(.rewound): "rewound"
     case .checkpoint(.dropped): "checkpointDropped"
@@ -219,7 +220,7 @@ extension Event {
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
-      .checkpoint, .administered, .shutDown, .tick:
+      .checkpoint, .administered, .faulted, .shutDown, .tick:
       false
     }
   }

@@ -63,7 +63,7 @@ struct DeviceRequest {
       case .path: path = String(decoding: arena[field.value], as: UTF8.self)
       case .authorization: secret = Self.secret(arena[field.value])
       case .apnsID, .apnsExpiration, .apnsPriority, .apnsTopic, .apnsCollapseID, .apnsPushType,
-        .contentType, .contentLength, .host, nil:
+        .contentType, .contentLength, .host, .traceParent, nil:
         break
       }
     }

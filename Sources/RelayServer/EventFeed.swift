@@ -7,6 +7,8 @@ package enum FeedItem: Sendable {
   case life(DeliveryEvent)
   case device(DeviceChange)
   case fault(FaultHit)
+  /// Another silent policy is in force.
+  case policy(SilentPolicy, at: Instant)
   /// The relay was taken back to a checkpoint: what was told before never was.
   case rewound(at: Instant)
 
@@ -15,6 +17,7 @@ package enum FeedItem: Sendable {
     case .life(let event): event.at
     case .device(let change): change.at
     case .fault(let hit): hit.at
+    case .policy(_, let moment): moment
     case .rewound(let moment): moment
     }
   }
@@ -24,6 +27,13 @@ package enum FeedItem: Sendable {
 package struct DeviceChange: Sendable {
   package enum What: String, CaseIterable, Sendable {
     case enrolled, registered, unregistered, connected, disconnected, condition
+    /// A silent push was taken from the budget of an app, or it was filled.
+    case budget
+    /// Its slots were emptied.
+    case emptied
+    /// It goes by a policy of its own, or by that of all again.
+    case policy
+    case forgotten
   }
 
   package let at: Instant
@@ -31,6 +41,9 @@ package struct DeviceChange: Sendable {
   package let what: What
   package var topic: Topic?
   package var condition: DeviceCondition?
+  /// Silent pushes that the app may still get at once; nil for no limit.
+  package var remaining: Int64?
+  package var policy: String?
 }
 
 /// The last events of all loops, for people who look on: bounded, and nobody who reads slowly holds
@@ -56,8 +69,17 @@ package actor EventFeed {
   private var readers: [Int: AsyncStream<Void>.Continuation] = [:]
   private var lastReader = 0
   private let limit: Int
+  /// Where loops hand in their batches.
+  let source: AsyncStream<FeedBatch>.Continuation
 
-  init(limit: Int = Limits.feedEvents) { self.limit = limit }
+  /// - Parameter source: goes on to `append`.
+  init(_ source: AsyncStream<FeedBatch>.Continuation, limit: Int = Limits.feedEvents) {
+    self.source = source
+    self.limit = limit
+  }
+
+  /// Whether anybody listens.
+  package var hasReaders: Bool { !readers.isEmpty }
 
   /// The position behind everything.
   package var position: UInt64 { end }
@@ -86,6 +108,12 @@ package actor EventFeed {
     let items = Array(ring.dropFirst(place).prefix(limit))
     return Page(
       items: items, next: first + UInt64(items.count), dropped: first - min(position, first))
+  }
+
+  /// Nobody was told what has happened meanwhile: who reads on from before gets a gap.
+  func skip() {
+    end += 1
+    ring.removeAll(keepingCapacity: true)
   }
 
   /// A signal whenever there is more to read.
@@ -136,41 +164,89 @@ final class FeedOutlet {
 }
 
 extension ShardRunner {
-  /// Tells the feed what an event has changed about a device. Called after the shard has handled
-  /// it; `gone` is the device of a stream that has ended.
+  /// Keeps, and tells the feed, what an event has changed about a device. Called after the shard
+  /// has handled it; `gone` is the device of a stream that has ended.
   func note(_ event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant) {
     switch event {
     case .connected(let credential, let stream):
-      guard shard.isConnected(credential.device, on: stream) else { return }
-      noteChange(of: credential.device, .connected, at: now)
+      guard shard.isConnected(credential.device, on: stream) else { break }
+      note(DeviceChange(at: now, device: credential.device, what: .connected))
     case .disconnected:
-      if let gone { noteChange(of: gone, .disconnected, at: now) }
+      if let gone { note(DeviceChange(at: now, device: gone, what: .disconnected)) }
     case .reported(let stream, _):
-      guard let device = shard.device(on: stream) else { return }
-      noteChange(of: device, .condition, condition: shard.condition(of: device), at: now)
+      guard let device = shard.device(on: stream) else { break }
+      var change = DeviceChange(at: now, device: device, what: .condition)
+      change.condition = shard.condition(of: device)
+      note(change)
     case .enrolled(let device, _, _):
-      guard !effects.contains(where: \.isRefusal) else { return }
-      noteChange(of: device, .enrolled, at: now)
+      guard !effects.contains(where: \.isRefusal) else { break }
+      note(DeviceChange(at: now, device: device, what: .enrolled))
     case .registered(let credential, let topic, _, _, _):
-      guard !effects.contains(where: \.isRefusal) else { return }
-      noteChange(of: credential.device, .registered, topic: topic, at: now)
+      guard !effects.contains(where: \.isRefusal) else { break }
+      note(DeviceChange(at: now, device: credential.device, what: .registered, topic: topic))
     case .unregistered(let credential, let topic, _):
-      guard !effects.contains(where: \.isRefusal) else { return }
-      noteChange(of: credential.device, .unregistered, topic: topic, at: now)
+      guard !effects.contains(where: \.isRefusal) else { break }
+      note(DeviceChange(at: now, device: credential.device, what: .unregistered, topic: topic))
+    case .administered(let device, let action):
+      noteAction(action, device, effects, at: now)
+    case .policyChanged(let policy, let moment):
+      // Every loop is told; once is enough.
+      if index == 0 { feed?.append(.policy(policy, at: moment)) }
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
       .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
-      .policyChanged, .checkpoint, .administered, .shutDown, .tick:
+      .faulted, .checkpoint, .shutDown, .tick:
       break
+    }
+    guard feed != nil else { return }
+    for case .persist(let record) in effects {
+      guard case .spent(let device, let topic, _, _) = record.content else { continue }
+      var change = DeviceChange(at: now, device: device, what: .budget, topic: topic)
+      change.remaining = shard.remaining(topic, of: device)
+      feed?.append(.device(change))
     }
   }
 
-  private func noteChange(
-    of device: DeviceID, _ what: DeviceChange.What, topic: Topic? = nil,
-    condition: DeviceCondition? = nil, at now: Instant
+  private func noteAction(
+    _ action: AdminAction, _ device: DeviceID, _ effects: ArraySlice<Effect>, at now: Instant
   ) {
-    feed?.append(
-      .device(
-        DeviceChange(at: now, device: device, what: what, topic: topic, condition: condition)))
+    switch action {
+    case .disconnect:
+      let hasEnded = effects.contains { if case .close = $0 { true } else { false } }
+      if hasEnded { note(DeviceChange(at: now, device: device, what: .disconnected)) }
+    case .emptySlots(let topic):
+      note(DeviceChange(at: now, device: device, what: .emptied, topic: topic))
+    case .refillBudget(let topic):
+      note(DeviceChange(at: now, device: device, what: .budget, topic: topic))
+    case .setPolicy:
+      var change = DeviceChange(at: now, device: device, what: .policy)
+      change.policy = shard.report(of: device)?.policy
+      note(change)
+    case .forget:
+      guard shard.report(of: device) == nil else { return }
+      note(DeviceChange(at: now, device: device, what: .forgotten))
+    }
+  }
+
+  private func note(_ change: DeviceChange) {
+    if deviceChanges.count >= Limits.rememberedChanges { deviceChanges.removeFirst() }
+    deviceChanges.append(change)
+    feed?.append(.device(change))
+  }
+}
+
+extension Event {
+  /// Whether a phone has come, gone or become another: seldom, beside pushes.
+  @inline(__always)
+  var isAboutDevice: Bool {
+    switch self {
+    case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
+      .administered, .policyChanged:
+      true
+    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
+      .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored, .faulted,
+      .checkpoint, .shutDown, .tick:
+      false
+    }
   }
 }
 

@@ -63,7 +63,7 @@ struct LastHead {
   /// What a field that is not like the last one's means for all that was concluded from it.
   private mutating func change(_ name: FieldName, _ value: ArraySlice<UInt8>) {
     switch name {
-    case .path, .apnsID, .contentType, .contentLength, .host:
+    case .path, .apnsID, .contentType, .contentLength, .host, .traceParent:
       break
     case .authorization:
       authorization.removeAll(keepingCapacity: true)

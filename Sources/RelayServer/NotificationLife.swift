@@ -19,6 +19,8 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     /// What a piggybacked one went along with, if that is known.
     package var carriedBy: String?
     var outcome: String?
+    /// The fault that has acted; `reason` says how.
+    var fault: String?
     /// The same as a sentence.
     package var text: String
 
@@ -48,6 +50,10 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
       case .outcome(let outcome):
         step = "outcome"
         self.outcome = outcome.description
+      case .faulted(let mark):
+        step = "fault"
+        fault = mark.name
+        reason = mark.action
       }
     }
   }
@@ -56,24 +62,33 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
   package var id: String
   package var topic: String
   var kind: String
-  /// The last step but an app's outcome.
+  /// The last step but an app's outcome and what faults did.
   package var state: String
   package var steps: [Step]
   /// What was odd about its payload or headers, a sentence each.
   package var warnings: [String]
+  /// As its provider said.
+  var traceparent: String?
 
   /// nil when the first step is not known any more, and so neither whose it is.
-  package init?(_ events: [DeliveryEvent], warnings: CaseSet<PayloadWarning> = CaseSet()) {
-    guard let first = events.first, case .received(let kind, let apnsID, let topic, _) = first.step
+  package init?(_ events: [DeliveryEvent], note: PushNote = PushNote()) {
+    guard let first = events.first(where: \.isReceived),
+      case .received(let kind, let apnsID, let topic, _) = first.step
     else { return nil }
     uniqueId = first.uniqueID.description
     id = apnsID.description
     self.topic = topic.description
     self.kind = kind.name
     steps = events.map(Step.init)
-    self.warnings = warnings.members.map(\.text)
-    state = steps.last { $0.step != "outcome" }?.step ?? "received"
+    warnings = note.warnings.members.map(\.text)
+    traceparent = note.traceParent?.description
+    state = steps.last { $0.step != "outcome" && $0.step != "fault" }?.step ?? "received"
   }
+}
+
+extension DeliveryEvent {
+  /// Whether a life begins with it; a fault may have acted before.
+  var isReceived: Bool { if case .received = step { true } else { false } }
 }
 
 /// The JSON of `GET /v1/feedback`.

@@ -123,18 +123,22 @@ struct ProviderConnection {
     var warnings = CaseSet<PayloadWarning>()
     var result: Result<Notification, LastHead.ReadingError>?
     var query: ProviderQuery?
+    var traceParent: TraceParent?
     open.remove(stream) { request in
       waiting.insert(
         WaitingRequest(&request.head, uniqueID, completedAt: handler.runner.batchTime), stream)
       query = request.acceptedQuery
       if query == nil {
         result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
+        traceParent = request.head.traceParent
       }
     }
     if let query { return ask(query, stream, on: handler) }
     switch result {
     case .success(let notification):
-      if !warnings.isEmpty { noteWarnings(warnings, notification, on: handler) }
+      if !warnings.isEmpty || traceParent != nil {
+        note(PushNote(warnings, traceParent: traceParent), notification, on: handler)
+      }
       if handler.runner.mayIntervene(notification) {
         return intervene(notification, stream, at: now, on: handler)
       }
@@ -174,16 +178,17 @@ struct ProviderConnection {
       RefusedRequest(at: now, uniqueID: uniqueID, rejection: problem.rejection, cause: cause))
   }
 
-  private func noteWarnings(
-    _ warnings: CaseSet<PayloadWarning>, _ notification: Notification, on handler: ConnectionHandler
+  private func note(
+    _ note: PushNote, _ notification: Notification, on handler: ConnectionHandler
   ) {
-    handler.runner.warnings.remember(warnings, of: notification.uniqueID)
+    handler.runner.notes.remember(note, of: notification.uniqueID)
     guard handler.runner.logger.logLevel <= .debug else { return }
     handler.runner.logger.debug(
       "payload notes",
       metadata: [
         "uniqueID": "\(notification.uniqueID)", "topic": "\(notification.topic)",
-        "notes": .array(warnings.members.map { "\($0.name): \($0.text)" }),
+        "notes": .array(note.warnings.members.map { "\($0.name): \($0.text)" }),
+        "traceparent": "\(note.traceParent?.description ?? "")",
       ])
   }
 
@@ -331,8 +336,8 @@ extension ProviderConnection {
           }
           return Self.life(uniqueID, peers, question, on: loop)
         }
-        .flatMap { Self.withWarnings($0, peers, on: loop) }
-        .whenSuccess { bound.value.answer(stream, .life($0.life, $0.warnings)) }
+        .flatMap { Self.withNote($0, peers, on: loop) }
+        .whenSuccess { bound.value.answer(stream, .life($0.life, $0.note)) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -356,18 +361,18 @@ extension ProviderConnection {
     return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
   }
 
-  /// A life, and what was odd about the notification: the loop that accepted it knows.
-  private static func withWarnings(
+  /// A life, and the note on the notification: the loop that accepted it has it.
+  private static func withNote(
     _ life: [DeliveryEvent], _ peers: [ShardRunner.Peer], on loop: any EventLoop
-  ) -> EventLoopFuture<(life: [DeliveryEvent], warnings: CaseSet<PayloadWarning>)> {
+  ) -> EventLoopFuture<(life: [DeliveryEvent], note: PushNote)> {
     guard let id = life.first?.uniqueID else {
-      return loop.makeSucceededFuture((life, CaseSet()))
+      return loop.makeSucceededFuture((life, PushNote()))
     }
     let found = peers.map { peer in
-      peer.eventLoop.submit { peer.runner.value.warnings[id] }
+      peer.eventLoop.submit { peer.runner.value.notes[id] }
     }
     return EventLoopFuture.whenAllSucceed(found, on: loop).map { all in
-      (life, all.reduce(CaseSet()) { $0.isEmpty ? $1 : $0 })
+      (life, all.first { !$0.isEmpty } ?? PushNote())
     }
   }
 
@@ -378,8 +383,8 @@ extension ProviderConnection {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
-    case .life(let events, let warnings):
-      guard let life = NotificationLife(events, warnings: warnings), covers(life.topic) else {
+    case .life(let events, let note):
+      guard let life = NotificationLife(events, note: note), covers(life.topic) else {
         return respond(
           stream, 404,
           DeviceAnswerBody.Refused(
@@ -422,6 +427,6 @@ extension ProviderConnection {
 
 /// What was found.
 enum QueryAnswer {
-  case life([DeliveryEvent], CaseSet<PayloadWarning>)
+  case life([DeliveryEvent], PushNote)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
 }

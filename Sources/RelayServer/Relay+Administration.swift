@@ -14,12 +14,12 @@ extension Relay {
     package let kind: NotificationClass
     package let topic: Topic
     package let device: DeviceID
-    /// What was odd about it, where that was asked for.
-    package var warnings = CaseSet<PayloadWarning>()
+    /// What else is known, where that was asked for.
+    package var note = PushNote()
 
     /// nil when the beginning is not known any more.
     package init?(_ steps: [DeliveryEvent]) {
-      guard let first = steps.first,
+      guard let first = steps.first(where: \.isReceived),
         case .received(let kind, let apnsID, let topic, let device) = first.step
       else { return nil }
       self.steps = steps
@@ -30,9 +30,14 @@ extension Relay {
       uniqueID = first.uniqueID
     }
 
-    /// The last step but an app's outcome.
+    /// The last step but an app's outcome and what faults did.
     package var last: DeliveryEvent {
-      steps.last { if case .outcome = $0.step { false } else { true } } ?? steps[0]
+      steps.last { event in
+        switch event.step {
+        case .outcome, .faulted: false
+        case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered: true
+        }
+      } ?? steps[0]
     }
   }
 
@@ -144,8 +149,7 @@ extension Relay {
       uniqueID == id
       ? found : DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: uniqueID) })
     var life = Life(steps)
-    life?.warnings = await loops.onEach { $0.warnings[uniqueID] }
-      .reduce(CaseSet()) { $0.isEmpty ? $1 : $0 }
+    life?.note = await loops.onEach { $0.notes[uniqueID] }.first { !$0.isEmpty } ?? PushNote()
     return life
   }
 
@@ -171,7 +175,7 @@ extension Relay {
           continuation.resume(returning: answer)
         }
         let request = RequestID(loop: runner.index, connection: 0, stream: stream)
-        runner.warnings.remember(warnings, of: notification.uniqueID)
+        runner.notes.remember(PushNote(warnings), of: notification.uniqueID)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()
       }
@@ -201,13 +205,23 @@ extension Relay {
   package func startFeed() async -> EventFeed {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
-    let feed = EventFeed()
+    let feed = EventFeed(continuation)
     _ = await inbox.loops?.onEach { $0.feed = FeedOutlet(continuation) }
     Task {
       for await batch in stream { await feed.append(batch) }
       await feed.finish()
     }
     return feed
+  }
+
+  /// Tells a feed no more: nobody pays for what nobody reads.
+  package func pause() async { _ = await inbox.loops?.onEach { $0.feed = nil } }
+
+  /// Tells it again.
+  package func resume(_ feed: EventFeed) async {
+    await feed.skip()
+    let source = feed.source
+    _ = await inbox.loops?.onEach { $0.feed = FeedOutlet(source) }
   }
 
   /// Has something done to a device; false when there is none with this id.
@@ -218,6 +232,22 @@ extension Relay {
       runner.finishBatch()
     }
     return true
+  }
+
+  /// Forgets a device that has no apps; false while something of it is still under way. Asks for a
+  /// second, then no longer.
+  package func forget(_ device: DeviceID) async -> Bool {
+    for attempt in 0..<20 {
+      guard await administer(device, .forget), await report(of: device) != nil else { return true }
+      try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))
+    }
+    return false
+  }
+
+  /// What has changed last about a device, oldest first.
+  package func changes(of device: DeviceID) async -> [DeviceChange] {
+    let all = await inbox.loops?.onEach { $0.deviceChanges.filter { $0.device == device } } ?? []
+    return all.joined().sorted { $0.at < $1.at }
   }
 
   /// Empties all slots and refills all budgets, of apps with one topic or of all.

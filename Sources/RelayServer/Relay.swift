@@ -262,6 +262,7 @@ extension ServerSettings {
       keyDirectory = directory
     }
     logNotifications = max(1, configuration.logNotifications / configuration.threads)
+    namedTopics = configuration.metricsTopics ? Limits.namedTopics : 0
     if configuration.clock == .virtual {
       clock = .virtual(VirtualTime(start: RelayClock.wall))
       shard.deadlinesNeedClock = true

@@ -99,6 +99,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var admin: Endpoint?
   /// More names by which that listener may be called.
   package var adminHosts: [String] = []
+  /// Whether metrics tell topics apart.
+  package var metricsTopics = false
   package var clock = Clock.system
   /// What the age of provider tokens is judged by.
   package var tokenClock = Clock.system
@@ -161,6 +163,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
   /// | `admin` | `HOST:PORT` for the admin API and the page; empty for none | none |
   /// | `adminHosts` | more names by which that may be called, with commas | none |
+  /// | `metricsTopics` | `/metrics` tells the first 50 topics of each event loop apart | `false` |
   /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
   /// | `store` | `sqlite`: what was answered 200 is on disk; `memory`: nothing is | `sqlite` |
   /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
@@ -201,6 +204,7 @@ package struct RelayConfiguration: Equatable, Sendable {
       admin = try reader.endpoint("admin", Endpoint(host: "127.0.0.1", port: 0))
     }
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
+    metricsTopics = try reader.flag("metricsTopics", metricsTopics)
     plaintext = try reader.flag("plaintext", plaintext)
     store = try reader.choice("store", store)
     linger = try reader.seconds("linger", linger, mayBeZero: true)
@@ -247,7 +251,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
     "state", "profile", "provider", "device", "admin", "adminHosts", "plaintext", "store", "linger",
-    "logNotifications",
+    "logNotifications", "metricsTopics",
     "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",

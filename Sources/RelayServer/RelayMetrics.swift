@@ -1,6 +1,24 @@
 package import Primitives
-import RelayCore
+package import RelayCore
 import RelayStore
+
+/// Notifications of each kind.
+package struct KindCounts: Sendable {
+  package private(set) var visible = 0
+  package private(set) var silent = 0
+
+  subscript(kind: NotificationClass) -> Int {
+    get { kind == .visible ? visible : silent }
+    set { if kind == .visible { visible = newValue } else { silent = newValue } }
+  }
+
+  static func + (left: KindCounts, right: KindCounts) -> KindCounts {
+    var sum = left
+    sum.visible += right.visible
+    sum.silent += right.silent
+    return sum
+  }
+}
 
 /// What a loop has done that its shard does not count; sums of metrics are metrics.
 package struct RelayMetrics: Sendable {
@@ -9,6 +27,10 @@ package struct RelayMetrics: Sendable {
   package private(set) var refused = [Int](repeating: 0, count: Rejection.allCases.count)
   package private(set) var receivedVisible = 0
   package private(set) var receivedSilent = 0
+  /// The same by topic, where that is wanted: of the first so many, and of all others.
+  package private(set) var receivedByTopic: [Topic: KindCounts] = [:]
+  package private(set) var receivedOfOthers = KindCounts()
+  private let namedTopics: Int
   /// Times that a slot was taken because the device was away, or for a limit, by
   /// `BudgetLimit.rawValue`.
   package private(set) var storedOffline = 0
@@ -25,7 +47,8 @@ package struct RelayMetrics: Sendable {
   package private(set) var holding = [Histogram](
     repeating: Histogram(), count: BudgetLimit.allCases.count)
 
-  package init() {}
+  /// - Parameter namedTopics: how many topics are told apart.
+  package init(namedTopics: Int = 0) { self.namedTopics = namedTopics }
 
   /// A push was answered.
   @inline(__always)
@@ -49,15 +72,27 @@ package struct RelayMetrics: Sendable {
   @inline(__always)
   mutating func note(_ step: DeliveryStep) -> Bool {
     switch step {
-    case .received(.visible, _, _, _): receivedVisible += 1
-    case .received(.silent, _, _, _): receivedSilent += 1
+    case .received(let kind, _, let topic, _):
+      if kind == .visible { receivedVisible += 1 } else { receivedSilent += 1 }
+      if namedTopics > 0 { noteTopic(topic, kind) }
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
-    case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered: break
+    case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered,
+      .faulted:
+      break
     case .sent(.piggyback), .sent(.refill), .sent(.hold): return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
     }
     return false
+  }
+
+  private mutating func noteTopic(_ topic: Topic, _ kind: NotificationClass) {
+    let isNamed = receivedByTopic[topic] != nil || receivedByTopic.count < namedTopics
+    guard isNamed else {
+      receivedOfOthers[kind] += 1
+      return
+    }
+    receivedByTopic[topic, default: KindCounts()][kind] += 1
   }
 
   /// It was let go.
@@ -85,6 +120,8 @@ package struct RelayMetrics: Sendable {
     sum.refused = zip(left.refused, right.refused).map(+)
     sum.receivedVisible += right.receivedVisible
     sum.receivedSilent += right.receivedSilent
+    sum.receivedByTopic.merge(right.receivedByTopic, uniquingKeysWith: +)
+    sum.receivedOfOthers = left.receivedOfOthers + right.receivedOfOthers
     sum.storedOffline += right.storedOffline
     sum.stored = zip(left.stored, right.stored).map(+)
     sum.outcomes.merge(right.outcomes, uniquingKeysWith: +)

@@ -42,6 +42,8 @@ package struct ServerSettings: Sendable {
   package var recording: Recording?
   /// Of how many of its last notifications one loop remembers the lives.
   package var logNotifications = 100_000
+  /// How many topics metrics tell apart on one loop; 0 for none.
+  package var namedTopics = 0
   /// Told of every step of every notification's life, on the loop where it happens; must be quick.
   package var onLife: (@Sendable (DeliveryEvent) -> Void)?
 

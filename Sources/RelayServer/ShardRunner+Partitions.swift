@@ -113,7 +113,7 @@ extension ShardRunner {
       parking.events.append(event)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .partitionRequested,
-      .partitionReceived, .restored, .policyChanged, .checkpoint, .shutDown, .tick:
+      .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
       refuse(event)
     }
   }
@@ -130,7 +130,7 @@ extension ShardRunner {
       .clockFollowed, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
-      .policyChanged, .checkpoint, .shutDown, .tick:
+      .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
       preconditionFailure("no key names a shard for this event")
     }
   }

@@ -39,9 +39,9 @@ final class ShardRunner {
   /// What answers and effects have been; the second is lent out while effects are performed, so
   /// that counting is not one more checked access to a property for each.
   var answerMetrics = RelayMetrics()
-  private var effectMetrics: RelayMetrics? = RelayMetrics()
+  private var effectMetrics: RelayMetrics?
   var metrics: RelayMetrics { answerMetrics + (effectMetrics ?? RelayMetrics()) }
-  var warnings = PayloadWarnings()
+  var notes = PushNotes()
   /// The machine's time at the beginning of the batch, for `answerMetrics`.
   var batchTime = RelayClock.wall
   /// Whoever speaks by the admin API, and the devices of the streams among them.
@@ -49,6 +49,8 @@ final class ShardRunner {
   var adminDevices: [Int32: DeviceID] = [:]
   /// The last requests that were refused, oldest first.
   var refusals = Deque<RefusedRequest>()
+  /// What has changed last about devices, oldest first.
+  var deviceChanges = Deque<DeviceChange>()
   private var performing: [Effect] = []
   /// With memory for storage: the last record that was to be written.
   var lastPersist: UInt64 = 0
@@ -107,6 +109,7 @@ final class ShardRunner {
     self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
     self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
+    self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
@@ -170,7 +173,9 @@ final class ShardRunner {
   /// All events reach the shard here.
   @inline(__always)
   func decide(_ event: Event, at now: Instant) {
-    guard recorder == nil, feed == nil else { return decideWatched(event, at: now) }
+    guard recorder == nil, feed == nil, !event.isAboutDevice else {
+      return decideWatched(event, at: now)
+    }
     shard.handle(event, at: now, into: &effects)
   }
 
@@ -178,10 +183,10 @@ final class ShardRunner {
   private func decideWatched(_ event: Event, at now: Instant) {
     let first = effects.count
     var gone: DeviceID?
-    if feed != nil, case .disconnected(let stream) = event { gone = shard.device(on: stream) }
+    if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
     shard.handle(event, at: now, into: &effects)
     recorder?.note(event, at: now, effects[first...])
-    if feed != nil { note(event, effects[first...], gone: gone, at: now) }
+    note(event, effects[first...], gone: gone, at: now)
   }
 
   /// Remembers why a provider's request was refused.
@@ -268,7 +273,7 @@ final class ShardRunner {
     case .log(let event):
       // The last use hands it over.
       settings.onLife?(event)
-      feed?.append(.life(event))
+      tellFeed(event)
       if metrics.note(event.step) {
         metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
       }
@@ -305,6 +310,14 @@ final class ShardRunner {
     case .handOver(let state):
       parking.departure = state
     }
+  }
+
+  /// A fault is told by whoever notes it, in more words.
+  @inline(__always)
+  private func tellFeed(_ event: DeliveryEvent) {
+    guard let feed else { return }
+    if case .faulted = event.step { return }
+    feed.append(.life(event))
   }
 
   /// Whether the address is on this loop; if not, the effect goes where it is.

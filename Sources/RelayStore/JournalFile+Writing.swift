@@ -146,6 +146,8 @@ extension JournalFile {
       try execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
         [own.token.stored, own.device.stored, own.topic.stored], database)
+    case .forgotten(let device):
+      try execute("DELETE FROM devices WHERE id = ?", [device.stored], database)
     case .spent(let device, let topic, let app, let all):
       try execute(
         "UPDATE apps SET budget = ? WHERE device = ? AND topic = ?",

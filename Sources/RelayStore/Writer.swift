@@ -259,8 +259,9 @@ struct Writer: Sendable {
     for item in batch.others {
       switch item.content {
       case .spent, .unregistered: plan.owed.append(item.content)
-      // A grant was refused then; one that was not taken out is at the next start.
-      case .accepted, .enrolled, .registered, .granted, .released: break
+      // A grant was refused then; one that was not taken out is at the next start, as a device
+      // without apps is there again.
+      case .accepted, .enrolled, .registered, .granted, .released, .forgotten: break
       }
     }
     var surplus = plan.owed.count - configuration.maximumBatch

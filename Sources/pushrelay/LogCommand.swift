@@ -17,11 +17,13 @@ struct LogCommand: AsyncParsableCommand {
         pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a
         pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a --json
         pushrelay log --refused
+        pushrelay log --device 5bd1e995-0d6e-4b34-9000-00000000002a
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
       that are still stored. --refused lists the last requests that were refused, and exactly \
-      why; it asks over the admin socket in the state directory.
+      why; --device tells when a phone came, went or became another. These two ask over the admin \
+      socket in the state directory.
       """)
 
   @Argument(help: "apns-unique-id or apns-id, a UUID.")
@@ -29,6 +31,9 @@ struct LogCommand: AsyncParsableCommand {
 
   @Flag(help: "List the last refused requests instead.")
   var refused = false
+
+  @Option(help: ArgumentHelp("Tell what happened to this phone instead.", valueName: "id"))
+  var device: String?
 
   @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
   var provider = HostPort(host: "127.0.0.1", port: 2197)
@@ -46,12 +51,13 @@ struct LogCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
-    guard (id == nil) == refused else {
-      throw ValidationError("give the id of a notification, or --refused")
+    guard [id != nil, refused, device != nil].count(where: \.self) == 1 else {
+      throw ValidationError("give the id of a notification, or --refused, or --device ID")
     }
   }
 
   func run() async throws {
+    if let device { return try await showChanges(of: device) }
     guard let id else { return try await showRefused() }
     guard UniqueID(id) != nil else {
       throw CommandError(
@@ -105,11 +111,44 @@ struct LogCommand: AsyncParsableCommand {
     if list.isEmpty { Console.note("none was refused") }
   }
 
+  private struct Changes: Decodable {
+    struct Item: Decodable {
+      struct Condition: Decodable { var power, network, screen: String }
+
+      var time: Int64
+      var what: String
+      var topic: String?
+      var condition: Condition?
+      var policy: String?
+
+      var detail: String {
+        if let condition {
+          return
+            "power \(condition.power), network \(condition.network), screen \(condition.screen)"
+        }
+        return topic ?? policy ?? ""
+      }
+    }
+
+    var events: [Item]
+  }
+
+  private func showChanges(of device: String) async throws {
+    let client = ControlClient(state: connection.files.state)
+    let answer = try await client.call(.GET, "/v1/devices/\(device)/events")
+    guard !json else { return Console.say(bytes: answer.dropLast()) }
+    let list = try ControlClient.read(Changes.self, answer).events
+    Console.say(
+      table: list.map { [Instant(milliseconds: $0.time).iso8601, $0.what, $0.detail] })
+    if list.isEmpty { Console.note("nothing has happened to it since the relay started") }
+  }
+
   private func show(_ life: NotificationStatus) {
-    Console.say(table: [
-      ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
-      ["kind", life.kind], ["state", life.state],
-    ])
+    Console.say(
+      table: [
+        ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
+        ["kind", life.kind], ["state", life.state],
+      ] + (life.traceparent.map { [["traceparent", $0]] } ?? []))
     for warning in life.warnings ?? [] { Console.say("note: \(warning)") }
     Console.say("")
     let first = life.steps.first?.time ?? 0

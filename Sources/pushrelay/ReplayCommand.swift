@@ -195,6 +195,7 @@ extension ReplayCommand {
       case .enrolled(let device, _, _), .administered(let device, _): "\(device)"
       case .persisted(let sequence), .persistFailed(let sequence): "\(sequence)"
       case .policyChanged(let policy, _): policy.name
+      case .faulted(let id, let mark): "\(id) \(mark.name)"
       case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),
         .checkpoint(.dropped(let number)):
         "\(number)"

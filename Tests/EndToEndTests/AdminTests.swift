@@ -337,4 +337,58 @@ import Testing
     try await act()
     return try await outcome.checked("python3").trimmingCharacters(in: .whitespacesAndNewlines)
   }
+
+  // MARK: One phone
+
+  @Test func aPhoneMayHaveAPolicyOfItsOwnAndIsForgotten() async throws {
+    try await withAdmin { _, admin in
+      let made = try await admin("POST", "/v1/devices", "{}")
+      let device = try #require(made.json["device"] as? String)
+      let path = "/v1/devices/\(device)"
+      _ = try await admin("PUT", "\(path)/apps/com.example.app", "{}")
+      let strict = try await admin("PUT", "\(path)/policy", #"{"policy":"strict"}"#)
+      #expect((strict.json["budget"] as? [String: Any])?["policy"] as? String == "strict")
+      let loose = try await admin("PUT", "\(path)/policy", #"{"policy":"loose"}"#)
+      #expect(loose.status == 400 && loose.json["field"] as? String == "policy")
+      let back = try await admin("DELETE", "\(path)/policy")
+      #expect((back.json["budget"] as? [String: Any])?["policy"] as? String == "documented")
+      let events = try await admin("GET", "\(path)/events")
+      let what = (events.json["events"] as? [[String: Any]])?.compactMap { $0["what"] as? String }
+      #expect(what == ["enrolled", "registered", "policy", "policy"])
+      #expect(try await admin("DELETE", path).status == 204)
+      #expect(try await admin("GET", path).reason == "UnknownDevice")
+      #expect(try await admin("DELETE", path).reason == "UnknownDevice")
+      #expect(try await admin("PUT", "\(path)/policy", #"{"policy":"strict"}"#).status == 404)
+      // What it was and did is still told.
+      let last = try await admin("GET", "\(path)/events").body
+      #expect(last.contains("unregistered") && last.contains("forgotten"))
+    }
+  }
+
+  /// What a fault did to a push, and the trace that it is a part of, are in its life.
+  @Test func aLifeTellsOfFaultsAndOfItsTrace() async throws {
+    try await withAdmin { relay, admin in
+      let made = try await admin("POST", "/v1/devices", "{}")
+      let device = try #require(made.json["device"] as? String)
+      let app = try await admin("PUT", "/v1/devices/\(device)/apps/com.example.app", "{}")
+      let token = try #require(app.json["token"] as? String)
+      let fault = #"{"at":"provider","do":{"delay":"1s"}}"#
+      #expect(try await admin("PUT", "/v1/faults/slow", fault).status == 200)
+      let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+      var push = Push(to: token, try await relay.providerToken())
+      push.topic = "com.example.app"
+      push.fields = ["traceparent: \(trace)"]
+      async let answer = relay.send(push)
+      for _ in 0..<500 {
+        if try await admin("GET", "/v1/faults/slow").json["hit"] as? Int == 1 { break }
+      }
+      _ = try await admin("POST", "/v1/clock/advance", #"{"by":"2s"}"#)
+      let id = try #require(try await answer.fields["apns-unique-id"])
+      let life = try await admin("GET", "/v1/notifications/\(id)")
+      #expect(life.json["traceparent"] as? String == trace)
+      let steps = (life.json["steps"] as? [[String: Any]])?.compactMap { $0["step"] as? String }
+      #expect(steps == ["fault", "received", "stored"])
+      #expect(life.body.contains("fault (slow: delay at provider)"))
+    }
+  }
 }

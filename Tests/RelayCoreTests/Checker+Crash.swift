@@ -24,7 +24,22 @@ extension Checker {
     crashDevices(disk)
     crashTokens(disk)
     crashBudgets(disk)
+    forgetOwnPolicies()
     crashLives(disk)
+  }
+
+  /// A policy of a device's own ends with the process. What it has used is on disk by the clocks of
+  /// all, at whose rates it comes back from then on: of these devices nothing is known any more.
+  private mutating func forgetOwnPolicies() {
+    for device in ownPolicies.keys {
+      deviceBudgets[device] = []
+      for index in registrations.indices
+      where registrations[index].app.phone.credential.device == device {
+        registrations[index].budget = []
+      }
+    }
+    ownPolicies = [:]
+    withOwnPolicy = []
   }
 
   /// Nothing that was answered 200 is lost.

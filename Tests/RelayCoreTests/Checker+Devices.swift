@@ -7,7 +7,7 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .granted, .released: break
+    case .accepted, .granted, .released, .forgotten: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
       guard let (credential, request) = registrationAtHand(of: topic, token),
@@ -115,6 +115,8 @@ extension Checker {
   mutating func takeBudget(_ registration: Int) {
     let device = registrations[registration].app.phone.credential.device
     let condition = conditions[device] ?? DeviceCondition()
+    let policies = policies(of: device)
+    let policy = policies[policies.count - 1].policy
     expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
     let spending = Spending(
       at: now.milliseconds, sequence: spentSequence, ofApp: policy.perApp != nil,
@@ -128,19 +130,22 @@ extension Checker {
     }
     registrations[registration].budget.append(spending)
     deviceBudgets[device, default: []].append(spending)
-    check(registrations[registration].budget.filter(\.ofApp), \.perApp, "app")
-    check(deviceBudgets[device]!.filter(\.ofDevice), \.perDevice, "device")
+    check(registrations[registration].budget.filter(\.ofApp), \.perApp, "app", policies)
+    check(deviceBudgets[device]!.filter(\.ofDevice), \.perDevice, "device", policies)
   }
 
   /// A bucket that gets one for each spending and leaks at the rate of whichever policy is in force
   /// never holds more than the burst when a push goes into it.
   private mutating func check(
-    _ spendings: [Spending], _ limit: KeyPath<SilentPolicy, RateLimit?>, _ name: String
+    _ spendings: [Spending], _ limit: KeyPath<SilentPolicy, RateLimit?>, _ name: String,
+    _ policies: [(since: Int64, policy: SilentPolicy)]
   ) {
-    guard let burst = policy[keyPath: limit]?.burst, var last = spendings.first?.at else { return }
+    guard let burst = policies[policies.count - 1].policy[keyPath: limit]?.burst,
+      var last = spendings.first?.at
+    else { return }
     var level = 0.0
     for spending in spendings {
-      level = max(0, level - leaked(limit, from: last, to: spending.at)) + 1
+      level = max(0, level - leaked(limit, from: last, to: spending.at, policies)) + 1
       last = spending.at
     }
     expect(level <= Double(burst) + 0.001, "more silent pushes than the \(name) may have")
@@ -148,7 +153,8 @@ extension Checker {
 
   /// What a bucket has lost in that time. Without a limit, it goes on as before.
   private func leaked(
-    _ limit: KeyPath<SilentPolicy, RateLimit?>, from first: Int64, to last: Int64
+    _ limit: KeyPath<SilentPolicy, RateLimit?>, from first: Int64, to last: Int64,
+    _ policies: [(since: Int64, policy: SilentPolicy)]
   ) -> Double {
     var rate = SilentPolicy.documented[keyPath: limit]!.interval
     var sum = 0.0

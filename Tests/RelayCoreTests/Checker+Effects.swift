@@ -175,7 +175,7 @@ extension Checker {
       if reason == .expired { checkExpiration(life) }
       if life.isInSlot { slots[slot] = nil }
       life.isInSlot = false
-    case .sent, .outcome: break
+    case .sent, .outcome, .faulted: break
     }
     if event.step.isTerminal { end(&life, event.step) }
     lives[event.uniqueID] = life

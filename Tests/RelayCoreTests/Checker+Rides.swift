@@ -41,7 +41,8 @@ extension Checker {
       rides.questioned.remove(connection)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .alias, .queueChecked, .clockFollowed, .disconnected, .partitionRequested,
-      .partitionReceived, .restored, .policyChanged, .checkpoint, .administered, .shutDown, .tick:
+      .partitionReceived, .restored, .policyChanged, .checkpoint, .administered, .faulted,
+      .shutDown, .tick:
       break
     }
   }

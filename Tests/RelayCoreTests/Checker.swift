@@ -72,6 +72,9 @@ struct Checker {
   var pendingLimit: Int
   /// Since when which policy has been in force.
   var policies: [(since: Int64, policy: SilentPolicy)]
+  /// The same of devices that have, or had, a policy of their own.
+  var ownPolicies: [DeviceID: [(since: Int64, policy: SilentPolicy)]] = [:]
+  var withOwnPolicy: Set<DeviceID> = []
   var policy: SilentPolicy { policies[policies.count - 1].policy }
   var sequences: SequenceRanges
   var ackTimeout: Interval
@@ -178,14 +181,31 @@ struct Checker {
         conditions[device, default: DeviceCondition()].take(report)
       }
     case .policyChanged(let policy, _): change(to: policy)
+    case .administered(let device, .setPolicy(let policy, _)): change(to: policy, of: device)
     case .acked, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .administered, .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
       break
     }
   }
 
   mutating func change(to policy: SilentPolicy) {
     policies.append((now.milliseconds, policy))
+    for device in ownPolicies.keys where !withOwnPolicy.contains(device) {
+      ownPolicies[device]?.append((now.milliseconds, policy))
+    }
+  }
+
+  /// A policy for one device, or (nil) that of all again.
+  private mutating func change(to policy: SilentPolicy?, of device: DeviceID) {
+    guard enrolments[device] != nil else { return }
+    guard policy != nil || withOwnPolicy.contains(device) else { return }
+    ownPolicies[device, default: policies].append((now.milliseconds, policy ?? self.policy))
+    if policy == nil { withOwnPolicy.remove(device) } else { withOwnPolicy.insert(device) }
+  }
+
+  /// Since when which policy has been in force for a device.
+  func policies(of device: DeviceID) -> [(since: Int64, policy: SilentPolicy)] {
+    ownPolicies[device] ?? policies
   }
 
   /// How many records have sequences up to this one.

@@ -167,6 +167,8 @@ struct Disk {
       aliases[own.token] = (own, since)
     case .released(let own):
       if aliases[own.token]?.own == own { aliases[own.token] = nil }
+    case .forgotten(let id):
+      devices.removeAll { $0.id == id }
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       for index in apps.indices where apps[index].device == device && apps[index].topic == topic {
         apps[index].budget = appBudget

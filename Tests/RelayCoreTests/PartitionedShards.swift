@@ -46,7 +46,7 @@ struct PartitionedShards {
     case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
     case .policyChanged, .checkpoint, .shutDown, .tick:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
-    case .alias, .partitionRequested, .partitionReceived, .restored:
+    case .alias, .partitionRequested, .partitionReceived, .restored, .faulted:
       // What shards tell each other they tell each other here, too.
       break
     case .submitted(let notification, _):

@@ -153,6 +153,11 @@ extension World {
 
   private mutating func changePolicy() {
     let policy = SilentPolicy.named.randomElement(using: &generator)!
+    if generator.chance(40), let phone = phones.randomElement(using: &generator) {
+      let own = generator.chance(30) ? nil : policy
+      let action = AdminAction.setPolicy(own, at: fixture.now)
+      return handle(.administered(phone.credential.device, action))
+    }
     handle(.policyChanged(policy, at: fixture.now))
   }
 

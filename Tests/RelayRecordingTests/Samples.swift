@@ -19,6 +19,8 @@ enum Samples {
     return state
   }()
 
+  static let mark = FaultMark(name: "flaky", place: "provider", action: "drop")
+
   static func push(_ expiration: Expiration, apnsID: UniqueID = id) -> Notification {
     Notification(
       uniqueID: id, apnsID: apnsID, token: token, topic: topic, notificationClass: .silent,
@@ -60,6 +62,7 @@ enum Samples {
     ]
     state.goneTokens = [.init(token: token, since: now)]
     state.awaitedOutcomes = [.init(id: id, device: 1)]
+    state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
     return state
   }()
 
@@ -96,7 +99,9 @@ enum Samples {
       .policyChanged(.documented, at: now), .checkpoint(.saved(1)),
       .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)),
       .administered(device, .disconnect), .administered(device, .emptySlots(topic)),
-      .administered(device, .refillBudget(nil)), .shutDown, .tick,
+      .administered(device, .refillBudget(nil)), .administered(device, .forget),
+      .administered(device, .setPolicy(.strict, at: now)),
+      .administered(device, .setPolicy(nil, at: now)), .faulted(id, mark), .shutDown, .tick,
     ] + outcomes.map { .acked(request, id, $0) } + aliasEvents.map { .alias($0) }
     + restored.map { .restored($0) }
 
@@ -104,6 +109,7 @@ enum Samples {
     .accepted(stored, at: now), .enrolled(device, secret),
     .registered(device, topic, token, isOwn: false), .unregistered(device, topic, token, at: now),
     .granted(own, since: now), .released(own), .spent(device, topic, app: spent, device: spent),
+    .forgotten(device),
   ]
 
   static let steps: [DeliveryStep] =
@@ -112,6 +118,7 @@ enum Samples {
       .storedPower(until: nil, limit: .lowPowerMode), .delivered,
       .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
       .discarded(.notStored), .discarded(.replaced(by: id)), .discarded(.journalFailed),
+      .faulted(mark),
     ] + Via.allCases.map { .sent($0) } + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {

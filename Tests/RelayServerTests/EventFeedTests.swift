@@ -12,11 +12,15 @@ import Testing
         what: .connected))
   }
 
+  private static func feed(limit: Int) -> EventFeed {
+    EventFeed(AsyncStream.makeStream(of: FeedBatch.self).continuation, limit: limit)
+  }
+
   private func times(_ page: EventFeed.Page) -> [Int64] { page.items.map(\.at.milliseconds) }
 
   /// A reader goes on where it was; what has left the ring is a gap, with its size.
   @Test func aReaderGoesOnWhereItWas() async {
-    let feed = EventFeed(limit: 5)
+    let feed = Self.feed(limit: 5)
     await feed.append(FeedBatch(items: (0..<3).map(item)))
     let first = await feed.read(since: 0, limit: 2)
     #expect(times(first) == [0, 1] && first.next == 2 && first.dropped == 0)
@@ -30,7 +34,7 @@ import Testing
 
   /// What loops could not hand over is a gap for everybody who reads across it.
   @Test func whatDidNotFitIsCounted() async {
-    let feed = EventFeed(limit: 100)
+    let feed = Self.feed(limit: 100)
     await feed.append(FeedBatch(items: [item(0)]))
     await feed.append(FeedBatch(items: [item(7)], lost: 6))
     let page = await feed.read(since: 0, limit: 9)
@@ -53,8 +57,23 @@ import Testing
     #expect(next?.lost == 3 && next?.items.count == 1)
   }
 
+  /// What has happened while nobody was told is a gap, too.
+  @Test func whatWasSkippedIsAGap() async {
+    let feed = Self.feed(limit: 100)
+    await feed.append(FeedBatch(items: [item(0)]))
+    let position = await feed.position
+    await feed.skip()
+    await feed.append(FeedBatch(items: [item(5)]))
+    let page = await feed.read(since: position, limit: 9)
+    #expect(times(page) == [5] && page.dropped == 1)
+    let (id, _) = await feed.signals()
+    #expect(await feed.hasReaders)
+    await feed.forget(id)
+    #expect(await !feed.hasReaders)
+  }
+
   @Test func aReaderIsWokenAndForgotten() async {
-    let feed = EventFeed(limit: 5)
+    let feed = Self.feed(limit: 5)
     let (id, signals) = await feed.signals()
     await feed.append(FeedBatch(items: [item(0)]))
     var iterator = signals.makeAsyncIterator()

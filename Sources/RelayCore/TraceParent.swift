@@ -1,0 +1,41 @@
+/// The trace that a request is a part of: what a provider says in `traceparent` (W3C, "Trace
+/// Context"). The relay starts no spans; it repeats the text where a push is looked
+/// up, so that a trace leads to it.
+package struct TraceParent: Hashable, Sendable, CustomStringConvertible {
+  package let bytes: [UInt8]
+
+  /// `00-` and 32 digits, `-` and 16, `-` and two, lower case; of a later version what follows is
+  /// left out. nil when it is not that, or a number is zero: then it is to be ignored.
+  package init?(_ text: Span<UInt8>) {
+    guard text.count >= Self.byteCount else { return nil }
+    let hyphen = UInt8(ascii: "-")
+    var isZero = (trace: true, parent: true)
+    for index in 0..<Self.byteCount {
+      let byte = text[index]
+      switch index {
+      case 2, 35, 52: guard byte == hyphen else { return nil }
+      default:
+        guard Self.isDigit(byte) else { return nil }
+        if byte != UInt8(ascii: "0"), index >= 3, index < 35 { isZero.trace = false }
+        if byte != UInt8(ascii: "0"), index >= 36, index < 52 { isZero.parent = false }
+      }
+    }
+    let isFirstVersion = text[0] == UInt8(ascii: "0") && text[1] == UInt8(ascii: "0")
+    let isForbidden = text[0] == UInt8(ascii: "f") && text[1] == UInt8(ascii: "f")
+    guard !isZero.trace, !isZero.parent, !isForbidden,
+      text.count == Self.byteCount || !isFirstVersion && text[Self.byteCount] == hyphen
+    else { return nil }
+    var bytes: [UInt8] = []
+    for index in 0..<Self.byteCount { bytes.append(text[index]) }
+    self.bytes = bytes
+  }
+
+  private static let byteCount = 55
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+  }
+
+  package var description: String { String(decoding: bytes, as: UTF8.self) }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import NIOHTTP1
+import RelayCore
+
+/// Shows or changes how many silent pushes a running relay lets through.
+struct PolicyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "policy",
+    abstract: "Show or change how many silent pushes go through, for all phones or for one.",
+    discussion: """
+      Examples:
+
+        pushrelay policy
+        pushrelay policy strict
+        pushrelay policy unlimited --device 5bd1e995-0d6e-4b34-9000-00000000002a
+        pushrelay policy default --device 5bd1e995-0d6e-4b34-9000-00000000002a
+
+      documented is 3 an hour for an app and 12 for a phone, strict 1 and 2, unlimited says it. \
+      What was used stays used. A phone's own policy counts until 'default' takes it back, or the \
+      relay ends.
+      """)
+
+  @Argument(help: "documented, strict or unlimited; for a phone also default.")
+  var policy: String?
+  @Option(help: ArgumentHelp("Of this phone alone.", valueName: "id"))
+  var device: String?
+  @OptionGroup var common: ClockCommand.Common
+
+  func validate() throws {
+    let known = SilentPolicy.named.map(\.name) + (device == nil ? [] : ["default"])
+    guard policy.map(known.contains) ?? true else {
+      throw ValidationError("the policies are \(known.joined(separator: ", "))")
+    }
+  }
+
+  private struct Everyone: Decodable { var policy: String }
+
+  private struct One: Decodable {
+    struct Budget: Decodable { var policy: String }
+
+    var budget: Budget
+  }
+
+  func run() async throws {
+    let path = device.map { "/v1/devices/\($0)" } ?? "/v1"
+    let answer =
+      switch policy {
+      case nil: try await common.client.call(.GET, device == nil ? "/v1/policy" : path)
+      case "default": try await common.client.call(.DELETE, "\(path)/policy")
+      case let name?:
+        try await common.client.call(.PUT, "\(path)/policy", body: #"{"policy":"\#(name)"}"#)
+      }
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let name =
+      try device == nil
+      ? ControlClient.read(Everyone.self, answer).policy
+      : ControlClient.read(One.self, answer).budget.policy
+    Console.say(name)
+  }
+}
