@@ -1,10 +1,12 @@
 import FoundationEssentials
 import HTTPTypes
 import Hummingbird
+import HummingbirdCore
 package import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import RelayCore
 package import RelayServer
 import ServiceLifecycle
 import Synchronization
@@ -65,8 +67,11 @@ package struct Cockpit: Sendable {
       return try await gracefulShutdown()
     }
     let application = Application(
-      router: router(guarded: nil),
-      configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path)),
+      router: router(guarded: nil), server: Self.server,
+      configuration: ApplicationConfiguration(
+        address: .unixDomainSocket(path: path),
+        availableConnectionsDelegate: .maximum(
+          Limits.adminConnections, logger: quiet)),
       onServerRunning: { [logger] _ in
         do {
           try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
@@ -93,9 +98,11 @@ package struct Cockpit: Sendable {
     var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
     hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
     let application = Application(
-      router: router(guarded: (token, hosts)),
+      router: router(guarded: (token, hosts)), server: Self.server,
       configuration: ApplicationConfiguration(
-        address: .hostname(endpoint.host, port: endpoint.port)),
+        address: .hostname(endpoint.host, port: endpoint.port),
+        availableConnectionsDelegate: .maximum(
+          Limits.adminConnections, logger: quiet)),
       onServerRunning: { channel in
         ready.isThere(.init(host: endpoint.host, port: channel.localAddress?.port ?? 0))
       },
@@ -107,6 +114,17 @@ package struct Cockpit: Sendable {
         key: "admin",
         description: "cannot listen on \(endpoint): \(error); choose another with --admin")
     }
+  }
+
+  /// Whoever sends half a request, or none, is not waited for; an answer may last.
+  private static var server: HTTPServerBuilder {
+    let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
+      maxHeaderFieldSize: Limits.adminHeaderBytes, maxHeaderListSize: Limits.adminHeaderBytes,
+      maxHeaderFieldCount: 100)
+    return .http1(
+      configuration: .init(
+        idleTimeout: .milliseconds(Limits.adminIdle.milliseconds),
+        httpDecoderConfiguration: decoder))
   }
 
   private var quiet: Logger {

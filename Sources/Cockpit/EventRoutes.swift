@@ -55,7 +55,7 @@ struct EventRoutes {
   private func start(_ request: Request, _ feed: EventFeed) async throws -> UInt64 {
     let header = request.headers[.init("Last-Event-ID")!].flatMap { $0.isEmpty ? nil : $0 }
     guard let last = header ?? request.parameter("since") else { return await feed.position }
-    let parts = last.split(separator: "-")
+    let parts = last.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch.text,
       position <= (await feed.position)
     else {
@@ -335,7 +335,9 @@ struct DeviceEvent: Encodable {
 /// has for a minute: so long nobody pays for it.
 actor FeedHolder {
   private let relay: Relay
-  private var known: EventFeed?
+  /// Begun once, however many ask for the first one at the same time: of two, one would be told
+  /// nothing.
+  private var known: Task<EventFeed, Never>?
   private var isPaused = false
   private var usedAt = ContinuousClock.now
 
@@ -345,18 +347,18 @@ actor FeedHolder {
 
   func feed() async -> EventFeed {
     usedAt = .now
-    if let known {
-      if isPaused {
-        isPaused = false
-        await relay.resume(known)
-      }
-      return known
+    guard let known else {
+      let begun = Task { [relay] in await relay.startFeed() }
+      known = begun
+      let feed = await begun.value
+      Task { await watch(feed) }
+      return feed
     }
-    let feed = await relay.startFeed()
-    // Somebody else may have begun one meanwhile.
-    if let known { return known }
-    known = feed
-    Task { await watch(feed) }
+    let feed = await known.value
+    if isPaused {
+      isPaused = false
+      await relay.resume(feed)
+    }
     return feed
   }
 
@@ -378,8 +380,8 @@ actor FeedHolder {
   }
 
   /// How many events did not fit.
-  func lostCount() async -> UInt64 { await known?.lost ?? 0 }
+  func lostCount() async -> UInt64 { await known?.value.lost ?? 0 }
 
   /// Where a feed stands, if there is one.
-  func position() async -> UInt64 { await known?.position ?? 0 }
+  func position() async -> UInt64 { await known?.value.position ?? 0 }
 }

@@ -124,7 +124,7 @@ struct NotificationRoutes {
   }
 
   private func moment(_ cursor: String) throws(Refusal) -> Instant {
-    let parts = cursor.split(separator: "-")
+    let parts = cursor.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
       throw .body("since is a cursor that this API gave", field: "since")
     }

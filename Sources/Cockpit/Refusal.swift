@@ -135,12 +135,27 @@ extension Request {
   static let bodyBytes = 65_536
 
   /// The whole body.
-  func bytes() async throws -> [UInt8] {
+  func bytes() async throws -> [UInt8] { try await Self.bytes(of: body) }
+
+  /// Answers by what the body says; whoever hangs up meanwhile is not waited for.
+  func whileConnected(
+    _ answer: ([UInt8]) async throws -> Response
+  ) async throws -> Response {
+    do {
+      return try await body.consumeWithCancellationOnInboundClose { body in
+        try await answer(try await Self.bytes(of: body))
+      }
+    } catch is CancellationError {
+      return Response(status: .noContent)
+    }
+  }
+
+  private static func bytes(of body: RequestBody) async throws -> [UInt8] {
     var bytes: [UInt8] = []
     for try await piece in body {
       bytes.append(contentsOf: piece.readableBytesView)
-      guard bytes.count <= Self.bodyBytes else {
-        throw Refusal(413, "BodyTooLarge", "a body has at most \(Self.bodyBytes) bytes")
+      guard bytes.count <= bodyBytes else {
+        throw Refusal(413, "BodyTooLarge", "a body has at most \(bodyBytes) bytes")
       }
     }
     return bytes

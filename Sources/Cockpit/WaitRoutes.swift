@@ -15,8 +15,7 @@ struct WaitRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.post("/v1/wait") { request, _ in
-      let wish = try WaitWish(try await request.bytes())
-      return try await answer(wish)
+      try await request.whileConnected { bytes in try await answer(try WaitWish(bytes)) }
     }
     router.get("/v1/wait/:id") { request, context in
       guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
@@ -24,7 +23,8 @@ struct WaitRoutes {
       }
       var wish = WaitWish(what: .delivered, push: id)
       if let text = request.parameter("timeout") { wish.timeout = try WaitWish.timeout(text) }
-      return try await answer(wish)
+      let wanted = wish
+      return try await request.whileConnected { _ in try await answer(wanted) }
     }
   }
 

@@ -94,6 +94,11 @@ package enum Limits {
 
   /// Devices that one question for a list looks at on one loop before it goes on elsewhere.
   package static let listedDevices = 20_000
+  /// Connections to each listener of the admin API; others wait. The bytes of a request's header,
+  /// and how long there may be half a request or none.
+  package static let adminConnections = 1024
+  package static let adminHeaderBytes = 16_384
+  package static let adminIdle = Interval.seconds(30)
   /// Notifications that one question for a list looks at on one loop.
   package static let listedLives = 50_000
   /// Events of all loops that people who look on can still read.

@@ -391,4 +391,54 @@ import Testing
       #expect(life.body.contains("fault (slow: delay at provider)"))
     }
   }
+
+  // MARK: Many, and slow ones
+
+  private func curlMany(
+    _ admin: Admin, _ path: String, options: [String], seconds: Int
+  ) async throws -> String {
+    let arguments =
+      ["-sS", "-Z", "--parallel-immediate", "--parallel-max", "300", "-m", "\(seconds)"]
+      + ["-H", "authorization: bearer \(admin.token)"] + options
+    return try await Program.run("curl", arguments + ["http://\(admin.relay.admin)\(path)"]).output
+  }
+
+  /// So many may wait, one more is told so, and whoever hangs up has made room.
+  @Test func waitsAreCounted() async throws {
+    try await withAdmin { _, admin in
+      let path = "/v1/wait/00000000-0000-4000-8000-000000000[001-257]"
+      let output = try await curlMany(
+        admin, path + "?timeout=2s", options: ["-w", "%{http_code}\\n"], seconds: 30)
+      let answers = output.split(separator: "\n").filter { ["409", "503"].contains($0.suffix(3)) }
+      #expect(answers.count { $0.hasSuffix("409") } >= 256 && answers.count == 257)
+      // They hang up after two seconds, long before their waits are over.
+      _ = try await curlMany(admin, path + "?timeout=60s", options: [], seconds: 2)
+      for _ in 0..<200 {
+        let wait = try await admin(
+          "GET", "/v1/wait/00000000-0000-4000-8000-000000000001?timeout=0s")
+        if wait.reason == "NotYet" { return }
+      }
+      Issue.record("those who have hung up still wait")
+    }
+  }
+
+  /// A reader who does not keep up hears of a gap; nobody waits for it.
+  @Test func aSlowReaderGetsAGap() async throws {
+    try await withAdmin { _, admin in
+      let made = try await admin("POST", "/v1/devices", "{}")
+      let device = try #require(made.json["device"] as? String)
+      _ = try await admin("PUT", "/v1/devices/\(device)/apps/com.example.app", "{}")
+      async let slow = curlMany(
+        admin, "/v1/events", options: ["--limit-rate", "20k"], seconds: 12)
+      let output = try await curlMany(
+        admin, "/v1/push?n=[1-4000]",
+        options: [
+          "-H", "content-type: application/json", "-o", "/dev/null", "-w", "%{http_code}\\n", "-d",
+          #"{"to":"\#(device)","payload":{"aps":{"alert":"x"}}}"#,
+        ], seconds: 60)
+      #expect(output.split(separator: "\n").count { $0 == "200" } == 4000)
+      #expect(try await slow.contains("event: gap"))
+      #expect(try await admin("GET", "/v1/overview").json["addsUp"] as? Bool == true)
+    }
+  }
 }
