@@ -29,6 +29,8 @@ let package = Package(
       name: "PushRelaySimulation", targets: ["Primitives", "DeviceSimulator", "DeviceModel"]),
     // A relay in the process of a test (examples/swift).
     .library(name: "RelayTestKit", targets: ["RelayTestKit"]),
+    // Devices of one's own, any number in a process.
+    .library(name: "RelayClient", targets: ["RelayClient"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -235,7 +237,8 @@ let package = Package(
       name: "RelayClientTests",
       dependencies: [
         "Primitives",
-        "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport", "HTTP2", "TLS",
+        "TestSupport", "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport",
+        "HTTP2", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

@@ -103,8 +103,10 @@ package struct Cockpit: Sendable {
         address: .hostname(endpoint.host, port: endpoint.port),
         availableConnectionsDelegate: .maximum(
           Limits.adminConnections, logger: quiet)),
-      onServerRunning: { channel in
-        ready.isThere(.init(host: endpoint.host, port: channel.localAddress?.port ?? 0))
+      onServerRunning: { [logger] channel in
+        let port = channel.localAddress?.port ?? 0
+        logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])
+        ready.isThere(.init(host: endpoint.host, port: port))
       },
       logger: quiet)
     do {

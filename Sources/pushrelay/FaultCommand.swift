@@ -89,7 +89,7 @@ struct FaultCommand: AsyncParsableCommand {
       let parts = action.split(separator: "=", maxSplits: 1).map(String.init)
       guard let word = parts.first else { throw ValidationError("say what goes wrong") }
       let body = Body(
-        at: place, do: [word: parts.count > 1 ? .text(parts[1]) : .flag],
+        at: place, do: [word: parts.count > 1 && parts[1] != "true" ? .text(parts[1]) : .flag],
         match: .init(topic: topic, device: device, token: token, kind: kind),
         when: .init(skip: skip, times: times, probability: probability, rate: try rate()),
         seed: seed, for: duration)

@@ -1,0 +1,218 @@
+import DeviceLink
+import NIOPosix
+import RelayCore
+import TLS
+
+/// A connection to a relay for devices of one's own: any number of them share it, as one process
+/// that plays a fleet does.
+///
+/// ```swift
+/// let fleet = try await FleetConnection.connect(
+///   host: "localhost", port: 5223, authority: try Array(Data(contentsOf: caPEM)))
+/// let device = try await fleet.enroll()
+/// let token = try await fleet.register(topic: "com.example.app", of: device)
+/// let stream = try await fleet.listen(as: device)
+/// for try await push in stream {
+///   try await stream.acknowledge(push, .newData)
+/// }
+/// ```
+///
+/// Keep-alives are answered. When the connection ends, every stream ends with the reason: connect
+/// again, enrol no device twice, and listen as those that there are. The relay sends what was not
+/// acknowledged again, so devices drop doubles by ``DevicePush/uniqueID``.
+public struct FleetConnection: Sendable {
+  private let api: DeviceAPI
+
+  /// Connects to the device listener of a relay. With an authority (its `ca.pem`) the certificate is
+  /// checked for the host; without one it is HTTP/2 without TLS (`pushrelay serve --plaintext`).
+  /// Throws ``FleetError``.
+  public static func connect(
+    host: String, port: Int, authority: [UInt8]?
+  ) async throws(FleetError) -> FleetConnection {
+    do {
+      let security: RelayClient.Security =
+        switch authority {
+        case nil: .plaintext
+        case let pem?:
+          .tls(
+            try TLSContext.client(
+              trust: .authorities(pem: pem), identity: nil, applicationProtocols: ["h2"]),
+            serverName: host)
+        }
+      let client = try await RelayClient.connect(
+        host: host, port: port, security: security, on: MultiThreadedEventLoopGroup.singleton)
+      return FleetConnection(api: DeviceAPI(client))
+    } catch {
+      throw FleetError(error)
+    }
+  }
+
+  /// Makes a device. `key` where the relay asks for one (`enrolmentKey`).
+  public func enroll(key: String? = nil) async throws(FleetError) -> OwnDevice {
+    try await calling { () async throws(DeviceAPIError) in
+      let identity = try await api.enroll(enrolmentKey: key)
+      return OwnDevice(id: identity.device, secret: identity.secret)
+    }
+  }
+
+  /// Registers an app and returns its device token, in hexadecimal digits; again the same one.
+  /// `token` brings one along instead of having one made.
+  public func register(
+    topic: String, token: String? = nil, of device: OwnDevice
+  ) async throws(FleetError) -> String {
+    try await calling { () async throws(DeviceAPIError) in
+      try await api.register(topic: topic, token: token, of: device.identity)
+    }
+  }
+
+  /// Unregisters an app: what is stored for it ends, and its token is answered 410.
+  public func unregister(topic: String, of device: OwnDevice) async throws(FleetError) {
+    try await calling { () async throws(DeviceAPIError) in
+      try await api.unregister(topic: topic, of: device.identity)
+    }
+  }
+
+  /// Opens a device's stream. An earlier one of the same device ends with `superseded`.
+  public func listen(as device: OwnDevice) async throws(FleetError) -> DeviceStream {
+    try await calling { () async throws(DeviceAPIError) in
+      DeviceStream(stream: try await api.openStream(of: device.identity))
+    }
+  }
+
+  /// Ends the connection and all streams on it.
+  public func close() async { await api.client.close() }
+
+  private func calling<Value>(
+    _ call: () async throws(DeviceAPIError) -> Value
+  ) async throws(FleetError) -> Value {
+    do throws(DeviceAPIError) {
+      return try await call()
+    } catch {
+      throw FleetError(error)
+    }
+  }
+}
+
+/// A device that this program is. Keep it: the relay knows the secret's hash only.
+public struct OwnDevice: Codable, Hashable, Sendable {
+  public let id: String
+  public let secret: String
+
+  public init(id: String, secret: String) {
+    self.id = id
+    self.secret = secret
+  }
+
+  fileprivate var identity: DeviceIdentity { DeviceIdentity(device: id, secret: secret) }
+}
+
+/// A push as it arrives on a device.
+public struct DevicePush: Equatable, Sendable {
+  /// The relay's id (`apns-unique-id`): the same when it is sent again.
+  public let uniqueID: String
+  /// The provider's (`apns-id`).
+  public let id: String
+  public let topic: String
+  /// `visible` or `silent`.
+  public let kind: String
+  /// Why it came now: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
+  public let via: String
+  /// 10, 5 or 1.
+  public let priority: Int
+  /// The payload's JSON text.
+  public let payload: String
+  fileprivate let number: UniqueID
+}
+
+/// What an app made of a push; `pushrelay log` shows it.
+public enum PushOutcome: Sendable {
+  case newData, noData, failed
+  /// The system did not run it, and why.
+  case notLaunched(String)
+
+  fileprivate var outcome: DeliveryOutcome {
+    switch self {
+    case .newData: .newData
+    case .noData: .noData
+    case .failed: .failed
+    case .notLaunched(let reason): .notLaunched(reason: reason)
+    }
+  }
+}
+
+/// The stream of a device: its pushes, for one loop at a time. It ends when the relay says good-bye
+/// or the connection does (then with ``FleetError``).
+public struct DeviceStream: AsyncSequence, Sendable {
+  public typealias Element = DevicePush
+  public typealias Failure = FleetError
+
+  fileprivate let stream: ClientStream
+
+  /// Says that a push has arrived; what is never acknowledged comes again.
+  public func acknowledge(
+    _ push: DevicePush, _ outcome: PushOutcome? = nil
+  ) async throws(FleetError) {
+    try await write(.ack(id: push.number, outcome: outcome?.outcome))
+  }
+
+  fileprivate func write(_ line: UpLine) async throws(FleetError) {
+    var bytes: [UInt8] = []
+    line.write(to: &bytes)
+    do {
+      try await stream.write(bytes)
+    } catch {
+      throw FleetError(error)
+    }
+  }
+
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate let stream: DeviceStream
+    fileprivate var lines: ClientStream.Lines.AsyncIterator
+
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(FleetError) -> DevicePush? {
+      while let line = try await nextLine(isolation: actor) {
+        switch ReceivedLine(line.span) {
+        case .notification(let push):
+          return DevicePush(
+            uniqueID: push.uniqueID.description, id: push.id.description, topic: push.topic,
+            kind: push.notificationClass, via: push.via, priority: Int(push.priority),
+            payload: push.payload, number: push.uniqueID)
+        case .keepAlive: try await stream.write(.keepAlive)
+        case .bye: return nil
+        case .hello, .empty, .barrier, .checkpoint, .error, .unknown, nil: continue
+        }
+      }
+      return nil
+    }
+
+    private mutating func nextLine(
+      isolation actor: isolated (any Actor)?
+    ) async throws(FleetError) -> [UInt8]? {
+      do {
+        return try await lines.next(isolation: actor)
+      } catch {
+        throw FleetError(error)
+      }
+    }
+  }
+
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(stream: self, lines: stream.lines.makeAsyncIterator())
+  }
+}
+
+/// Why something did not work: the connection, or a refusal of the relay.
+public struct FleetError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The relay's word, such as `UnknownDevice`; nil when it did not come to an answer.
+  public let reason: String?
+  /// What to do, for people.
+  public let description: String
+
+  fileprivate init(_ error: any Error) {
+    reason =
+      if case .refused(let refusal)? = error as? DeviceAPIError { refusal.reason } else { nil }
+    description = "\(error)"
+  }
+}
