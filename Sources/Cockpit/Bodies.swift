@@ -63,7 +63,13 @@ struct LifeBody: Encodable, Equatable, Sendable {
     case .discarded(let reason): return "Ended without delivery: \(reason.name)."
     case .delivered:
       let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
-      return "Delivered \(seconds) s after it was accepted."
+      let delivered = "Delivered \(seconds) s after it was accepted."
+      guard case .decided(.waits(let limit, let until))? = life.steps.last?.step else {
+        return delivered
+      }
+      return "\(delivered) The phone makes it wait because of \(limit.rawValue)"
+        + (until.map { ", until \($0.iso8601)." } ?? ".")
+    case .decided: return "The phone has it."
     case .faulted(let mark): return "The fault \(mark.name) has acted on it."
     case .outcome(let outcome): return "The app said \(outcome.description)."
     }

@@ -4,14 +4,14 @@ package import RelayCore
 /// What the relay says to a device: one JSON object a line (docs/PROTOCOL.md, "Device API").
 ///
 /// ```
-/// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000}
+/// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000,"decisions":true}
 /// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news",
 ///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
 /// {"type":"empty"} {"type":"keepalive"}
 /// {"type":"barrier","number":7,"time":1790000000000}
 /// {"type":"bye","reason":"superseded"}
-/// {"type":"error","reason":"type is ack, state, keepalive or barrier"}
+/// {"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}
 /// ```
 ///
 /// Times are milliseconds since the UNIX epoch.
@@ -38,6 +38,8 @@ package enum DownLine: Equatable, Sendable {
       object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
       object.member("time", time.milliseconds, to: &bytes)
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
+      // So that a newer phone says nothing that an older relay does not understand.
+      object.member("decisions", json: Array("true".utf8), to: &bytes)
     case .notification(let delivery):
       Self.write(delivery, &object, to: &bytes)
     case .empty:

@@ -3,8 +3,11 @@ package import RelayCore
 
 /// A line of the relay as a device reads it: tolerant of keys and types it does not know.
 package enum ReceivedLine: Equatable, Sendable {
-  /// `time` is the relay's, in UNIX milliseconds; `isVirtual` says that it moves only when told.
-  case hello(device: String, keepAliveSeconds: Int64, time: Int64, isVirtual: Bool)
+  /// `time` is the relay's, in UNIX milliseconds; `isVirtual` says that it moves only when told,
+  /// `takesDecisions` that it wants to hear of what the phone decides (`UpLine.decision`).
+  case hello(
+    device: String, keepAliveSeconds: Int64, time: Int64, isVirtual: Bool,
+    takesDecisions: Bool = false)
   case notification(ReceivedNotification)
   case empty
   case keepAlive
@@ -31,7 +34,8 @@ package enum ReceivedLine: Equatable, Sendable {
       self = .hello(
         device: members.text(.device, line),
         keepAliveSeconds: members.number(.keepAliveSeconds, line) ?? 0,
-        time: members.number(.time, line) ?? 0, isVirtual: members.text(.clock, line) == "virtual")
+        time: members.number(.time, line) ?? 0, isVirtual: members.text(.clock, line) == "virtual",
+        takesDecisions: members.value(.decisions, line) == "true")
     case "notification":
       guard let notification = ReceivedNotification(members, line) else { return nil }
       self = .notification(notification)
@@ -138,7 +142,7 @@ private struct Members {
   enum Key: String, CaseIterable {
     case type, id, uniqueId, topic, pushType, priority, `class`, wakesApp, via, acceptedAt, sentAt
     case expiresAt, collapseId, payload, device, keepAliveSeconds, reason
-    case time, clock, number, epoch
+    case time, clock, number, epoch, decisions
   }
 
   private struct Found {

@@ -8,12 +8,15 @@ package import RelayCore
 /// {"type":"ack","id":"<the notification's id or uniqueId>","outcome":"newData"}
 /// {"type":"state","power":"low","network":"wifi","screen":"off"}
 /// {"type":"keepalive"}
+/// {"type":"decision","id":"<as of an ack>","decision":"waits","reason":"app-limit","until":…}
 /// ```
 package enum UpLine: Equatable, Sendable {
   case ack(id: UniqueID, outcome: DeliveryOutcome?)
   /// What is nil stays as it was.
   case state(ConditionReport)
   case keepAlive
+  /// Why a push that was acknowledged with `later` waits, until when, and that its app runs.
+  case decision(id: UniqueID, PushDecision)
   /// With number 0: the phone goes by the relay's time from now on. With that of a barrier: all is
   /// done until then. `next` is when the phone has something to do by itself; nil for never.
   case barrier(number: UInt64, next: Instant?)
@@ -31,8 +34,8 @@ package enum UpLine: Equatable, Sendable {
     package var text: String {
       switch self {
       case .notJSONObject: "a line is one JSON object"
-      case .unknownType: "type is ack, state, keepalive or barrier"
-      case .missingID: "an ack needs the id of a notification"
+      case .unknownType: "type is ack, state, keepalive, decision or barrier"
+      case .missingID: "an ack or a decision needs the id of a notification"
       case .missingNumber: "a barrier needs a number"
       case .unknownValue(let key): "\(key) has no such value"
       case .tooLong: "a line has at most \(Limits.lineBytes) bytes"
@@ -69,6 +72,16 @@ package enum UpLine: Equatable, Sendable {
       if let screen = report.screen { object.member("screen", screen.rawValue, to: &bytes) }
     case .keepAlive:
       object.member("type", "keepalive", to: &bytes)
+    case .decision(let id, let decision):
+      object.member("type", "decision", to: &bytes)
+      object.member("id", id.description, to: &bytes)
+      switch decision {
+      case .waits(let limit, let until):
+        object.member("decision", "waits", to: &bytes)
+        object.member("reason", limit.rawValue, to: &bytes)
+        if let until { object.member("until", until.milliseconds, to: &bytes) }
+      case .runs: object.member("decision", "runs", to: &bytes)
+      }
     case .barrier(let number, let next):
       object.member("type", "barrier", to: &bytes)
       object.member("number", Int64(clamping: number), to: &bytes)
@@ -100,6 +113,8 @@ package enum UpLine: Equatable, Sendable {
     var screen: Range<Int>?
     var number: Range<Int>?
     var next: Range<Int>?
+    var decision: Range<Int>?
+    var until: Range<Int>?
 
     mutating func take(_ member: ObjectCursor.Member, in line: Span<UInt8>) {
       guard !member.isNull else { return }
@@ -123,6 +138,10 @@ package enum UpLine: Equatable, Sendable {
         number = member.value
       } else if key.says("next") {
         next = member.value
+      } else if key.says("decision") {
+        decision = text
+      } else if key.says("until") {
+        until = member.value
       }
     }
 
@@ -132,6 +151,7 @@ package enum UpLine: Equatable, Sendable {
       if word.says("ack") { return try ack(line) }
       if word.says("keepalive") { return .keepAlive }
       if word.says("barrier") { return try barrier(line) }
+      if word.says("decision") { return try decision(line) }
       guard word.says("state") else { throw .unknownType }
       let report = ConditionReport(
         power: try value(power, "power", line), network: try value(network, "network", line),
@@ -150,6 +170,22 @@ package enum UpLine: Equatable, Sendable {
         throw .unknownValue(key: "next")
       }
       return .barrier(number: value, next: Instant(milliseconds: moment))
+    }
+
+    private func decision(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
+      guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
+      guard let decision else { throw .unknownValue(key: "decision") }
+      let word = line.extracting(decision)
+      if word.says("runs") { return .decision(id: uniqueID, .runs) }
+      guard word.says("waits") else { throw .unknownValue(key: "decision") }
+      guard let limit: PushLimit = try value(reason, "reason", line) else {
+        throw .unknownValue(key: "reason")
+      }
+      guard let until else { return .decision(id: uniqueID, .waits(limit, until: nil)) }
+      guard let moment = Int64(line.extracting(until).plainText) else {
+        throw .unknownValue(key: "until")
+      }
+      return .decision(id: uniqueID, .waits(limit, until: Instant(milliseconds: moment)))
     }
 
     private func ack(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {

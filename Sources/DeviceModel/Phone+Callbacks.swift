@@ -275,15 +275,15 @@ extension Phone {
       present(push, isContentReady: false, &effects)
       return report(push.id, .notLaunched(refusal), &effects)
     }
-    if push.isSilent, let until = heldUntil(index) {
-      return hold(push, index, until: until, &effects)
+    if push.isSilent, let wait = wait(of: index) {
+      return hold(push, index, wait, &effects)
     }
     // The keys that background work needs are not there yet. What can be seen is shown anyway.
     if lock == .beforeFirstUnlock {
       present(push, isContentReady: false, &effects)
       var silent = push
       (silent.alert, silent.badge, silent.hasSound) = (nil, nil, false)
-      return hold(silent, index, until: .never, &effects)
+      return hold(silent, index, (.firstUnlock, .never), &effects)
     }
     deliver(push, index, &effects)
   }
@@ -315,14 +315,17 @@ extension Phone {
 
   // MARK: The phone's own silent limit
 
-  /// Until when the limit holds silent pushes of an app back; nil if it does not. In the foreground
-  /// and on charger and Wi-Fi there is none.
-  private func heldUntil(_ index: Int) -> Instant? {
+  /// What holds a silent push back, and until when.
+  private typealias Wait = (limit: PushLimit, until: Instant)
+
+  /// Which limit holds silent pushes of an app back; nil if none does. In the foreground and on
+  /// charger and Wi-Fi there is none.
+  private func wait(of index: Int) -> Wait? {
     if apps[index].state == .foreground || isCharging && network == .wifi { return nil }
     let app = silentLimit(of: index).nextAllowed(apps[index].silentAllowance)
     let phone = silentLimit.nextAllowed(silentAllowance)
-    let until = max(app, phone)
-    return until > now ? until : nil
+    guard max(app, phone) > now else { return nil }
+    return app >= phone ? (.app, app) : (.phone, phone)
   }
 
   private func silentLimit(of index: Int) -> RateLimit {
@@ -342,11 +345,19 @@ extension Phone {
 
   /// Keeps the newest silent push of an app for a better moment.
   private mutating func hold(
-    _ push: RemotePush, _ index: Int, until: Instant, _ effects: inout [PhoneEffect]
+    _ push: RemotePush, _ index: Int, _ wait: Wait, _ effects: inout [PhoneEffect]
   ) {
     if let older = apps[index].heldPush { report(older.id, .notLaunched(.replaced), &effects) }
     apps[index].heldPush = push
-    if until != .never { timers.set(.heldPush(push.app), at: until) }
+    letWait(push, wait, &effects)
+  }
+
+  private mutating func letWait(
+    _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
+  ) {
+    let until = wait.until == .never ? nil : wait.until
+    if let until { timers.set(.heldPush(push.app), at: until) }
+    emit(.decision(push.app, push.id, .waits(wait.limit, until: until)), &effects)
   }
 
   /// Looks at a held push again: the limit's time has come, or the phone is in use anyway, which
@@ -357,11 +368,11 @@ extension Phone {
       apps[index].heldPush = nil
       return report(push.id, .notLaunched(refusal), &effects)
     }
-    if lock != .unlocked, let until = heldUntil(index) {
-      timers.set(.heldPush(push.app), at: until)
-      return
+    if lock != .unlocked, let wait = wait(of: index) {
+      return letWait(push, wait, &effects)
     }
     apps[index].heldPush = nil
+    emit(.decision(push.app, push.id, .runs), &effects)
     deliver(push, index, &effects)
   }
 

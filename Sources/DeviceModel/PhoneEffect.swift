@@ -10,6 +10,8 @@ package struct PhoneEffect: Hashable, Sendable {
 package enum PhoneAction: Hashable, Sendable {
   /// Requests: to the relay, in answer to each push exactly once. Nil says "delivered" and no more.
   case report(PushID, PushOutcome?)
+  /// To the relay: why a silent push waits, until when, and that its app runs at last.
+  case decision(AppID, PushID, PushDecision)
   /// To the relay: the phone's condition has changed.
   case condition(DeviceCondition)
   /// To the network, for `TransferMode.performed`; in virtual time it tells what goes on.

@@ -15,6 +15,8 @@ extension Phone {
     switch action {
     case .report(let push, let outcome):
       "relay: push \(push.number) \(outcome.map { "\($0)" } ?? "delivered")"
+    case .decision(let app, let push, let decision):
+      "\(name(app)): push \(push.number) \(decision)"
     case .condition(let condition): "relay: \(condition)"
     case .transfer(let id, let app, let step): "\(name(app)): transfer \(id.number) \(step)"
     case .archive(let app, let step): "\(name(app)): state \(step)"

@@ -280,6 +280,7 @@ package enum LiveOrder: Hashable, Sendable {
   /// End its stream; without a good-bye the relay is to find out by itself.
   case disconnect(phone: Int, saysGoodbye: Bool)
   case ack(phone: Int, UniqueID, DeliveryOutcome?)
+  case decision(phone: Int, UniqueID, PushDecision)
   case state(phone: Int, ConditionReport)
   case keepAlive(phone: Int)
   case transfer(phone: Int, TransferID, TransferStep)
@@ -301,7 +302,7 @@ package enum LiveOrder: Hashable, Sendable {
   package var isOfFiles: Bool {
     switch self {
     case .archive, .lock: true
-    case .connect, .disconnect, .ack, .state, .keepAlive, .transfer, .unlock: false
+    case .connect, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock: false
     }
   }
 
@@ -309,6 +310,7 @@ package enum LiveOrder: Hashable, Sendable {
   package var phone: Int {
     switch self {
     case .connect(let phone), .disconnect(let phone, _), .ack(let phone, _, _),
+      .decision(let phone, _, _),
       .state(let phone, _), .keepAlive(let phone), .transfer(let phone, _, _),
       .archive(let phone, _, _), .unlock(let phone), .lock(let phone):
       phone

@@ -67,6 +67,7 @@ enum ItemUp: Sendable {
   case hello
   case condition(DeviceCondition)
   case ack(Int32, DeliveryOutcome?)
+  case decision(Int32, PushDecision)
   case keepAlive
 }
 
@@ -256,6 +257,8 @@ extension Simulation {
     case .hello: nil
     case .condition(let condition): .state(phone: phone, ConditionReport(condition))
     case .keepAlive: .keepAlive(phone: phone)
+    case .decision(let push, let decision):
+      entry(of: push)?.id.map { .decision(phone: phone, $0, decision) }
     case .ack(let push, let outcome):
       entry(of: push)?.id.map { .ack(phone: phone, $0, outcome) }
     }
@@ -285,6 +288,8 @@ extension Simulation {
       tellRelay(.queueChecked(connection, isEmpty: true))
     case .close(let connection, let reason): closed(connection.connection, reason)
     case .log(let event):
+      // What a phone decides it has told itself.
+      if case .decided = event.step { return }
       let push = Self.pushNumber(event.uniqueID)
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
@@ -338,6 +343,8 @@ extension Simulation {
     guard let entry = entry(of: push) else { return }
     record(.arrived(entry.told), app: entry.app, push: push)
     lastReported = -1
+    arriving = push
+    defer { arriving = -1 }
     tell(phone, .pushReceived(remotePush(push, entry)))
     if lastReported != push { sendUp(.ack(push, .later), from: phone) }
   }
@@ -362,6 +369,7 @@ extension Simulation {
       tellRelay(.connected(phones[Int(phone)].credential, id))
     case .condition(let condition):
       tellRelay(.reported(id, ConditionReport(condition)))
+    case .decision(let push, let decision): tellRelay(.decided(id, uniqueID(push), decision))
     case .ack(let push, let outcome):
       tellRelay(.acked(id, uniqueID(push), outcome))
     case .keepAlive: tellRelay(.keptAlive(id))

@@ -51,6 +51,8 @@ public struct Simulation: Sendable {
   private var phoneEffects: [PhoneEffect] = []
   /// The push that was last reported, to see whether that was at once.
   var lastReported: Int32 = -1
+  /// The push that a phone is being told of; -1 for none.
+  var arriving: Int32 = -1
 
   /// Midnight before the first day in virtual time: 2026-11-21T00:00:00Z.
   static let virtualStart: Int64 = 1_795_219_200_000
@@ -246,12 +248,23 @@ extension Simulation {
 
   /// Does what a phone asks for, and writes down what it did.
   mutating func perform(_ action: PhoneAction, of phone: Int32) {
-    func number(_ app: AppID) -> Int32 { phones[Int(phone)].apps[app.number] }
+    func number(_ app: AppID) -> Int32 { self.number(app, of: phone) }
     switch action {
     case .report(let push, let outcome):
       lastReported = self.number(of: push)
       record(.phone(action), phone: phone, push: lastReported)
       sendUp(.ack(lastReported, outcome.map(DeliveryOutcome.init)), from: phone)
+    case .decision(let app, let push, let decision):
+      let number = self.number(of: push)
+      // That it has the push it says first; that its app runs is seen anyway.
+      if number == arriving, lastReported != number {
+        lastReported = number
+        sendUp(.ack(number, .later), from: phone)
+      }
+      if decision != .runs {
+        record(.phone(action), app: self.number(app, of: phone), push: number)
+      }
+      sendUp(.decision(number, decision), from: phone)
     case .condition(let condition):
       record(.phone(action), phone: phone)
       sendUp(.condition(condition), from: phone)
@@ -287,6 +300,10 @@ extension Simulation {
       record(.phone(action), app: number(app))
     case .document, .ignored: record(.phone(action), phone: phone)
     }
+  }
+
+  private func number(_ app: AppID, of phone: Int32) -> Int32 {
+    phones[Int(phone)].apps[app.number]
   }
 
   mutating func record(_ fact: TraceEntry.Fact, app: Int32, push: Int32 = -1) {

@@ -81,6 +81,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case changed
   case condition
   case reported
+  case waits
   case ignored
 
   /// What a reader can do without: `timeline` leaves it out.
@@ -153,6 +154,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     case .changed: "somebody changed a setting or the network; why: what"
     case .condition: "the phone told the relay how it is; why: how"
     case .reported: "the phone told the relay what became of a push; why: what"
+    case .waits: "the phone lets a silent push wait; why: which limit, and until when"
     case .ignored: "what was done to the phone did not apply; why"
     }
   }
@@ -171,6 +173,7 @@ extension TraceEntry {
       case .delivered: .delivered
       case .outcome: .outcome
       case .faulted: .fault
+      case .decided: .waits
       }
     case .refused: .refused
     case .connected: .connected
@@ -218,6 +221,7 @@ extension DeliveryStep {
     case .discarded(.replaced(let id)): "replaced by push \(Simulation.pushNumber(id) + 1)"
     case .discarded(let reason): reason.name
     case .outcome(let outcome): "\(outcome)"
+    case .decided(let decision): decision.words(since: start)
     case .faulted(let mark): "\(mark.name): \(mark.action) at \(mark.place)"
     }
   }
@@ -242,6 +246,7 @@ extension PhoneAction {
   fileprivate var kind: TraceKind {
     switch self {
     case .report: .reported
+    case .decision: .waits
     case .condition: .condition
     case .transfer(_, _, .queued): .transferQueued
     case .transfer(_, _, .started): .transferStarted
@@ -271,6 +276,7 @@ extension PhoneAction {
   fileprivate func why(since start: Int64, push: Int32) -> String {
     switch self {
     case .report(_, let outcome): outcome.map { "\($0)" } ?? "delivered"
+    case .decision(_, _, let decision): decision.words(since: start)
     case .condition(let condition): "\(condition)"
     case .transfer(_, _, .queued(let request, let isDiscretionary)):
       "\(request.direction) of \(request.name), \(request.bytes) bytes"
@@ -290,6 +296,17 @@ extension PhoneAction {
     case .fetch(let plan): TraceEntry.text(plan, since: start)
     case .document(let id, let step): "document \(id.number) \(step.words)"
     case .ignored(let reason): reason.rawValue
+    }
+  }
+}
+
+extension PushDecision {
+  fileprivate func words(since start: Int64) -> String {
+    switch self {
+    case .waits(let limit, nil): limit.rawValue
+    case .waits(let limit, let until?):
+      "\(limit.rawValue) until \(TraceEntry.text(until, since: start))"
+    case .runs: "no longer"
     }
   }
 }
@@ -422,7 +439,10 @@ public struct TraceLine: Hashable, Sendable {
   /// Without time and place.
   var what: String {
     var text = kind.rawValue
-    if let pushNumber, kind == .banner || isRelays || kind == .arrived || kind == .reported {
+    if let pushNumber,
+      kind == .banner || isRelays || kind == .arrived || kind == .reported
+        || kind == .waits
+    {
       text = "push \(pushNumber)" + (pushName.map { " (\($0))" } ?? "") + " " + text
     }
     if isRelays, let phone {

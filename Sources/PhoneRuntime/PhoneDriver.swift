@@ -61,6 +61,8 @@ package actor PhoneDriver {
     var abandoned: Task<Void, Never>?
     var lines: AsyncStream<[UInt8]>.Continuation?
     var hasConnected = false
+    /// Whether the relay wants to hear what the phone decides.
+    var tellsDecisions = false
     var reports = 0
   }
 
@@ -270,6 +272,8 @@ extension PhoneDriver {
       phones[phone].task = Task { await session.run() }
     case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
     case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
+    case .decision(_, let id, let decision):
+      if phones[phone].tellsDecisions { write(.decision(id: id, decision), phone) }
     case .state(_, let report):
       write(.state(report), phone)
     case .keepAlive: write(.keepAlive, phone)
@@ -399,6 +403,7 @@ extension PhoneDriver {
       switch word {
       case .event(let event): simulation.handle(event, of: session.phone, at: now)
       case .time(let time): greeted(session, at: time)
+      case .takesDecisions(let isWanted): phones[session.phone].tellsDecisions = isWanted
       case .barrier(let number, let time): barrier(session, number, at: time)
       case .checkpoint(let line): take(line)
       }

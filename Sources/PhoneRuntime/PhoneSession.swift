@@ -78,6 +78,8 @@ struct PhoneSession: Sendable {
   /// What the relay has said.
   enum Said: Sendable {
     case event(LiveSimulation.Event)
+    /// Whether the relay wants to hear what the phone decides.
+    case takesDecisions(Bool)
     /// The time of a clock that moves only when told.
     case time(Int64)
     case barrier(UInt64, Int64)
@@ -96,7 +98,8 @@ struct PhoneSession: Sendable {
         case .notification(let notification):
           said.append(.event(.received(LiveArrival(notification))))
         case .keepAlive: said.append(.event(.heard(isKeepAlive: true)))
-        case .hello(_, _, let time, let isVirtual):
+        case .hello(_, _, let time, let isVirtual, let takesDecisions):
+          said.append(.takesDecisions(takesDecisions))
           if isVirtual { said.append(.time(time)) }
           said.append(.event(.heard(isKeepAlive: false)))
         case .barrier(let number, let time): said.append(.barrier(number, time))

@@ -23,8 +23,8 @@ import TLS
 public struct FleetConnection: Sendable {
   private let api: DeviceAPI
 
-  /// Connects to the device listener of a relay. With an authority (its `ca.pem`) the certificate is
-  /// checked for the host; without one it is HTTP/2 without TLS (`pushrelay serve --plaintext`).
+  /// Connects to the device listener of a relay. With an authority (its `ca.pem`) the certificate
+  /// is checked for the host; without one it is HTTP/2 without TLS (`pushrelay serve --plaintext`).
   /// Throws ``FleetError``.
   public static func connect(
     host: String, port: Int, authority: [UInt8]?

@@ -7,10 +7,13 @@ package struct AwaitedOutcomes: Sendable {
   package struct Promise: Hashable, Sendable {
     package var id: UniqueID
     package var device: Int32
+    /// How often the device has said meanwhile what it decides.
+    package var decisions: UInt8
 
-    package init(id: UniqueID, device: Int32) {
+    package init(id: UniqueID, device: Int32, decisions: UInt8 = 0) {
       self.id = id
       self.device = device
+      self.decisions = decisions
     }
   }
 
@@ -18,15 +21,18 @@ package struct AwaitedOutcomes: Sendable {
   package struct Place: Hashable, Sendable {
     package var id: UniqueID
     package var device: Int32?
+    package var decisions: UInt8
 
-    package init(id: UniqueID, device: Int32?) {
+    package init(id: UniqueID, device: Int32?, decisions: UInt8 = 0) {
       self.id = id
       self.device = device
+      self.decisions = decisions
     }
   }
 
   private struct Item: Sendable {
     var device: Int32
+    var decisions: UInt8
     /// Counts promises: which item of `order` is the valid one when an id comes twice.
     var number: UInt64
   }
@@ -39,14 +45,14 @@ package struct AwaitedOutcomes: Sendable {
 
   init(limit: Int) { self.limit = limit }
 
-  mutating func insert(_ id: UniqueID, of device: Int32) {
+  mutating func insert(_ id: UniqueID, of device: Int32, decisions: UInt8 = 0) {
     if order.count >= limit, let oldest = order.popFirst(),
       promises[oldest.id]?.number == oldest.number
     {
       promises[oldest.id] = nil
     }
     lastNumber += 1
-    promises[id] = Item(device: device, number: lastNumber)
+    promises[id] = Item(device: device, decisions: decisions, number: lastNumber)
     order.append((id, lastNumber))
   }
 
@@ -61,11 +67,22 @@ package struct AwaitedOutcomes: Sendable {
     return true
   }
 
+  /// Whether this device has promised an outcome of this notification and may say once more what it
+  /// decides.
+  mutating func noteDecision(_ id: UniqueID, of device: Int32) -> Bool {
+    guard let promise = promises[id], promise.device == device,
+      promise.decisions < Limits.decisionsPerPush
+    else { return false }
+    promises[id]?.decisions += 1
+    return true
+  }
+
   /// Everything that is kept, oldest first.
   var state: [Place] {
     order.map { id, number in
       let item = promises[id]
-      return Place(id: id, device: item?.number == number ? item?.device : nil)
+      guard let item, item.number == number else { return Place(id: id, device: nil) }
+      return Place(id: id, device: item.device, decisions: item.decisions)
     }
   }
 
@@ -74,7 +91,8 @@ package struct AwaitedOutcomes: Sendable {
     for place in state {
       lastNumber += 1
       if let device = place.device {
-        promises[place.id] = Item(device: device, number: lastNumber)
+        promises[place.id] = Item(
+          device: device, decisions: place.decisions, number: lastNumber)
       }
       order.append((place.id, lastNumber))
     }
@@ -86,7 +104,7 @@ package struct AwaitedOutcomes: Sendable {
     for (id, number) in order {
       guard let item = promises[id], item.number == number, let place = places[item.device]
       else { continue }
-      taken.append(Promise(id: id, device: place))
+      taken.append(Promise(id: id, device: place, decisions: item.decisions))
       promises[id] = nil
     }
     order.removeAll { promises[$0.id]?.number != $0.number }

@@ -28,6 +28,8 @@ package enum DeliveryStep: Hashable, Sendable {
   case discarded(DiscardReason)
   case delivered
   case outcome(DeliveryOutcome)
+  /// The device has it and has decided that its app is to wait, or to run.
+  case decided(PushDecision)
   /// A fault has acted on it, on purpose; before it was accepted or after.
   indirect case faulted(FaultMark)
 
@@ -35,7 +37,8 @@ package enum DeliveryStep: Hashable, Sendable {
   package var isTerminal: Bool {
     switch self {
     case .delivered, .discarded: true
-    case .received, .restored, .sent, .storedOffline, .storedPower, .outcome, .faulted: false
+    case .received, .restored, .sent, .storedOffline, .storedPower, .outcome, .decided, .faulted:
+      false
     }
   }
 }
@@ -104,6 +107,7 @@ extension DeliveryStep: CustomStringConvertible {
     case .discarded(let reason): "discarded (\(reason.name))"
     case .delivered: "delivered"
     case .outcome(let outcome): "outcome (\(outcome))"
+    case .decided(let decision): "on the phone (\(decision))"
     case .faulted(let mark): "fault (\(mark.name): \(mark.action) at \(mark.place))"
     }
   }

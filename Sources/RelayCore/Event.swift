@@ -27,6 +27,8 @@ package enum Event: Hashable, Sendable {
   indirect case connected(DeviceCredential, ConnectionID)
   /// A device acknowledged a notification: by its unique id, or by the provider's id.
   case acked(ConnectionID, UniqueID, DeliveryOutcome?)
+  /// A device said why a notification waits there, or that its app runs at last.
+  case decided(ConnectionID, UniqueID, PushDecision)
   /// A device said how it is.
   case reported(ConnectionID, ConditionReport)
   /// A device said `keepalive`, asked or not.

@@ -26,6 +26,9 @@ package enum Limits {
   package static let framesPerConnection: UInt8 = 4
   /// Outcomes that the devices of one shard promised for later; the oldest are forgotten first.
   package static let awaitedOutcomes = 65_536
+  /// Times that a device may say what it decides about a notification before its outcome; what it
+  /// says beyond is not logged.
+  package static let decisionsPerPush: UInt8 = 16
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144

@@ -84,6 +84,17 @@ extension Shard {
     sendHeld(of: device, .piggyback, .none, into: &effects)
   }
 
+  /// Told of what the device has promised an outcome of.
+  mutating func decided(
+    _ connection: ConnectionID, _ id: UniqueID, _ decision: PushDecision,
+    into effects: inout [Effect]
+  ) {
+    guard let device = deviceNumber(of: connection) else { return }
+    if awaitedOutcomes.noteDecision(id, of: device) { log(.decided(decision), id, into: &effects) }
+    answered(device)
+    sendHeld(of: device, .piggyback, .none, into: &effects)
+  }
+
   mutating func shutDown(into effects: inout [Effect]) {
     for device in devices.indices {
       guard let connection = devices[device].connection else { continue }

@@ -234,7 +234,8 @@ extension Shard {
     }
     setTimers(state.timers, deviceNumbers, appNumbers, entryNumbers)
     for promise in state.awaitedOutcomes {
-      awaitedOutcomes.insert(promise.id, of: deviceNumbers[Int(promise.device)])
+      awaitedOutcomes.insert(
+        promise.id, of: deviceNumbers[Int(promise.device)], decisions: promise.decisions)
     }
     for alias in state.aliases {
       aliasIndex.insert(aliases.insert(alias), KeyedHash.hash(alias.own.token))

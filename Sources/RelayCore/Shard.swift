@@ -198,6 +198,8 @@ package struct Shard: Sendable {
       connect(credential, connection, into: &effects)
     case .acked(let connection, let id, let outcome):
       acked(connection, id, outcome, into: &effects)
+    case .decided(let connection, let id, let decision):
+      decided(connection, id, decision, into: &effects)
     case .reported(let connection, let report):
       reported(connection, report, into: &effects)
     case .keptAlive(let connection):

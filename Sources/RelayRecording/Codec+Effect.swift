@@ -216,6 +216,7 @@ extension DeliveryStep: BinaryCodable {
     case .delivered: writer.put(tag: 7)
     case .outcome(let outcome): writer.put(tag: 8, outcome)
     case .faulted(let mark): writer.put(tag: 9, mark)
+    case .decided(let decision): writer.put(tag: 10, decision)
     }
   }
 
@@ -232,10 +233,30 @@ extension DeliveryStep: BinaryCodable {
     case 7: self = .delivered
     case 8: self = .outcome(try reader.read())
     case 9: self = .faulted(try reader.read())
+    case 10: self = .decided(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
 }
+
+extension PushDecision: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .waits(let limit, let until): writer.put(tag: 1, limit, until)
+    case .runs: writer.put(tag: 2)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .waits(try reader.read(), until: try reader.read())
+    case 2: self = .runs
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension PushLimit: BinaryCodable {}
 
 extension FaultMark: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(name, place, action) }

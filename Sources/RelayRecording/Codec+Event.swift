@@ -35,6 +35,8 @@ extension Event: BinaryCodable {
     case .checkpoint(let event): writer.put(tag: 23, event)
     case .administered(let device, let action): writer.put(tag: 24, device, action)
     case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
+    case .decided(let connection, let id, let decision):
+      writer.put(tag: 26, connection, id, decision)
     }
   }
 
@@ -68,6 +70,7 @@ extension Event: BinaryCodable {
     case 23: self = .checkpoint(try reader.read())
     case 24: self = .administered(try reader.read(), try reader.read())
     case 25: self = .faulted(try reader.read(), try reader.read())
+    case 26: self = .decided(try reader.read(), try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -70,10 +70,10 @@ extension GoneTokens.Place: BinaryCodable {
 }
 
 extension AwaitedOutcomes.Place: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(id, device) }
+  package func write(to writer: inout ByteWriter) { writer.put(id, device, decisions) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(id: try reader.read(), device: try reader.read())
+    self.init(id: try reader.read(), device: try reader.read(), decisions: try reader.read())
   }
 }
 

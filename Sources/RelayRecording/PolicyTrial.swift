@@ -96,7 +96,8 @@ package struct PolicyTrial: Sendable {
       false
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
-      .reported, .heard, .clockFollowed, .disconnected, .partitionRequested, .partitionReceived,
+      .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionRequested,
+      .partitionReceived,
       .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
       true
     }
@@ -164,7 +165,7 @@ package struct PolicyTrial: Sendable {
       rows[life.topic, default: Row()].held += 1
     case .discarded(.replaced): rows[life.topic, default: Row()].replaced += 1
     case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
-      .outcome, .faulted:
+      .outcome, .decided, .faulted:
       break
     }
     if event.step.isTerminal { lives[event.uniqueID] = nil }

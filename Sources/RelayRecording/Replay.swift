@@ -192,6 +192,7 @@ extension Event {
     case .alias: "alias"
     case .connected: "connected"
     case .acked: "acked"
+    case .decided: "decided"
     case .reported: "reported"
     case .keptAlive: "keptAlive"
     case .heard: "heard"
@@ -218,7 +219,7 @@ extension Event {
     case .submitted(let notification, _), .restored(.notification(let notification, _, _)):
       notification.uniqueID == id || notification.apnsID == id
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
-      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
       .checkpoint, .administered, .faulted, .shutDown, .tick:
       false

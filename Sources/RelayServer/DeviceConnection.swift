@@ -267,6 +267,8 @@ extension DeviceConnection {
         handler.runner.raise(.keptAlive(address), for: device, at: now)
       case .barrier(let number, let next):
         handler.runner.barrier(from: address, device, number, next: next)
+      case .decision(let id, let decision):
+        handler.runner.raise(.decided(address, id, decision), for: device, at: now)
       case .state(let report):
         handler.runner.raise(.reported(address, report), for: device, at: now)
       }

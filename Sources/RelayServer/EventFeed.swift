@@ -192,7 +192,8 @@ extension ShardRunner {
     case .policyChanged(let policy, let moment):
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
+    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
+      .heard,
       .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
       .faulted, .checkpoint, .shutDown, .tick:
       break
@@ -242,7 +243,8 @@ extension Event {
     case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
       .administered, .policyChanged:
       true
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .keptAlive, .heard,
+    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
+      .heard,
       .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored, .faulted,
       .checkpoint, .shutDown, .tick:
       false

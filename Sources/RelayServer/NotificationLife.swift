@@ -50,6 +50,11 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
       case .outcome(let outcome):
         step = "outcome"
         self.outcome = outcome.description
+      case .decided(.waits(let limit, let until)):
+        step = "waiting"
+        self.limit = limit.rawValue
+        self.until = until?.milliseconds
+      case .decided(.runs): step = "running"
       case .faulted(let mark):
         step = "fault"
         fault = mark.name
@@ -62,7 +67,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
   package var id: String
   package var topic: String
   var kind: String
-  /// The last step but an app's outcome and what faults did.
+  /// The last step but what the phone makes of it and what faults did.
   package var state: String
   package var steps: [Step]
   /// What was odd about its payload or headers, a sentence each.
@@ -82,7 +87,8 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     steps = events.map(Step.init)
     warnings = note.warnings.members.map(\.text)
     traceparent = note.traceParent?.description
-    state = steps.last { $0.step != "outcome" && $0.step != "fault" }?.step ?? "received"
+    let asides: Set<String> = ["outcome", "waiting", "running", "fault"]
+    state = steps.last { !asides.contains($0.step) }?.step ?? "received"
   }
 }
 

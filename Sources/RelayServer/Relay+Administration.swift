@@ -34,7 +34,7 @@ extension Relay {
     package var last: DeliveryEvent {
       steps.last { event in
         switch event.step {
-        case .outcome, .faulted: false
+        case .outcome, .decided, .faulted: false
         case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered: true
         }
       } ?? steps[0]

@@ -250,8 +250,9 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
-    "state", "profile", "provider", "device", "admin", "adminHosts", "plaintext", "store", "linger",
-    "logNotifications", "metricsTopics",
+    "state", "profile", "provider", "device", "admin", "adminHosts", "metricsTopics", "plaintext",
+    "store", "linger",
+    "logNotifications",
     "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",

@@ -78,7 +78,7 @@ package struct RelayMetrics: Sendable {
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
     case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered,
-      .faulted:
+      .decided, .faulted:
       break
     case .sent(.piggyback), .sent(.refill), .sent(.hold): return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1

@@ -112,7 +112,8 @@ extension ShardRunner {
       // As many as there are changes of tokens and connections, which have limits of their own.
       parking.events.append(event)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
-      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .partitionRequested,
+      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
+      .partitionRequested,
       .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
       refuse(event)
     }
@@ -126,7 +127,7 @@ extension ShardRunner {
     case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
-    case .acked, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
+    case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
       .clockFollowed, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,

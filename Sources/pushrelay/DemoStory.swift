@@ -177,7 +177,8 @@ struct DemoScene {
       try await narrate(until: 1) { step in
         switch step {
         case .storedOffline, .storedPower: true
-        case .received, .restored, .sent, .delivered, .discarded, .outcome, .faulted: false
+        case .received, .restored, .sent, .delivered, .discarded, .outcome, .decided, .faulted:
+          false
         }
       }
     }
@@ -189,7 +190,7 @@ struct DemoScene {
     while remaining > 0, let event = await life.next() {
       if isLast(event.step) { remaining -= 1 }
       switch event.step {
-      case .received, .restored, .outcome, .faulted: continue
+      case .received, .restored, .outcome, .decided, .faulted: continue
       case .sent, .storedOffline, .storedPower, .discarded, .delivered: break
       }
       let name = names[event.uniqueID] ?? event.uniqueID.description
@@ -204,7 +205,7 @@ struct DemoScene {
     case .discarded(.replaced(let id)):
       "replaced by \(names[id] ?? "a newer one")"
     case .received, .restored, .sent, .storedOffline, .storedPower(until: nil, _), .discarded,
-      .delivered, .outcome, .faulted:
+      .delivered, .outcome, .decided, .faulted:
       event.step.description
     }
   }

@@ -90,7 +90,7 @@ struct LightDevice: Sendable {
     for try await bytes in stream.lines {
       if command.json { Console.say(bytes: bytes) }
       switch ReceivedLine(bytes.span) {
-      case .hello(_, let seconds, _, let isVirtual):
+      case .hello(_, let seconds, _, let isVirtual, _):
         if isVirtual { try await write(.barrier(number: 0, next: nil), stream) }
         memory.hasListened = true
         connection.stands()

@@ -81,7 +81,7 @@ struct LightFleet: Sendable {
             UpLine.ack(id: notification.uniqueID, outcome: nil).write(to: &answer)
           }
         case .keepAlive: UpLine.keepAlive.write(to: &answer)
-        case .hello(_, _, _, isVirtual: true):
+        case .hello(_, _, _, isVirtual: true, _):
           UpLine.barrier(number: 0, next: nil).write(to: &answer)
         case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
         case .hello, .empty, .checkpoint, .bye, .error, .unknown, nil: break

@@ -188,7 +188,7 @@ extension ReplayCommand {
     let detail =
       switch step.event {
       case .submitted(let notification, _): "\(notification.uniqueID) \(notification.topic)"
-      case .acked(_, let id, _): "\(id)"
+      case .acked(_, let id, _), .decided(_, let id, _): "\(id)"
       case .connected(let credential, _), .inspected(let credential, _),
         .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
         "\(credential.device)"

@@ -31,13 +31,14 @@ struct DownLineTests {
     let table: [(DownLine, String)] = [
       (
         .hello(device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7)),
-        #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7}"#
+        #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
+          + #""decisions":true}"#
       ),
       (
         .hello(
           device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7), isVirtual: true),
         #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
-          + #""clock":"virtual"}"#
+          + #""clock":"virtual","decisions":true}"#
       ),
       (
         .barrier(number: 5, time: Instant(milliseconds: 7)),
@@ -53,7 +54,7 @@ struct DownLineTests {
       (.keepAlive, #"{"type":"keepalive"}"#),
       (
         .error(.unknownType),
-        #"{"type":"error","reason":"type is ack, state, keepalive or barrier"}"#
+        #"{"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}"#
       ),
       (
         .notification(

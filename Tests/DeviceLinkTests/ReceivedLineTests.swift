@@ -56,7 +56,8 @@ struct ReceivedLineTests {
       #expect(
         read(hello)
           == .hello(
-            device: device.description, keepAliveSeconds: 7, time: 1, isVirtual: isVirtual))
+            device: device.description, keepAliveSeconds: 7, time: 1, isVirtual: isVirtual,
+            takesDecisions: true))
     }
     #expect(
       read(.barrier(number: 7, time: Instant(milliseconds: 8))) == .barrier(number: 7, time: 8))

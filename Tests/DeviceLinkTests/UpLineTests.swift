@@ -13,8 +13,12 @@ struct UpLineTests {
       .ack(id: .other, outcome: .notLaunched(reason: "swiped \"away\"\n\t\\ by Zoë 😀\u{1}")),
       .state(ConditionReport(power: nil, network: nil, screen: nil)),
       .barrier(number: 0, next: nil), .barrier(number: 7, next: Instant(milliseconds: 1)),
-      .barrier(number: 1 << 62, next: .never),
+      .barrier(number: 1 << 62, next: .never), .decision(id: .sample, .runs),
     ]
+    for limit in PushLimit.allCases {
+      lines.append(.decision(id: .sample, .waits(limit, until: nil)))
+      lines.append(.decision(id: .other, .waits(limit, until: Instant(milliseconds: 9))))
+    }
     for power in Power.allCases {
       for network in Network.allCases where network.isConnected {
         for screen in Screen.allCases {

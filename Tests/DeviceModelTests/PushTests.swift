@@ -141,6 +141,59 @@ import Testing
     #expect(bench.reports[PushID(burst + 2)] == [.noData])
   }
 
+  private func decisions(_ bench: Bench) -> [PushID: [PushDecision]] {
+    var all: [PushID: [PushDecision]] = [:]
+    for case .decision(_, let push, let decision) in bench.actions {
+      all[push, default: []].append(decision)
+    }
+    return all
+  }
+
+  /// What waits says so at once: why, and until when; then that its app runs.
+  @Test func whatWaitsSaysWhyAndUntilWhen() throws {
+    var bench = Bench([.ordinary()])
+    for id in UInt64(1)...4 { bench.send(.pushReceived(.silent(id))) }
+    let waits = decisions(bench)
+    #expect(waits.keys.map { $0 } == [PushID(4)])
+    guard case .waits(.app, let until?)? = waits[PushID(4)]?.first else {
+      Issue.record("\(waits)")
+      return
+    }
+    #expect(until > bench.now)
+    // How the app behaves meanwhile may put it off: then that is said, too.
+    for _ in 0..<180 where bench.reports[PushID(4)] == nil { bench.wait(.minutes(1)) }
+    #expect(bench.now >= until)
+    let all = try #require(decisions(bench)[PushID(4)])
+    #expect(all.last == .runs && all.count { $0 == .runs } == 1)
+    #expect(bench.reports[PushID(4)]?.count == 1)
+  }
+
+  @Test func allAppsTogetherHaveALimitOfTheirOwn() {
+    let names = (0..<8).map { "app\($0)" }
+    var bench = Bench(names.map { .ordinary($0) })
+    var id = UInt64(0)
+    for app in 0..<8 {
+      for _ in 0..<2 {
+        id += 1
+        var push = RemotePush.silent(id)
+        push.app = AppID(app)
+        bench.send(.pushReceived(push))
+      }
+    }
+    guard case .waits(.phone, .some)? = decisions(bench)[PushID(16)]?.first else {
+      Issue.record("\(decisions(bench))")
+      return
+    }
+  }
+
+  @Test func beforeTheFirstUnlockItWaitsForThat() {
+    var bench = Bench([.ordinary()])
+    bench.send(.rebooted, .pushReceived(.silent(1)))
+    #expect(decisions(bench)[PushID(1)] == [.waits(.firstUnlock, until: nil)])
+    bench.send(.unlocked)
+    #expect(decisions(bench)[PushID(1)]?.last == .runs)
+  }
+
   @Test func aHeldPushIsReleasedWhenThePhoneIsInUseAnyway() {
     var bench = Bench([.ordinary()])
     for id in UInt64(1)...4 {

@@ -76,6 +76,28 @@ import Testing
     }
   }
 
+  /// The phone's own limit: its provider learns why nothing happens, and until when.
+  @Test func aPhoneSaysWhyAPushWaits() async throws {
+    let setup = RelaySetup(arguments: ["--policy", "unlimited"])
+    try await RelayProcess.run(setup) { relay in
+      let arguments = [
+        "device", "anna", "--topic", Phone.topic, "--device", relay.device, "--state", relay.state,
+        "--notifications", "4",
+      ]
+      // It would wait for the fourth report, by its clock for half an hour.
+      await #expect(throws: CancellationError.self) {
+        _ = try await listen(arguments) { lines in
+          while !(try await lines.next("connected")).contains("connected") {}
+          var last = ""
+          for _ in 0..<4 { last = try await send("silent.json", to: "anna", relay) }
+          try await log(last, says: "on the phone (waits until ", relay)
+          try await log(last, says: "app-limit)", relay)
+          throw CancellationError()
+        }
+      }
+    }
+  }
+
   @Test func aFleetOfPhonesRunsItsApps() async throws {
     try await RelayProcess.run { relay in
       let tokens = relay.state + "/tokens.txt"

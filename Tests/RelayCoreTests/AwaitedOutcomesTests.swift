@@ -19,6 +19,22 @@ struct AwaitedOutcomesTests {
     #expect(kept == [false, false, true, false])
   }
 
+  @Test func aDeviceMaySaySoOftenWhatItDecides() {
+    var awaited = AwaitedOutcomes(limit: 4)
+    awaited.insert(id(1), of: 3)
+    let strange = [awaited.noteDecision(id(1), of: 4), awaited.noteDecision(id(2), of: 3)]
+    #expect(strange == [false, false])
+    let noted = (0...Limits.decisionsPerPush).map { _ in awaited.noteDecision(id(1), of: 3) }
+    #expect(noted.count(where: \.self) == Int(Limits.decisionsPerPush) && noted.last == false)
+    // Wherever the device goes, the count goes along.
+    var moved = AwaitedOutcomes(limit: 4)
+    moved.fill(awaited.state)
+    let isNoted = moved.noteDecision(id(1), of: 3)
+    #expect(!isNoted)
+    let taken = awaited.take(of: [3: 0])
+    #expect(taken.map(\.decisions) == [Limits.decisionsPerPush])
+  }
+
   @Test func theOldestIsForgotten() {
     var awaited = AwaitedOutcomes(limit: 3)
     for number in 1...4 { awaited.insert(id(UInt64(number)), of: 1) }

@@ -149,9 +149,12 @@ extension Checker {
     }
     let slot = Slot(
       registration: life.registration, notificationClass: life.notification.notificationClass)
-    if case .outcome = event.step {
-      expect(life.end == .delivered, "an outcome belongs to a delivery")
-      return
+    switch event.step {
+    case .outcome, .decided:
+      return expect(life.end == .delivered, "\(event.step) belongs to a delivery")
+    case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
+      .faulted:
+      break
     }
     expect(life.end == nil, "a step after the end: \(event)")
     switch event.step {
@@ -175,7 +178,7 @@ extension Checker {
       if reason == .expired { checkExpiration(life) }
       if life.isInSlot { slots[slot] = nil }
       life.isInSlot = false
-    case .sent, .outcome, .faulted: break
+    case .sent, .outcome, .decided, .faulted: break
     }
     if event.step.isTerminal { end(&life, event.step) }
     lives[event.uniqueID] = life

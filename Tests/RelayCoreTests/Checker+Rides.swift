@@ -37,7 +37,7 @@ extension Checker {
       var condition = conditions[device] ?? DeviceCondition()
       condition.take(report)
       if condition != conditions[device] ?? DeviceCondition() { rides.device = device }
-    case .heard(let connection), .acked(let connection, _, _):
+    case .heard(let connection), .acked(let connection, _, _), .decided(let connection, _, _):
       rides.questioned.remove(connection)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .alias, .queueChecked, .clockFollowed, .disconnected, .partitionRequested,

@@ -59,7 +59,8 @@ struct PartitionedShards {
     case .connected(let credential, let connection):
       keys[connection] = credential.device.routingKey
       handle(event, key: credential.device.routingKey, &outcomes)
-    case .acked(let connection, _, _), .reported(let connection, _), .keptAlive(let connection),
+    case .acked(let connection, _, _), .decided(let connection, _, _),
+      .reported(let connection, _), .keptAlive(let connection),
       .heard(let connection), .queueChecked(let connection, _), .clockFollowed(let connection),
       .disconnected(let connection):
       if let key = keys[connection] { handle(event, key: key, &outcomes) }

@@ -89,6 +89,13 @@ extension World {
     guard let id = flights.randomElement(using: &generator), !generator.chance(3) else {
       return handle(.acked(connection, UniqueID(high: 0, low: 0), .newData))
     }
+    if generator.chance(10) {
+      handle(.acked(connection, id, .later))
+      let limit = PushLimit.allCases.randomElement(using: &generator)!
+      handle(.decided(connection, id, .waits(limit, until: fixture.now + .minutes(5))))
+      if generator.chance(50) { handle(.decided(connection, id, .runs)) }
+      return handle(.acked(connection, id, .newData))
+    }
     handle(.acked(connection, id, generator.chance(30) ? .noData : nil))
   }
 

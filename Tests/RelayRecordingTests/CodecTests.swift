@@ -45,12 +45,12 @@ import Testing
     #expect(tags == Set(1...UInt8(cases)))
   }
 
-  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 25) }
+  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 26) }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13) }
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 9) }
   @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 5) }
   @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 8) }
-  @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 9) }
+  @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 10) }
 
   @Test func plainEnumsComeBack() throws {
     func all<Value: BinaryCodable & CaseIterable & Equatable>(_ type: Value.Type) throws {

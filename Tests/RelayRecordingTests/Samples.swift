@@ -19,6 +19,9 @@ enum Samples {
     return state
   }()
 
+  static let decisions: [PushDecision] =
+    PushLimit.allCases.flatMap { [.waits($0, until: nil), .waits($0, until: now)] } + [.runs]
+
   static let mark = FaultMark(name: "flaky", place: "provider", action: "drop")
 
   static func push(_ expiration: Expiration, apnsID: UniqueID = id) -> Notification {
@@ -102,7 +105,8 @@ enum Samples {
       .administered(device, .refillBudget(nil)), .administered(device, .forget),
       .administered(device, .setPolicy(.strict, at: now)),
       .administered(device, .setPolicy(nil, at: now)), .faulted(id, mark), .shutDown, .tick,
-    ] + outcomes.map { .acked(request, id, $0) } + aliasEvents.map { .alias($0) }
+    ] + outcomes.map { .acked(request, id, $0) } + decisions.map { .decided(request, id, $0) }
+    + aliasEvents.map { .alias($0) }
     + restored.map { .restored($0) }
 
   static let contents: [JournalRecord.Content] = [
@@ -119,7 +123,8 @@ enum Samples {
       .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
       .discarded(.notStored), .discarded(.replaced(by: id)), .discarded(.journalFailed),
       .faulted(mark),
-    ] + Via.allCases.map { .sent($0) } + outcomes.compactMap { $0.map { .outcome($0) } }
+    ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
+    + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {
     let slot = DeviceReport.Slot(uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil)

@@ -72,7 +72,7 @@ import Testing
       for try await line in stream.lines {
         var answer: [UInt8] = []
         switch ReceivedLine(line.span) {
-        case .hello(_, _, _, let isVirtual):
+        case .hello(_, _, _, let isVirtual, _):
           #expect(isVirtual)
           UpLine.barrier(number: 0, next: next).write(to: &answer)
         case .notification(let notification):

@@ -69,7 +69,7 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "Cockpit", own: ["Primitives", "RelayCore", "RelayRecording", "RelayServer"],
     others: nio.union(toolchain).union(observability).union(lifecycle).union([
-      "Hummingbird", "HTTPTypes",
+      "Hummingbird", "HummingbirdCore", "HTTPTypes",
     ])),
   // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of
   // the wire.

@@ -64,6 +64,7 @@ enum DeviceLines {
         case .state: type == "state"
         case .keepAlive: type == "keepalive"
         case .barrier: type == "barrier"
+        case .decision: type == "decision"
         }
       guard isRight else { throw Finding("\(read), but Foundation has the type \(type)") }
     }
@@ -84,7 +85,7 @@ enum DeviceLines {
       return
     }
     switch read {
-    case .hello(let device, _, _, _): try compare(device, members, "device", optional: true)
+    case .hello(let device, _, _, _, _): try compare(device, members, "device", optional: true)
     case .notification(let notification):
       try compare(notification.topic, members, "topic", optional: true)
       try compare(notification.collapseID, members, "collapseId", optional: true)
