@@ -185,7 +185,8 @@ let package = Package(
     .executableTarget(
       name: "core-benchmarks",
       dependencies: [
-        "HTTP2", "Primitives", "RelayCore", .product(name: "NIOCore", package: "swift-nio"),
+        "HTTP2", "Primitives", "RelayCore", "RelayRecording",
+        .product(name: "NIOCore", package: "swift-nio"),
       ],
       path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
