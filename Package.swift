@@ -211,7 +211,8 @@ let package = Package(
       name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
       exclude: ["Golden"], swiftSettings: safe),
     .testTarget(
-      name: "RelayRecordingTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      name: "RelayRecordingTests",
+      dependencies: ["DeviceSimulator", "Primitives", "RelayCore", "RelayRecording"],
       swiftSettings: safe),
     .testTarget(
       name: "TLSTests",
@@ -285,7 +286,8 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "Primitives",
-        "RelayCore", "RelayClient", "DeviceLink", "DeviceModel", "PhoneRuntime", "TLS",
+        "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel", "PhoneRuntime",
+        "TLS",
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),
