@@ -187,7 +187,8 @@ let package = Package(
     .executableTarget(
       name: "core-benchmarks",
       dependencies: [
-        "HTTP2", "Primitives", "RelayCore", .product(name: "NIOCore", package: "swift-nio"),
+        "HTTP2", "Primitives", "RelayCore", "RelayRecording",
+        .product(name: "NIOCore", package: "swift-nio"),
       ],
       path: "Sources/CoreBenchmarks", swiftSettings: safe),
 
@@ -212,7 +213,8 @@ let package = Package(
       name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
       exclude: ["Golden"], swiftSettings: safe),
     .testTarget(
-      name: "RelayRecordingTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      name: "RelayRecordingTests",
+      dependencies: ["DeviceSimulator", "Primitives", "RelayCore", "RelayRecording"],
       swiftSettings: safe),
     .testTarget(
       name: "TLSTests",
@@ -287,7 +289,8 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "Primitives",
-        "RelayCore", "RelayClient", "DeviceLink", "DeviceModel", "PhoneRuntime", "TLS",
+        "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel", "PhoneRuntime",
+        "TLS",
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),

@@ -13,6 +13,10 @@ enum BenchmarkCase: String, CaseIterable {
   case submitOnly = "submit-only"
   case deliver
   case silent
+  case record
+  case replay
+  case checkpoint
+  case checkpointLarge = "checkpoint-large"
   case http2
   case http2Plain = "http2-plain"
 
@@ -32,6 +36,10 @@ enum BenchmarkCase: String, CaseIterable {
     case .submitOnly: "the same, without the notification being made and effects performed"
     case .deliver: "a push to a connected device: submitted, persisted, sent, acknowledged"
     case .silent: "a silent push to a connected device that the budget lets through or holds"
+    case .record: "as submit, and written down with the member aps of the payload"
+    case .replay: "an event of recorded mixed traffic, played again"
+    case .checkpoint: "a checkpoint and what it copies, the longest turn: 100 devices, 1,000 pushes"
+    case .checkpointLarge: "the same, 10,000 devices, 100,000 pushes"
     case .http2: "a request of h2load's through a server's session, and its answer"
     case .http2Plain: "the same, without telling repeated fields"
     }
@@ -59,6 +67,10 @@ enum BenchmarkCase: String, CaseIterable {
     case .submitOnly: try measureSubmitOnly(alert, count)
     case .deliver: try measureDeliver(alert, count)
     case .silent: try measureSilent(options.payload("silent.json"), count)
+    case .record: try measureRecord(alert, count)
+    case .replay: try measureReplay(alert, count)
+    case .checkpoint: try measureCheckpoint(alert, devices: 100, pushes: 1000, count)
+    case .checkpointLarge: try measureCheckpoint(alert, devices: 10_000, pushes: 100_000, count)
     case .http2: try measureHTTP2(tellsRepeatedFields: true, count)
     case .http2Plain: try measureHTTP2(tellsRepeatedFields: false, count)
     }

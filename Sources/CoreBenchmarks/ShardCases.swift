@@ -1,5 +1,6 @@
 import Primitives
 import RelayCore
+import RelayRecording
 
 /// 2026-01-01T00:00:00Z, an arbitrary start.
 let start = Instant(unixSeconds: 1_767_225_600)
@@ -7,9 +8,9 @@ let start = Instant(unixSeconds: 1_767_225_600)
 let generator: UInt64 = 0x9E37_79B9_7F4A_7C15
 
 /// How many devices take turns.
-private let deviceCount = 256
+let deviceCount = 256
 /// Events between two looks at the effects: requests come in batches, one for each read.
-private let batch = 100
+let batch = 100
 
 /// The token of a device's app.
 func token(of device: Int) -> DeviceToken {
@@ -18,23 +19,29 @@ func token(of device: Int) -> DeviceToken {
 }
 
 /// A shard and what a server with `store: memory` does around it (`ShardRunner`).
-private struct Relay {
+struct Relay {
   var shard: Shard
+  /// Set while everything that the shard is told is written down.
+  var recorder: RecordingWriter?
+  /// What was written down; nothing keeps it but `isKept`.
+  private(set) var frames: [UInt8] = []
+  var isKept = false
+  private(set) var events = 0
   var now = start
   var effects: [Effect] = []
   private var performing: [Effect] = []
   private var lastPersist: UInt64 = 0
-  private var lifeLog = DeliveryLog(notifications: 10_000)
+  private(set) var lifeLog = DeliveryLog(notifications: 10_000)
   /// What devices were sent and have not acknowledged.
   private(set) var sent: [(connection: ConnectionID, id: UniqueID)] = []
   private(set) var sum: UInt64 = 0
 
-  /// 256 devices with an app each.
-  init() throws(CommandError) {
+  /// 256 devices with an app each, or so many.
+  init(devices count: Int = deviceCount) throws(CommandError) {
     shard = Shard(configuration: Shard.Configuration(), at: start)
     guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
     let request = RequestID(loop: 0, connection: 1, stream: 1)
-    for number in 0..<deviceCount {
+    for number in 0..<count {
       let credential = Self.credential(number)
       shard.handle(
         .enrolled(credential.device, credential.secret, from: request), at: now, into: &effects)
@@ -45,14 +52,17 @@ private struct Relay {
     perform()
   }
 
-  private static func credential(_ number: Int) -> DeviceCredential {
+  static func credential(_ number: Int) -> DeviceCredential {
     let word = UInt64(number &+ 1) &* generator
     return DeviceCredential(
       device: DeviceID(UniqueID(high: word, low: word)), secret: SecretHash(words: (1, 2, 3, word)))
   }
 
-  mutating func connectAll() {
-    for number in 0..<deviceCount {
+  mutating func connectAll() { connect(deviceCount) }
+
+  /// The first devices connect.
+  mutating func connect(_ count: Int) {
+    for number in 0..<count {
       let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(number * 2 + 1))
       shard.handle(
         .connected(Self.credential(number), connection), at: now, into: &effects)
@@ -60,13 +70,35 @@ private struct Relay {
     perform()
   }
 
+  mutating func sum(_ value: UInt64) { sum &+= value }
+
   @inline(__always)
   mutating func handle(_ event: Event) {
+    guard recorder == nil else { return handleRecorded(event) }
     shard.handle(event, at: now, into: &effects)
+  }
+
+  @inline(never)
+  private mutating func handleRecorded(_ event: Event) {
+    let first = effects.count
+    shard.handle(event, at: now, into: &effects)
+    recorder?.note(event, at: now, effects[first...])
+    events += 1
   }
 
   /// Performs everything that was asked for, until nothing is left to do.
   mutating func perform() {
+    performEffects()
+    if recorder?.endBatch() == true { takeChunk() }
+  }
+
+  mutating func takeChunk() {
+    guard let frame = recorder?.takeChunk() else { return }
+    sum &+= UInt64(frame.count)
+    if isKept { frames += frame }
+  }
+
+  private mutating func performEffects() {
     while !effects.isEmpty {
       var batch: [Effect] = []
       swap(&batch, &performing)
@@ -107,6 +139,13 @@ private struct Relay {
     perform()
   }
 
+  /// Devices acknowledge most of what they were sent.
+  mutating func acknowledge(most random: inout SeededRandom) {
+    for (connection, id) in sent where random.below(10) > 0 { handle(.acked(connection, id, nil)) }
+    sent.removeAll(keepingCapacity: true)
+    perform()
+  }
+
   mutating func tick() {
     guard let wake = shard.nextWake, wake <= now else { return }
     handle(.tick)
@@ -115,25 +154,27 @@ private struct Relay {
 }
 
 /// Pushes to the devices in turn, made one by one as the requests come.
-private struct Pushes {
+struct Pushes {
   let payload: [UInt8]
   let topic: Topic
-  let tokens = (0..<deviceCount).map(token(of:))
+  let tokens: [DeviceToken]
   let notificationClass: NotificationClass
 
   init(
-    _ payload: [UInt8], _ notificationClass: NotificationClass = .visible
+    _ payload: [UInt8], _ notificationClass: NotificationClass = .visible,
+    devices: Int = deviceCount
   ) throws(CommandError) {
     guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
     self.payload = payload
     self.topic = topic
+    tokens = (0..<devices).map(token(of:))
     self.notificationClass = notificationClass
   }
 
   func push(_ index: Int, at now: Instant) -> Notification {
     let id = UniqueID(generator: generator, number: UInt64(index))
     return Notification(
-      uniqueID: id, apnsID: id, token: tokens[index % deviceCount], topic: topic,
+      uniqueID: id, apnsID: id, token: tokens[index % tokens.count], topic: topic,
       notificationClass: notificationClass,
       pushType: notificationClass == .silent ? .background : .alert,
       priority: notificationClass == .silent ? .powerAware : .immediate,
@@ -150,14 +191,21 @@ func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Mea
   try measurePushes(payload, count, isConnected: false)
 }
 
+func measureRecord(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
+  try measurePushes(payload, count, isConnected: false, records: true)
+}
+
 func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   try measurePushes(payload, count, isConnected: true)
 }
 
 private func measurePushes(
-  _ payload: [UInt8], _ count: Int, isConnected: Bool
+  _ payload: [UInt8], _ count: Int, isConnected: Bool, records: Bool = false
 ) throws(CommandError) -> Measurement {
   var relay = try Relay()
+  if records {
+    relay.recorder = RecordingWriter(shard: 0, redactor: Redactor(key: (1, 2), payloads: .aps))
+  }
   if isConnected { relay.connectAll() }
   let pushes = try Pushes(payload)
   var measured = try measure(count) { index throws(CommandError) in

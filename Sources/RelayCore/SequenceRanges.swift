@@ -14,6 +14,11 @@ package struct SequenceRanges: Hashable, Sendable {
   /// uses them up in 68 years, a shard that writes 100,000 records a second in ten thousand.
   package static let defaultBits = 24
 
+  /// Where a shard's numbers begin at the latest, and how many records it may have written, for all
+  /// sums of both to be numbers: what a file says is compared with this.
+  package static let latestFirst: UInt64 = 1 << 61
+  static let latestOrdinal: UInt64 = 1 << 52
+
   package let first: UInt64
   /// A range has two to this many numbers.
   package let bits: Int

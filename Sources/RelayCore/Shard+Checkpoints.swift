@@ -14,6 +14,9 @@ final class ShardCheckpoint: Sendable {
   fileprivate let shard: Shard
 
   fileprivate init(_ shard: Shard) { self.shard = shard }
+
+  /// About what it takes once the shard has changed, besides what both share.
+  var placeBytes: Int { shard.placeBytes }
 }
 
 extension Shard {
@@ -37,11 +40,16 @@ extension Shard {
   /// About what a copy of this shard takes, in bytes.
   package var keptBytes: Int {
     let payloads = entries.indices.reduce(0) { $0 + entries[$1].notification.payload.count }
-    return devices.placeCount * MemoryLayout<Device>.stride
+    return placeBytes + payloads
+  }
+
+  /// The same without the payloads, which a copy shares. Looks at no place.
+  var placeBytes: Int {
+    devices.placeCount * MemoryLayout<Device>.stride
       + apps.placeCount * MemoryLayout<App>.stride
       + entries.placeCount * MemoryLayout<AcceptedNotification>.stride
       + aliases.placeCount * MemoryLayout<Alias>.stride
-      + keptCount * 64 + payloads
+      + keptCount * 64
   }
 
   /// The streams of all connected devices.

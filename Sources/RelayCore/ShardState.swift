@@ -111,14 +111,16 @@ extension Shard {
     return state
   }
 
-  /// The shard that this was taken from; nil when it was taken from none.
-  package init?(_ state: ShardState) {
+  /// The shard that this was taken from.
+  ///
+  /// - Throws: what is wrong with it, when it was taken from none.
+  package init(_ state: ShardState) throws(StateFlaw) {
     guard let devices = Slab(state.devices, vacant: Device.vacant),
       let apps = Slab(state.apps, vacant: App.vacant),
       let entries = Slab(state.entries, vacant: AcceptedNotification.vacant),
       let aliases = Slab(state.aliases, vacant: Alias.vacant),
       let timers = TimerWheel(now: state.timersNow, state.timers, free: state.freeTimers)
-    else { return nil }
+    else { throw StateFlaw("places are not numbered from 0, each once") }
     self.init(
       configuration: state.configuration, at: state.now, sequences: state.sequences,
       budgets: state.budgets)
@@ -127,7 +129,6 @@ extension Shard {
     self.entries = entries
     self.aliases = aliases
     self.timers = timers
-    guard namesWhatIsThere(state) else { return nil }
     counters = state.counters
     for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
     goneTokens.fill(state.goneTokens)
@@ -141,6 +142,7 @@ extension Shard {
     nextToReview = state.nextToReview
     leaving = state.leaving
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
+    try checkSoundness(state)
     fillIndexes()
   }
 
@@ -157,48 +159,6 @@ extension Shard {
     for number in aliases.indices {
       aliasIndex.insert(number, KeyedHash.hash(aliases[number].own.token))
     }
-  }
-
-  /// Whether every place and timer that is named is one: nobody asks again.
-  private func namesWhatIsThere(_ state: ShardState) -> Bool {
-    func isDevice(_ number: Int32) -> Bool { devices.mayBeTaken(number) }
-    func isApp(_ number: Int32) -> Bool { number == -1 || apps.mayBeTaken(number) }
-    func isEntry(_ number: Int32) -> Bool { number == -1 || entries.mayBeTaken(number) }
-    func isTimer(_ id: Int32) -> Bool { id == TimerWheel.none || timers.isSet(id) }
-    return devices.indices.allSatisfy { number in
-      let device = devices[number]
-      return isApp(device.firstApp) && isEntry(device.firstInFlight) && isTimer(device.ackTimer)
-        && isTimer(device.keepAliveTimer)
-    }
-      && apps.indices.allSatisfy { number in
-        let app = apps[number]
-        return isDevice(app.device) && isApp(app.next) && isEntry(app.slots.visible)
-          && isEntry(app.slots.silent) && isTimer(app.refillTimer) && isTimer(app.holdTimer)
-      }
-      && entries.indices.allSatisfy { number in
-        let entry = entries[number]
-        guard apps.mayBeTaken(entry.app), isTimer(entry.expirationTimer) else { return false }
-        return switch entry.phase {
-        case .waiting, .stored: true
-        case .inFlight(let next): isEntry(next)
-        }
-      }
-      && state.timers.allSatisfy { timer in
-        switch timer.timer.subject {
-        case .expiration(let entry): entries.mayBeTaken(entry)
-        case .hold(let app), .refill(let app): apps.mayBeTaken(app)
-        case .keepAlive(let device), .acknowledgement(let device): isDevice(device)
-        }
-      }
-      && state.awaitedOutcomes.allSatisfy { $0.device.map(isDevice) ?? true }
-      && state.pending.allSatisfy { item in
-        if case .submission(_, _, let entry) = item { isEntry(entry) } else { true }
-      }
-      && (state.nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true)
-      && state.pendingAnswers.count
-        == state.pending.count { if case .device = $0 { true } else { false } }
-      && state.aliasSteps.count
-        == state.pending.count { if case .alias = $0 { true } else { false } }
   }
 }
 

@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// Why bytes are not what they should be, and where.
 package struct CodecError: Error, Hashable, CustomStringConvertible {
@@ -7,6 +7,8 @@ package struct CodecError: Error, Hashable, CustomStringConvertible {
     case endsEarly
     /// No value of this type is written so.
     case invalid(String)
+    /// A value that can be read, of something that cannot be.
+    case unsound(String, StateFlaw)
     /// There is more than there should be.
     case goesOn
   }
@@ -24,6 +26,7 @@ package struct CodecError: Error, Hashable, CustomStringConvertible {
     switch problem {
     case .endsEarly: "ends early at byte \(offset)"
     case .invalid(let type): "no \(type) before byte \(offset)"
+    case .unsound(let what, let flaw): "\(what) before byte \(offset) cannot be: \(flaw)"
     case .goesOn: "goes on behind byte \(offset)"
     }
   }

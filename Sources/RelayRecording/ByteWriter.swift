@@ -1,3 +1,5 @@
+import RelayCore
+
 /// A value as bytes and back. What is written depends on nothing but the value: no hash order, no
 /// addresses.
 ///
@@ -94,6 +96,67 @@ package struct ByteWriter: Sendable {
     let product = (digest ^ word ^ 0xA076_1D64_78BD_642F)
       .multipliedFullWidth(by: digest ^ 0xE703_7ED1_A0B4_28DB)
     digest = product.high ^ product.low ^ word
+  }
+}
+
+/// A run of small fields, with one look at the room there is.
+extension ByteWriter {
+  /// - Parameter count: at most so many bytes. Never while digesting.
+  @inline(__always)
+  mutating func append(upTo count: Int, _ fill: (inout OutputSpan<UInt8>) -> Void) {
+    bytes.append(addingCapacity: count, initializingWith: fill)
+  }
+
+  private static let apsHead = Array(#"{"aps":"#.utf8)
+
+  /// A payload's part that is recorded, behind its number of bytes.
+  mutating func put(_ part: Redactor.RecordedPart, of payload: [UInt8]) {
+    switch part {
+    case .nothing: put(varint: 0)
+    case .all: put(bytes: payload)
+    case .aps(let value):
+      put(varint: UInt64(Self.apsHead.count + value.count + 1))
+      bytes.append(contentsOf: Self.apsHead)
+      bytes.append(contentsOf: payload[value])
+      bytes.append(UInt8(ascii: "}"))
+    }
+  }
+}
+
+extension OutputSpan<UInt8> {
+  @inline(__always)
+  mutating func append(word value: UInt64) {
+    for index in 0..<8 { append(UInt8(truncatingIfNeeded: value &>> UInt64(index &* 8))) }
+  }
+
+  @inline(__always)
+  mutating func append(varint value: UInt64) {
+    var rest = value
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(truncatingIfNeeded: rest))
+  }
+
+  /// A signed number, in zigzag.
+  @inline(__always)
+  mutating func append(folded value: Int64) {
+    append(varint: UInt64(bitPattern: value << 1 ^ value >> 63))
+  }
+
+  /// Behind its number of bytes.
+  @inline(__always)
+  mutating func append(_ token: DeviceToken) {
+    append(varint: UInt64(token.count))
+    guard token.count == 32 else {
+      for byte in token.bytes { append(byte) }
+      return
+    }
+    append(word: token.words.0.byteSwapped)
+    append(word: token.words.1.byteSwapped)
+    append(word: token.words.2.byteSwapped)
+    append(word: token.words.3.byteSwapped)
   }
 }
 

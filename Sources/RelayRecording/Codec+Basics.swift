@@ -155,6 +155,8 @@ extension RateLimit.State: BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init()
     full = try reader.read()
+    // Twice what a clock reads at the end of its time: no sum with it overflows.
+    guard (0...3 << 61).contains(full) else { throw reader.invalid(Self.self) }
   }
 }
 

@@ -117,13 +117,35 @@ extension Expiration: BinaryCodable {
 
 extension Notification: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(uniqueID)
-    guard !writer.isDigesting else { return }
-    writer.put(apnsID == uniqueID ? nil : apnsID, token, topic)
-    writer.put(notificationClass, pushType, priority, wakesApp, expiration)
+    guard !writer.isDigesting else { return writer.put(uniqueID) }
     let redactor = writer.redactor
+    let token = redactor?.pseudonym(of: token) ?? token
+    writer.append(upTo: 192 + topic.bytes.count) { output in
+      output.append(word: uniqueID.high)
+      output.append(word: uniqueID.low)
+      if apnsID == uniqueID {
+        output.append(0)
+      } else {
+        output.append(1)
+        output.append(word: apnsID.high)
+        output.append(word: apnsID.low)
+      }
+      output.append(token)
+      output.append(UInt8(topic.bytes.count))
+      for byte in topic.bytes { output.append(byte) }
+      output.append(notificationClass.rawValue)
+      output.append(pushType.rawValue)
+      output.append(priority.rawValue)
+      output.append(wakesApp ? 1 : 0)
+      switch expiration {
+      case .once: output.append(0)
+      case .at(let moment):
+        output.append(1)
+        output.append(folded: moment.milliseconds)
+      }
+    }
     writer.put(bytes: redactor?.collapseID(collapseID) ?? collapseID)
-    writer.put(bytes: redactor?.payload(payload) ?? payload)
+    writer.put(redactor?.part(of: payload) ?? .all, of: payload)
   }
 
   package convenience init(from reader: inout ByteReader) throws(CodecError) {

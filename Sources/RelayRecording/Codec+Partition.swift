@@ -29,36 +29,7 @@ extension PartitionState: BinaryCodable {
     goneTokens = try reader.read()
     awaitedOutcomes = try reader.read()
     ownBudgets = try reader.read()
-    guard namesWhatIsThere else { throw reader.invalid(Self.self) }
-  }
-
-  /// Whether every place that is named is one: a shard does not ask again.
-  private var namesWhatIsThere: Bool {
-    let (devices, apps, entries) = (self.devices.indices, self.apps.indices, self.entries.indices)
-    func isThere(_ place: Int32, _ places: Range<Int>) -> Bool { places.contains(Int(place)) }
-    func mayBe(_ place: Int32, _ places: Range<Int>) -> Bool {
-      place == -1 || places.contains(Int(place))
-    }
-    return self.devices.allSatisfy { mayBe($0.firstApp, apps) && mayBe($0.firstInFlight, entries) }
-      && self.apps.allSatisfy {
-        isThere($0.device, devices) && mayBe($0.next, apps)
-          && mayBe($0.slots.visible, entries) && mayBe($0.slots.silent, entries)
-      }
-      && self.entries.allSatisfy { entry in
-        guard isThere(entry.app, apps) else { return false }
-        return switch entry.phase {
-        case .waiting, .stored: true
-        case .inFlight(let next): mayBe(next, entries)
-        }
-      }
-      && timers.allSatisfy { timer in
-        switch timer.subject {
-        case .expiration(let entry): isThere(entry, entries)
-        case .hold(let app), .refill(let app): isThere(app, apps)
-        case .keepAlive(let device), .acknowledgement(let device): isThere(device, devices)
-        }
-      }
-      && awaitedOutcomes.allSatisfy { isThere($0.device, devices) }
+    if let flaw { throw reader.error(.unsound("partition \(partition)", flaw)) }
   }
 }
 

@@ -1,26 +1,126 @@
+import Primitives
 package import RelayCore
 
 /// 64 bits that stand for the effects of a batch: what replay compares.
+///
+/// What every push sets off is taken in field by field, two words a step; the rest as the words
+/// that it would be written as. A notification counts with its unique id, and so does what a step
+/// says of it: nothing else of it ever changes.
 package struct EffectDigest: Sendable {
+  package private(set) var value = Self.empty
+  /// For what is rare.
   private var writer: ByteWriter
+
+  private static let empty: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  /// Which effect follows; with what else fits beside it.
+  private enum Tag: UInt64 {
+    case log = 1
+    case persist, respond, forget, send, other
+
+    func with(_ detail: UInt8, _ more: UInt8 = 0) -> UInt64 {
+      rawValue << 56 | UInt64(detail) << 48 | UInt64(more) << 40
+    }
+  }
 
   /// - Parameter redactor: that of the recording; none where the events are redacted already.
   package init(redactor: Redactor? = nil) {
     writer = ByteWriter(redactor: redactor, isDigesting: true)
   }
 
-  package var value: UInt64 { writer.digest }
-
   /// What stands behind each event: enough to say at which one a batch begins to differ.
   package var check: UInt8 { UInt8(truncatingIfNeeded: value >> 56) }
 
   /// Begins again.
-  package mutating func reset() { writer.removeAll() }
+  package mutating func reset() { value = Self.empty }
 
   /// Takes in what one event has set off.
   package mutating func add(_ effects: ArraySlice<Effect>) {
-    for effect in effects { effect.write(to: &writer) }
+    // A span lends its elements, where a loop over the slice would copy them.
+    let span = effects.span
+    for index in span.indices { add(span[index]) }
     // So that it matters which event it was.
-    writer.put(varint: UInt64(effects.count))
+    mix(UInt64(span.count), 0)
   }
+
+  @inline(__always)
+  private mutating func add(_ effect: borrowing Effect) {
+    switch effect {
+    case .log(let event): add(event, of: effect)
+    case .persist(let record): add(record, of: effect)
+    case .respond(let request, .accepted(let id)):
+      mix(Tag.respond.with(0), request)
+      mix(id)
+    case .forget(let sequence): mix(Tag.forget.with(0), sequence)
+    case .send(let connection, let delivery):
+      mix(Tag.send.with(delivery.via.rawValue), connection)
+      mix(delivery.notification.uniqueID)
+      mix(delivery.acceptedAt.word, delivery.sentAt.word)
+    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell,
+      .handOver:
+      addOther(effect)
+    }
+  }
+
+  @inline(__always)
+  private mutating func add(_ record: borrowing JournalRecord, of effect: borrowing Effect) {
+    switch record.content {
+    case .accepted(let notification, let moment):
+      mix(Tag.persist.with(record.mayLinger ? 1 : 0) ^ moment.word, record.sequence)
+      mix(notification.uniqueID)
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
+      addOther(effect)
+    }
+  }
+
+  @inline(__always)
+  private mutating func add(_ event: borrowing DeliveryEvent, of effect: borrowing Effect) {
+    switch event.step {
+    case .received(let notificationClass, _, _, let device):
+      mix(Tag.log.with(1, notificationClass.rawValue), event.at.word)
+      mix(device.value)
+    case .sent(let via): mix(Tag.log.with(2, via.rawValue), event.at.word)
+    case .storedOffline: mix(Tag.log.with(3), event.at.word)
+    case .delivered: mix(Tag.log.with(4), event.at.word)
+    case .discarded(.replaced(let id)):
+      mix(Tag.log.with(5), event.at.word)
+      mix(id)
+    case .restored, .storedPower, .discarded, .outcome, .decided, .faulted:
+      return addOther(effect)
+    }
+    mix(event.uniqueID)
+  }
+
+  @inline(never)
+  private mutating func addOther(_ effect: borrowing Effect) {
+    writer.removeAll()
+    effect.write(to: &writer)
+    mix(Tag.other.with(0), writer.digest)
+  }
+
+  // MARK: Words
+
+  @inline(__always)
+  private mutating func mix(_ tag: UInt64, _ address: StreamAddress) {
+    mix(
+      tag | UInt64(address.loop),
+      UInt64(address.connection) << 32 | UInt64(UInt32(bitPattern: address.stream)))
+  }
+
+  @inline(__always)
+  private mutating func mix(_ id: UniqueID) { mix(id.high, id.low) }
+
+  /// Both halves of a full product (as in wyhash): each bit of both words reaches all of the
+  /// digest. Not against an adversary; a changed decision is noticed, whatever it is.
+  @inline(__always)
+  private mutating func mix(_ first: UInt64, _ second: UInt64) {
+    let product = (value ^ first ^ 0xA076_1D64_78BD_642F)
+      .multipliedFullWidth(by: second ^ 0xE703_7ED1_A0B4_28DB)
+    // Where a factor is zero, both words still count.
+    value = product.high ^ product.low ^ first ^ (second << 32 | second >> 32)
+  }
+}
+
+extension Instant {
+  fileprivate var word: UInt64 { UInt64(bitPattern: milliseconds) }
 }

@@ -68,14 +68,36 @@ package struct PolicyTrial: Sendable {
     switch beginning {
     case .start(var start):
       start.configuration.policy = policy
-      start.configuration.keepAlive = .days(3650)
+      Self.leaveOutDeadlines(&start.configuration)
+      start.sequences = Self.sequences
       start.budgets = SilentBudgets(policy, at: start.at)
       shard = start.makeShard()
     case .state(_, let running):
-      shard = running
+      shard = Self.shard(goingOn: running)
       let now = running.state.now
       handle(.policyChanged(policy, at: now), at: now)
     }
+  }
+
+  /// Above all that the recorded shard wrote: a partition that comes back brings records along that
+  /// this shard has not written, or not yet.
+  private static let sequences = SequenceRanges(first: SequenceRanges.latestFirst)
+
+  private static func leaveOutDeadlines(_ configuration: inout Shard.Configuration) {
+    configuration.keepAlive = .days(3650)
+    configuration.ackTimeout = .days(3650)
+  }
+
+  /// The same shard, for which the journal has everything; nil when it was none.
+  private static func shard(goingOn running: Shard) -> Shard? {
+    var (settled, effects) = (running, [Effect]())
+    settled.handle(.persisted(through: .max), at: running.state.now, into: &effects)
+    var state = settled.state
+    leaveOutDeadlines(&state.configuration)
+    state.sequences = sequences
+    state.firstPendingOrdinal = 0
+    state.firstPendingSequence = sequences.first
+    return try? Shard(state)
   }
 
   /// One step of the exact replay.
@@ -112,6 +134,8 @@ package struct PolicyTrial: Sendable {
     var events = [first]
     while let event = events.popLast() {
       effects.removeAll(keepingCapacity: true)
+      // Something else has happened here than in the recording; what does not fit is left out.
+      guard shard?.flaw(in: event, at: moment) == nil else { continue }
       shard?.handle(event, at: moment, into: &effects)
       note(effects)
       for effect in effects {

@@ -12,7 +12,7 @@ package import RelayCore
 /// damaged are told apart.
 package enum RecordingFormat {
   /// With the version of the format at its end.
-  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [1]
+  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [2]
   static let headBytes = 9
   static let checksumBytes = 4
 
@@ -88,6 +88,9 @@ extension RecordedPayloads: BinaryCodable {}
 
 /// How a shard began: what `Shard.init` is given.
 package struct ShardStart: Hashable, Sendable, BinaryCodable {
+  /// As many as `SequenceRanges` knows.
+  static let shards = 0..<UInt16(1 << SequenceRanges.shardBits)
+
   package var shard: UInt16
   package var configuration: Shard.Configuration
   package var at: Instant
@@ -113,6 +116,7 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
     self.init(
       shard: try reader.read(), configuration: try reader.read(), at: try reader.read(),
       sequences: try reader.read(), budgets: try reader.read(SilentBudgets.self))
+    guard Self.shards.contains(shard) else { throw reader.invalid(Self.self) }
   }
 
   /// A shard as it was then.
@@ -135,6 +139,7 @@ package struct RecordedState: Hashable, Sendable, BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(shard: try reader.read(), state: try reader.read())
+    guard ShardStart.shards.contains(shard) else { throw reader.invalid(Self.self) }
   }
 
   /// As the frame of a file, redacted as all that follows.
@@ -184,7 +189,10 @@ extension Shard.Configuration: BinaryCodable {
       requestsPerToken: try reader.read(), inFlightPerDevice: try reader.read(),
       pendingPersists: try reader.read(), partitionCount: try reader.read())
     deadlinesNeedClock = try reader.read()
-    guard PartitionTable.counts.contains(partitionCount) else { throw reader.invalid(Self.self) }
+    // A timer that is due again at once would be so for ever.
+    guard PartitionTable.counts.contains(partitionCount), keepAlive > .zero,
+      keepAliveTimeout > .zero, ackTimeout > .zero
+    else { throw reader.invalid(Self.self) }
   }
 }
 
@@ -193,7 +201,9 @@ extension SequenceRanges: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     let (first, bits) = (try reader.read(UInt64.self), try reader.read(Int.self))
-    guard first > 0, (0...32).contains(bits) else { throw reader.invalid(Self.self) }
+    guard (1...Self.latestFirst).contains(first), (0...32).contains(bits) else {
+      throw reader.invalid(Self.self)
+    }
     self.init(first: first, bits: bits)
   }
 }

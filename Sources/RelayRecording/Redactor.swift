@@ -28,7 +28,10 @@ package struct Redactor: Sendable {
     var hash = SipHash(key: key)
     if token.count == 32 {
       let words = token.words
-      for word in [words.0, words.1, words.2, words.3] { hash.add(word) }
+      hash.add(words.0)
+      hash.add(words.1)
+      hash.add(words.2)
+      hash.add(words.3)
     } else {
       for byte in token.bytes { hash.add(UInt64(byte)) }
     }
@@ -52,29 +55,41 @@ package struct Redactor: Sendable {
     }
   }
 
-  func payload(_ bytes: [UInt8]) -> [UInt8] {
+  /// What of a payload is recorded, as it is.
+  enum RecordedPart: Equatable {
+    case nothing
+    case all
+    /// The value of the member `aps`, in an object of its own.
+    case aps(Range<Int>)
+  }
+
+  func part(of payload: [UInt8]) -> RecordedPart {
     switch payloads {
-    case .none: []
-    case .aps: Self.aps(of: bytes)
-    case .all: bytes
+    case .none: .nothing
+    case .aps: Self.aps(of: payload)
+    case .all: .all
     }
   }
 
-  /// An object with the member `aps` alone, the last one if there are several; empty when it is not
-  /// there as such.
-  private static func aps(of payload: [UInt8]) -> [UInt8] {
+  /// The last member `aps`, if there are several; nothing when it is not there as such.
+  private static func aps(of payload: [UInt8]) -> RecordedPart {
     let bytes = payload.span
     var found: Range<Int>?
     do throws(PayloadError) {
       var cursor = try ObjectCursor(bytes)
       while let member = try cursor.next(bytes) {
         let key = member.key
-        if key.count == 3, payload[key].elementsEqual("aps".utf8) { found = member.value }
+        let start = key.lowerBound
+        if key.count == 3, bytes[start] == UInt8(ascii: "a"), bytes[start + 1] == UInt8(ascii: "p"),
+          bytes[start + 2] == UInt8(ascii: "s")
+        {
+          found = member.value
+        }
       }
     } catch {
-      return []
+      return .nothing
     }
-    return found.map { Array(#"{"aps":"#.utf8) + payload[$0] + [UInt8(ascii: "}")] } ?? []
+    return found.map { .aps($0) } ?? .nothing
   }
 }
 
@@ -82,50 +97,57 @@ package struct Redactor: Sendable {
 /// many words of output as are asked for, each two rounds after the one before. Whoever has no key
 /// learns nothing from it.
 struct SipHash: Sendable {
-  private var state: SIMD4<UInt64>
+  // Four words, and not a vector of four: each round works on all of them in turn.
+  private var a: UInt64
+  private var b: UInt64
+  private var c: UInt64
+  private var d: UInt64
   private var isFinished = false
 
   init(key: (UInt64, UInt64)) {
-    state = [
-      key.0 ^ 0x736F_6D65_7073_6575, key.1 ^ 0x646F_7261_6E64_6F6D, key.0 ^ 0x6C79_6765_6E65_7261,
-      key.1 ^ 0x7465_6462_7974_6573,
-    ]
+    a = key.0 ^ 0x736F_6D65_7073_6575
+    b = key.1 ^ 0x646F_7261_6E64_6F6D
+    c = key.0 ^ 0x6C79_6765_6E65_7261
+    d = key.1 ^ 0x7465_6462_7974_6573
   }
 
+  @inline(__always)
   mutating func add(_ word: UInt64) {
-    state[3] ^= word
+    d ^= word
     round()
     round()
-    state[0] ^= word
+    a ^= word
   }
 
+  @inline(__always)
   mutating func next() -> UInt64 {
     if !isFinished {
-      state[2] ^= 0xFF
+      c ^= 0xFF
       round()
       round()
     }
     isFinished = true
     round()
     round()
-    return state[0] ^ state[1] ^ state[2] ^ state[3]
+    return a ^ b ^ c ^ d
   }
 
+  @inline(__always)
   private mutating func round() {
-    var (a, b, c, d) = (state[0], state[1], state[2], state[3])
-    func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 {
-      value &<< count | value &>> (64 &- count)
-    }
     a = a &+ b
-    b = rotate(b, 13) ^ a
-    a = rotate(a, 32)
+    b = Self.rotate(b, 13) ^ a
+    a = Self.rotate(a, 32)
     c = c &+ d
-    d = rotate(d, 16) ^ c
+    d = Self.rotate(d, 16) ^ c
     a = a &+ d
-    d = rotate(d, 21) ^ a
+    d = Self.rotate(d, 21) ^ a
     c = c &+ b
-    b = rotate(b, 17) ^ c
-    c = rotate(c, 32)
-    state = [a, b, c, d]
+    b = Self.rotate(b, 17) ^ c
+    c = Self.rotate(c, 32)
+  }
+
+  @inline(__always)
+  private static func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 {
+    value &<< count | value &>> (64 &- count)
   }
 }

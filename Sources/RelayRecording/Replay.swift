@@ -96,9 +96,7 @@ package struct Replay: Sendable {
           lanes[start.shard] = Lane(shard: start.makeShard())
           onStart?(.start(start))
         case .state(let recorded):
-          guard let shard = Shard(recorded.state) else {
-            throw CodecError(offset: 0, problem: .invalid("state of shard \(recorded.shard)"))
-          }
+          let shard = try Self.shard(recorded, before: reader.position)
           lanes[recorded.shard] = Lane(shard: shard)
           onStart?(.state(shard: recorded.shard, shard))
         case .chunk(var chunk): try play(&chunk, observe)
@@ -110,6 +108,17 @@ package struct Replay: Sendable {
     }
     summary.ending = reader.ending
     summary.cutBytes = reader.cutBytes
+  }
+
+  /// What a file says that a shard was.
+  private static func shard(
+    _ recorded: RecordedState, before offset: Int
+  ) throws(CodecError) -> Shard {
+    do throws(StateFlaw) {
+      return try Shard(recorded.state)
+    } catch {
+      throw CodecError(offset: offset, problem: .unsound("shard \(recorded.shard)", error))
+    }
   }
 
   private mutating func play(
@@ -145,6 +154,9 @@ package struct Replay: Sendable {
       if case .moment(let end) = until, now > end {
         lane.isDone = true
         return
+      }
+      if let flaw = lane.shard.flaw(in: event, at: now) {
+        throw chunk.error(.unsound(event.name, flaw))
       }
       effects.removeAll(keepingCapacity: true)
       lane.shard.handle(event, at: now, into: &effects)

@@ -36,7 +36,7 @@ import Testing
           let state = try reader.read(ShardState.self)
           try reader.finish()
           #expect(state == shard.state, "seed \(seed), event \(number)")
-          let made: Shard = try #require(Shard(state))
+          let made = try Shard(state)
           other = made
         }
         var (effects, others): ([Effect], [Effect]) = ([], [])
@@ -84,12 +84,12 @@ import Testing
   }
 
   /// What names a place that is none makes no shard.
-  @Test func whatNamesNothingIsNoState() {
+  @Test func whatNamesNothingIsNoState() throws {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     _ = fixture.submit(fixture.push(.visible, app))
     let state = fixture.shard.state
-    #expect(Shard(state) != nil)
+    _ = try Shard(state)
     let changes: [(inout ShardState) -> Void] = [
       { $0.devices.taken[0].element.firstApp = 7 }, { $0.apps.taken[0].element.device = 1 },
       { $0.apps.taken[0].element.slots.visible = 9 }, { $0.entries.taken[0].element.app = -1 },
@@ -102,7 +102,7 @@ import Testing
     for (number, change) in changes.enumerated() {
       var wrong = state
       change(&wrong)
-      #expect(Shard(wrong) == nil, "change \(number)")
+      #expect(throws: StateFlaw.self, "change \(number)") { _ = try Shard(wrong) }
     }
   }
 }

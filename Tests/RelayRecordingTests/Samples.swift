@@ -10,6 +10,7 @@ enum Samples {
   static let secret = SecretHash(words: (0xAAAA_BBBB_CCCC_DDDD, 2, 3, .max))
   static let topic = Topic("com.example.app")!
   static let request = RequestID(loop: 3, connection: .max, stream: .max)
+  static let otherRequest = RequestID(loop: 3, connection: 1, stream: 5)
   static let own = OwnToken(
     token: DeviceToken(hexadecimal: "abcdef")!, device: device, topic: topic)
   static let credential = DeviceCredential(device: device, secret: secret)
@@ -24,32 +25,55 @@ enum Samples {
 
   static let mark = FaultMark(name: "flaky", place: "provider", action: "drop")
 
-  static func push(_ expiration: Expiration, apnsID: UniqueID = id) -> Notification {
+  static func push(
+    _ expiration: Expiration, apnsID: UniqueID = id,
+    _ notificationClass: NotificationClass = .silent
+  ) -> Notification {
     Notification(
-      uniqueID: id, apnsID: apnsID, token: token, topic: topic, notificationClass: .silent,
+      uniqueID: id, apnsID: apnsID, token: token, topic: topic,
+      notificationClass: notificationClass,
       pushType: .background, priority: .powerAware, wakesApp: true,
       collapseID: Array("score".utf8), expiration: expiration,
       payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
   }
 
   static let stored = push(.at(now), apnsID: UniqueID(high: 5, low: 6))
+  static let visible = push(.at(now), .visible)
 
-  static let partition: PartitionState = {
-    var state = PartitionState(PartitionID(7), lastOrder: 9, at: now, policy: .strict)
-    state.devices = [Device.Phase.away, .live(request), .questioned(request)].map { phase in
-      var device = Device(id: device, secret: secret)
+  private static var devices: [Device] {
+    [Device.Phase.away, .live(request), .questioned(otherRequest)].enumerated().map {
+      place, phase in
+      var device = Device(
+        id: DeviceID(UniqueID(high: 0x1234, low: UInt64(98 + place))), secret: secret)
       device.phase = phase
       device.condition = DeviceCondition(power: .low, network: .wifi, screen: .on)
       return device
     }
+  }
+
+  /// The first device has what waits for it, the second what is under way to it.
+  static let partition: PartitionState = {
+    var state = PartitionState(PartitionID(7), lastOrder: 9, at: now, policy: .strict)
+    state.devices = devices
     state.devices[0].firstApp = 0
-    state.apps = [App(token: token, topic: topic, device: 0, registration: 8, isOwn: true)]
-    state.apps[0].slots = PerClass(visible: 1, silent: -1)
+    state.devices[0].appCount = 1
+    state.devices[0].storedCount = 2
+    state.devices[1].firstInFlight = 0
+    state.devices[1].inFlightCount = 1
+    state.apps = [
+      App(token: token, topic: topic, device: 0, registration: 8, isOwn: true),
+      App(token: token, topic: topic, device: 1, registration: 7),
+    ]
+    state.apps[0].slots = PerClass(visible: 1, silent: 2)
     state.apps[0].budget = spent
-    let phases: [AcceptedNotification.Phase] = [.inFlight(next: -1), .stored, .waiting]
-    state.entries = phases.map { phase in
+    state.apps[0].entryCount = 2
+    state.apps[1].isRegistered = false
+    state.apps[1].entryCount = 1
+    let phases: [AcceptedNotification.Phase] = [.inFlight(next: -1), .stored, .stored]
+    state.entries = zip([stored, visible, stored], phases).enumerated().map { place, entry in
       AcceptedNotification(
-        notification: stored, order: 4, sequence: 12, acceptedAt: now, app: 0, phase: phase)
+        notification: entry.0, order: 4, sequence: 12 + UInt64(place), acceptedAt: now,
+        app: place == 0 ? 1 : 0, phase: entry.1)
     }
     let subjects: [TimerWheel.Subject] = [
       .expiration(entry: 2), .hold(app: 0), .refill(app: 0), .keepAlive(device: 1),

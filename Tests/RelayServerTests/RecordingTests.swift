@@ -249,6 +249,54 @@ import Testing
     }
   }
 
+  private func begin(_ recording: Recording) -> (shard: Shard, recorder: ShardRecorder) {
+    let start = ShardStart(
+      shard: 0, configuration: Shard.Configuration(), at: RelayClock.wall,
+      sequences: SequenceRanges(first: 1), budgets: nil)
+    var (shard, recorder) = (start.makeShard(), ShardRecorder(start, to: recording))
+    var effects: [Effect] = []
+    shard.handle(.tick, at: start.at, into: &effects)
+    recorder.note(.tick, at: start.at, effects[...])
+    return (shard, recorder)
+  }
+
+  /// More waits than may: the recording ends, with its last word, and the relay goes on.
+  @Test func aDiskThatCannotFollowEndsTheRecording() async throws {
+    try await withDirectory { directory in
+      let path = directory + "/slow.prr"
+      let recording = try file(path, limit: 1 << 30)
+      var (shard, recorder) = begin(recording)
+      #expect(recorder.endBatch(shard) && recorder.flush(shard))
+      let tooMuch = [UInt8](repeating: 0, count: Recording.queuedBytes + 1)
+      #expect(recording.append(tooMuch, to: 0) == .over)
+      #expect(recording.ending == .tooSlow && !recorder.flush(shard))
+      await recording.close()
+      let summary = try replay(try bytes(path)).summary
+      #expect(summary.ending == .tooSlow && summary.events == 1 && summary.differences.isEmpty)
+      #expect(recording.ending == .tooSlow)
+    }
+  }
+
+  /// The next file cannot be begun: what is in the first one can be played.
+  @Test func aDiskThatCannotWriteEndsTheRecording() async throws {
+    try await withDirectory { directory in
+      try FileManager.default.createDirectory(
+        atPath: directory + "/before", withIntermediateDirectories: false)
+      let recording = try file(directory + "/before/a.prr", limit: 100)
+      var (shard, recorder) = begin(recording)
+      await recording.written()
+      try FileManager.default.moveItem(
+        atPath: directory + "/before", toPath: directory + "/after")
+      #expect(recorder.endBatch(shard) && recorder.flush(shard))
+      await recording.written()
+      #expect(recording.ending == .failed && !recorder.flush(shard))
+      await recording.close()
+      #expect(recording.ending == .failed)
+      let summary = try replay(try bytes(directory + "/after/a.prr")).summary
+      #expect(summary.events == 1 && summary.ending == nil && summary.differences.isEmpty)
+    }
+  }
+
   /// The file of the run before is what somebody may want to look at.
   @Test func theFileBeforeIsKept() async throws {
     try await withDirectory { directory in

@@ -38,10 +38,6 @@ let importRules: [ImportRule] = [
   ImportRule(target: "CNghttp2", own: [], others: []),
   ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
   ImportRule(target: "HTTP2", own: ["CNghttp2", "Primitives"], others: ["NIOCore", "Glibc"]),
-  // Measures the core and the protocol engine; reads payload files and prints.
-  ImportRule(
-    target: "CoreBenchmarks", own: ["Primitives", "RelayCore", "HTTP2"],
-    others: toolchain.union(["NIOCore"])),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["Primitives", "RelayCore"], others: []),
   ImportRule(target: "RelayRecording", own: ["Primitives", "RelayCore"], others: []),
@@ -57,6 +53,10 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "DeviceSimulator", own: ["Primitives", "RelayCore", "DeviceModel"],
     others: collections.union(toolchain)),
+  // Measures the core, recordings and the protocol engine; reads payload files and prints.
+  ImportRule(
+    target: "CoreBenchmarks", own: ["Primitives", "RelayCore", "RelayRecording", "HTTP2"],
+    others: toolchain.union(["NIOCore"])),
   // Layer 2: sockets, threads, files.
   ImportRule(
     target: "RelayServer",

@@ -2,8 +2,8 @@ import RelayCore
 import RelayRecording
 
 /// What a recording holds as replay reads it: an error, or a value that is written as the same
-/// bytes again. A whole recording is taken apart, never played: what a shard makes of events that
-/// never happened is for nobody to say.
+/// bytes again. A whole recording is taken apart, and played until it says what cannot be: what a
+/// shard makes of it is for nobody to say, but it comes to an end.
 ///
 /// The first byte of an input says what the rest is.
 enum RecordedValues {
@@ -31,6 +31,8 @@ enum RecordedValues {
 
   private static func checkFile(_ bytes: [UInt8]) throws(Finding) {
     guard var reader = try? RecordingReader(bytes) else { return }
+    var replay = Replay(reader)
+    try? replay.run()
     var last = reader.position
     while let frame = try? reader.next() {
       guard reader.position > last else { throw Finding("it stands still at \(last)") }

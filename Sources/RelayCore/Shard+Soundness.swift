@@ -1,0 +1,202 @@
+import DequeModule
+package import Primitives
+
+/// A recording can say anything. What a shard would trap on, or never come to an end with, is found
+/// here, when a state is taken over and before an event that was recorded is played; a shard that
+/// runs is asked nothing of this.
+extension Shard {
+  /// Whether a state has come about by events; of a shard that has all of it but the indexes.
+  func checkSoundness(_ state: ShardState) throws(StateFlaw) {
+    let soundness = Soundness(devices: devices, apps: apps, entries: entries)
+    try soundness.check()
+    try checkTimers(state, soundness)
+    try checkPending()
+    try checkCounters()
+    try require(
+      Soundness.moments.contains(now) && state.timersNow <= now, "it is at no moment")
+    try require(lastOrder <= UInt64(Soundness.counts.upperBound), "it has accepted too much")
+    try require(
+      state.awaitedOutcomes.allSatisfy { $0.device.map(devices.mayBeTaken) ?? true },
+      "an outcome is awaited of a device that is not there")
+    try require(
+      nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true,
+      "an app is to be reviewed that is not there")
+  }
+
+  /// Each timer is its owner's, and each owner's timer is set.
+  private func checkTimers(
+    _ state: ShardState, _ soundness: Soundness
+  ) throws(StateFlaw) {
+    for timer in state.timers {
+      try require(
+        soundness.timer(of: timer.timer.subject) == timer.id, "timer \(timer.id) is nobody's")
+    }
+    try require(soundness.timerCount == state.timers.count, "a timer is not set")
+  }
+
+  /// What waits for the journal is what the entries say that waits, in the order of the records.
+  private func checkPending() throws(StateFlaw) {
+    try require(
+      firstPendingOrdinal <= SequenceRanges.latestOrdinal
+        && firstPendingSequence == sequences.sequence(firstPendingOrdinal),
+      "its records are not numbered in a row")
+    var (answers, steps) = (0, 0)
+    for (index, item) in pending.enumerated() {
+      switch item {
+      case .submission(_, _, let entry):
+        guard entry != -1 else { continue }
+        try require(
+          entries.mayBeTaken(entry)
+            && entries[entry].sequence == sequences.sequence(firstPendingOrdinal + UInt64(index))
+            && entries[entry].phase != .stored,
+          "record \(index) waits for entry \(entry), which does not wait for it")
+      case .device: answers += 1
+      case .alias: steps += 1
+      case .note, .nothing: break
+      }
+    }
+    try require(
+      answers == pendingAnswers.count && steps == aliasSteps.count,
+      "answers wait for no record")
+    for number in entries.indices {
+      let sequence = entries[number].sequence
+      guard sequence != 0, isPending(sequence) else {
+        try require(entries[number].phase != .waiting, "entry \(number) waits for no record")
+        continue
+      }
+      let index = pendingIndex(of: sequence)
+      guard pending.indices.contains(index), case .submission(_, _, number) = pending[index]
+      else { throw StateFlaw("entry \(number) waits for a record that is not its own") }
+    }
+  }
+
+  private func checkCounters() throws(StateFlaw) {
+    let counted = Gauges(counting: self)
+    try require(counted == Gauges(counters), "there are others than it counts")
+    let sums =
+      [
+        counters.received, counters.restored, counters.takenOver, counters.handedOver,
+        counters.stored, counters.delivered, counters.expired, counters.discardedUnregistered,
+        counters.notStored, counters.replaced, counters.journalFailed, counters.cleared,
+      ] + counters.rejected + counters.sent + counters.fired
+    try require(sums.allSatisfy(Soundness.counts.contains), "a count is none")
+  }
+
+  /// What is wrong with an event for this shard as it is now; nil when it can happen to it.
+  ///
+  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  package mutating func flaw(in event: Event, at instant: Instant) -> StateFlaw? {
+    guard Soundness.moments.contains(max(now, instant)) else {
+      return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")
+    }
+    switch event {
+    case .enrolled(let id, _, _):
+      return deviceNumber(id) == nil ? nil : StateFlaw("device \(id) was enrolled before")
+    case .restored(.notification(_, let sequence, _)),
+      .alias(.restored(_, _, let sequence, _)):
+      return isForeign(sequence) ? nil : StateFlaw("record \(sequence) is not of another run")
+    case .partitionReceived(let state): return flaw(in: state)
+    case .checkpoint(.saved(let number)):
+      return mayKeep(number) ? nil : StateFlaw("more states are kept than a relay keeps")
+    case .submitted, .persisted, .persistFailed, .registered, .unregistered, .inspected, .alias,
+      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .disconnected, .partitionRequested, .restored, .policyChanged, .administered, .faulted,
+      .checkpoint, .shutDown, .tick:
+      return nil
+    }
+  }
+
+  /// Whether a record is none that waits here, nor one that is yet to be written.
+  private func isForeign(_ sequence: UInt64) -> Bool { sequence > 0 && !isPending(sequence) }
+
+  private func flaw(in state: PartitionState) -> StateFlaw? {
+    if let device = state.devices.first(where: { deviceNumber($0.id) != nil }) {
+      return StateFlaw("device \(device.id) comes with a partition and is here")
+    }
+    if let entry = state.entries.first(where: { $0.sequence != 0 && isPending($0.sequence) }) {
+      return StateFlaw("record \(entry.sequence) comes with a partition and is one of this shard")
+    }
+    return nil
+  }
+
+  /// Whether one more state may be kept: as many and as large ones as a relay would, and once more
+  /// while one takes the place of another.
+  private func mayKeep(_ number: UInt32) -> Bool {
+    guard checkpoints[number] == nil else { return true }
+    return checkpoints.count <= Limits.checkpoints
+      && checkpoints.values.reduce(placeBytes) { $0 + $1.placeBytes } <= 2 * Limits.checkpointBytes
+  }
+}
+
+/// The counters that say what is there now.
+private struct Gauges: Equatable {
+  var devices, apps, aliases, connections, waiting, inSlots, inFlight: Int
+
+  init(_ counters: ShardCounters) {
+    devices = counters.devices
+    apps = counters.apps
+    aliases = counters.aliases
+    connections = counters.connections
+    waiting = counters.waiting
+    inSlots = counters.inSlots
+    inFlight = counters.inFlight
+  }
+
+  init(counting shard: Shard) {
+    devices = shard.devices.count
+    apps = shard.apps.indices.count { shard.apps[$0].isRegistered }
+    aliases = shard.aliases.count
+    connections = shard.connections.count
+    (waiting, inSlots, inFlight) = (0, 0, 0)
+    for number in shard.entries.indices {
+      switch shard.entries[number].phase {
+      case .waiting: waiting += 1
+      case .stored: inSlots += 1
+      case .inFlight: inFlight += 1
+      }
+    }
+  }
+}
+
+extension PartitionState {
+  /// What is wrong with it, when no shard has handed it over.
+  package var flaw: StateFlaw? {
+    do throws(StateFlaw) {
+      try check()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func check() throws(StateFlaw) {
+    let soundness = Soundness(
+      devices: Slab(devices, vacant: .vacant), apps: Slab(apps, vacant: .vacant),
+      entries: Slab(entries, vacant: .vacant))
+    try soundness.check()
+    try require(soundness.timerCount == 0, "it names timers of the shard that it left")
+    var subjects: Set<TimerWheel.Subject> = []
+    for timer in timers {
+      try require(
+        soundness.timer(of: timer.subject) != nil && subjects.insert(timer.subject).inserted,
+        "a timer is nobody's")
+    }
+    try require(
+      entries.allSatisfy { $0.phase != .waiting }, "an entry waits for the journal that it left")
+    try require(
+      awaitedOutcomes.allSatisfy { devices.indices.contains(Int($0.device)) },
+      "an outcome is awaited of a device that is not there")
+    try require(
+      Soundness.moments.contains(now) && lastOrder <= UInt64(Soundness.counts.upperBound),
+      "it is of no moment")
+  }
+}
+
+extension Slab {
+  /// All places taken, as in an array.
+  fileprivate init(_ elements: [Element], vacant: Element) {
+    self.init(
+      vacant: vacant, placeCount: elements.count, free: [],
+      taken: zip(Int32(0)..., elements).map { ($0, $1) })
+  }
+}
