@@ -134,6 +134,26 @@ import Testing
       ])
   }
 
+  @Test func aForgottenDeviceDoesNotComeBack() async throws {
+    let journal = try listener.open(directory)
+    let first = journal.firstSequence(ofShard: 0)
+    let contents: [JournalRecord.Content] = [
+      .enrolled(Make.device(1), Make.secret(1)), .enrolled(Make.device(2), Make.secret(2)),
+      .forgotten(Make.device(1)),
+    ]
+    journal.submit(
+      shard: 0,
+      records: contents.enumerated().map {
+        JournalRecord(sequence: first + UInt64($0), content: $1)
+      }, forgets: [])
+    await journal.stop()
+    let again = try listener.open(directory)
+    #expect(
+      try again.everything()
+        == [.device(Make.device(2), Make.secret(2), budget: RateLimit.State())])
+    await again.stop()
+  }
+
   @Test func feedbackNeverSkipsOrRepeats() async throws {
     let journal = try listener.open(directory) { $0.now = { Make.instant(99) } }
     var next = journal.firstSequence(ofShard: 0)
