@@ -1,9 +1,9 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addStep, api, attempt, button, hms, entries, get, h, known, markOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, addChange, addLife, addStep, api, attempt, button, capital, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
-import { TOOLS, copies, exportRun, showTool, toggleRecording } from "./drawer.js";
+import { TOOLS, copies, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
 
 export const view = {};
 export const page = { overview: {}, go, now, laneView, pushLink };
@@ -27,7 +27,7 @@ function readUrl() {
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		shown = known.lives.get(view.push);
-		if (started) loadPush();
+		loadPush();
 	}
 	dirty(...Object.keys(parts));
 }
@@ -135,7 +135,7 @@ function drawTime() {
 	const lanes = laneView(), { entries: shown, now: end, phone } = lanes, { devices, connections } = known.counters, start = shown[0]?.t ?? end - 1;
 	if (!width) return;
 	$("lanes").replaceChildren(drawLanes(lanes));
-	set("density", s("svg", { viewBox: "0 0 606 24", preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
+	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
 	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
@@ -156,7 +156,7 @@ function drawTable() {
 
 async function loadPush() {
 	const { push } = view;
-	if (!push) return;
+	if (!push || !started) return;
 	const life = await get(`/v1/notifications/${encodeURIComponent(push)}`).then(addLife, ({ message }) => known.lives.get(push) ?? { missing: message });
 	if (view.push !== push) return;
 	if ((life.uniqueId ?? push) !== push) return go({ push: life.uniqueId }, true);
@@ -171,7 +171,7 @@ function drawPush() {
 	const text = (sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : "received")).replace(STAMP, "$1");
 	const link = (push, words) => push && [" ", pushLink(push, words)];
 	set("push", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`),
-		h("p.dim", topic), h(`p.why.${last?.mark}`, text[0].toUpperCase() + text.slice(1)),
+		h("p.dim", topic), h(`p.why.${last?.mark}`, capital(text)),
 		h("ol", steps.filter(({ time }) => !view.at || time <= view.at).slice(-60).map((step, index, all) => h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
 			h("span", step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with "), link(step.replacedBy, "by "))))),
 		warnings?.map((warning) => h("p.warn", `⚠ ${warning}`)), payload && h("pre", JSON.stringify(payload)),
@@ -304,7 +304,7 @@ let cursor, stream, retry = 500;
 async function listen() {
 	const { signal } = stream = new AbortController();
 	try {
-		const response = await request("GET", "/v1/events", undefined, { signal, headers: { accept: "text/event-stream", ...(cursor && { "last-event-id": cursor }) } });
+		const response = await request("GET", "/v1/events", undefined, { signal, headers: cursor && { "last-event-id": cursor } });
 		online = true;
 		retry = 500;
 		dirty("pill");
@@ -438,7 +438,7 @@ $("advance").onclick = ({ target }) => target.value && advance({ by: target.valu
 $("next").onclick = () => advance({ next: true });
 $("rate").onchange = ({ target }) => attempt(() => api("PATCH", "/v1/clock", { rate: Number(target.value) }).then(showClock));
 $("policy").onchange = ({ target: { value: policy } }) => attempt(() =>
-	api(policy ? "PUT" : "DELETE", view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy", policy ? { policy } : undefined).finally(refreshPhones));
+	api(policy ? "PUT" : "DELETE", view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy", policy ? { policy } : null).finally(refreshPhones));
 $("light").onclick = () => toggle("charts");
 $("span").onchange = ({ target }) => go({ span: target.value }, true);
 const turn = (to) => later("search", refreshPhones, 150, pages = to);
@@ -447,7 +447,7 @@ $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
 $("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
 $("views").onclick = ({ target }) => showView(target.value);
-set("tools", pairs(TOOLS).map(([tool, [title]]) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
+set("tools", Object.keys(TOOLS).map((tool) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, titleOf(tool), tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
 onpopstate = readUrl;
 new ResizeObserver(([{ contentRect }]) => {
 	({ width } = contentRect);

@@ -1,18 +1,18 @@
 // The drawer's tools, the copies of one push, and the export of a run.
 
-import { $, api, attempt, button, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { page, view } from "./cockpit.js";
 
-export const TOOLS = { compose: ["Compose", compose], faults: ["Faults", faults], refusals: ["Refusals", refusals], recordings: ["Recordings", recordings], checkpoints: ["Checkpoints", checkpoints],
-	token: ["Token check", token], charts: ["Charts", charts], lock: ["Lock screen", lock] };
+export const TOOLS = { compose, faults, refusals, recordings, checkpoints, token, charts, lock };
+export const titleOf = (tool) => ({ token: "Token check", lock: "Lock screen" })[tool] ?? capital(tool);
 let open, refresh;
 
 export function showTool(name) {
-	const [title, make] = TOOLS[name] ?? [], body = h("div.cols");
+	const make = TOOLS[name], body = h("div.cols");
 	if (open !== name) {
-		$("drawer").hidden = !title;
-		set("drawer", h("div.title", h("h2", title), button("Close", () => page.go({ tool: "" }))), body);
+		$("drawer").hidden = !make;
+		set("drawer", h("div.title", h("h2", make && titleOf(name)), button("Close", () => page.go({ tool: "" }))), body);
 		refresh = make?.(body);
 	}
 	open = name;
@@ -83,7 +83,7 @@ function faults(body) {
 
 function checkpoints(body) {
 	const name = field("Name", "input#k-name", { value: "ready" });
-	return shelf(body, "checkpoints", ({ at, bytes, name }, path) => [h("span.dim", `${day(at)} ${hms(at)}, ${number(bytes)} bytes`), button("Restore", async () => {
+	return shelf(body, "checkpoints", ({ at, name }, path) => [h("span.dim", `${day(at)} ${hms(at)}`), button("Restore", async () => {
 		await change("POST", `${path}/restore`, {});
 		toast(`Back at ${name}, ${hms(at)}`);
 	}, name)], name, button("Save", () => change("PUT", `/v1/checkpoints/${name.control.value}`, {})));
@@ -159,7 +159,7 @@ export function exportRun() {
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${["received", "delivered", "replaced", "expired", "waiting"].map((key) => `${number(known.counters[key])} ${key}`).join(", ")}. Times are UTC.`),
+	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");

@@ -41,6 +41,7 @@ export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, 
 export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
 export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export const shortTopic = (topic) => topic.split(".").pop();
 
 // The admin API.
@@ -77,9 +78,9 @@ let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
 export const LEGEND = { direct: "silent, sent", visible: "visible, sent", connect: "sent on connect", resend: "sent again", replaced: "replaced",
-	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped", fault: "fault", change: "changed here" };
+	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped", fault: "fault", change: "limits changed" };
 const CHANGES = { budget: "budget filled", emptied: "slots emptied", policy: "policy", forgotten: "forgotten" };
-export function markOf({ step, reason, via }, kind) {
+function markOf({ step, reason, via }, kind) {
 	if (step === "fault") return step;
 	if (step === "stored") return reason === "device offline" ? "away" : "held";
 	if (step === "discarded") return reason === "replaced" ? reason : "expired";
@@ -123,7 +124,7 @@ export function addChange(data) {
 	const { time, device, what, topic, policy, remaining } = data, key = [time, device, what, topic, policy].join();
 	if (!CHANGES[what] || remaining || known.changes.has(key)) return null;
 	keep(known.changes, key, true, 2000);
-	return enter({ uniqueId: "", topic: "changes", kind: "silent", device: device ?? "", entries: [] }, "change", data);
+	return enter({ uniqueId: "", topic: "limits", kind: "silent", device: device ?? "", entries: [] }, "change", data);
 }
 function enter(life, mark, step) {
 	const entry = { t: step.time, mark, life, step, key: ++order };

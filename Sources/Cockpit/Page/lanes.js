@@ -120,13 +120,16 @@ function drawWide(view) {
 		back.append(line("wait.ended", end, rowY, free - 8, rowY));
 		marks.append(group(".ghost", free, rowY, shape("held"), words(0, 21, `may go ${hms(until, false)}`, "", free > right - 40 ? "end" : "middle")));
 	}
-	let drawn = 0;
+	const taken = [];
 	for (const [entry, [x, y1]] of [...places].sort(([a], [b]) => b.t - a.t)) {
 		const { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
-		if (!carriedBy || !(target || phone) || ++drawn > 60) continue;
+		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
 		const turn = x > right - 180 ? -1 : 1, [x2, y2] = target ?? [x, y1 + 30], down = y2 > y1 ? 1 : -1, bend = (26 + Math.min(40, Math.abs(y2 - y1) / 5)) * turn;
+		const textX = (x + x2) / 2 + bend * .8 + 6 * turn, textY = (y1 + y2) / 2 + 4;
+		const isFree = !taken.some(([otherX, otherY]) => Math.abs(textX - otherX) < 170 && Math.abs(textY - otherY) < 14);
+		if (isFree) taken.push([textX, textY]);
 		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
-			drawn < 9 && words((x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
+			isFree && words(textX, textY, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
 	}
 	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, marks, arcs);
 }
