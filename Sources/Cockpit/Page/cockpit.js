@@ -134,7 +134,9 @@ function laneView() {
 function drawTime() {
 	const lanes = laneView(), { entries: shown, now: end, phone } = lanes, { devices, connections } = known.counters, start = shown[0]?.t ?? end - 1;
 	if (!width) return;
-	$("lanes").replaceChildren(drawLanes(lanes));
+	const drawing = drawLanes(lanes);
+	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
+	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");

@@ -126,7 +126,7 @@ function drawWide(view) {
 		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
 		const turn = x > right - 180 ? -1 : 1, [x2, y2] = target ?? [x, y1 + 30], down = y2 > y1 ? 1 : -1, bend = (26 + Math.min(40, Math.abs(y2 - y1) / 5)) * turn;
 		const textX = (x + x2) / 2 + bend * .8 + 6 * turn, textY = (y1 + y2) / 2 + 4;
-		const isFree = !taken.some(([otherX, otherY]) => Math.abs(textX - otherX) < 170 && Math.abs(textY - otherY) < 14);
+		const isFree = !taken.some(([x3, y3]) => Math.abs(textX - x3) < 170 && Math.abs(textY - y3) < 14);
 		if (isFree) taken.push([textX, textY]);
 		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
 			isFree && words(textX, textY, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
