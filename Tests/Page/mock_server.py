@@ -133,6 +133,9 @@ class Relay:
         life["steps"].append(entry)
         if step not in ("outcome", "fault"):
             life["state"] = step
+        if step == "fault":
+            return self.emit("fault", {"time": self.now, "name": more["fault"], "at": "delivery", "what": more["reason"],
+                                       "uniqueId": life["uniqueId"], "topic": life["topic"]})
         keys = ("uniqueId", "id", "topic", "kind", "device", "token")
         self.emit("life", {**{key: life[key] for key in keys}, **entry})
 
@@ -465,7 +468,7 @@ class Handler(BaseHTTPRequestHandler):
                 if not relay.events or relay.events[-1][0] <= seen:
                     relay.changed.wait(0.25)
                 if epoch != f"e{relay.epoch}":
-                    return self.wfile.write(b'event: bye\ndata: {"reason":"rewound"}\n\n')
+                    return self.wfile.write(f'id: {relay.cursor}\nevent: bye\ndata: {{"reason":"rewound"}}\n\n'.encode())
                 first = relay.events[0][0] if relay.events else 0
                 fresh = []
                 for event in reversed(relay.events):

@@ -100,7 +100,11 @@ const events = {
 		say("refused");
 		redo(/refusals/);
 	},
-	fault: () => later("fault", () => redo(/faults/), 500),
+	fault({ uniqueId, time, topic, name, what }) {
+		later("fault", () => redo(/faults/), 500);
+		if (known.lives.has(uniqueId)) events.life({ uniqueId, time, topic, step: "fault", fault: name, reason: what });
+	},
+	bye: ({ reason }) => reason === "rewound" && attempt(load),
 	stats(counters) {
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
