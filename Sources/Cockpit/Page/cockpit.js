@@ -42,7 +42,7 @@ function go(changes, replace = "at" in changes) {
 	readUrl();
 }
 
-// Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws what changed, one thing when much comes.
+// Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
 const pending = new Set(), drawn = {};
@@ -62,7 +62,7 @@ function frame(time) {
 		pending.delete(name);
 		drawn[name] = time;
 		parts[name]();
-		if (busy || performance.now() > time + 8) break;
+		break;
 	}
 	if (pending.size) dirty();
 }
@@ -149,7 +149,8 @@ function drawTime() {
 }
 function drawTable() {
 	const past = view.at ? inView().filter(({ t }) => t <= view.at) : inView();
-	most = busy ? 12 : Math.min(most + 16, 100);
+	// At most 16 new rows in a frame; more follow.
+	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life: { uniqueId, device }, step }) => h("tr", { "data-push": uniqueId || null },
 		h("td", hms(t)), h("td", uniqueId && pushLink(uniqueId)), h("td.dev", device.slice(0, 8)),
