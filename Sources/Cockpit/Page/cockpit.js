@@ -349,7 +349,7 @@ document.onvisibilitychange = resume;
 // Starting.
 
 async function loadHistory(device) {
-	for (const life of (await get("/v1/notifications", { device, limit: 500 })).notifications.reverse()) {
+	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
 		await breathe();
 		addLife(life);
 	}
