@@ -19,9 +19,17 @@ struct PageRoutes {
     ("/openapi.json", "application/json", PackageResources.openapi_json),
   ]
 
+  /// What no browser has a use for is not sent: comments and indentation.
+  private static func served(_ source: [UInt8]) -> ByteBuffer {
+    let lines = String(decoding: source, as: UTF8.self).split(separator: "\n")
+      .map { $0.drop { $0 == "\t" } }
+    return ByteBuffer(
+      string: lines.filter { !$0.hasPrefix("//") && !$0.hasPrefix("/*") }.joined(separator: "\n"))
+  }
+
   func add(to router: Router<AdminContext>) {
     for (path, type, bytes) in Self.files {
-      let body = ByteBuffer(bytes: bytes)
+      let body = Self.served(bytes)
       router.get(RouterPath(path)) { _, _ in
         Response(
           status: .ok,

@@ -3,12 +3,13 @@
 
 It speaks Sources/Cockpit/openapi.json as far as the page uses it, with a virtual clock, a budget of
 three silent pushes an hour and app, and two hours of history. Nothing in it decides anything for the
-real relay. `--without faults,recordings` leaves parts out, as an unfinished server would.
+real relay.
 `POST /mock/flood {"rate":5000,"seconds":3}` streams made-up pushes.
 """
 
 import argparse
 import base64
+import copy
 import json
 import random
 import re
@@ -28,7 +29,7 @@ POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'sel
           "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 MINUTE = 60_000
 REFILL, BUDGET = 20 * MINUTE, 3
-KNOWN_POLICIES = ["documented", "lenient", "strict", "none"]
+KNOWN_POLICIES = ["documented", "strict", "unlimited"]
 
 
 def length_of(text):
@@ -70,16 +71,17 @@ class App:
 class Device:
     def __init__(self, identifier, topics, connected=True, power="battery", network="cellular"):
         self.id, self.connected, self.power, self.network = identifier, connected, power, network
+        self.policy, self.changes = None, []
         self.apps = OrderedDict(
             (topic, App(topic, (uuid.uuid5(uuid.UUID(identifier), topic).hex * 2))) for topic in topics)
         self.keep_alive = None
 
-    def view(self, now):
+    def view(self, now, policy):
         apps = [app.view(now, self.power == "low") for app in self.apps.values()]
         used = sum(BUDGET - app["budget"]["remaining"] for app in apps)
         return {"device": self.id, "connected": self.connected, "power": self.power,
                 "network": self.network, "screen": "off", "inFlight": 0,
-                "budget": {"policy": "documented", "remaining": max(0, 12 - used)}, "apps": apps}
+                "budget": {"policy": self.policy or policy, "remaining": max(0, 12 - used)}, "apps": apps}
 
 
 class Relay:
@@ -87,7 +89,7 @@ class Relay:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.virtual = clock == "virtual"
-        self.rate, self.policy = (0 if self.virtual else 1), "documented"
+        self.rate, self.policy, self.epoch = (0 if self.virtual else 1), "documented", 1
         self.now = 1_795_244_400_000 if self.virtual else int(time.time() * 1000)
         self.sequence, self.pushes = 0, 0
         self.events = deque(maxlen=30_000)
@@ -95,7 +97,7 @@ class Relay:
         self.recordings, self.checkpoints, self.faults = OrderedDict(), OrderedDict(), OrderedDict()
         self.counters = dict.fromkeys(
             ["received", "restored", "delivered", "replaced", "expired", "discarded", "refused"], 0)
-        self.devices = OrderedDict()
+        self.devices, self.saved = OrderedDict(), {}
         with self.lock:
             self.populate(phones)
 
@@ -106,11 +108,34 @@ class Relay:
         self.events.append((self.sequence, kind, data))
         self.changed.notify_all()
 
+    def change(self, device, what, **more):
+        event = {"time": self.now, "device": device.id, "what": what, **more}
+        device.changes.append(event)
+        self.emit("device", event)
+
+    # Everything that a checkpoint takes back.
+    KEPT = ("devices", "active", "lives", "counters", "now", "rate", "policy", "pushes")
+
+    def save(self, name):
+        self.checkpoints[name] = {"name": name, "at": self.now, "bytes": 48_120}
+        self.saved[name] = copy.deepcopy({key: getattr(self, key) for key in self.KEPT})
+        return self.checkpoints[name]
+
+    def restore(self, name):
+        for key, value in copy.deepcopy(self.saved[name]).items():
+            setattr(self, key, value)
+        self.epoch += 1
+        self.changed.notify_all()
+        return self.checkpoints[name]
+
     def step(self, life, step, text, **more):
         entry = {"at": stamp(self.now), "time": self.now, "step": step, **more, "text": text}
         life["steps"].append(entry)
-        if step != "outcome":
+        if step not in ("outcome", "fault"):
             life["state"] = step
+        if step == "fault":
+            return self.emit("fault", {"time": self.now, "name": more["fault"], "at": "delivery", "what": more["reason"],
+                                       "uniqueId": life["uniqueId"], "topic": life["topic"]})
         keys = ("uniqueId", "id", "topic", "kind", "device", "token")
         self.emit("life", {**{key: life[key] for key in keys}, **entry})
 
@@ -120,12 +145,15 @@ class Relay:
         life = {"uniqueId": unique, "id": (headers or {}).get("apns-id", unique), "topic": app.topic,
                 "kind": kind, "device": device.id, "token": app.token, "state": "received",
                 "steps": [], "warnings": [w["text"] for w in lint(headers or {}, payload)["warnings"]],
+                **({"traceparent": headers["traceparent"]} if "traceparent" in (headers or {}) else {}),
                 "expiresAt": expires or self.now + 30 * 24 * 60 * MINUTE}
         self.lives[unique] = life
         if len(self.lives) > 20_000:
             self.lives.popitem(last=False)
         self.counters["received"] += 1
         self.step(life, "received", f"received ({kind})")
+        if (payload or {}).get("faulty"):
+            self.step(life, "fault", "fault (flaky: delay at delivery)", fault="flaky", reason="delay")
         if not device.connected:
             self.hold(device, app, life, "stored (device offline)", reason="device offline")
         elif kind == "visible":
@@ -137,6 +165,7 @@ class Relay:
                 app.used = [back for back in app.used if back > self.now]
                 app.used.append(max([self.now, *app.used]) + REFILL)
                 self.send(device, life, "direct")
+                self.change(device, "budget", topic=app.topic, remaining=view["remaining"] - 1)
                 self.ride(device, unique, except_for=app)
             else:
                 until = {"until": view["heldUntil"]} if view["heldUntil"] else {}
@@ -173,8 +202,7 @@ class Relay:
         if device.connected == connected:
             return
         device.connected = connected
-        self.emit("device", {"time": self.now, "device": device.id,
-                             "what": "connected" if connected else "disconnected"})
+        self.change(device, "connected" if connected else "disconnected")
         for app in device.apps.values() if connected else ():
             for kind in ("visible", "silent"):
                 if slot := getattr(app, kind):
@@ -291,10 +319,14 @@ class Relay:
         ended = sum(values[key] for key in ("delivered", "replaced", "expired", "discarded"))
         return values, values["received"] + values["restored"] == ended + slots
 
+    @property
+    def cursor(self):
+        return f"e{self.epoch}-{self.sequence}"
+
     def overview(self):
         counters, adds_up = self.stats()
         return {"version": "0.9", "now": self.now, "clock": self.mode, "rate": self.rate,
-                "policy": self.policy, "profile": "dev", "epoch": "e1", "cursor": f"e1-{self.sequence}",
+                "policy": self.policy, "profile": "dev", "epoch": f"e{self.epoch}", "cursor": self.cursor,
                 "devices": len(self.devices), "connections": sum(d.connected for d in self.devices.values()),
                 "addsUp": adds_up, "counters": counters}
 
@@ -304,7 +336,7 @@ class Relay:
                 "connections": sum(device.connected for device in self.devices.values())}
 
     def life(self, life):
-        last = next((s for s in reversed(life["steps"]) if s["step"] != "outcome"), life["steps"][-1])
+        last = next((s for s in reversed(life["steps"]) if s["step"] not in ("outcome", "fault")), life["steps"][-1])
         held = next((s for s in life["steps"] if s["step"] == "stored"), None)
         sentence = {"sent": "sent, not acknowledged yet", "received": "just received"}.get(last["step"], "")
         if last["step"] == "stored":
@@ -383,8 +415,6 @@ class Handler(BaseHTTPRequestHandler):
                 return self.file(url.path)
             if self.headers.get("authorization") != f"bearer {self.server.token}":
                 raise Problem(401, "Unauthorized", "send the admin token")
-            if parts[0] == "v1" and parts[1] in self.server.without:
-                raise Problem(404, "BadPath", "there is no such route")
             if parts == ["v1", "events"]:
                 return self.stream(query)
             size = int(self.headers.get("content-length") or 0)
@@ -409,7 +439,9 @@ class Handler(BaseHTTPRequestHandler):
         file = (PAGE / (path.lstrip("/") or "index.html")).resolve()
         if file.parent != PAGE or not file.is_file():
             raise Problem(404, "BadPath", "there is no such file")
-        data = file.read_bytes()
+        # As PageRoutes.swift does: no comments, no indentation.
+        lines = [line.lstrip(b"\t") for line in file.read_bytes().splitlines()]
+        data = b"\n".join(line for line in lines if line and not line.startswith((b"//", b"/*")))
         self.send_response(200)
         self.send_header("content-type", TYPES[file.suffix])
         self.send_header("content-length", str(len(data)))
@@ -420,9 +452,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def stream(self, query):
         relay = self.server.relay
-        seen = int((self.headers.get("last-event-id") or "e1--1").split("-", 1)[1])
         with relay.lock:
-            seen = relay.sequence if seen < 0 else seen
+            epoch, seen = (self.headers.get("last-event-id") or relay.cursor).split("-", 1)
+            seen = int(seen)
+            if epoch != f"e{relay.epoch}":
+                raise Problem(410, "CursorExpired", "the cursor is of another run")
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -433,6 +467,8 @@ class Handler(BaseHTTPRequestHandler):
             with relay.changed:
                 if not relay.events or relay.events[-1][0] <= seen:
                     relay.changed.wait(0.25)
+                if epoch != f"e{relay.epoch}":
+                    return self.wfile.write(f'id: {relay.cursor}\nevent: bye\ndata: {{"reason":"rewound"}}\n\n'.encode())
                 first = relay.events[0][0] if relay.events else 0
                 fresh = []
                 for event in reversed(relay.events):
@@ -447,7 +483,7 @@ class Handler(BaseHTTPRequestHandler):
             for number, kind, data in fresh:
                 if "device" in query and data.get("device", query["device"]) != query["device"]:
                     continue
-                lines.append(f"id: e1-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
+                lines.append(f"id: {epoch}-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
             seen = fresh[-1][0] if fresh else seen
             if stats is not None and (stats != told or time.monotonic() - stats_at > 5):
                 told, stats_at = stats, time.monotonic()
@@ -487,7 +523,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def get_devices(self, relay, parts, query, body):
         if parts:
-            return self.device(parts[0]).view(relay.now)
+            device = self.device(parts[0])
+            return {"events": device.changes} if parts[1:] == ["events"] else device.view(relay.now, relay.policy)
         search, limit = query.get("search", "").lower(), int(query.get("limit", 50))
         found = [d for d in relay.devices.values() if not search or search in d.id
                  or any(search in app.topic or search in app.token for app in d.apps.values())]
@@ -495,16 +532,26 @@ class Handler(BaseHTTPRequestHandler):
         page = found[start:start + limit]
         more = start + limit < len(found)
         return {"cursor": str(start + limit) if more else None, "hasMore": more,
-                "devices": [device.view(relay.now) for device in page]}
+                "devices": [device.view(relay.now, relay.policy) for device in page]}
+
+    def put_devices(self, relay, parts, query, body):
+        device = self.device(parts[0])
+        device.policy = body["policy"]
+        relay.change(device, "policy", policy=device.policy)
+        return device.view(relay.now, relay.policy)
 
     def delete_devices(self, relay, parts, query, body):
         device, what = self.device(parts[0]), parts[1] if len(parts) > 1 else None
         if what == "connection":
             relay.connect(device, False)
+        elif what == "policy":
+            device.policy = None
+            relay.change(device, "policy", policy=relay.policy)
+            return device.view(relay.now, relay.policy)
         elif what == "budget":
             for app in device.apps.values():
                 app.used = []
-            relay.emit("device", {"time": relay.now, "device": device.id, "what": "budget"})
+            relay.change(device, "budget")
         else:
             for app in device.apps.values():
                 for kind in ("visible", "silent"):
@@ -513,6 +560,7 @@ class Handler(BaseHTTPRequestHandler):
                         relay.counters["discarded"] += 1
                         relay.step(relay.lives[slot["uniqueId"]], "discarded", "discarded (unregistered)",
                                    reason="unregistered")
+            relay.change(device, "emptied" if what else "forgotten")
             if not what:
                 del relay.devices[device.id]
 
@@ -525,11 +573,11 @@ class Handler(BaseHTTPRequestHandler):
         lives = [life for life in reversed(relay.lives.values())
                  if all(life[key] == query[key] for key in ("state", "topic", "device", "token", "kind") if key in query)]
         limit = int(query.get("limit", 100))
-        return {"cursor": f"e1-{relay.sequence}", "hasMore": len(lives) > limit,
+        return {"cursor": relay.cursor, "hasMore": len(lives) > limit,
                 "notifications": [relay.life(life) for life in lives[:limit]]}
 
     def get_refusals(self, relay, parts, query, body):
-        return {"cursor": f"e1-{relay.sequence}", "hasMore": False, "refusals": relay.refusals[:100]}
+        return {"cursor": relay.cursor, "hasMore": False, "refusals": relay.refusals[:100]}
 
     def get_policy(self, relay, parts, query, body):
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
@@ -538,6 +586,7 @@ class Handler(BaseHTTPRequestHandler):
         if body.get("policy") not in KNOWN_POLICIES:
             raise Problem(400, "BadBody", "no such policy", field="policy")
         relay.policy = body["policy"]
+        relay.emit("policy", {"time": relay.now, "policy": relay.policy})
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 
     def get_clock(self, relay, parts, query, body):
@@ -595,11 +644,10 @@ class Handler(BaseHTTPRequestHandler):
         return {"checkpoints": list(relay.checkpoints.values())}
 
     def put_checkpoints(self, relay, parts, query, body):
-        relay.checkpoints[parts[0]] = {"name": parts[0], "at": relay.now, "bytes": 48_120}
-        return relay.checkpoints[parts[0]]
+        return relay.save(parts[0])
 
     def post_checkpoints(self, relay, parts, query, body):
-        relay.emit("bye", {"reason": "rewound"})
+        return relay.restore(parts[0])
 
     def delete_checkpoints(self, relay, parts, query, body):
         relay.checkpoints.pop(parts[0], None)
@@ -662,10 +710,10 @@ def run_clock(server):
                 server.relay.advance_to(server.relay.now + int(passed * 1000 * server.relay.rate))
 
 
-def start(port=0, token="dev", without=(), clock="virtual", phones=10_000):
+def start(port=0, token="dev", clock="virtual", phones=10_000):
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
-    server.token, server.without, server.stopping = token, set(without), False
+    server.token, server.stopping = token, False
     server.relay = Relay(phones, clock)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=run_clock, args=(server,), daemon=True).start()
@@ -682,12 +730,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8089)
     parser.add_argument("--token", default="dev")
-    parser.add_argument("--without", default="", help="parts that answer 404, such as faults,recordings")
     parser.add_argument("--clock", choices=["virtual", "system"], default="virtual")
     parser.add_argument("--phones", type=int, default=10_000)
     options = parser.parse_args()
-    server = start(options.port, options.token, filter(None, options.without.split(",")), options.clock,
-                   options.phones)
+    server = start(options.port, options.token, options.clock, options.phones)
     print(f"http://127.0.0.1:{server.server_address[1]}/#token={options.token}", flush=True)
     try:
         threading.Event().wait()

@@ -170,8 +170,7 @@ class PageTests(unittest.TestCase):
         carrier = next(step["carriedBy"] for step in life["steps"] if step.get("carriedBy"))
         arc = page.locator(f"#lanes .arc-group[data-from='{life['uniqueId']}'][data-to='{carrier}'] path.arc")
         expect(arc).to_have_count(1)
-        box = arc.bounding_box()
-        self.assertGreater(box["height"], 15)
+        page.wait_for_function("() => document.querySelector('#lanes path.arc').getBoundingClientRect().height > 15")
         expect(page.locator("#lanes .arc-text").first).to_contain_text("rode along with #")
         row = page.locator(f"#table tr[data-push='{life['uniqueId']}']").first
         expect(row).to_contain_text("rode along")
@@ -313,14 +312,134 @@ class PageTests(unittest.TestCase):
         page.fill("#t-token", "eyJhbGciOiJFUzI1NiJ9.nonsense")
         expect(page.locator("#t-says")).to_contain_text("does not take it")
 
-    def test_missing_parts_are_hidden(self):
+    def test_what_needs_a_virtual_clock_is_hidden_without_one(self):
         self.needs_mock()
-        server = self.a_mock(without={"faults", "recordings", "clock"})
-        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&tool=faults")
-        for name in ("#tool-faults", "#tool-recordings", "#clock-tools", "#drawer"):
+        server = self.a_mock(clock="system", phones=10)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        for name in ("#tool-checkpoints", "#clock-tools"):
             expect(page.locator(name)).to_be_hidden()
         expect(page.locator("#tool-compose")).to_be_visible()
-        expect(page.locator("#lanes svg")).to_be_visible()
+        expect(self.open().locator("#tool-checkpoints")).to_be_visible(visible=self.is_virtual())
+
+    def test_checkpoints_are_saved_restored_and_deleted(self):
+        if not self.is_virtual():
+            self.skipTest("this relay has no virtual clock")
+        page, life = self.at_phone()
+        page.click("#tool-checkpoints")
+        page.fill("#k-name", "before-it")
+        page.get_by_role("button", name="Save", exact=True).click()
+        restore = page.get_by_role("button", name="Restore before-it")
+        expect(restore).to_be_visible()
+        self.assertIn("before-it", [saved["name"] for saved in self.call("GET", "/v1/checkpoints")["checkpoints"]])
+        then = self.call("GET", "/v1/clock")["now"]
+        push = self.push(life)
+        row = page.locator(f"#table tr[data-push='{push}']").first
+        expect(row).to_be_visible()
+        page.get_by_role("button", name="+20m", exact=True).click()
+        expect(page.locator("#clock")).to_have_text(mock_server.stamp(then + 1_200_000)[11:19])
+        restore.click()
+        expect(page.locator("#toast")).to_contain_text("Back at before-it")
+        self.assertEqual(self.call("GET", "/v1/clock")["now"], then)
+        expect(row).to_have_count(0)
+        expect(page.locator("#clock")).to_have_text(mock_server.stamp(then)[11:19])
+        expect(page.locator("#pill")).to_have_text("live")
+        again = self.push(life)
+        expect(page.locator(f"#table tr[data-push='{again}']").first).to_be_visible()
+        page.get_by_role("button", name="Delete before-it").click()
+        expect(restore).to_have_count(0)
+        self.assertNotIn("before-it", [saved["name"] for saved in self.call("GET", "/v1/checkpoints")["checkpoints"]])
+
+    def test_policy_of_all_and_of_one_phone(self):
+        page, life = self.at_phone()
+        device, common = f"/v1/devices/{life['device']}", self.call("GET", "/v1/policy")["policy"]
+        self.addCleanup(self.call, "PUT", "/v1/policy", {"policy": common})
+        other = "strict" if common != "strict" else "documented"
+        expect(page.locator("#policy")).to_have_value("")
+        page.select_option("#policy", other)
+        row = page.locator("#table tr", has_text="policy").first
+        expect(row).to_contain_text(f"{other}, this phone")
+        expect(page.locator("#policy")).to_have_value(other)
+        self.assertEqual(self.call("GET", device)["budget"]["policy"], other)
+        self.assertEqual(self.call("GET", "/v1/policy")["policy"], common)
+        page.select_option("#policy", "")
+        expect(row).to_contain_text(f"{common}, this phone")
+        self.assertEqual(self.call("GET", device)["budget"]["policy"], common)
+        page.click("#everyone")
+        expect(page.locator("#policy")).to_have_value(common)
+        page.select_option("#policy", other)
+        expect(row).to_contain_text(f"{other}, all phones")
+        expect(page.locator("#policy")).to_have_value(other)
+        self.assertEqual(self.call("GET", "/v1/policy")["policy"], other)
+        self.assertGreaterEqual(page.locator("#lanes .shape.change").count(), 1)
+        self.call("PUT", "/v1/policy", {"policy": common})
+        expect(page.locator("#policy")).to_have_value(common)
+        self.assertEqual(self.problems, [])
+
+    def test_changes_of_a_phone_have_a_mark_and_words(self):
+        page, life = self.at_phone()
+        row = page.locator("#table tbody tr").first
+        for part, words in (("budget", "budget filled"), ("slots", "slots emptied")):
+            self.call("DELETE", f"/v1/devices/{life['device']}/{part}")
+            expect(row).to_contain_text(words)
+            expect(row).to_contain_text("this phone")
+            expect(row.locator(".shape.change")).to_have_count(1)
+        expect(page.locator("#lanes .mark:not([data-push]) .shape.change").first).to_be_visible()
+        page.reload()
+        expect(page.locator("#table tr", has_text="slots emptied").first).to_be_visible()
+
+    def test_fault_and_trace_are_in_a_life(self):
+        trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        page, life = self.at_phone()
+        if not self.call("GET", f"/v1/devices/{life['device']}")["connected"]:
+            self.skipTest("that phone is away")
+        fault = {"at": "delivery", "do": {"delay": "1s"}, "match": {"topic": life["topic"]}, "when": {"times": 1}}
+        self.call("PUT", "/v1/faults/slow-test", fault)
+        self.addCleanup(self.call, "DELETE", "/v1/faults/slow-test")
+        push = self.push(life, faulty=True, traceparent=trace)
+        rows = page.locator(f"#table tr[data-push='{push}']")
+        expect(rows.filter(has=page.locator(".shape.fault"))).to_contain_text("delay")
+        rows.first.click()
+        step = page.locator("#push ol li", has=page.locator(".shape.fault"))
+        expect(step).to_contain_text("delay")
+        if not GIVEN:  # a relay takes it from a provider's request
+            expect(page.locator("#push dl")).to_contain_text(trace)
+        self.assertEqual(self.problems, [])
+
+    def test_density_shows_where_something_happened(self):
+        page = self.open()
+        bars = page.locator("#density path.bar")
+        expect(bars.first).to_be_attached()
+        heights = page.evaluate("[...document.querySelectorAll('#density path')].map((path) => path.getBBox().height)")
+        self.assertGreater(max(heights), 10)
+        box, thumb = page.locator("#density").bounding_box(), page.locator("#scrub").bounding_box()
+        self.assertAlmostEqual(box["x"], thumb["x"], delta=1)
+        self.assertAlmostEqual(box["width"], thumb["width"], delta=1)
+
+    def test_lanes_that_stay_the_same_keep_their_nodes(self):
+        if not self.is_virtual():
+            self.skipTest("the lanes of this relay move with the time")
+        page, life = self.at_phone()
+        page.wait_for_timeout(1000)
+        page.evaluate("document.querySelector('#lanes svg').kept = true; dispatchEvent(new Event('popstate'))")
+        page.wait_for_timeout(300)
+        self.assertTrue(page.evaluate("document.querySelector('#lanes svg').kept === true"))
+        self.push(life)
+        page.wait_for_function("() => !document.querySelector('#lanes svg').kept")
+
+    def test_crowded_lanes_become_bars(self):
+        self.needs_mock()
+        server = self.a_mock(phones=300)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&span=3600000", width=2400)
+        expect(page.locator("#lanes .mark").first).to_be_visible()
+        self.assertEqual(page.locator("#lanes .bar").count(), 0)
+        device = server.relay.active[0]
+        for _ in range(120):
+            with server.relay.lock:
+                server.relay.advance_to(server.relay.now + 25_000)
+                server.relay.push(device, next(iter(device.apps.values())), "visible")
+        expect(page.locator("#lanes .bar").first).to_be_attached()
+        expect(page.locator("#lanes text", has_text="marks").first).to_be_visible()
+        self.assertLess(page.locator("#lanes *").count(), 1500)
 
     def test_wrong_token_asks_for_one(self):
         page = self.browser.new_context().new_page()
@@ -397,7 +516,7 @@ class PageTests(unittest.TestCase):
                 page, life = self.at_phone(scheme=scheme)
                 page.click(f"#table tr[data-push='{life['uniqueId']}'] >> nth=0")
                 page.wait_for_selector("#push ol")
-                for tool in (None, "compose", "recordings", "charts", "lock", "refusals"):
+                for tool in (None, "compose", "recordings", "charts", "lock", "refusals", "faults", "checkpoints"):
                     if tool and not page.locator(f"#tool-{tool}").is_hidden():
                         page.click(f"#tool-{tool}")
                         expect(page.locator("#drawer h2")).to_be_visible()
@@ -467,6 +586,15 @@ class PageTests(unittest.TestCase):
         self.assertLessEqual(page.evaluate("said.length"), 2)
 
     # Helpers.
+
+    def is_virtual(self):
+        return self.call("GET", "/v1/clock")["mode"] == "virtual"
+
+    def push(self, life, faulty=False, **headers):
+        """Sends a visible push to that phone and app. The mock takes a fault from the payload."""
+        payload = {"aps": {"alert": "x"}, **({"faulty": True} if faulty else {})}
+        return self.call("POST", "/v1/push", {"to": life["device"], "topic": life["topic"], "payload": payload,
+                                              "headers": {"apns-push-type": "alert", **headers}})["uniqueId"]
 
     def needs_mock(self):
         if GIVEN:

@@ -1,14 +1,15 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addLife, addStep, api, attempt, button, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, set,
+import { $, addChange, addLife, addStep, api, attempt, button, capital, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, toast, wordOf } from "./kit.js";
-import { drawLanes, icon, legend } from "./lanes.js";
-import { TOOLS, copies, exportRun, showTool, toggleRecording } from "./drawer.js";
+import { bars, drawLanes, icon, legend } from "./lanes.js";
+import { TOOLS, copies, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
 
 export const view = {};
-export const page = { overview: {}, go, now, laneView, urlOf };
-const { body } = document, without = {}, timers = {};
-let online = false, started = false, frozen, spoken = {}, shown, rows = [], chosen;
+export const page = { overview: {}, go, now, laneView, pushLink };
+const { body } = document, timers = {};
+const isChosen = ({ device }) => device === view.phone;
+let online = false, started = false, frozen, spoken = {}, shown, rows = [], chosen, width = 0, most = 0;
 
 // The URL is the state. Moving in time replaces it; from everything else one can go back.
 
@@ -26,89 +27,99 @@ function readUrl() {
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		shown = known.lives.get(view.push);
-		if (started) loadPush();
+		loadPush();
 	}
 	dirty(...Object.keys(parts));
 }
 function urlOf(changes) {
 	return "#" + new URLSearchParams(pairs({ ...view, ...changes }).filter(([, value]) => value));
 }
+function pushLink(push, words = "") {
+	return h("a", { href: urlOf({ push }) }, words, shortId(push));
+}
 function go(changes, replace = "at" in changes) {
 	history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));
 	readUrl();
 }
 
-// A frame takes in what has come and draws what changed, never for long.
+// Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
 const pending = new Set(), drawn = {};
-let scheduled = false, incoming = [], busyUntil = 0;
-const isBusy = () => performance.now() < busyUntil;
+let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0, breath = 0;
 function dirty(...names) {
 	for (const name of names) pending.add(name);
-	scheduled ||= requestAnimationFrame(frame);
+	scheduled ||= setTimeout(() => requestAnimationFrame(frame), busy ? 80 : 0);
 }
 function frame(time) {
 	scheduled = false;
-	const start = performance.now();
-	takeIn(start + 7);
+	if (took > 100) busyUntil = time + 2000;
+	if (time - since > 500) [took, since] = [0, time];
+	busy = time < busyUntil;
+	if (busy) later("calm", () => dirty("lanes", "table"), 2100);
 	for (const name of pending) {
-		if (time - drawn[name] < (isBusy() ? 400 : 50)) continue;
+		if (time - drawn[name] < (busy ? 500 : 50)) continue;
 		pending.delete(name);
 		drawn[name] = time;
 		parts[name]();
-		if (isBusy() || performance.now() - start > 8) break;
+		break;
 	}
-	if (pending.size || incoming.length) dirty();
+	if (pending.size) dirty();
 }
-function takeIn(end) {
-	if (incoming.length > 20_000) known.skipped += incoming.splice(0, incoming.length - 20_000).length;
-	let count = 0;
-	while (count < incoming.length && (count % 32 || performance.now() < end)) {
-		const [kind, text] = incoming[count++];
-		events[kind]?.(JSON.parse(text));
-	}
-	incoming.splice(0, count);
-	if (count < 100) return;
-	busyUntil = performance.now() + 800;
-	later("calm", () => dirty("lanes", "table"), 1000);
+async function breathe() {
+	if (performance.now() < breath + 4) return;
+	await new Promise((done) => setTimeout(done));
+	breath = performance.now();
+}
+const changed = (change) => noted(addChange(change));
+function noted(entry) {
+	touched();
+	if (!entry) return;
+	say(wordOf(entry));
+	later("clock", loadClock, 300);
+	dirty("lanes", "table");
 }
 const events = {
 	life(step) {
-		const entry = addStep(step);
 		if (step.uniqueId === view.push) later("push", loadPush, 250);
-		touched();
-		if (!entry) return;
-		say(wordOf(entry));
-		later("clock", loadClock, 300);
-		dirty("lanes", "table");
+		noted(addStep(step));
 	},
 	device(link) {
 		known.links.push(link);
 		if (known.links.length > 2000) known.links.splice(0, 500);
-		touched();
 		dirty("lanes");
+		changed(link);
+	},
+	policy({ policy, time }) {
+		page.overview.policy = policy;
+		changed({ time, policy, what: "policy" });
 	},
 	clock: () => later("clock", loadClock, 50),
 	refusal(refusal) {
 		known.refusals = [refusal, ...known.refusals.slice(0, 99)];
 		say("refused");
-		if (view.tool === "refusals") dirty("tool");
+		redo(/refusals/);
 	},
-	fault: () => later("fault", () => dirty("tool"), 500),
+	fault({ uniqueId, time, topic, name, what }) {
+		later("fault", () => redo(/faults/), 500);
+		if (known.lives.has(uniqueId)) events.life({ uniqueId, time, topic, step: "fault", fault: name, reason: what });
+	},
+	bye: ({ reason }) => reason === "rewound" && attempt(load),
 	stats(counters) {
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: counters.now });
 		dirty("pill");
-		if (/charts|lock/.test(view.tool)) dirty("tool");
+		redo(/charts|lock/);
 	},
 	gap({ dropped }) {
 		known.skipped += dropped;
-		later("history", loadHistory, 1000);
+		later("history", fillGap, 1000);
 	},
 };
+const redo = (tools) => tools.test(view.tool) && dirty("tool");
 const say = (word) => (spoken[word] = -~spoken[word]);
+const fillGap = () => (busy ? later("history", fillGap, 1000) : loadHistory());
 function later(name, work, wait) {
 	timers[name] ??= setTimeout(async () => {
 		delete timers[name];
@@ -118,34 +129,41 @@ function later(name, work, wait) {
 
 // Lanes and table. Paused, they keep what was there.
 
-const inView = () => (frozen?.entries ?? entries()).filter(({ life }) => !view.phone || life.device === view.phone);
+const all = () => frozen?.entries ?? entries();
+const inView = () => (view.phone ? all().filter(({ life }) => isChosen(life) || !life.device) : all());
 function laneView() {
-	return { ...view, entries: inView(), links: known.links.filter(({ device }) => device === view.phone), now: frozen?.now ?? now(),
-		phone: view.phone && (page.phone ?? { apps: [], connected: true }), width: $("lanes").clientWidth, busy: isBusy() };
+	return { ...view, entries: inView(), links: known.links.filter(isChosen), now: frozen?.now ?? now(),
+		phone: view.phone && (page.phone ?? { apps: [], connected: true }), width, busy };
 }
 function drawTime() {
-	const lanes = laneView(), { entries: all, width, phone } = lanes, { devices, connections } = known.counters;
+	const lanes = laneView(), { entries: shown, now: end, phone } = lanes, { devices, connections } = known.counters, start = shown[0]?.t ?? end - 1;
 	if (!width) return;
-	$("lanes").replaceChildren(drawLanes(lanes));
-	Object.assign($("scrub"), { min: all[0]?.t ?? lanes.now - 1, max: lanes.now, value: view.at || lanes.now, ariaValueText: view.at ? hms(view.at) : "live" });
+	const drawing = drawLanes(lanes);
+	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
+	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
+	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
+	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
-	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected, policy ${page.overview.policy}`,
+	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
 		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
 }
 function drawTable() {
-	const all = inView(), past = view.at ? all.filter(({ t }) => t <= view.at) : all;
-	rows = past.slice(isBusy() ? -20 : -100).reverse();
-	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life, ...rest }) => h("tr", { "data-push": life.uniqueId },
-		h("td", hms(t)), h("td", h("a", { href: urlOf({ push: life.uniqueId }) }, shortId(life.uniqueId))), h("td.dev", life.device.slice(0, 8)),
-		h("td", shortTopic(life.topic)), h("td", icon(mark), wordOf({ mark, ...rest })), h("td", whyOf({ mark, ...rest }))),
-	(row, { life }) => (row.className = life.uniqueId === view.push ? "on" : ""));
+	const past = view.at ? inView().filter(({ t }) => t <= view.at) : inView();
+	// At most 16 new rows in a frame; more follow.
+	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
+	rows = past.slice(-most).reverse();
+	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life: { uniqueId, device }, step }) => h("tr", { "data-push": uniqueId || null },
+		h("td", hms(t)), h("td", uniqueId && pushLink(uniqueId)), h("td.dev", device.slice(0, 8)),
+		h("td", shortTopic(step.topic ?? "")), h("td", icon(mark), wordOf({ mark, step })), h("td", whyOf({ mark, step }))),
+	(row, { life: { uniqueId } }) => (row.className = uniqueId && uniqueId === view.push ? "on" : ""));
+	if (past.length > most && most < 100) dirty("table");
 }
 
 // One push.
 
 async function loadPush() {
 	const { push } = view;
-	if (!push) return;
+	if (!push || !started) return;
 	const life = await get(`/v1/notifications/${encodeURIComponent(push)}`).then(addLife, ({ message }) => known.lives.get(push) ?? { missing: message });
 	if (view.push !== push) return;
 	if ((life.uniqueId ?? push) !== push) return go({ push: life.uniqueId }, true);
@@ -154,17 +172,17 @@ async function loadPush() {
 }
 const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 function drawPush() {
-	const { kind, uniqueId, id, topic, token, device, sentence, steps, warnings, missing } = shown ?? {};
+	const { kind, uniqueId, id, topic, token, device, sentence, steps, warnings, missing, traceparent } = shown ?? {};
 	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row."));
 	const last = shown.entries.at(-1), payload = shown.payload ?? known.sent.get(uniqueId)?.payload, output = h("pre#copied", { hidden: true, tabindex: 0 });
 	const text = (sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : "received")).replace(STAMP, "$1");
-	const link = (push, words) => push && [" ", h("a", { href: urlOf({ push }) }, `${words} ${shortId(push)}`)];
+	const link = (push, words) => push && [" ", pushLink(push, words)];
 	set("push", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`),
-		h("p.dim", topic), h(`p.why.${last?.mark}`, text[0].toUpperCase() + text.slice(1)),
+		h("p.dim", topic), h(`p.why.${last?.mark}`, capital(text)),
 		h("ol", steps.filter(({ time }) => !view.at || time <= view.at).slice(-60).map((step, index, all) => h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
-			h("span", step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with"), link(step.replacedBy, "by"))))),
+			h("span", step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with "), link(step.replacedBy, "by "))))),
 		warnings?.map((warning) => h("p.warn", `⚠ ${warning}`)), payload && h("pre", JSON.stringify(payload)),
-		h("dl", pairs({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token }).map(([name, value]) => [h("dt", name), h("dd", value)])),
+		h("dl", pairs({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token, traceparent }).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
 		h("div.row", "Copy as", pairs(copies).map(([name, make]) => button(name, async () => {
 			output.textContent = make(shown, payload);
 			output.hidden = false;
@@ -174,41 +192,48 @@ function drawPush() {
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
 
-let pages = [""], more, phones = [];
+let pages = [""], more, phones = [], policies = [];
 async function refreshPhones() {
 	try {
 		const found = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
 		phones = found.devices;
 		more = found.hasMore && found.cursor;
-		page.phone = view.phone && (phones.find(({ device }) => device === view.phone) ?? await get(`/v1/devices/${view.phone}`));
+		page.phone = view.phone && (phones.find(isChosen) ?? await get(`/v1/devices/${view.phone}`));
 	} catch (error) {
-		$("phones").hidden = error.isMissing;
 		page.phone = { apps: [], network: error.message };
 	}
 	dirty("phones", "lanes");
-	if (view.tool === "compose") dirty("tool");
+	redo(/compose/);
 }
-const touched = () => later("phones", refreshPhones, isBusy() ? 2000 : 300);
+const touched = () => later("phones", refreshPhones, busy ? 3000 : 300);
 function phoneChosen() {
-	page.phone = phones.find(({ device }) => device === view.phone);
+	page.phone = phones.find(isChosen);
 	if (!view.phone || !started) return;
 	refreshPhones();
 	attempt(() => loadHistory(view.phone));
+	attempt(async () => {
+		const { events: found } = await get(`/v1/devices/${view.phone}/events`);
+		known.links = known.links.filter((link) => !isChosen(link));
+		found.map(events.device);
+	});
 }
 // Full tokens, empty ones, and when the next comes.
-function gauge({ topic, budget: { remaining, capacity, heldUntil, nextAt, limit } }, named) {
+function gauge({ topic, budget: { remaining, heldUntil, limit } }, named) {
 	if (remaining == null) return "";
-	const next = nextAt ?? heldUntil, text = [named && shortTopic(topic), next ? `next ${hms(next)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
+	const text = [named && shortTopic(topic), heldUntil ? `next ${hms(heldUntil)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
 	return h("span.gauge", { role: "img", "aria-label": `budget: ${remaining} left ${text}` },
-		Array.from({ length: Math.min(8, capacity ?? Math.max(3, remaining)) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
+		[0, 1, 2, 3, 4, 5, 6, 7].slice(0, Math.max(3, remaining)).map((index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");
 	$("everyone").ariaCurrent = !view.phone;
 	$("everyone").href = urlOf({ phone: "" });
-	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, { device, apps, connected, network, power }) => {
+	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
+		const { device, apps, connected, network, power } = phone;
 		node.href = urlOf({ phone: device, push: "" });
-		node.ariaCurrent = device === view.phone;
+		node.ariaCurrent = isChosen(phone);
+		if (node.shows === JSON.stringify(phone)) return;
+		node.shows = JSON.stringify(phone);
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
 		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
 			h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
@@ -218,6 +243,9 @@ function drawPhones() {
 	$("page-on").disabled = !more;
 	set("page-note", phones[0] ? `page ${pages.length}` : "none found");
 	$("search").placeholder = `Search ${number(known.counters.devices)} phones`;
+	const common = page.overview.policy, own = page.phone?.budget?.policy;
+	reconcile($("policy"), [view.phone && "", ...policies], (name) => name, (value) => h("option", { value }), (node, name) => set(node, name || `as all: ${common}`));
+	$("policy").value = view.phone ? (own === common ? "" : own) : common;
 	$("phone-tools").hidden = !view.phone;
 	set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", `${shortTopic(app.topic)} `, gauge(app))), h("i.grow"),
 		pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) => button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(refreshPhones))));
@@ -234,7 +262,7 @@ function showClock(changes) {
 	clockSeen = performance.now();
 	const { mode, rate, next } = clock;
 	page.isVirtual = mode === "virtual";
-	$("clock-tools").hidden = !page.isVirtual || without.clock;
+	$("clock-tools").hidden = $("tool-checkpoints").hidden = !page.isVirtual;
 	$("rate").value = rate;
 	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
@@ -247,9 +275,7 @@ function tick() {
 	set("clock", text);
 	dirty("lanes");
 }
-async function loadClock() {
-	if (!without.clock) await get("/v1/clock").then((found) => showClock({ next: null, ...found }), ({ isMissing }) => (without.clock = $("clock-tools").hidden = isMissing));
-}
+const loadClock = async () => showClock({ next: null, ...await get("/v1/clock") });
 const advance = (step) => attempt(async () => {
 	const { now: time, fired } = await api("POST", "/v1/clock/advance", step);
 	showClock({ now: time });
@@ -279,45 +305,33 @@ function drawTool() {
 	press("tools", view.tool);
 	showTool(view.tool);
 }
-// Takes a tool away whose route is not there.
-page.hide = (name) => {
-	without[name] = $(`tool-${name}`).hidden = true;
-	if (view.tool === name) go({ tool: "" }, true);
-};
-
 // The event stream: one for each page, resumed where it ended; a hidden tab has none.
 
 let cursor, stream, retry = 500;
 async function listen() {
 	const { signal } = stream = new AbortController();
 	try {
-		const response = await request("GET", "/v1/events", undefined, { signal, headers: { accept: "text/event-stream", ...(cursor && { "last-event-id": cursor }) } });
+		const response = await request("GET", "/v1/events", undefined, { signal, headers: cursor && { "last-event-id": cursor } });
 		online = true;
 		retry = 500;
 		dirty("pill");
-		let rest = "", kind, data = "", id;
+		let rest = "";
 		for (const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(); ;) {
 			const { value, done } = await reader.read();
 			if (done) break;
-			const lines = (rest + value).split("\n");
-			rest = lines.pop();
-			for (const line of lines) {
-				const [, name, content] = /^(\w+): ?(.*)/.exec(line) ?? [];
-				if (name === "data") data += content;
-				else if (name === "event") kind = content;
-				else if (name === "id") id = content;
-				else if (!name && data) {
-					incoming.push([kind, data]);
-					cursor = id || cursor;
-					data = id = "";
-				}
+			const blocks = (rest + value).split("\n\n");
+			rest = blocks.pop();
+			for (const block of blocks) {
+				const { id, event, data } = Object.fromEntries(block.split("\n").map((line) => line.split(/: ?(.*)/, 2)));
+				await breathe();
+				if (data) events[event]?.(JSON.parse(data));
+				cursor = id || cursor;
+				took++;
 			}
-			dirty();
 		}
 	} catch (error) {
 		if (error.status === 401) return $("sign-in").showModal();
 		if (error.status === 410) await load().catch(() => {});
-		if (error.isMissing) retry = 30_000;
 	}
 	if (signal.aborted) return;
 	online = false;
@@ -328,30 +342,36 @@ async function listen() {
 function resume() {
 	online = false;
 	stream?.abort();
-	if (document.hidden || !started) return;
-	listen();
-	refreshPhones();
-	loadClock();
+	if (!document.hidden && started) [listen, refreshPhones, loadClock].map(attempt);
 }
 document.onvisibilitychange = resume;
 
 // Starting.
 
 async function loadHistory(device) {
-	for (const life of (await get("/v1/notifications", { device, limit: 500 })).notifications.reverse()) addLife(life);
+	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
+		await breathe();
+		addLife(life);
+	}
 	dirty("lanes", "table", "push");
 }
 async function load() {
 	const found = await get("/v1/overview");
-	if (page.overview.epoch !== found.epoch) {
+	if (started && page.overview.epoch !== found.epoch) {
 		known.lives.clear();
+		known.changes.clear();
 		known.entries = [];
+		known.links = [];
+		goLive();
 	}
 	page.overview = found;
 	known.counters = { ...found, ...found.counters };
 	cursor = found.cursor;
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });
+	policies = (await get("/v1/policy")).known;
+	known.refusals = (await get("/v1/refusals")).refusals;
 	await loadHistory();
+	if (started) await Promise.all([refreshPhones(), loadClock(), loadPush()]);
 }
 async function start() {
 	try {
@@ -362,18 +382,13 @@ async function start() {
 		return setTimeout(start, 3000);
 	}
 	started = true;
-	resume();
-	phoneChosen();
-	loadPush();
-	for (const name of ["faults", "recordings", "refusals"]) {
-		page.overview.missing?.includes(name) ? page.hide(name) : get(`/v1/${name}`).then(({ refusals }) => (known.refusals = refusals ?? known.refusals), (error) => error.isMissing && page.hide(name));
-	}
+	[resume, phoneChosen, loadPush].map(attempt);
 }
 setInterval(tick, 250);
 setInterval(() => {
-	const said = pairs(spoken).map(([word, count]) => `${count} ${word}`).join();
+	const said = pairs(spoken);
 	spoken = {};
-	if (said) set("live", said);
+	if (said[0]) set("live", said.map(([word, count]) => `${count} ${word}`).join());
 }, 5000);
 
 // Keys.
@@ -414,9 +429,7 @@ document.onkeydown = (event) => {
 document.onclick = (event) => {
 	const link = event.target.closest("a[href^='#']"), push = event.target.closest("[data-push]")?.dataset.push;
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
-	event.preventDefault();
-	history.pushState(null, "", push ? urlOf({ push }) : link.getAttribute("href"));
-	readUrl();
+	if (push) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };
 set("key-list", pairs(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));
@@ -431,6 +444,8 @@ $("pill").onclick = () => (view.at || frozen ? goLive() : setPaused(true));
 $("advance").onclick = ({ target }) => target.value && advance({ by: target.value });
 $("next").onclick = () => advance({ next: true });
 $("rate").onchange = ({ target }) => attempt(() => api("PATCH", "/v1/clock", { rate: Number(target.value) }).then(showClock));
+$("policy").onchange = ({ target: { value: policy } }) => attempt(() =>
+	api(policy ? "PUT" : "DELETE", view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy", policy ? { policy } : null).finally(refreshPhones));
 $("light").onclick = () => toggle("charts");
 $("span").onchange = ({ target }) => go({ span: target.value }, true);
 const turn = (to) => later("search", refreshPhones, 150, pages = to);
@@ -439,9 +454,12 @@ $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
 $("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
 $("views").onclick = ({ target }) => showView(target.value);
-set("tools", pairs(TOOLS).map(([tool, [title]]) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, title, tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
-onhashchange = onpopstate = readUrl;
-new ResizeObserver(() => dirty("lanes")).observe($("lanes"));
+set("tools", Object.keys(TOOLS).map((tool) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, titleOf(tool), tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
+onpopstate = readUrl;
+new ResizeObserver(([{ contentRect }]) => {
+	({ width } = contentRect);
+	dirty("lanes");
+}).observe($("lanes"));
 set("legend", legend());
 showView("time");
 readUrl();

@@ -1,18 +1,18 @@
 // The drawer's tools, the copies of one push, and the export of a run.
 
-import { $, api, attempt, button, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { page, view } from "./cockpit.js";
 
-export const TOOLS = { compose: ["Compose", compose], faults: ["Faults", faults], refusals: ["Refusals", refusals], recordings: ["Recordings", recordings],
-	token: ["Token check", token], charts: ["Charts", charts], lock: ["Lock screen", lock] };
+export const TOOLS = { compose, faults, refusals, recordings, checkpoints, token, charts, lock };
+export const titleOf = (tool) => ({ token: "Token check", lock: "Lock screen" })[tool] ?? capital(tool);
 let open, refresh;
 
 export function showTool(name) {
-	const [title, make] = TOOLS[name] ?? [], body = h("div.cols");
+	const make = TOOLS[name], body = h("div.cols");
 	if (open !== name) {
-		$("drawer").hidden = !title;
-		set("drawer", h("div.title", h("h2", title), button("Close", () => page.go({ tool: "" }))), body);
+		$("drawer").hidden = !make;
+		set("drawer", h("div.title", h("h2", make && titleOf(name)), button("Close", () => page.go({ tool: "" }))), body);
 		refresh = make?.(body);
 	}
 	open = name;
@@ -20,24 +20,31 @@ export function showTool(name) {
 }
 const field = (label, kind, more) => h("label", label, h(kind, { spellcheck: "false", ...more }));
 const list = (items, none) => (items[0] ? h("ul", items.map((item) => h("li.row", item))) : none);
+// Named things of the relay, what there is to say and do about each, and what makes another.
+const change = (...call) => api(...call).then(() => refresh());
+function shelf(body, kind, rowOf, ...maker) {
+	const box = h("div");
+	body.append(box, h("div", maker));
+	return async () => set(box, list((await get(`/v1/${kind}`))[kind].map((item) => [h("b", item.name), rowOf(item, `/v1/${kind}/${item.name}`),
+		button("Delete", () => change("DELETE", `/v1/${kind}/${item.name}`), item.name)]), `No ${kind}.`));
+}
 const verdict = (good, text) => h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${text} `);
 const warn = (text) => h("p.warn", `⚠ ${text}`);
-const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: "Dinner?", sound: "default" } } };
+const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: "Dinner?" } } };
 const HEADERS = { silent: { "apns-push-type": "background", "apns-priority": "5" }, visible: { "apns-push-type": "alert", "apns-priority": "10" } };
 function compose(body) {
 	const fields = [field("To, a device or token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
 	const [to, app, head, text] = fields.map(({ control }) => control), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" });
 	const draft = () => ({ headers: Object.fromEntries(head.value.trim().split("\n").map((line) => line.split(/\s*:\s*/, 2))), payload: JSON.parse(text.value) });
-	let timer, without, told;
+	let timer, told;
 	function check() {
 		clearTimeout(timer);
 		timer = setTimeout(async () => {
 			try {
-				const { kind, warnings, refusal } = without ? { kind: "not checked", warnings: [] } : await api("POST", "/v1/lint", draft());
+				const { kind, warnings, refusal } = await api("POST", "/v1/lint", draft());
 				set(says, verdict(!refusal, refusal ? `would be refused: ${refusal.status} ${refusal.reason}` : kind), warnings.map((warning) => warn(warning.text)));
 			} catch (error) {
-				without ||= error.isMissing;
-				set(says, without ? "" : verdict(false, error.message));
+				set(says, verdict(false, error.message));
 			}
 		}, 150);
 	}
@@ -48,7 +55,7 @@ function compose(body) {
 			last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
 			keep(known.sent, last.uniqueId, push, 300);
 		} while (last.status === 200 && --count);
-		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? h("a", { href: page.urlOf({ push: last.uniqueId }) }, shortId(last.uniqueId)));
+		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? page.pushLink(last.uniqueId));
 	}
 	function pick(kind) {
 		head.value = pairs(HEADERS[kind]).map((pair) => pair.join(": ")).join("\n");
@@ -69,13 +76,17 @@ function compose(body) {
 }
 
 function faults(body) {
-	const name = field("Name", "input", { value: "flaky" }), text = field("Fault", "textarea", { rows: 4 }), box = h("div");
-	text.control.value = JSON.stringify({ at: "provider", do: { answer: "ServiceUnavailable" }, when: { skip: 2, times: 3 } }, null, 1);
-	const change = (method, path, input) => api(method, `/v1/faults/${path}`, input).then(load);
-	const load = async () => set(box, list((await get("/v1/faults")).faults.map((fault) => [h("b", fault.name), `at ${fault.at}: ${pairs(fault.do).flat().join(" ")}`,
-		h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`), button("Remove", () => change("DELETE", fault.name), fault.name)]), "No faults."));
-	body.append(box, h("div", name, text, button("Add", () => change("PUT", name.control.value, JSON.parse(text.control.value)))));
-	return load;
+	const name = field("Name", "input", { value: "flaky" }), text = field("Fault", "textarea", { rows: 4, value: JSON.stringify({ at: "provider", do: { answer: "ServiceUnavailable" }, when: { skip: 2, times: 3 } }, null, 1) });
+	return shelf(body, "faults", (fault) => [`at ${fault.at}: ${pairs(fault.do).flat().join(" ")}`, h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
+		name, text, button("Add", () => change("PUT", `/v1/faults/${name.control.value}`, JSON.parse(text.control.value))));
+}
+
+function checkpoints(body) {
+	const name = field("Name", "input#k-name", { value: "ready" });
+	return shelf(body, "checkpoints", ({ at, name }, path) => [h("span.dim", `${day(at)} ${hms(at)}`), button("Restore", async () => {
+		await change("POST", `${path}/restore`, {});
+		toast(`Back at ${name}, ${hms(at)}`);
+	}, name)], name, button("Save", () => change("PUT", `/v1/checkpoints/${name.control.value}`, {})));
 }
 
 function refusals(body) {
@@ -89,8 +100,8 @@ export const toggleRecording = () => attempt(async () => {
 	if (open === "recordings") await refresh();
 });
 function recordings(body) {
-	return async () => set(body, h("div", list((await get("/v1/recordings")).recordings.map(({ name, state, bytes }) => [h("b", name), h("span.dim", `${state}, ${number(bytes)} bytes`),
-		state === "stopped" && button("Save", async () => download(`${name}.prr`, await (await request("GET", `/v1/recordings/${name}/file`)).blob()), name)]), "No recordings."), button("Record, or stop", toggleRecording)));
+	return shelf(body, "recordings", ({ name, state, bytes }, path) => [h("span.dim", `${state}, ${number(bytes)} bytes`),
+		state === "stopped" && button("Save", async () => download(`${name}.prr`, await (await request("GET", `${path}/file`)).blob()), name)], button("Record, or stop", toggleRecording));
 }
 
 function token(body) {
@@ -100,7 +111,7 @@ function token(body) {
 			const { valid, problems, ...rest } = await api("POST", "/v1/token-check", { token: input.control.value.trim() });
 			set(says, verdict(valid, `This relay ${valid ? "takes" : "does not take"} it.`), problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
 		} catch (error) {
-			error.isMissing ? page.hide("token") : set(says, error.message);
+			set(says, error.message);
 		}
 	};
 	body.append(input, says);
@@ -144,11 +155,11 @@ export const copies = {
 // A run as one file: nothing in it runs or loads anything.
 
 export function exportRun() {
-	const lanes = page.laneView(), all = lanes.entries.slice(-3000), { counters } = known, title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
+	const lanes = page.laneView(), all = lanes.entries.slice(-3000), title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
-	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).filter((text) => !text.startsWith("body")), "body{background:var(--bg);color:var(--ink);font:14px system-ui;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${["received", "delivered", "replaced", "expired", "waiting"].map((key) => `${number(counters[key])} ${key}`).join(", ")}. Times are UTC.`),
+	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
+	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");

@@ -40,7 +40,8 @@ export function reconcile(parent, items, keyOf, make, update) {
 export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
 export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
-export const shortId = (id) => "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
+export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export const shortTopic = (topic) => topic.split(".").pop();
 
 // The admin API.
@@ -48,10 +49,8 @@ export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
 	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
 	if (response.ok) return response;
-	const { status } = response, { message, reason } = await response.json().catch(() => ({}));
-	throw Object.assign(new Error(message ?? `the relay answered ${status}`), {
-		// The route is not there, as opposed to the thing that was asked for.
-		status, isMissing: status === 501 || (status === 404 && !/^Unknown/.test(reason)) });
+	const { status } = response, { message = `the relay answered ${status}` } = await response.json().catch(() => ({}));
+	throw Object.assign(new Error(message), { status });
 }
 export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
 export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
@@ -74,24 +73,29 @@ export function download(name, content, type) {
 
 // What is known. Bounded: the oldest goes, and the page says so.
 const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
-export const known = { lives: new Map(), entries: [], links: [], refusals: [], stats: [], sent: new Map(), counters: {}, skipped: 0 };
+export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), refusals: [], stats: [], sent: new Map(), counters: {}, skipped: 0 };
 let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
 export const LEGEND = { direct: "silent, sent", visible: "visible, sent", connect: "sent on connect", resend: "sent again", replaced: "replaced",
-	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped" };
+	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped", fault: "fault", change: "limits changed" };
+const CHANGES = { budget: "budget filled", emptied: "slots emptied", policy: "policy", forgotten: "forgotten" };
 function markOf({ step, reason, via }, kind) {
+	if (step === "fault") return step;
 	if (step === "stored") return reason === "device offline" ? "away" : "held";
 	if (step === "discarded") return reason === "replaced" ? reason : "expired";
 	if (via === "direct") return kind === "visible" ? kind : via;
 	return { piggyback: "ride", hold: "refill" }[via] ?? via;
 }
 export function wordOf({ mark, step }) {
+	if (mark === "change") return step.remaining === 0 ? "budget used up" : CHANGES[step.what];
 	if (mark === "expired") return step.reason === mark ? mark : "dropped";
 	return { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
-export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via } }) {
+export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via, fault, policy, device, topic } }) {
 	const carrier = known.lives.get(carriedBy);
+	if (mark === "change") return [policy, topic ?? (device ? "this phone" : "all phones")].filter(Boolean).join(", ");
+	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
 	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
 	if (replacedBy) return `by ${shortId(replacedBy)}`;
@@ -113,8 +117,17 @@ export function addStep(data) {
 	if (life.steps.some((step) => ["time", "step", "via", "reason", "outcome"].every((key) => step[key] === data[key]))) return null;
 	life.steps.push(data);
 	const mark = markOf(data, life.kind);
-	if (!mark) return null;
-	const entry = { t: data.time, mark, life, step: data, key: ++order };
+	return mark ? enter(life, mark, data) : null;
+}
+// What somebody changed has a lane of its own. A budget's use is a push's; that it was the last is not.
+export function addChange(data) {
+	const { time, device, what, topic, policy, remaining } = data, key = [time, device, what, topic, policy].join();
+	if (!CHANGES[what] || remaining || known.changes.has(key)) return null;
+	keep(known.changes, key, true, 2000);
+	return enter({ uniqueId: "", topic: "limits", kind: "silent", device: device ?? "", entries: [] }, "change", data);
+}
+function enter(life, mark, step) {
+	const entry = { t: step.time, mark, life, step, key: ++order };
 	sorted &&= entry.t >= (known.entries.at(-1)?.t ?? 0);
 	known.entries.push(entry);
 	life.entries.push(entry);

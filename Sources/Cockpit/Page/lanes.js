@@ -1,13 +1,13 @@
 // Pushes over time, a lane for each app, as SVG. Wide: time goes right. Narrow: time goes down.
 
-import { LEGEND, hms, h, known, pairs, s, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
+import { LEGEND, hms, h, known, number, pairs, s, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
 
-const LEFT = 96;
+const LEFT = 96, MOST_MARKS = 240;
 const RANK = Object.keys(LEGEND);
 const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 720, 1440, 10080].map((minutes) => minutes * 60e3);
 const TICKS = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400].map((seconds) => seconds * 1e3);
 const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride: "M0-9L9 0L0 9L-9 0Z", refill: "M0-8L8 6L-8 6Z", connect: "M-6-6h12v6l-6 6l-6-6z",
-	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5" };
+	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5", fault: "M2-9L-6 2H0L-2 9L6-2H0Z", change: "M-5 9V-8H6L3-4L6 0H-5" };
 
 const shape = (mark) => (PATHS[mark] ? s(`path.shape.${mark}`, { d: PATHS[mark] }) : s(`circle.shape.${mark}`, { r: 6.5 }));
 export const icon = (mark) => s("svg", { viewBox: "-10 -9 20 18", "aria-hidden": true }, shape(mark));
@@ -27,14 +27,35 @@ const carrierOf = ({ step, t }) => known.lives.get(step.carriedBy)?.entries.find
 const arc = ({ life, step }, d, ...kids) => s("g.arc-group", { "data-from": life.uniqueId, "data-to": step.carriedBy }, s("path.arc", { d }), ...kids);
 
 function markGroup(items, x, y, push, ...kids) {
-	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life, mark, t } = entry;
-	return group(".mark", x, y, { "data-push": life.uniqueId }, s("title", `${hms(t)} ${life.kind} ${shortId(life.uniqueId)}, ${life.topic}: ${wordOf(entry)}, ${whyOf(entry)}`),
-		items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
+	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life: { uniqueId, kind, topic }, mark, t } = entry;
+	return group(".mark", x, y, { "data-push": uniqueId || null }, s("title", `${hms(t)} ${uniqueId && `${kind} ${shortId(uniqueId)}, ${topic}: `}${wordOf(entry)}, ${whyOf(entry)}`),
+		push && items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
+}
+
+// How much happened in each slice of time: bars in the colours of the marks, a path for each.
+export function bars(entries, X, base, height) {
+	const slices = [], paths = {};
+	for (const { t, mark } of entries) {
+		const slice = (slices[Math.floor(X(t) / 6)] ??= { sum: 0 });
+		slice[mark] = (slice[mark] ?? 0) + 1;
+		slice.sum++;
+	}
+	const most = slices.reduce((top, { sum }) => Math.max(top, sum), 1);
+	slices.forEach((slice, index) => {
+		let y = base;
+		for (const mark of RANK) {
+			if (!slice[mark]) continue;
+			const tall = Math.max(1.5, slice[mark] / most * height);
+			paths[mark] = `${paths[mark] ?? ""}M${index * 6} ${y.toFixed(1)}v${-tall.toFixed(1)}h5v${tall.toFixed(1)}z`;
+			y -= tall;
+		}
+	});
+	return pairs(paths).map(([mark, d]) => s(`path.bar.${mark}`, { d }));
 }
 
 // From when to when. Without a chosen span: what holds the last marks, and when held ones may go.
 function windowOf({ entries, now, at, span, phone }) {
-	const end = at || now, past = entries.filter(({ t }) => t <= end), oldest = past.at(-30)?.t ?? past[0]?.t ?? end;
+	const end = at || now, last = entries.findLastIndex(({ t }) => t <= end), oldest = entries[Math.min(last, Math.max(0, last - 29))]?.t ?? end;
 	const future = phone && !at ? Math.max(0, ...entries.slice(-100).map((entry) => (isHeld(entry) && !nextOf(entry) ? (entry.step.until ?? 0) - now : 0))) : 0;
 	span ||= SPANS.find((size) => size >= Math.max(end - oldest, future * 1.4)) ?? SPANS.at(-1);
 	return { from: end - span * 1.04, to: end + Math.max(span * (at ? .25 : .05), future <= span && future * 1.08) };
@@ -52,11 +73,11 @@ export const drawLanes = (view) => (view.width < 560 ? drawNarrow : drawWide)(vi
 function drawWide(view) {
 	const { entries, now, at, phone, push, width, busy } = view, { from, to } = windowOf(view);
 	const right = width - 14, X = (t) => LEFT + (Math.max(from, Math.min(to, t)) - from) * (right - LEFT) / (to - from);
-	const inside = entries.filter(({ t }) => t >= from && t <= to), [topics, more] = topicsOf(inside, phone, phone ? 12 : busy ? 4 : 7);
-	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map();
+	const inside = entries.filter(({ t }) => t >= from && t <= to), [topics, more] = topicsOf(inside, phone, phone ? 12 : 7);
+	const back = s("g"), arcs = s("g"), marks = s("g"), lanes = Map.groupBy(inside, laneOf), rows = new Map(), places = new Map();
 	let y = phone ? 66 : 26;
 	for (const topic of topics) {
-		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || inside.some((entry) => laneOf(entry) === topic + kind));
+		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
 		back.append(words(8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n"));
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
@@ -75,7 +96,13 @@ function drawWide(view) {
 	if (at) back.append(line("at", X(at), 20, X(at), bottom));
 
 	for (const [lane, rowY] of rows) {
-		place(inside.filter((entry) => laneOf(entry) === lane), X, busy ? 24 : 16, right).forEach(({ x, items }, index, all) => {
+		const items = lanes.get(lane) ?? [], row = place(items, X, right);
+		if (row.length > (busy ? 9 : MOST_MARKS / rows.size)) {
+			marks.append(...bars(items, X, rowY + 10, 20), words(right, rowY - 13, `${number(items.length)} marks`, "", "end"));
+			rows.delete(lane);
+			continue;
+		}
+		row.forEach(({ x, items }, index, all) => {
 			for (const entry of items) places.set(entry, [x, rowY]);
 			const room = Math.min((all[index + 1]?.x ?? right + 30) - x, x - (all[index - 1]?.x ?? 0)), word = wordOf(items[0]);
 			const label = items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId);
@@ -84,31 +111,35 @@ function drawWide(view) {
 		});
 	}
 	for (const entry of entries.slice(-1000)) {
+		if (!isHeld(entry) || !(phone || entry.life.uniqueId === push)) continue;
 		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), { until } = entry.step;
-		if (!isHeld(entry) || entry.t > to || !rowY || next?.t < from || !(phone || entry.life.uniqueId === push)) continue;
+		if (entry.t > to || !rowY || next?.t < from) continue;
 		const end = next ? (places.get(next)?.[0] ?? right) - 9 : X(now), free = X(until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, end, rowY));
 		if (next || at || !(until > now)) continue;
 		back.append(line("wait.ended", end, rowY, free - 8, rowY));
 		marks.append(group(".ghost", free, rowY, shape("held"), words(0, 21, `may go ${hms(until, false)}`, "", free > right - 40 ? "end" : "middle")));
 	}
-	let drawn = 0;
-	for (const entry of inside.toReversed()) {
-		const [x, y1] = places.get(entry) ?? [], { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
-		if (!carriedBy || !x || !(target || phone) || ++drawn > 60) continue;
+	const taken = [];
+	for (const [entry, [x, y1]] of [...places].sort(([a], [b]) => b.t - a.t)) {
+		const { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
+		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
 		const turn = x > right - 180 ? -1 : 1, [x2, y2] = target ?? [x, y1 + 30], down = y2 > y1 ? 1 : -1, bend = (26 + Math.min(40, Math.abs(y2 - y1) / 5)) * turn;
+		const textX = (x + x2) / 2 + bend * .8 + 6 * turn, textY = (y1 + y2) / 2 + 4;
+		const isFree = !taken.some(([x3, y3]) => Math.abs(textX - x3) < 170 && Math.abs(textY - y3) < 14);
+		if (isFree) taken.push([textX, textY]);
 		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
-			drawn < 9 && words((x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
+			isFree && words(textX, textY, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
 	}
 	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, marks, arcs);
 }
 
 // Moves marks apart a little; what still does not fit is shown as one.
-function place(row, X, gap, right) {
-	const found = [];
+function place(row, X, right) {
+	const found = [], gap = 16;
 	for (const entry of row) {
 		const x = X(entry.t), last = found.at(-1);
-		if (last && last.x + gap > x && (last.x > x || gap > 20)) last.items.push(entry);
+		if (last?.x > x) last.items.push(entry);
 		else found.push({ x: Math.max(x, (last?.x ?? 0) + gap), items: [entry] });
 	}
 	for (let i = found.length - 1, x = right; found[i]?.x > x; i--, x -= gap) found[i].x = x;
