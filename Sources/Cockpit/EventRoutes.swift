@@ -39,7 +39,7 @@ struct EventRoutes {
         ],
         body: ResponseBody { writer in
           var teller = Teller(
-            relay: relay, epoch: epoch, feed: feed, position: position, isLines: isLines,
+            relay: relay, epoch: epoch.text, feed: feed, position: position, isLines: isLines,
             device: device)
           do {
             try await teller.run(&writer)
@@ -77,7 +77,8 @@ struct EventRoutes {
   /// One reader.
   private struct Teller {
     let relay: Relay
-    let epoch: Epoch
+    /// In which the stream began, and ends: behind its last cursor nothing comes any more.
+    let epoch: String
     let feed: EventFeed
     var position: UInt64
     let isLines: Bool
@@ -221,11 +222,11 @@ struct EventRoutes {
       _ kind: String, _ cursor: UInt64, _ json: [UInt8], to piece: inout ByteBuffer
     ) {
       if isLines {
-        piece.writeString(#"{"id":"\#(epoch.cursor(cursor))","event":"\#(kind)","data":"#)
+        piece.writeString(#"{"id":"\#(epoch)-\#(cursor)","event":"\#(kind)","data":"#)
         piece.writeBytes(json)
         piece.writeString("}\n")
       } else {
-        piece.writeString("id: \(epoch.cursor(cursor))\nevent: \(kind)\ndata: ")
+        piece.writeString("id: \(epoch)-\(cursor)\nevent: \(kind)\ndata: ")
         piece.writeBytes(json)
         piece.writeString("\n\n")
       }

@@ -100,7 +100,8 @@ struct PushRoutes {
     } catch {
       return answer(error, uniqueID, warnings)
     }
-    switch await relay.submit(notification, warnings) {
+    let note = PushNote(warnings, traceParent: wish.traceParent)
+    switch await relay.submit(notification, note) {
     case .accepted:
       return Answer(
         status: 200, apnsId: notification.apnsID.description, uniqueId: uniqueID.description,
@@ -165,6 +166,12 @@ struct PushWish {
     if let named = headers.first(where: { $0.name == FieldName.apnsTopic.wireName }) {
       topic = topic ?? named.value
     }
+  }
+
+  /// The trace that it is a part of.
+  var traceParent: TraceParent? {
+    let field = headers.last { $0.name == FieldName.traceParent.wireName }
+    return field.flatMap { TraceParent(Array($0.value.utf8).span) }
   }
 
   /// A value as it is written.

@@ -166,7 +166,7 @@ extension Relay {
 
   /// Puts a well-formed notification in, as a provider's request would.
   package func submit(
-    _ notification: Notification, _ warnings: CaseSet<PayloadWarning>
+    _ notification: Notification, _ note: PushNote
   ) async -> ProviderAnswer {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withCheckedContinuation { continuation in
@@ -175,7 +175,7 @@ extension Relay {
           continuation.resume(returning: answer)
         }
         let request = RequestID(loop: runner.index, connection: 0, stream: stream)
-        runner.notes.remember(PushNote(warnings), of: notification.uniqueID)
+        runner.notes.remember(note, of: notification.uniqueID)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()
       }

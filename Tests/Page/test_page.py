@@ -401,8 +401,7 @@ class PageTests(unittest.TestCase):
         rows.first.click()
         step = page.locator("#push ol li", has=page.locator(".shape.fault"))
         expect(step).to_contain_text("delay")
-        if not GIVEN:  # a relay takes it from a provider's request
-            expect(page.locator("#push dl")).to_contain_text(trace)
+        expect(page.locator("#push dl")).to_contain_text(trace)
         self.assertEqual(self.problems, [])
 
     def test_density_shows_where_something_happened(self):
@@ -410,7 +409,8 @@ class PageTests(unittest.TestCase):
         bars = page.locator("#density path.bar")
         expect(bars.first).to_be_attached()
         heights = page.evaluate("[...document.querySelectorAll('#density path')].map((path) => path.getBBox().height)")
-        self.assertGreater(max(heights), 10)
+        # Of a relay with few pushes the bars are low.
+        self.assertGreater(max(heights), 10 if not GIVEN else 3)
         box, thumb = page.locator("#density").bounding_box(), page.locator("#scrub").bounding_box()
         self.assertAlmostEqual(box["x"], thumb["x"], delta=1)
         self.assertAlmostEqual(box["width"], thumb["width"], delta=1)
