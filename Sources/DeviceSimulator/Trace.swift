@@ -383,16 +383,25 @@ extension DocumentStep {
 /// What happened, for people and programs: lines of time, who, what, why.
 extension Simulation {
   /// What happened so far, a line each, without details such as snapshots and sleep.
-  public var timeline: String { text(of: trace().filter { !$0.kind.isDetail }) }
+  public var timeline: String { text(of: timelineLines) }
+
+  /// The lines of `timeline`.
+  public var timelineLines: [TraceLine] { trace().filter { !$0.kind.isDetail } }
 
   /// All that happened so far, in order.
   public func trace() -> [TraceLine] { entries.indices.map { line($0) } }
 
   /// Lines in columns.
-  public func text(of lines: [TraceLine]) -> String {
+  ///
+  /// - Parameter styled: what to make of a line's text, such as a colour.
+  public func text(
+    of lines: [TraceLine], styled: (TraceLine, String) -> String = { $1 }
+  ) -> String {
     let width = lines.map(\.who.count).max() ?? 0
     let timeWidth = lines.last.map { TimeText.text(time: $0.milliseconds).count } ?? 0
-    return lines.map { $0.text(timeWidth: timeWidth, whoWidth: width) + "\n" }.joined()
+    return lines.map { line in
+      styled(line, line.text(timeWidth: timeWidth, whoWidth: width)) + "\n"
+    }.joined()
   }
 
   func line(_ index: Int) -> TraceLine {

@@ -22,6 +22,8 @@ package actor PhoneDriver {
     package var storageDirectory: String?
     /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
+    /// How bad the link is on purpose.
+    package var link = BadLink()
     /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
     package var transferTrustRoots: String?
     /// Connects with the relay.

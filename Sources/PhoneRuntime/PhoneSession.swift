@@ -59,7 +59,7 @@ struct PhoneSession: Sendable {
     return try await withThrowingTaskGroup(of: String?.self) { group in
       group.addTask { try await read(stream) }
       group.addTask {
-        for await line in lines { try await stream.write(line) }
+        try await write(lines, to: stream)
         // Nobody has more to say: the relay ends its side when it has read ours.
         stream.finish()
         try await Task.sleep(for: Self.farewell)
@@ -75,6 +75,29 @@ struct PhoneSession: Sendable {
     }
   }
 
+  private func write(_ lines: AsyncStream<[UInt8]>, to stream: ClientStream) async throws {
+    guard configuration.link.isBad else {
+      for await line in lines { try await stream.write(line) }
+      return
+    }
+    var chance = chance(1)
+    for await line in lines {
+      try await Task.sleep(for: chance.delay())
+      // A clock that moves when told waits for these.
+      let isBarrier = line.starts(with: Self.barrier)
+      if isBarrier || !chance.loses() { try await stream.write(line) }
+    }
+  }
+
+  private static let barrier = Array(#"{"type":"barrier""#.utf8)
+
+  /// What becomes of one direction of this stream.
+  private func chance(_ direction: UInt64) -> LinkChance {
+    LinkChance(
+      configuration.link,
+      seed: configuration.seed &+ UInt64(phone) &* 1_000_003 &+ UInt64(number) &* 31 &+ direction)
+  }
+
   /// What the relay has said.
   enum Said: Sendable {
     case event(LiveSimulation.Event)
@@ -84,12 +107,21 @@ struct PhoneSession: Sendable {
     case time(Int64)
     case barrier(UInt64, Int64)
     case checkpoint(CheckpointLine)
+
+    /// Whether a bad link may swallow it. Greetings and what steers a clock always arrive.
+    var mayBeLost: Bool {
+      switch self {
+      case .event(.received), .event(.heard(isKeepAlive: true)): true
+      case .event, .takesDecisions, .time, .barrier, .checkpoint: false
+      }
+    }
   }
 
   /// Hands on what the relay says, a read at a time.
   private func read(_ stream: ClientStream) async throws -> String {
     var splitter = LineSplitter()
     var reason = "the relay ended the stream"
+    var chance = chance(0)
     for try await bytes in stream.chunks {
       var said: [Said] = []
       splitter.take(bytes.span) { piece in
@@ -109,6 +141,10 @@ struct PhoneSession: Sendable {
         case .error(let why): reason = "the relay says: \(why)"
         case .unknown, nil: break
         }
+      }
+      if configuration.link.isBad {
+        try await Task.sleep(for: chance.delay())
+        said.removeAll { $0.mayBeLost && chance.loses() }
       }
       if !said.isEmpty { await driver.heard(said, by: self) }
     }

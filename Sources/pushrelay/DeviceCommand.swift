@@ -19,6 +19,17 @@ extension Network: ExpressibleByArgument {
   public static var allValueStrings: [String] { allCases.filter(\.isConnected).map(\.rawValue) }
 }
 
+/// So many of a hundred: `20%`, or `20`.
+struct Percentage: ExpressibleByArgument {
+  let value: Double
+
+  init?(argument: String) {
+    let digits = argument.hasSuffix("%") ? argument.dropLast() : argument[...]
+    guard let value = Double(digits), (0...100).contains(value) else { return nil }
+    self.value = value
+  }
+}
+
 /// Plays phones, or listens as plain devices, and prints what happens.
 struct DeviceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -29,6 +40,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
         pushrelay device phone --topic com.example.app
         pushrelay device phone --interactive
+        pushrelay device phone --loss 20% --latency 800ms --jitter 200ms
         pushrelay device --scenario payloads/scenarios/live-force-quit.json
         pushrelay device --count 1000 --tokens tokens.txt
         pushrelay device phone --light --screen off --notifications 1 --json
@@ -93,6 +105,18 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: "What it is connected to: wifi or cellular.")
   var network: Network?
 
+  @Option(
+    help: ArgumentHelp(
+      "So many pushes, and answers of the phone, are lost on the way.", valueName: "percent"))
+  var loss: Percentage?
+
+  @Option(
+    help: ArgumentHelp("How long everything takes on the way, such as 800ms.", valueName: "length"))
+  var latency: String?
+
+  @Option(help: ArgumentHelp("At most so much on top, by chance.", valueName: "length"))
+  var jitter: String?
+
   @Option(help: "With --light: screen to report, on or off.")
   var screen: Screen?
 
@@ -147,6 +171,23 @@ struct DeviceCommand: AsyncParsableCommand {
     if light, interactive || verbose || seed != nil {
       throw ValidationError("--interactive, --verbose and --seed need a phone: leave out --light")
     }
+    guard try !link().isBad || !light else {
+      throw ValidationError("--loss, --latency and --jitter need a phone: leave out --light")
+    }
+  }
+
+  /// How bad the link is to be.
+  func link() throws -> BadLink {
+    func length(_ text: String?, _ name: String) throws -> Interval {
+      guard let text else { return .zero }
+      guard let length = Interval(text), length >= .zero, length <= .minutes(10) else {
+        throw ValidationError("--\(name) is a length of time such as 800ms, at most 10m")
+      }
+      return length
+    }
+    return BadLink(
+      latency: try length(latency, "latency"), jitter: try length(jitter, "jitter"),
+      lossPercent: loss?.value ?? 0)
   }
 
   /// Names, a count or a scenario.

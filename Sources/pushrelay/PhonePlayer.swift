@@ -84,6 +84,7 @@ struct PhonePlayer: Sendable {
     configuration.relayTime = try await relayTime()
     configuration.reportsWanted = command.notifications
     configuration.warn = { Console.note($0) }
+    configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
     if isFleet {

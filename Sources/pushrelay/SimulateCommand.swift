@@ -16,7 +16,8 @@ struct SimulateCommand: AsyncParsableCommand {
 
       Each file sets up phones and apps, says what happens when and what must come of it; \
       docs/SCENARIOS.md explains it. The same file and seed give the same output, to the byte. The \
-      exit status is 1 when an expectation fails.
+      exit status is 1 when an expectation fails. On a terminal what was held, replaced and \
+      carried along has a colour and a mark; NO_COLOR=1 turns them off.
       """)
 
   @Argument(help: "Scenario files.")
@@ -97,9 +98,11 @@ struct SimulateCommand: AsyncParsableCommand {
   private func show(_ scenario: Scenario, _ result: ScenarioResult) {
     Console.say("\(scenario.title) (\(scenario.file), seed \(result.simulation.seed))")
     if !quiet {
-      let text =
-        verbose ? result.simulation.text(of: result.simulation.trace()) : result.simulation.timeline
-      Console.say(text)
+      let simulation = result.simulation
+      let lines = verbose ? simulation.trace() : simulation.timelineLines
+      Console.say(
+        Highlight.isOn
+          ? simulation.text(of: lines, styled: Highlight.text) : simulation.text(of: lines))
     }
     for verdict in result.verdicts {
       Console.say("\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")

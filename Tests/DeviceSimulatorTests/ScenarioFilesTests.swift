@@ -20,9 +20,19 @@ import Testing
   @Test func theStoriesAreThere() {
     let stories = [
       "messenger", "tv-downloads", "file-sync", "read-later", "mail", "social-feed", "throttling",
-      "force-quit", "month",
+      "force-quit", "month", "phone-limit", "mistakes", "download",
     ]
     #expect(Set(stories).subtracting(Files.scenarios).isEmpty)
+  }
+
+  /// Whatever can happen happens in one of them.
+  @Test func everyKindOfHappeningIsShown() throws {
+    var kinds: Set<TraceKind> = []
+    for name in Files.scenarios where name != "month" {
+      kinds.formUnion(try Files.scenario(name).run().simulation.trace().map(\.kind))
+    }
+    // Faults are of a real relay: scenarios have no verb for them.
+    #expect(Set(TraceKind.allCases).subtracting(kinds) == [.fault])
   }
 
   @Test(arguments: Files.scenarios.filter { $0 != "month" })

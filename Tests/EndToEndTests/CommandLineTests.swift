@@ -246,6 +246,23 @@ import Testing
     #expect(said == "0 True Throttling: hold, replace, piggyback, refill\n", "\(said)")
   }
 
+  /// In a pipe there is nothing but the text; a person at a terminal may say no, too.
+  @Test func coloursAreForPeopleWhoWantThem() async throws {
+    let scenario = Program.root.appending(path: "payloads/scenarios/throttling.json")
+      .path(percentEncoded: false)
+    let command = "'\(Program.pushrelay)' simulate '\(scenario)'"
+    for (noColour, isExpected) in [("", true), ("1", false)] {
+      let terminal = [
+        "TERM=xterm", "NO_COLOR=\(noColour)", "script", "-qec", command, "/dev/null",
+      ]
+      let seen = try await Program.run("env", terminal).checked("script")
+      #expect(seen.contains("\u{1B}[35m◆ ") == isExpected, "NO_COLOR=\(noColour)")
+      #expect(seen.contains("piggyback"))
+    }
+    let piped = try await Program.run(Program.pushrelay, ["simulate", scenario])
+    #expect(!piped.output.contains("\u{1B}") && !piped.output.contains("◆"))
+  }
+
   @Test func demoTellsTheStory() async throws {
     let scratch = try Scratch()
     let story = try await Program.run(

@@ -113,7 +113,8 @@ import Testing
         let replay = try replay(bytes)
         let summary = replay.summary
         #expect(summary.differences.isEmpty, "\(summary.differences.prefix(1))")
-        #expect(summary.ending == .stopped && summary.cutBytes == 0 && summary.events > 300)
+        // Each push is one at least, and so is each phone, app and stream; chance decides on more.
+        #expect(summary.ending == .stopped && summary.cutBytes == 0 && summary.events > 150)
         #expect(replay.shards.count == 2 && replay.header.payloads == payloads)
         if store == .sqlite, run == 1 {
           let restored = replay.shards.reduce(0) { $0 + $1.shard.counters.restored }

@@ -1,0 +1,49 @@
+package import Primitives
+
+/// A link that is worse than the network that it goes over, on purpose: to see what becomes of
+/// pushes on the way to a phone in a lift.
+///
+/// What the relay says and what the phone says takes longer, in order. Of notifications,
+/// keep-alives and the phone's answers to them some are lost: then the relay has to send again, or
+/// to find out that nobody is there.
+package struct BadLink: Hashable, Sendable {
+  /// One way.
+  package var latency = Interval.zero
+  /// At most so much on top, by chance.
+  package var jitter = Interval.zero
+  /// So many of a hundred are lost.
+  package var lossPercent = 0.0
+
+  package init(
+    latency: Interval = .zero, jitter: Interval = .zero, lossPercent: Double = 0
+  ) {
+    self.latency = latency
+    self.jitter = jitter
+    self.lossPercent = lossPercent
+  }
+
+  package var isBad: Bool { self != BadLink() }
+}
+
+/// What chance makes of one direction of a stream.
+struct LinkChance {
+  private let link: BadLink
+  private var random: SeededRandom
+
+  init(_ link: BadLink, seed: UInt64) {
+    self.link = link
+    random = SeededRandom(seed: seed)
+  }
+
+  /// How long the next one takes.
+  mutating func delay() -> Duration {
+    let jitter = link.jitter.milliseconds
+    let more = jitter > 0 ? Int64.random(in: 0...jitter, using: &random) : 0
+    return .milliseconds(link.latency.milliseconds + more)
+  }
+
+  /// Whether the next one is lost.
+  mutating func loses() -> Bool {
+    link.lossPercent > 0 && Double.random(in: 0..<100, using: &random) < link.lossPercent
+  }
+}
