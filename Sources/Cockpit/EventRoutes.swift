@@ -27,7 +27,7 @@ struct EventRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/events") { request, _ in
-      let feed = await feed.feed()
+      let feed = try await feed.feed()
       let position = try await start(request, feed)
       let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
       let device = try Self.device(request)
@@ -346,7 +346,9 @@ actor FeedHolder {
 
   init(_ relay: Relay) { self.relay = relay }
 
-  func feed() async -> EventFeed {
+  /// Refused while the relay is still starting: there is nobody yet to tell it anything.
+  func feed() async throws(Refusal) -> EventFeed {
+    guard relay.isRunning else { throw .notReady }
     usedAt = .now
     guard let known else {
       let begun = Task { [relay] in await relay.startFeed() }

@@ -16,7 +16,7 @@ struct MetricsRoutes {
     router.get("/health/live") { _, _ in try Response(json: ["status": "live"]) }
     router.get("/health/ready") { _, _ in
       guard relay.isRunning else {
-        throw Refusal(503, "NotReady", "the relay is starting or ending")
+        throw Refusal.notReady
       }
       guard relay.isJournalHealthy else {
         throw Refusal(503, "JournalFails", "the journal cannot be written: look at the disk")
@@ -71,7 +71,7 @@ struct MetricsRoutes {
 
   /// By kind, and by topic where that is asked for.
   private static func received(_ metrics: RelayMetrics) -> [MetricsText.Sample] {
-    guard !metrics.receivedByTopic.isEmpty else {
+    guard metrics.namedTopics > 0 else {
       return [
         ([("kind", "visible")], Double(metrics.receivedVisible)),
         ([("kind", "silent")], Double(metrics.receivedSilent)),

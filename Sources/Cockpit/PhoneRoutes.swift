@@ -13,7 +13,7 @@ struct PhoneRoutes {
   func add(to router: Router<AdminContext>) {
     router.post("/v1/devices") { request, _ in
       _ = try JSONMembers(try await request.bytes(), known: [])
-      guard let enrolled = await relay.enrol() else { throw Self.notReady }
+      guard let enrolled = await relay.enrol() else { throw Refusal.notReady }
       guard case .enrolled(let device) = enrolled.answer else { throw Refusal(enrolled.answer) }
       return try Response(
         .created, json: ["device": device.description, "secret": enrolled.secret])
@@ -80,8 +80,6 @@ struct PhoneRoutes {
     }
     await relay.hangUp(stream)
   }
-
-  private static let notReady = Refusal(503, "NotReady", "the relay is starting or ending")
 }
 
 extension Refusal {

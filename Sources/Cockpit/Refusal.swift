@@ -34,6 +34,9 @@ package struct Refusal: Error, Equatable, Sendable {
     Refusal(400, "BadBody", message, field: field)
   }
 
+  /// 503: the relay is not there yet, or not any more.
+  static let notReady = Refusal(503, "NotReady", "the relay is starting or ending; try again")
+
   /// 404: there is no such thing.
   static func missing(_ reason: String, _ message: String) -> Refusal {
     Refusal(404, reason, message)

@@ -55,7 +55,7 @@ struct WaitRoutes {
   }
 
   func wait(_ wish: WaitWish) async throws -> Met {
-    let feed = await feed.feed()
+    let feed = try await feed.feed()
     let (id, signals) = await feed.signals()
     defer { Task { await feed.forget(id) } }
     let start = relay.now

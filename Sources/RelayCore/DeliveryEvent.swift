@@ -41,6 +41,15 @@ package enum DeliveryStep: Hashable, Sendable {
       false
     }
   }
+
+  /// Whether it says nothing of where the notification is: what the phone makes of it, what went
+  /// wrong on purpose.
+  package var isAside: Bool {
+    switch self {
+    case .outcome, .decided, .faulted: true
+    case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered: false
+    }
+  }
 }
 
 /// A fault that has acted, in the words in which it was asked for.

@@ -13,7 +13,7 @@ package enum AdminAction: Hashable, Sendable {
   /// Until the relay ends.
   case setPolicy(SilentPolicy?, at: Instant)
   /// A device without apps is not known any more. While the journal still has to answer for it, or
-  /// a token of it is on its way, nothing happens: ask again.
+  /// a token of it is on its way, it stays: ask again.
   case forget
 }
 
@@ -63,10 +63,7 @@ extension Shard {
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
     _ = awaitedOutcomes.take(of: [device: 0])
-    ownBudgets[id] = nil
-    deviceIndex.remove(device, KeyedHash.hash(id))
-    devices.remove(at: device)
-    counters.devices -= 1
+    removeDevice(device)
   }
 
   /// Devices that have an app with this topic, or all.

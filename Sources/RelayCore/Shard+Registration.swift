@@ -113,9 +113,7 @@ extension Shard {
       guard let device = deviceNumber(id), devices[device].firstApp < 0,
         devices[device].connection == nil
       else { return }
-      deviceIndex.remove(device, KeyedHash.hash(id))
-      devices.remove(at: device)
-      counters.devices -= 1
+      removeDevice(device)
     case .registered(let token):
       // The token may by now be another registration's.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
@@ -125,6 +123,15 @@ extension Shard {
       // An app that is gone stays gone until the next start; the device is told to try again.
       break
     }
+  }
+
+  /// One that has no app and no stream is not known any more.
+  mutating func removeDevice(_ device: Int32) {
+    let id = devices[device].id
+    ownBudgets[id] = nil
+    deviceIndex.remove(device, KeyedHash.hash(id))
+    devices.remove(at: device)
+    counters.devices -= 1
   }
 
   /// The device, if the secret is right; otherwise it answers and returns nil.

@@ -113,14 +113,11 @@ package struct PolicyTrial: Sendable {
   /// Whether the event is of the peers' own accord.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked,
-      .administered(_, .setPolicy):
-      false
+    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked: false
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionRequested,
-      .partitionReceived,
-      .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
       true
     }
   }

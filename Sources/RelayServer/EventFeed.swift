@@ -193,8 +193,7 @@ extension ShardRunner {
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard,
-      .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
+      .heard, .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
       .faulted, .checkpoint, .shutDown, .tick:
       break
     }
@@ -244,9 +243,8 @@ extension Event {
       .administered, .policyChanged:
       true
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard,
-      .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored, .faulted,
-      .checkpoint, .shutDown, .tick:
+      .heard, .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
+      .faulted, .checkpoint, .shutDown, .tick:
       false
     }
   }

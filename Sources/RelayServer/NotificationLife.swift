@@ -67,7 +67,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
   package var id: String
   package var topic: String
   var kind: String
-  /// The last step but what the phone makes of it and what faults did.
+  /// The last step that says where it is.
   package var state: String
   package var steps: [Step]
   /// What was odd about its payload or headers, a sentence each.
@@ -87,8 +87,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     steps = events.map(Step.init)
     warnings = note.warnings.members.map(\.text)
     traceparent = note.traceParent?.description
-    let asides: Set<String> = ["outcome", "waiting", "running", "fault"]
-    state = steps.last { !asides.contains($0.step) }?.step ?? "received"
+    state = Step(events.last { !$0.step.isAside } ?? first).step
   }
 }
 

@@ -25,6 +25,11 @@ struct PushNotes {
 
   init(limit: Int = Limits.rememberedNotes) { self.limit = limit }
 
+  /// About what they take.
+  var keptBytes: Int {
+    order.count * (MemoryLayout<PushNote>.stride + 2 * MemoryLayout<UniqueID>.stride)
+  }
+
   /// Nothing is remembered of what there is nothing to say of.
   mutating func remember(_ note: PushNote, of id: UniqueID) {
     guard !note.isEmpty else { return }

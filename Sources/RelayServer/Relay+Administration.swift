@@ -30,15 +30,8 @@ extension Relay {
       uniqueID = first.uniqueID
     }
 
-    /// The last step but an app's outcome and what faults did.
-    package var last: DeliveryEvent {
-      steps.last { event in
-        switch event.step {
-        case .outcome, .decided, .faulted: false
-        case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered: true
-        }
-      } ?? steps[0]
-    }
+    /// The step that says where it is.
+    package var last: DeliveryEvent { steps.last { !$0.step.isAside } ?? steps[0] }
   }
 
   /// Which lives are wanted.

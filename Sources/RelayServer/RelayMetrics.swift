@@ -30,7 +30,8 @@ package struct RelayMetrics: Sendable {
   /// The same by topic, where that is wanted: of the first so many, and of all others.
   package private(set) var receivedByTopic: [Topic: KindCounts] = [:]
   package private(set) var receivedOfOthers = KindCounts()
-  private let namedTopics: Int
+  /// How many topics are told apart; 0 where that is not asked for.
+  package private(set) var namedTopics: Int
   /// Times that a slot was taken because the device was away, or for a limit, by
   /// `BudgetLimit.rawValue`.
   package private(set) var storedOffline = 0
@@ -47,7 +48,6 @@ package struct RelayMetrics: Sendable {
   package private(set) var holding = [Histogram](
     repeating: Histogram(), count: BudgetLimit.allCases.count)
 
-  /// - Parameter namedTopics: how many topics are told apart.
   package init(namedTopics: Int = 0) { self.namedTopics = namedTopics }
 
   /// A push was answered.
@@ -120,6 +120,7 @@ package struct RelayMetrics: Sendable {
     sum.refused = zip(left.refused, right.refused).map(+)
     sum.receivedVisible += right.receivedVisible
     sum.receivedSilent += right.receivedSilent
+    sum.namedTopics = max(left.namedTopics, right.namedTopics)
     sum.receivedByTopic.merge(right.receivedByTopic, uniquingKeysWith: +)
     sum.receivedOfOthers = left.receivedOfOthers + right.receivedOfOthers
     sum.storedOffline += right.storedOffline

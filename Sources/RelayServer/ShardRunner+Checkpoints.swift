@@ -1,3 +1,4 @@
+import DequeModule
 import DeviceLink
 import Primitives
 import RelayCore
@@ -5,6 +6,8 @@ import RelayCore
 /// What a loop keeps beside its shard, to be taken back to.
 struct RunnerCheckpoint {
   let lifeLog: DeliveryLog
+  let notes: PushNotes
+  let deviceChanges: Deque<DeviceChange>
   let random: SeededRandom?
   let nextUnique: UInt64
   let followers: ClockFollowers
@@ -13,13 +16,17 @@ struct RunnerCheckpoint {
 /// A loop is taken back to where it was (`VirtualClock.rewind`). All of them have settled before.
 extension ShardRunner {
   /// About what it takes to keep everything as it is.
-  var keptBytes: Int { shard.keptBytes + lifeLog.keptBytes }
+  var keptBytes: Int {
+    shard.keptBytes + lifeLog.keptBytes + notes.keptBytes
+      + deviceChanges.count * MemoryLayout<DeviceChange>.stride
+  }
 
   /// Keeps everything as it is.
   func saveCheckpoint(_ number: UInt32) {
     decide(.checkpoint(.saved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
-      lifeLog: lifeLog, random: random, nextUnique: nextUnique, followers: followers)
+      lifeLog: lifeLog, notes: notes, deviceChanges: deviceChanges, random: random,
+      nextUnique: nextUnique, followers: followers)
     tellFollowers(.saved(number: number))
   }
 
@@ -44,6 +51,8 @@ extension ShardRunner {
     self.epoch = epoch
     decide(.checkpoint(.rewound(to: number)), at: now)
     lifeLog = then.lifeLog
+    notes = then.notes
+    deviceChanges = then.deviceChanges
     random = then.random
     nextUnique = then.nextUnique
     // What faults have put off belongs to what never was. Faults themselves stay.

@@ -113,8 +113,8 @@ extension ShardRunner {
       parking.events.append(event)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
-      .partitionRequested,
-      .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
+      .partitionRequested, .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint,
+      .shutDown, .tick:
       refuse(event)
     }
   }

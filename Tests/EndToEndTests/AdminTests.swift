@@ -392,6 +392,34 @@ import Testing
     }
   }
 
+  /// What was before a rewind never was: a push with a name of then has nothing of it.
+  @Test func aRewindTakesNotesAndChangesBack() async throws {
+    try await withAdmin { _, admin in
+      let made = try await admin("POST", "/v1/devices", "{}")
+      let device = try #require(made.json["device"] as? String)
+      _ = try await admin("PUT", "/v1/devices/\(device)/apps/com.example.app", "{}")
+      #expect(try await admin("PUT", "/v1/checkpoints/clean", "{}").status < 300)
+      func push(_ more: String) async throws -> String {
+        let body =
+          #"{"to":"\#(device)","headers":{"apns-push-type":"alert"},"#
+          + #""payload":{"aps":{"alert":"x"\#(more)}}}"#
+        return try #require(try await admin("POST", "/v1/push", body).json["uniqueId"] as? String)
+      }
+      func warnings(_ id: String) async throws -> Int? {
+        (try await admin("GET", "/v1/notifications/\(id)").json["warnings"] as? [String])?.count
+      }
+      let odd = try await push(#","category":3"#)
+      #expect(try await warnings(odd) == 1)
+      _ = try await admin("PUT", "/v1/devices/\(device)/policy", #"{"policy":"strict"}"#)
+      #expect(try await admin("POST", "/v1/checkpoints/clean/restore", "{}").status == 200)
+      let plain = try await push("")
+      #expect(plain == odd, "it has the same name, or this shows nothing")
+      #expect(try await warnings(plain) == 0)
+      let events = try await admin("GET", "/v1/devices/\(device)/events").body
+      #expect(events.contains("registered") && !events.contains("policy"), "\(events)")
+    }
+  }
+
   // MARK: Many, and slow ones
 
   private func curlMany(

@@ -68,6 +68,16 @@ import Testing
     #expect(try #require(spent.first).full == clock.reading(at: fixture.now) + RefillClock.event)
   }
 
+  /// Its enrolment fails: nothing of it is left.
+  @Test func aDeviceThatIsTakenBackLeavesNone() {
+    var fixture = ShardFixture(.manual)
+    let device = fixture.enroll().credential.device
+    _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+    #expect(fixture.shard.ownBudgets.count == 1)
+    _ = fixture.failAll()
+    #expect(fixture.shard.ownBudgets.isEmpty && fixture.shard.report(of: device) == nil)
+  }
+
   @Test func aDeviceThatIsNotThereGetsNone() {
     var fixture = ShardFixture()
     let nobody = DeviceID(UniqueID(high: 9, low: 9))
