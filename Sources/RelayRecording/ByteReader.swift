@@ -40,6 +40,7 @@ package struct ByteReader: Sendable {
   package let end: Int
   /// Gives equal topics one storage: there are few of them, and many notifications.
   private var topics: [Topic?] = []
+  private var lastPayload: [UInt8] = []
 
   package init(_ bytes: [UInt8]) {
     self.init(bytes, in: 0..<bytes.count)
@@ -119,6 +120,19 @@ package struct ByteReader: Sendable {
   package mutating func byteString() throws(CodecError) -> [UInt8] {
     let range = try skip(try varint())
     return range.isEmpty ? [] : Array(bytes[range])
+  }
+
+  /// What was recorded of a payload; one that is the same as the one before shares its storage.
+  mutating func payload() throws(CodecError) -> [UInt8] {
+    let next = try varint()
+    guard next > 0 else { return lastPayload }
+    let range = try skip(next - 1)
+    // One form for each value.
+    guard range.count != lastPayload.count || !bytes[range].elementsEqual(lastPayload) else {
+      throw invalid(Notification.self)
+    }
+    lastPayload = Array(bytes[range])
+    return lastPayload
   }
 
   /// A device token behind its number of bytes.

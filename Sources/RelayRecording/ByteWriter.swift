@@ -19,6 +19,9 @@ package struct ByteWriter: Sendable {
   /// id, which says the rest where the events are known.
   let isDigesting: Bool
   package private(set) var digest: UInt64 = Self.emptyDigest
+  /// The last payload as it came, and where what was written of it is.
+  private var lastPayload: [UInt8] = []
+  private var lastPart = 0..<0
 
   private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -32,13 +35,8 @@ package struct ByteWriter: Sendable {
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     digest = Self.emptyDigest
-  }
-
-  /// Hands out what was written, and begins again.
-  package mutating func take() -> [UInt8] {
-    var taken: [UInt8] = []
-    swap(&taken, &bytes)
-    return taken
+    lastPayload = []
+    lastPart = 0..<0
   }
 
   @inline(__always)
@@ -109,17 +107,38 @@ extension ByteWriter {
 
   private static let apsHead = Array(#"{"aps":"#.utf8)
 
-  /// A payload's part that is recorded, behind its number of bytes.
-  mutating func put(_ part: Redactor.RecordedPart, of payload: [UInt8]) {
-    switch part {
-    case .nothing: put(varint: 0)
-    case .all: put(bytes: payload)
+  /// What is recorded of a payload, behind its number of bytes and one more; or 0 where it is the
+  /// same as of the one before, as when one alert goes to many devices.
+  mutating func put(payload: [UInt8]) {
+    // The same bytes need not be looked at again.
+    guard payload != lastPayload else { return bytes.append(0) }
+    lastPayload = payload
+    let start = bytes.count
+    let part: Range<Int>
+    switch redactor?.part(of: payload) ?? .all {
+    case .nothing: part = putPart(upTo: 0) { _ in }
+    case .all: part = putPart(upTo: payload.count) { $0.append(contentsOf: payload) }
     case .aps(let value):
-      put(varint: UInt64(Self.apsHead.count + value.count + 1))
-      bytes.append(contentsOf: Self.apsHead)
-      bytes.append(contentsOf: payload[value])
-      bytes.append(UInt8(ascii: "}"))
+      part = putPart(upTo: Self.apsHead.count + value.count + 1) { bytes in
+        bytes.append(contentsOf: Self.apsHead)
+        bytes.append(contentsOf: payload[value])
+        bytes.append(UInt8(ascii: "}"))
+      }
     }
+    guard part.count != lastPart.count || !bytes[part].elementsEqual(bytes[lastPart]) else {
+      bytes.removeSubrange(start...)
+      return bytes.append(0)
+    }
+    lastPart = part
+  }
+
+  private mutating func putPart(
+    upTo count: Int, _ fill: (inout [UInt8]) -> Void
+  ) -> Range<Int> {
+    put(varint: UInt64(count) + 1)
+    let start = bytes.count
+    fill(&bytes)
+    return start..<bytes.count
   }
 }
 

@@ -145,7 +145,7 @@ extension Notification: BinaryCodable {
       }
     }
     writer.put(bytes: redactor?.collapseID(collapseID) ?? collapseID)
-    writer.put(redactor?.part(of: payload) ?? .all, of: payload)
+    writer.put(payload: payload)
   }
 
   package convenience init(from reader: inout ByteReader) throws(CodecError) {
@@ -162,7 +162,7 @@ extension Notification: BinaryCodable {
       uniqueID: uniqueID, apnsID: apnsID ?? uniqueID, token: token, topic: topic,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
       wakesApp: wakesApp, collapseID: try reader.byteString(), expiration: expiration,
-      payload: try reader.byteString())
+      payload: try reader.payload())
   }
 }
 

@@ -12,7 +12,7 @@ package import RelayCore
 /// damaged are told apart.
 package enum RecordingFormat {
   /// With the version of the format at its end.
-  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [2]
+  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [3]
   static let headBytes = 9
   static let checksumBytes = 4
 
@@ -37,7 +37,7 @@ package enum RecordingFormat {
     writer.put(word: headChecksum(key), byteCount: 4)
     writer.put(raw: body)
     writer.put(word: UInt64(Checksum.crc32C(of: key, then: body.span)), byteCount: 4)
-    return writer.take()
+    return writer.bytes
   }
 
   static func headChecksum(_ key: UInt64) -> UInt64 {

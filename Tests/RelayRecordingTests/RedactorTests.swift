@@ -34,16 +34,53 @@ import Testing
     let payload = Array(#" {"name":"Ann","aps": {"alert":"hi"}, "x":[{"aps":1}]} "#.utf8)
     func left(_ payloads: RecordedPayloads, _ bytes: [UInt8]) -> String {
       let redactor = Redactor(key: (0, 0), payloads: payloads)
-      var writer = ByteWriter()
-      writer.put(redactor.part(of: bytes), of: bytes)
+      var writer = ByteWriter(redactor: redactor)
+      writer.put(payload: bytes)
       var reader = ByteReader(writer.bytes)
-      return String(decoding: (try? reader.byteString()) ?? [1], as: UTF8.self)
+      return String(decoding: (try? reader.payload()) ?? [1], as: UTF8.self)
     }
     #expect(left(.none, payload) == "")
     #expect(left(.aps, payload) == #"{"aps":{"alert":"hi"}}"#)
     #expect(left(.all, payload) == String(decoding: payload, as: UTF8.self))
     #expect(left(.aps, Array(#"{"a":1}"#.utf8)) == "")
     #expect(left(.aps, Array("{".utf8)) == "")
+  }
+
+  @Test(arguments: RecordedPayloads.allCases)
+  func aPayloadThatIsTheSameIsWrittenOnce(_ payloads: RecordedPayloads) throws {
+    let texts = [
+      #"{"aps":{"alert":"hi"},"to":1}"#, #"{"aps":{"alert":"hi"},"to":1}"#,
+      #"{"aps":{"alert":"hi"},"to":2}"#, #"{"aps":{"alert":"ho"},"to":2}"#, "{}", "{}", "",
+      #"{"aps":{"alert":"ho"},"to":2}"#,
+    ]
+    var writer = ByteWriter(redactor: Redactor(key: (0, 0), payloads: payloads))
+    var sizes: [Int] = []
+    var whole: [[UInt8]] = []
+    for text in texts {
+      let before = writer.count
+      writer.put(payload: Array(text.utf8))
+      sizes.append(writer.count - before)
+      var alone = ByteWriter(redactor: Redactor(key: (0, 0), payloads: payloads))
+      alone.put(payload: Array(text.utf8))
+      var reader = ByteReader(alone.bytes)
+      whole.append(try reader.payload())
+    }
+    var reader = ByteReader(writer.bytes)
+    for (index, payload) in whole.enumerated() {
+      #expect(try reader.payload() == payload)
+      let isSame = payload == (index == 0 ? [] : whole[index - 1])
+      #expect((sizes[index] == 1) == (isSame || payload.isEmpty))
+    }
+    try reader.finish()
+  }
+
+  /// One form for each value: a payload that is the same as the one before is not written again.
+  @Test func aPayloadHasOneForm() throws {
+    var reader = ByteReader([2, 65, 2, 66, 0, 2, 66])
+    for text in ["A", "B", "B"] { #expect(try reader.payload() == Array(text.utf8)) }
+    #expect(throws: CodecError(offset: 7, problem: .invalid("Notification"))) {
+      _ = try reader.payload()
+    }
   }
 
   /// The example of the paper (appendix A).
