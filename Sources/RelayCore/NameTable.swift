@@ -125,7 +125,7 @@ func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
 
 /// Whether both hold the same bytes; compared eight at a time, the last eight perhaps twice.
 @inline(__always)
-func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   guard left.count == right.count else { return false }
   let last = left.count &- 8
   var position = 0

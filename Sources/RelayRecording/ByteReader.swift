@@ -128,7 +128,7 @@ package struct ByteReader: Sendable {
     guard next > 0 else { return lastPayload }
     let range = try skip(next - 1)
     // One form for each value.
-    guard range.count != lastPayload.count || !bytes[range].elementsEqual(lastPayload) else {
+    guard !areEqual(bytes.span.extracting(range), lastPayload.span) else {
       throw invalid(Notification.self)
     }
     lastPayload = Array(bytes[range])

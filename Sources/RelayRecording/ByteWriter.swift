@@ -48,6 +48,7 @@ package struct ByteWriter: Sendable {
   @inline(__always)
   package mutating func put(varint value: UInt64) {
     if isDigesting { return mix(value) }
+    if value < 0x80 { return bytes.append(UInt8(truncatingIfNeeded: value)) }
     putBytes(ofVarint: value)
   }
 
@@ -111,7 +112,7 @@ extension ByteWriter {
   /// same as of the one before, as when one alert goes to many devices.
   mutating func put(payload: [UInt8]) {
     // The same bytes need not be looked at again.
-    guard payload != lastPayload else { return bytes.append(0) }
+    guard !areEqual(payload.span, lastPayload.span) else { return bytes.append(0) }
     lastPayload = payload
     let start = bytes.count
     let part: Range<Int>
@@ -125,7 +126,8 @@ extension ByteWriter {
         bytes.append(UInt8(ascii: "}"))
       }
     }
-    guard part.count != lastPart.count || !bytes[part].elementsEqual(bytes[lastPart]) else {
+    let isSame = areEqual(bytes.span.extracting(part), bytes.span.extracting(lastPart))
+    guard !isSame else {
       bytes.removeSubrange(start...)
       return bytes.append(0)
     }

@@ -21,7 +21,14 @@ extension DeviceID: BinaryCodable {
 }
 
 extension StreamAddress: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(loop, connection, stream) }
+  package func write(to writer: inout ByteWriter) {
+    guard !writer.isDigesting else { return writer.put(loop, connection, stream) }
+    writer.append(upTo: 30) { output in
+      output.append(varint: UInt64(loop))
+      output.append(varint: UInt64(connection))
+      output.append(folded: Int64(stream))
+    }
+  }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(loop: try reader.read(), connection: try reader.read(), stream: try reader.read())
