@@ -114,7 +114,11 @@ package struct BinaryFrameReader: Sendable {
 
   /// The next push; nil when more bytes are needed.
   package mutating func next() throws(BinaryRefusal) -> BinaryRequest? {
-    guard let command = byte(0) else { return nil }
+    guard let command = byte(0) else {
+      // Whoever is silent now holds no memory.
+      clear()
+      return nil
+    }
     switch command {
     case 0: return try simple(at: 1, identifier: nil, expiration: nil)
     case 1:

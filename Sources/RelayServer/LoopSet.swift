@@ -89,8 +89,11 @@ final class LoopSet: Sendable {
                   runner: peer.runner.value, transport: transport,
                   isProvider: listener == .provider))
             case .legacy, .feedback:
-              // One read at a time, so that whoever is not read further is not.
+              // One read at a time, so that whoever is not read further is not. When a client ends
+              // the connection all that is left is read: the kernel must not have much.
               try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+              try channel.syncOptions?.setOption(
+                .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
               try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
               try channel.pipeline.syncOperations.addHandler(
                 BinaryConnectionHandler(

@@ -93,6 +93,19 @@ import Testing
     }
   }
 
+  /// What was written before the client hung up is taken, all of it.
+  @Test(arguments: [false, true])
+  func scriptsThatHangUpAtOnceAreServed(plaintext: Bool) async throws {
+    let auth = plaintext ? ["--auth", "none"] : []
+    let setup = RelaySetup(arguments: Self.listeners + auth, plaintext: plaintext)
+    try await RelayProcess.run(setup) { relay in
+      let token = try await Phone(on: relay).register()
+      let options = plaintext ? [] : try await Certificate(of: relay).options
+      _ = try await Self.client(["leave", relay.legacy, "1000", token] + options)
+      while try await Self.answers(relay)[""] != 1000 {}
+    }
+  }
+
   /// A certificate says which topic is pushed to; without one nobody pushes, and nobody is told
   /// which tokens are gone.
   @Test func whoShowsNoCertificateGetsNothing() async throws {

@@ -36,7 +36,6 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private(set) var role: Role
   private var phase = Phase.opening(since: RelayClock.wall)
   private(set) var context: ChannelHandlerContext?
-  private var plaintext = ByteBuffer()
   /// Since when the peer does not take what it is sent; nil while it does.
   private var stalledSince: Instant?
   private var isReading = true
@@ -69,7 +68,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
       return runner.finishBatch()
     }
     var output = ByteBuffer()
-    plaintext.clear()
+    var plaintext = ByteBuffer()
     do throws(TLSError) {
       try tls?.receive(&input, plaintext: &plaintext, output: &output)
     } catch {
@@ -177,7 +176,6 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private func opened() {
     guard case .opening = phase else { return }
     phase = .open
-    plaintext.reserveCapacity(16_384)
     let entitlement = BinaryEntitlement(tls?.peer, runner)
     switch role {
     case .pushes(let pushes): pushes.opened(entitlement, on: self)

@@ -3,10 +3,12 @@
 usage: binary.py push HOST:PORT COUNT TOKEN [BAD_TOKEN BAD_AT] [--tls CA CERTIFICATE KEY]
        binary.py feedback HOST:PORT [--tls CA CERTIFICATE KEY]
        binary.py hold HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
+       binary.py leave HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
 
 push: sends COUNT pushes without waiting, in all three commands by turns, then says what the relay
       says until it closes: 'error STATUS IDENTIFIER' or nothing, then 'closed'.
 hold: the same, but stays connected when nothing is said: 'sent', and goes on to listen.
+leave: the same, but hangs up as soon as all is written, as scripts do.
 feedback: a line 'TIME TOKEN' for each tuple, then 'closed'.
 """
 
@@ -78,6 +80,9 @@ def main(arguments):
         payload = b'{"aps":{"alert":"Hello"},"n":%d}' % number
         frames.append(frame(number, 1000 + number, token, payload))
     stream.sendall(b"".join(frames))
+    if mode == "leave":
+        stream.close()
+        return
     if mode == "hold":
         print("sent", flush=True)
     elif bad[1] < 0:
