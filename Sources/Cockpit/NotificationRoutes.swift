@@ -154,6 +154,7 @@ struct RefusalPage: Encodable {
         switch refused.cause {
         case .credentials(let error): error.explanation
         case .fault(let name): "the fault \(name) was asked for"
+        case .frame(let error): error.row.text
         case .asTheReason: refused.rejection.row.text
         }
     }

@@ -12,6 +12,14 @@ package enum Limits {
   /// Bytes of a payload; `voip` has its own (same page).
   package static let payloadBytes = 4096
   package static let voipPayloadBytes = 5120
+  /// Bytes of a device token, and of a payload, in the binary provider API; the second of its
+  /// commands 0 and 1 (Apple, "Binary Provider API", archived).
+  package static let binaryTokenBytes = 32
+  package static let binaryPayloadBytes = 2048
+  package static let simplePayloadBytes = 256
+  /// Bytes of a frame there, and bytes behind a frame without a verdict above which no more is
+  /// read. A payload that is too long fits, so that the frame's identifier is found.
+  package static let binaryFrameBytes = 66_560
   /// Nesting of a payload's arrays and objects.
   package static let payloadDepth = 64
   /// How long anything may be stored (Apple, "Sending notification requests to APNs").
@@ -132,6 +140,10 @@ package enum Limits {
       // A whole window of lines fits what a connection may hold back.
       && unsentBytes >= lineBytes
       && discardedBytes > voipPayloadBytes
+      && simplePayloadBytes <= binaryPayloadBytes && binaryPayloadBytes <= payloadBytes
+      && deviceTokenBytes.contains(binaryTokenBytes)
+      // The longest item, the four others, and what stands before each.
+      && binaryFrameBytes >= Int(UInt16.max) + binaryTokenBytes + 9 + 5 * 3
       && unauthenticatedStreams <= providerStreams
       && tokenChangesPerDevice <= tokenChangesPerShard
       && refusedRequests <= Int(providerStreams)

@@ -46,7 +46,19 @@ package struct ProviderRequestHead: Sendable {
   /// What it is a part of, if it says so in a usable way.
   package private(set) var traceParent: TraceParent?
 
+  /// Whether it never had a header, so that a push type is not missing.
+  private var isBinary = false
+
   package init() {}
+
+  /// The head that a push of the binary provider API would have had.
+  package init(_ request: BinaryRequest) {
+    method = .post
+    path = .token(request.token)
+    priority = .given(request.priority)
+    if let seconds = request.expiration { expiration = .given(Int64(seconds)) }
+    isBinary = true
+  }
 
   /// The provider's id, if it gave a usable one.
   package var providerID: UniqueID? {
@@ -173,6 +185,7 @@ package struct ProviderRequestHead: Sendable {
     let classification = Classification(
       scan, pushType: givenPushType, topic: topic.bytes.span, priority: chosenPriority)
     warnings = classification.warnings
+    if isBinary { warnings.set(.pushTypeInferred, to: false) }
     if isStrict {
       if warnings.contains(.silentAtPriorityTen) { throw .badPriority }
       if warnings.contains(.pushTypeInferred) { throw .invalidPushType }

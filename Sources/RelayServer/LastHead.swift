@@ -33,6 +33,13 @@ struct LastHead {
       case .credentials(let problem): problem.rejection
       }
     }
+
+    var cause: RefusedRequest.Cause {
+      switch self {
+      case .request: .asTheReason
+      case .credentials(let problem): .credentials(problem)
+      }
+    }
   }
 
   private var head = ProviderRequestHead()

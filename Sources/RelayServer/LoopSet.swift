@@ -10,6 +10,13 @@ import SystemPackage
 import TLS
 import Transport
 
+/// What a relay listens for, by the keys of its configuration.
+enum Listener: String {
+  case provider, device
+  /// The binary provider API, and its feedback service.
+  case legacy, feedback
+}
+
 /// All event loops of a relay with their runners, seen from outside.
 final class LoopSet: Sendable {
   private let group: MultiThreadedEventLoopGroup
@@ -55,7 +62,7 @@ final class LoopSet: Sendable {
 
   /// Opens a listener; connections are spread over the loops.
   func listen(
-    _ endpoint: RelayConfiguration.Endpoint, contexts: ServerContexts, isProvider: Bool
+    _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener, contexts: ServerContexts
   ) async throws -> any Channel {
     let peers = peers
     do {
@@ -73,19 +80,34 @@ final class LoopSet: Sendable {
             guard let peer = peers.first(where: { $0.eventLoop === channel.eventLoop }) else {
               preconditionFailure("children live on the group's loops")
             }
-            let transport = try Self.makeTransport(
-              contexts.context(isProvider: isProvider), isProvider: isProvider)
-            try channel.pipeline.syncOperations.addHandler(
-              ConnectionHandler(
-                runner: peer.runner.value, transport: transport, isProvider: isProvider))
+            let context = contexts.context(of: listener)
+            switch listener {
+            case .provider, .device:
+              let transport = try Self.makeTransport(context, isProvider: listener == .provider)
+              try channel.pipeline.syncOperations.addHandler(
+                ConnectionHandler(
+                  runner: peer.runner.value, transport: transport,
+                  isProvider: listener == .provider))
+            case .legacy, .feedback:
+              // One read at a time, so that whoever is not read further is not. When a client ends
+              // the connection all that is left is read: the kernel must not have much.
+              try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+              try channel.syncOptions?.setOption(
+                .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
+              try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+              try channel.pipeline.syncOperations.addHandler(
+                BinaryConnectionHandler(
+                  runner: peer.runner.value, context: context,
+                  isFeedback: listener == .feedback))
+            }
           }
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
     } catch {
       throw RelayConfiguration.ReadingError(
-        key: isProvider ? "provider" : "device",
+        key: listener.rawValue,
         description: "cannot listen on \(endpoint): \(Self.reason(error)); choose another with "
-          + (isProvider ? "--provider" : "--device"))
+          + "--\(listener.rawValue)")
     }
   }
 

@@ -34,29 +34,18 @@ struct ProviderConnection {
     let now = handler.runner.now
     lastActivity = now
     let settings = handler.runner.settings
-    if !settings.authenticatesProviders {
-      credentials = .open
-    } else if let certificate = peer?.certificate {
-      accept(certificate, peer?.verification, settings, at: handler.runner.wall(now))
-    }
-    raiseStreamsIfAuthorized(handler)
-  }
-
-  private mutating func accept(
-    _ certificate: [UInt8], _ verification: TLSPeer.Verification?, _ settings: ServerSettings,
-    at now: Instant
-  ) {
-    guard verification == .trusted else {
-      certificateProblem = .badCertificate
-      return
-    }
     do throws(CredentialError) {
-      let parsed = try ProviderCertificate(derEncoded: certificate)
-      try parsed.check(environment: settings.environment, now: now.milliseconds)
-      credentials = ConnectionCredentials(certificate: parsed)
+      if !settings.authenticatesProviders {
+        credentials = .open
+      } else if let certificate = try ProviderCertificate.shown(
+        by: peer, environment: settings.environment, now: handler.runner.wall(now).milliseconds)
+      {
+        credentials = ConnectionCredentials(certificate: certificate)
+      }
     } catch {
       certificateProblem = error.rejection
     }
+    raiseStreamsIfAuthorized(handler)
   }
 
   mutating func ended() {
@@ -137,7 +126,7 @@ struct ProviderConnection {
     switch result {
     case .success(let notification):
       if !warnings.isEmpty || traceParent != nil {
-        note(PushNote(warnings, traceParent: traceParent), notification, on: handler)
+        handler.runner.note(PushNote(warnings, traceParent: traceParent), on: notification)
       }
       if handler.runner.mayIntervene(notification) {
         return intervene(notification, stream, at: now, on: handler)
@@ -172,24 +161,9 @@ struct ProviderConnection {
     _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
     on handler: ConnectionHandler
   ) {
-    var cause = RefusedRequest.Cause.asTheReason
-    if case .credentials(let error) = problem { cause = .credentials(error) }
     handler.runner.note(
-      RefusedRequest(at: now, uniqueID: uniqueID, rejection: problem.rejection, cause: cause))
-  }
-
-  private func note(
-    _ note: PushNote, _ notification: Notification, on handler: ConnectionHandler
-  ) {
-    handler.runner.notes.remember(note, of: notification.uniqueID)
-    guard handler.runner.logger.logLevel <= .debug else { return }
-    handler.runner.logger.debug(
-      "payload notes",
-      metadata: [
-        "uniqueID": "\(notification.uniqueID)", "topic": "\(notification.topic)",
-        "notes": .array(note.warnings.members.map { "\($0.name): \($0.text)" }),
-        "traceparent": "\(note.traceParent?.description ?? "")",
-      ])
+      RefusedRequest(
+        at: now, uniqueID: uniqueID, rejection: problem.rejection, cause: problem.cause))
   }
 
   // MARK: Answers
@@ -409,12 +383,7 @@ extension ProviderConnection {
 
   private func covers(_ topic: String) -> Bool {
     let bytes = Array(topic.utf8)
-    do throws(CredentialError) {
-      try credentials.authorize(topic: bytes.span, isLocationPush: false)
-      return true
-    } catch {
-      return false
-    }
+    return credentials.covers(topic: bytes.span)
   }
 
   private mutating func respond(

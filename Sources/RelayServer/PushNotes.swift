@@ -1,4 +1,5 @@
 import DequeModule
+import Logging
 package import RelayCore
 
 /// What is known of an accepted notification beside what its shard knows.
@@ -39,4 +40,19 @@ struct PushNotes {
   }
 
   subscript(id: UniqueID) -> PushNote { known[id] ?? PushNote() }
+}
+
+extension ShardRunner {
+  /// Remembers what is known of a provider's push beside what its shard will know.
+  func note(_ note: PushNote, on notification: Notification) {
+    notes.remember(note, of: notification.uniqueID)
+    guard logger.logLevel <= .debug else { return }
+    logger.debug(
+      "payload notes",
+      metadata: [
+        "uniqueID": "\(notification.uniqueID)", "topic": "\(notification.topic)",
+        "notes": .array(note.warnings.members.map { "\($0.name): \($0.text)" }),
+        "traceparent": "\(note.traceParent?.description ?? "")",
+      ])
+  }
 }

@@ -274,6 +274,8 @@ package struct RefusedRequest: Sendable {
     case credentials(CredentialError)
     /// The fault with this name was asked for.
     case fault(String)
+    /// A frame of the binary provider API is no push.
+    case frame(BinaryFrameError)
     /// What the reason says.
     case asTheReason
   }

@@ -16,6 +16,9 @@ package final class Relay: Service {
   package struct Addresses: Equatable, Sendable {
     package var provider: RelayConfiguration.Endpoint
     package var device: RelayConfiguration.Endpoint
+    /// The binary provider API and its feedback service, where they were asked for.
+    package var legacy: RelayConfiguration.Endpoint?
+    package var feedback: RelayConfiguration.Endpoint?
   }
 
   let configuration: RelayConfiguration
@@ -140,16 +143,14 @@ package final class Relay: Service {
     loops.allowMoves()
     let keys = try firstKeys()
     loops.replaceKeys(keys)
-    let provider = try await loops.listen(
-      configuration.provider, contexts: contexts, isProvider: true)
-    let device: any Channel
+    var listeners: [any Channel] = []
     do {
-      device = try await loops.listen(configuration.device, contexts: contexts, isProvider: false)
+      let addresses = try await listen(loops, &listeners)
+      announce(addresses)
     } catch {
-      try? await provider.close()
+      for listener in listeners { try? await listener.close() }
       throw error
     }
-    announce(provider, device)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
       group.addTask { await self.followCertificates() }
@@ -158,9 +159,29 @@ package final class Relay: Service {
     }
     await clock?.stop()
     logger.info("draining", metadata: ["timeoutSeconds": "\(shutdownSeconds)"])
-    try? await provider.close()
-    try? await device.close()
+    for listener in listeners { try? await listener.close() }
     await loops.drain(within: configuration.shutdownTimeout)
+  }
+
+  /// Opens all listeners that are asked for.
+  private func listen(
+    _ loops: LoopSet, _ listeners: inout [any Channel]
+  ) async throws -> Addresses {
+    func open(
+      _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener
+    ) async throws -> RelayConfiguration.Endpoint {
+      let channel = try await loops.listen(endpoint, listener, contexts: contexts)
+      listeners.append(channel)
+      return .init(host: endpoint.host, port: channel.localAddress?.port ?? 0)
+    }
+    var addresses = Addresses(
+      provider: try await open(configuration.provider, .provider),
+      device: try await open(configuration.device, .device))
+    if let legacy = configuration.legacy { addresses.legacy = try await open(legacy, .legacy) }
+    if let feedback = configuration.feedback {
+      addresses.feedback = try await open(feedback, .feedback)
+    }
+    return addresses
   }
 
   /// The keys at the start, when a backup has brought back its own. In development there is one.
@@ -227,17 +248,14 @@ package final class Relay: Service {
 
   private var shutdownSeconds: Int64 { configuration.shutdownTimeout.milliseconds / 1000 }
 
-  private func announce(_ provider: any Channel, _ device: any Channel) {
-    let addresses = Addresses(
-      provider: .init(
-        host: configuration.provider.host, port: provider.localAddress?.port ?? 0),
-      device: .init(host: configuration.device.host, port: device.localAddress?.port ?? 0))
-    logger.info(
-      "listening",
-      metadata: [
-        "provider": "\(addresses.provider)", "device": "\(addresses.device)",
-        "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
-      ])
+  private func announce(_ addresses: Addresses) {
+    var metadata: Logger.Metadata = [
+      "provider": "\(addresses.provider)", "device": "\(addresses.device)",
+      "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
+    ]
+    if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
+    if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
+    logger.info("listening", metadata: metadata)
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }
     onReady(addresses)
   }

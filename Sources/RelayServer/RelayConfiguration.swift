@@ -97,6 +97,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var logLevel = "info"
   /// Where the admin API listens beside its Unix socket; nil for nowhere.
   package var admin: Endpoint?
+  /// Where providers connect that speak the binary API, and to its feedback service; nil for
+  /// nowhere.
+  package var legacy: Endpoint?
+  package var feedback: Endpoint?
   /// More names by which that listener may be called.
   package var adminHosts: [String] = []
   /// Whether metrics tell topics apart.
@@ -113,6 +117,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
     return profile == .dev ? .open : .closed
   }
+
+  /// All that listen but the admin API.
+  var endpoints: [Endpoint] { [provider, device] + [legacy, feedback].compactMap(\.self) }
 
   /// What an operator should know at the start: each is as it was set, and may not be meant.
   package var notices: [(level: Logger.Level, text: String)] {
@@ -161,6 +168,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `profile` | `dev`: makes certificates, devices enrol; `production`: neither | `dev` |
   /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
   /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
+  /// | `legacy` | `HOST:PORT` for providers that speak the binary API; empty for none | none |
+  /// | `feedback` | `HOST:PORT` for the feedback service of that; empty for none | none |
   /// | `admin` | `HOST:PORT` for the admin API and the page; empty for none | none |
   /// | `adminHosts` | more names by which that may be called, with commas | none |
   /// | `metricsTopics` | `/metrics` tells the first 50 topics of each event loop apart | `false` |
@@ -200,9 +209,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     profile = try reader.choice("profile", profile)
     provider = try reader.endpoint("provider", provider)
     device = try reader.endpoint("device", device)
-    if try !reader.text("admin", "").isEmpty {
-      admin = try reader.endpoint("admin", Endpoint(host: "127.0.0.1", port: 0))
-    }
+    legacy = try reader.optionalEndpoint("legacy")
+    feedback = try reader.optionalEndpoint("feedback")
+    admin = try reader.optionalEndpoint("admin")
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     metricsTopics = try reader.flag("metricsTopics", metricsTopics)
     plaintext = try reader.flag("plaintext", plaintext)
@@ -243,6 +252,13 @@ package struct RelayConfiguration: Equatable, Sendable {
     clock = try reader.choice("clock", clock)
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
+    guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
+      throw ReadingError(
+        key: legacy == nil ? "feedback" : "legacy",
+        description:
+          "legacy and feedback know providers by their certificates: with plaintext they "
+          + "need auth none")
+    }
     guard tokenClock == .system || clock == .virtual else {
       throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
     }
@@ -250,7 +266,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// Every key that may stand in a file, for the check that a misspelled one is noticed.
   package static let keys = [
-    "state", "profile", "provider", "device", "admin", "adminHosts", "metricsTopics", "plaintext",
+    "state", "profile", "provider", "device", "legacy", "feedback", "admin", "adminHosts",
+    "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
     "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
@@ -331,6 +348,14 @@ struct SettingReader {
       throw problem(key, "HOST:PORT, for example \(fallback)")
     }
     return endpoint
+  }
+
+  /// nil when there is none, or an empty text.
+  func optionalEndpoint(
+    _ key: String
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint? {
+    guard try !text(key, "").isEmpty else { return nil }
+    return try endpoint(key, .init(host: "127.0.0.1", port: 0))
   }
 
   func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {

@@ -27,6 +27,21 @@ package enum RelayStorage: Sendable {
       try await journal.feedback(since: position, limit: limit, isWanted: isWanted)
     }
   }
+
+  /// Up to where a reader of the feedback service has read.
+  func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
+    switch self {
+    case .memory(let feedback): await feedback.cursor(of: reader)
+    case .journal(let journal): try await journal.feedbackCursor(of: reader)
+    }
+  }
+
+  func setFeedbackCursor(of reader: String, to position: Int64) async throws(StoreError) {
+    switch self {
+    case .memory(let feedback): await feedback.setCursor(of: reader, to: position)
+    case .journal(let journal): try await journal.setFeedbackCursor(of: reader, to: position)
+    }
+  }
 }
 
 /// The feedback listing of a relay without a journal.
@@ -37,6 +52,8 @@ package enum RelayStorage: Sendable {
 package actor MemoryFeedback {
   private var items: [FeedbackItem] = []
   private var lastPosition: Int64
+  /// Up to where readers of the feedback service have read.
+  private var cursors: [String: Int64] = [:]
 
   /// - Parameter start: when the process began.
   init(start: Instant) {
@@ -58,7 +75,13 @@ package actor MemoryFeedback {
   /// Lists what was listed then.
   func rewind(to then: (items: [FeedbackItem], lastPosition: Int64)) {
     (items, lastPosition) = then
+    // What is listed from now on gets those positions again.
+    cursors = cursors.mapValues { min($0, lastPosition) }
   }
+
+  func cursor(of reader: String) -> Int64 { cursors[reader] ?? 0 }
+
+  func setCursor(of reader: String, to position: Int64) { cursors[reader] = position }
 
   func items(since position: Int64, limit: Int) -> [FeedbackItem] {
     // A cursor that lies ahead was given by a run whose clock did: all of this one is news to it.

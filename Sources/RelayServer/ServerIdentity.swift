@@ -15,9 +15,8 @@ struct ServerIdentity {
     let files = CertificateFiles(directory: configuration.state)
     if configuration.profile == .dev {
       let names = CertificateFiles.localNames(
-        and: [configuration.provider.host, configuration.device.host].filter {
-          $0 != "0.0.0.0" && $0 != "::"
-        } + configuration.names)
+        and: configuration.endpoints.map(\.host).filter { $0 != "0.0.0.0" && $0 != "::" }
+          + configuration.names)
       let actions = try files.ensure(names: names, now: RelayClock.wall.milliseconds)
       if !actions.isEmpty {
         logger.info(
@@ -61,9 +60,19 @@ struct ServerIdentity {
   /// Providers may show a certificate.
   func providerContext() throws(TLSError) -> TLSContext {
     try TLSContext.server(
-      identity: identity,
-      clientCertificates: clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none,
-      applicationProtocols: ["h2"])
+      identity: identity, clientCertificates: clientCertificates, applicationProtocols: ["h2"])
+  }
+
+  /// Providers of the binary API show nothing else. TLS 1.2: some of their clients take whatever
+  /// arrives after the handshake for an error packet, and the tickets of TLS 1.3 do.
+  func binaryContext() throws(TLSError) -> TLSContext {
+    try TLSContext.server(
+      identity: identity, clientCertificates: clientCertificates, applicationProtocols: [],
+      versions: .tls12 ... .tls12)
+  }
+
+  private var clientCertificates: TLSContext.ClientCertificates {
+    clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
   }
 
   /// Devices show secrets instead.
@@ -87,6 +96,13 @@ final class ServerContexts: Sendable {
   private struct Contexts {
     var provider: TLSContext
     var device: TLSContext
+    var binary: TLSContext
+
+    init(_ identity: ServerIdentity) throws(TLSError) {
+      provider = try identity.providerContext()
+      device = try identity.deviceContext()
+      binary = try identity.binaryContext()
+    }
   }
 
   /// nil without TLS.
@@ -96,18 +112,22 @@ final class ServerContexts: Sendable {
   init() { contexts = Mutex(nil) }
 
   init(_ identity: ServerIdentity) throws(TLSError) {
-    contexts = Mutex(
-      Contexts(provider: try identity.providerContext(), device: try identity.deviceContext()))
+    contexts = Mutex(try Contexts(identity))
   }
 
   /// What a new connection is taken with; nil without TLS.
-  func context(isProvider: Bool) -> TLSContext? {
-    contexts.withLock { isProvider ? $0?.provider : $0?.device }
+  func context(of listener: Listener) -> TLSContext? {
+    contexts.withLock { contexts in
+      switch listener {
+      case .provider: contexts?.provider
+      case .device: contexts?.device
+      case .legacy, .feedback: contexts?.binary
+      }
+    }
   }
 
   func replace(_ identity: ServerIdentity) throws(TLSError) {
-    let new = Contexts(
-      provider: try identity.providerContext(), device: try identity.deviceContext())
+    let new = try Contexts(identity)
     contexts.withLock { $0 = new }
   }
 }

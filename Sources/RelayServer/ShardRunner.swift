@@ -60,6 +60,8 @@ final class ShardRunner {
   /// The last steps of the last notifications of this loop's devices.
   var lifeLog: DeliveryLog
   var connections: [UInt32: ConnectionHandler] = [:]
+  /// Those of the binary provider API, with numbers of the same row.
+  private var binaryConnections: [UInt32: BinaryConnectionHandler] = [:]
   private var numbers = ConnectionNumbers()
   /// The connection that was asked for last: answers come in runs.
   private var recent: ConnectionHandler?
@@ -204,16 +206,29 @@ final class ShardRunner {
 
   /// Takes a connection in and gives it its number; nil when there are too many or it is too late.
   func add(_ connection: ConnectionHandler) -> UInt32? {
-    guard connections.count < Limits.connectionsPerLoop, !isDraining else { return nil }
-    let number = numbers.next { connections[$0] != nil }
+    guard let number = nextNumber() else { return nil }
     connections[number] = connection
     return number
+  }
+
+  /// The same for one of the binary provider API.
+  func add(_ connection: BinaryConnectionHandler) -> UInt32? {
+    guard let number = nextNumber() else { return nil }
+    binaryConnections[number] = connection
+    return number
+  }
+
+  private func nextNumber() -> UInt32? {
+    guard connectionCount < Limits.connectionsPerLoop, !isDraining else { return nil }
+    return numbers.next { connections[$0] != nil || binaryConnections[$0] != nil }
   }
 
   func remove(_ number: UInt32) {
     connections[number] = nil
     if recent?.number == number { recent = nil }
   }
+
+  func remove(binary number: UInt32) { binaryConnections[number] = nil }
 
   /// Has the connection flushed at the end of the batch.
   func markDirty(_ connection: ConnectionHandler) {
@@ -267,7 +282,11 @@ final class ShardRunner {
     switch effect {
     case .respond(let address, let answer):
       guard isHere(address, effect) else { return }
-      connection(address.connection)?.respond(address.stream, answer)
+      guard let connection = connection(address.connection) else {
+        binaryConnections[address.connection]?.respond(address.stream, answer)
+        return
+      }
+      connection.respond(address.stream, answer)
     case .persist(let record):
       persist(record)
     case .log(let event):
@@ -406,6 +425,7 @@ final class ShardRunner {
   func sweep() {
     let wall = wall(now)
     for connection in connections.values { connection.sweep(at: wall) }
+    for connection in binaryConnections.values { connection.sweep(at: wall) }
     finishBatch()
     flushRecording()
   }
@@ -426,18 +446,20 @@ extension ShardRunner {
     decide(.shutDown, at: now)
     finishBatch()
     for connection in connections.values { connection.drain() }
+    for connection in binaryConnections.values { connection.drain() }
     finishBatch()
   }
 
   /// Ends what has not ended by itself.
   func closeAll() {
     for connection in connections.values { connection.abort() }
+    for connection in binaryConnections.values { connection.abort() }
     adminPeers.endAll()
     wake?.task.cancel()
     flushRecording()
   }
 
-  var connectionCount: Int { connections.count }
+  var connectionCount: Int { connections.count + binaryConnections.count }
 }
 
 extension ShardRunner {

@@ -208,6 +208,22 @@ package final class Journal: Sendable {
     }
   }
 
+  /// Up to where the reader of this name has read the listing; 0 for one that has not.
+  package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
+    try await onQueue { journal throws(StoreError) in
+      try journal.read { file in try file.feedbackCursor(of: reader) }
+    }
+  }
+
+  /// The reader has read the listing up to there.
+  package func setFeedbackCursor(
+    of reader: String, to position: Int64
+  ) async throws(StoreError) {
+    try await onQueue { journal throws(StoreError) in
+      try journal.read { file in try file.setFeedbackCursor(of: reader, to: position) }
+    }
+  }
+
   /// Replaces all provider keys.
   package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
     try await onQueue { journal throws(StoreError) in

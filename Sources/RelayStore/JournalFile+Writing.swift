@@ -220,6 +220,24 @@ extension JournalFile {
       }
     }
   }
+
+  /// Up to where a reader has read the listing of unregistered tokens.
+  func feedbackCursor(of reader: String) throws -> Int64 {
+    try connection.read { database in
+      try Int64.fetchOne(
+        database, sql: "SELECT value FROM meta WHERE key = ?", arguments: [Self.key(reader)]) ?? 0
+    }
+  }
+
+  func setFeedbackCursor(of reader: String, to position: Int64) throws {
+    try connection.write { database in
+      try database.execute(
+        sql: "INSERT OR REPLACE INTO meta VALUES (?, ?)", arguments: [Self.key(reader), position])
+    }
+  }
+
+  /// No topic has a blank, so no other key of `meta` is one of these.
+  private static func key(_ reader: String) -> String { "feedback " + reader }
 }
 
 // MARK: - Values in columns

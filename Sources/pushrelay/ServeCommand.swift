@@ -40,6 +40,10 @@ struct ServeCommand: AsyncParsableCommand {
   var provider: String?
   @Option(help: "HOST:PORT for devices (default: 127.0.0.1:5223; port 0 picks one).")
   var device: String?
+  @Option(help: "HOST:PORT for providers that speak the binary API of 2013 (default: none).")
+  var legacy: String?
+  @Option(help: "HOST:PORT for the feedback service of that (default: none).")
+  var feedback: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
   @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
@@ -81,7 +85,7 @@ struct ServeCommand: AsyncParsableCommand {
     let relay = try Relay(
       configuration: configuration, logger: logger,
       onLife: onLife,
-      onReady: { ready.listens("ready provider=\($0.provider) device=\($0.device)") })
+      onReady: { ready.listens(Self.line($0)) })
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
@@ -140,7 +144,7 @@ struct ServeCommand: AsyncParsableCommand {
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "admin": admin,
-      "record": record, "recordPayloads": recordPayloads,
+      "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
     ]
     for (key, text) in texts {
       if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
@@ -159,6 +163,13 @@ struct ServeCommand: AsyncParsableCommand {
     }
     if strict { values[AbsoluteConfigKey(["strict"])] = ConfigValue(.bool(true), isSecret: false) }
     return values
+  }
+
+  private static func line(_ addresses: Relay.Addresses) -> String {
+    var line = "ready provider=\(addresses.provider) device=\(addresses.device)"
+    if let legacy = addresses.legacy { line += " legacy=\(legacy)" }
+    if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
+    return line
   }
 
   private static func log(_ event: DeliveryEvent, to logger: Logger) {

@@ -23,6 +23,10 @@ import Testing
     Library(package: "apns2-up", script: "apns2_client.py", brokenSince: 12),
   ]
 
+  /// For the binary provider API; needs `ssl.wrap_socket`.
+  private static let legacy = Library(
+    package: "pushjack", script: "pushjack_client.py", brokenSince: 12)
+
   /// The interpreter of the environment with the libraries; nil when they cannot be had here.
   static let python = Task<String?, any Error> { try await install() }
 
@@ -32,10 +36,7 @@ import Testing
     })
   func theyWorkByChangingHostPortAndAuthority() async throws {
     let python = try #require(try await Self.python.value)
-    let version = try await Program.run(
-      python, ["-c", "import sys; print(sys.version_info.minor)"]
-    ).checked("python3").trimmingCharacters(in: .newlines)
-    let minor = try #require(Int(version))
+    let minor = try await Self.minorVersion(python)
     let usable = Self.libraries.filter { $0.brokenSince > minor }
     #expect(usable.count >= 3)
     try await RelayProcess.run { relay in
@@ -65,9 +66,24 @@ import Testing
     }
   }
 
+  /// The interpreter, if the library for the binary provider API can be had and runs on it.
+  static func legacyPython() async throws -> String? {
+    guard let python = try await python.value,
+      try await minorVersion(python) < legacy.brokenSince
+    else { return nil }
+    return python
+  }
+
+  private static func minorVersion(_ python: String) async throws -> Int {
+    let version = try await Program.run(
+      python, ["-c", "import sys; print(sys.version_info.minor)"]
+    ).checked("python3").trimmingCharacters(in: .newlines)
+    return try #require(Int(version))
+  }
+
   /// A virtual environment that later runs find again, in the temporary directory.
   private static func install() async throws -> String? {
-    let packages = libraries.map(\.package)
+    let packages = (libraries + [legacy]).map(\.package)
     let folder = FileManager.default.temporaryDirectory
       .appending(path: "pushrelay-clients-\(packages.joined(separator: "-"))")
       .path(percentEncoded: false)

@@ -35,6 +35,9 @@ struct RelayProcess: Sendable {
   let device: String
   /// Where the admin API listens on TCP; empty for nowhere.
   let admin: String
+  /// Where the binary provider API and its feedback service listen; empty for nowhere.
+  let legacy: String
+  let feedback: String
   let plaintext: Bool
   let processID: Int32
   /// Sends SIGTERM.
@@ -135,7 +138,12 @@ struct RelayProcess: Sendable {
     self.state = state
     provider = try value("provider")
     device = try value("device")
-    admin = words.first { $0.hasPrefix("admin=") }.map { String($0.dropFirst(6)) } ?? ""
+    func valueOrNothing(_ key: String) -> String {
+      words.first { $0.hasPrefix(key + "=") }.map { String($0.dropFirst(key.count + 1)) } ?? ""
+    }
+    admin = valueOrNothing("admin")
+    legacy = valueOrNothing("legacy")
+    feedback = valueOrNothing("feedback")
     self.plaintext = plaintext
     self.processID = processID
     self.terminate = terminate

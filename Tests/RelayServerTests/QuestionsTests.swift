@@ -75,6 +75,26 @@ import Testing
     #expect(await items(of: 0, count: 7, since: cursor).isEmpty)
   }
 
+  /// What is listed after the relay was taken back has the positions of what was listed before.
+  @Test func aReaderGoesBackWithTheListing() async throws {
+    let feedback = MemoryFeedback(start: Instant(unixSeconds: 1_767_225_600))
+    func append(_ number: UInt64) async {
+      let token = DeviceToken(random: (number, 1, 1), routingKey: 1)
+      await feedback.append(token, Topic("a.b")!, at: Instant(milliseconds: 5))
+    }
+    await append(1)
+    let then = await feedback.checkpoint()
+    await append(2)
+    let all = await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10)
+    #expect(all.count == 2)
+    await feedback.setCursor(of: "a.b", to: try #require(all.last).position)
+    await feedback.rewind(to: then)
+    #expect(await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10).isEmpty)
+    await append(3)
+    #expect(await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10).count == 1)
+    #expect(await feedback.items(since: feedback.cursor(of: "c.d"), limit: 10).count == 2)
+  }
+
   /// The clock was set back between the runs.
   @Test func aCursorThatLiesAheadBeginsAgain() async {
     let ahead = Int64(1_767_999_999) * 1_000_000

@@ -84,6 +84,17 @@ import Testing
     #expect(RelayConfiguration.Endpoint(text) == nil)
   }
 
+  /// In plaintext there are no certificates, by which the binary API knows its providers.
+  @Test(arguments: ["LEGACY", "FEEDBACK"])
+  func theBinaryAPIInPlaintextNeedsNoAuthentication(name: String) throws {
+    let listener = ["PUSHRELAY_\(name)": "127.0.0.1:0", "PUSHRELAY_PLAINTEXT": "true"]
+    #expect(throws: RelayConfiguration.ReadingError.self) { try readEnvironment(listener) }
+    let open = try readEnvironment(listener.merging(["PUSHRELAY_AUTH": "none"]) { $1 })
+    #expect((open.legacy ?? open.feedback)?.port == 0)
+    #expect((open.legacy == nil) == (name == "FEEDBACK"))
+    #expect(try readEnvironment(["PUSHRELAY_\(name)": ""]).legacy == nil)
+  }
+
   @Test func whatIsOpenToOthersIsSaidAtTheStart() {
     var configuration = RelayConfiguration()
     #expect(configuration.notices.isEmpty)

@@ -31,6 +31,19 @@ import Testing
     #expect(try again.everything() == expected)
   }
 
+  @Test func howFarAReaderOfFeedbackHasReadComesBack() async throws {
+    let journal = try listener.open(directory)
+    #expect(try await journal.feedbackCursor(of: "com.example.app") == 0)
+    try await journal.setFeedbackCursor(of: "com.example.app", to: 7)
+    try await journal.setFeedbackCursor(of: "com.example.app", to: 9)
+    try await journal.setFeedbackCursor(of: "", to: 3)
+    await journal.stop()
+    let again = try listener.open(directory)
+    #expect(try await again.feedbackCursor(of: "com.example.app") == 9)
+    #expect(try await again.feedbackCursor(of: "") == 3)
+    #expect(try await again.feedbackCursor(of: "com.example.other") == 0)
+  }
+
   @Test func forgottenRecordsDoNotComeBack() async throws {
     let journal = try listener.open(directory)
     let first = journal.firstSequence(ofShard: 0)

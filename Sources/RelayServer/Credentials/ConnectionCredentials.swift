@@ -141,6 +141,16 @@ package struct ConnectionCredentials: Sendable {
     guard isCovered else { throw .topicNotCovered }
   }
 
+  /// Whether this connection may hear of `topic`.
+  func covers(topic: Span<UInt8>) -> Bool {
+    do throws(CredentialError) {
+      try authorize(topic: topic, isLocationPush: false)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// The topic of requests that name none: only a certificate with a single topic has one.
   package var impliedTopic: String? {
     guard case .certificate(let certificate) = binding else { return nil }

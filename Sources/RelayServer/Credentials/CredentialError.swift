@@ -58,6 +58,8 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
   case tooManyUpdates
   /// The key or certificate does not cover the topic.
   case topicNotCovered
+  /// The client certificate comes from nobody who is trusted.
+  case certificateUntrusted
   /// The client certificate cannot be read or names no topic.
   case certificateMalformed
   /// The client certificate is not, or no longer, valid at this time.
@@ -85,7 +87,7 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
       .tooManyProviderTokenUpdates
     case .topicNotCovered:
       .topicDisallowed
-    case .certificateMalformed, .certificateExpired:
+    case .certificateUntrusted, .certificateMalformed, .certificateExpired:
       .badCertificate
     case .certificateOfOtherEnvironment:
       .badCertificateEnvironment
@@ -119,6 +121,7 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
     case .unrelatedKeyOnConnection: "the connection belongs to another key: open a new one"
     case .tooManyUpdates: "the provider token was changed more than once in 20 minutes"
     case .topicNotCovered: "the key or certificate does not cover this topic"
+    case .certificateUntrusted: "the client certificate is of no authority in `clientCA`"
     case .certificateMalformed: "the client certificate names no topic or cannot be read"
     case .certificateExpired: "the client certificate is not valid at this time"
     case .certificateOfOtherEnvironment: "the client certificate is for the other environment"

@@ -68,6 +68,20 @@ package struct ProviderCertificate: Sendable, Equatable {
     covered = TopicList(names, coversSuffixes: false)
   }
 
+  /// The certificate that a peer has shown in its handshake, when it may be used here and now; nil
+  /// when it has shown none.
+  ///
+  /// - Parameter now: UNIX milliseconds.
+  static func shown(
+    by peer: TLSPeer?, environment: ProviderEnvironment?, now: Int64
+  ) throws(CredentialError) -> ProviderCertificate? {
+    guard let peer, let bytes = peer.certificate else { return nil }
+    guard peer.verification == .trusted else { throw .certificateUntrusted }
+    let certificate = try ProviderCertificate(derEncoded: bytes)
+    try certificate.check(environment: environment, now: now)
+    return certificate
+  }
+
   /// Whether the certificate may be used now and here.
   ///
   /// - Parameters:

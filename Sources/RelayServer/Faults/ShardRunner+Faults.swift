@@ -38,16 +38,19 @@ extension ShardRunner {
     case answer(ProviderAnswer)
     /// It is not answered now; whoever took it sees to it.
     case taken
-    /// Its stream is reset.
+    /// Its stream is reset; in the binary provider API its connection is closed.
     case reset
   }
 
   /// Whether a request has to be asked about at all.
   @inline(__always)
   func mayIntervene(_ notification: Notification) -> Bool {
-    faults != nil
-      || settings.answersReservedTokens
-        && ReservedToken.rejection(notification.token) != nil
+    faults != nil || reserved(notification.token) != nil
+  }
+
+  /// What a reserved token asks for.
+  private func reserved(_ token: DeviceToken) -> Rejection? {
+    settings.answersReservedTokens ? ReservedToken.rejection(token) : nil
   }
 
   @inline(never)
@@ -55,13 +58,9 @@ extension ShardRunner {
     _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler,
     at now: Instant
   ) -> Intervention {
-    if settings.answersReservedTokens,
-      let rejection = ReservedToken.rejection(notification.token)
+    if reserved(notification.token) == nil,
+      let rule = faults?.hit(.connection, notification, at: now)
     {
-      return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
-    }
-    guard let faults else { return .none }
-    if let rule = faults.hit(.connection, notification, at: now) {
       note(rule, notification, at: now)
       let action = rule.fault.action
       switch action {
@@ -74,7 +73,18 @@ extension ShardRunner {
         break
       }
     }
-    guard let rule = faults.hit(.provider, notification, at: now) else { return .none }
+    return intervene(notification, from: handler.address(stream), at: now)
+  }
+
+  /// The same by a connection to which nothing happens.
+  @inline(never)
+  func intervene(
+    _ notification: Notification, from request: RequestID, at now: Instant
+  ) -> Intervention {
+    if let rejection = reserved(notification.token) {
+      return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
+    }
+    guard let rule = faults?.hit(.provider, notification, at: now) else { return .none }
     note(rule, notification, at: now)
     switch rule.fault.action {
     case .answer(let rejection):
@@ -83,7 +93,6 @@ extension ShardRunner {
           at: now, uniqueID: notification.uniqueID, rejection: rejection, cause: .fault(rule.name)))
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     case .delay(let delay):
-      let request = handler.address(stream)
       putOff.add(at: now + delay) { [unowned self] in
         submit(notification, from: request, at: self.now)
       }

@@ -17,6 +17,7 @@ enum FuzzTarget: String, CaseIterable {
   case providerRequests = "provider-requests"
   case payloads
   case deviceLines = "device-lines"
+  case binaryFrames = "binary-frames"
   case journalRows = "journal-rows"
   case recordedValues = "recorded-values"
   case scenarios
@@ -30,6 +31,7 @@ enum FuzzTarget: String, CaseIterable {
     case .providerRequests: try ProviderRequests.run(input)
     case .payloads: try Payloads.run(input)
     case .deviceLines: try DeviceLines.run(input)
+    case .binaryFrames: try BinaryFrames.run(input)
     case .journalRows: try JournalRows.run(input)
     case .recordedValues: try RecordedValues.run(input)
     case .scenarios: try Scenarios.run(input)

@@ -1,0 +1,238 @@
+import Logging
+import NIOCore
+import Primitives
+import RelayCore
+import TLS
+
+/// The pump of one connection to a listener of the binary provider API or of its feedback service
+/// (docs/LEGACY.md): TLS and the socket on one side, its role on the other. What a push is and when
+/// the next may be taken is `BinaryConversation`'s to decide.
+///
+/// Nothing of the peer is kept before its handshake is complete. The relay says nothing but one
+/// last word, so there is nothing to queue but that, and the pages of feedback, one at a time.
+final class BinaryConnectionHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// Which listener the connection came in by.
+  enum Role {
+    case pushes(BinaryPushes)
+    case feedback(FeedbackPages)
+  }
+
+  private enum Phase {
+    /// The TLS handshake is under way since then.
+    case opening(since: Instant)
+    case open
+    /// Everything has been said since then; the socket closes when the peer has read it.
+    case closing(since: Instant)
+    case closed
+  }
+
+  let runner: ShardRunner
+  private(set) var number: UInt32 = 0
+  private var tls: TLSSession?
+  private let isSecure: Bool
+  private(set) var role: Role
+  private var phase = Phase.opening(since: RelayClock.wall)
+  private(set) var context: ChannelHandlerContext?
+  /// Since when the peer does not take what it is sent; nil while it does.
+  private var stalledSince: Instant?
+  private var isReading = true
+  private var inputHasEnded = false
+
+  /// - Parameter context: nil for plaintext.
+  init(runner: ShardRunner, context: TLSContext?, isFeedback: Bool) throws(TLSError) {
+    self.runner = runner
+    isSecure = context != nil
+    if let context { tls = try TLSSession(server: context) }
+    self.role = isFeedback ? .feedback(FeedbackPages()) : .pushes(BinaryPushes())
+  }
+
+  // MARK: From the channel
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func channelActive(context: ChannelHandlerContext) {
+    guard let number = runner.add(self) else { return context.close(promise: nil) }
+    self.number = number
+    if !isSecure { opened() }
+    runner.finishBatch()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var input = unwrapInboundIn(data)
+    runner.batchTime = runner.wall(runner.now)
+    guard isSecure else {
+      take(input)
+      return runner.finishBatch()
+    }
+    var output = ByteBuffer()
+    var plaintext = ByteBuffer()
+    do throws(TLSError) {
+      try tls?.receive(&input, plaintext: &plaintext, output: &output)
+    } catch {
+      runner.logger.debug(
+        "connection failed", metadata: ["peer": "\(remoteAddress)", "error": "\(error)"])
+      return endSocket(saying: output)
+    }
+    if output.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(output), promise: nil) }
+    if tls?.phase != .handshaking { opened() }
+    take(plaintext)
+    if tls?.phase == .peerClosed { peerClosed() }
+    runner.finishBatch()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event as? ChannelEvent == .inputClosed {
+      inputHasEnded = true
+      peerClosed()
+      runner.finishBatch()
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    stalledSince = context.channel.isWritable ? nil : RelayClock.wall
+    read(ifWanted: wantsBytes)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    phase = .closed
+    self.context = nil
+    if case .feedback(let pages) = role { pages.ended() }
+    if number != 0 { runner.remove(binary: number) }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // The peer went away without a word; `channelInactive` follows.
+    context.close(promise: nil)
+  }
+
+  // MARK: From the runner
+
+  /// The verdict on a push.
+  func respond(_ stream: Int32, _ answer: ProviderAnswer) {
+    guard case .pushes(let pushes) = role, case .open = phase else { return }
+    pushes.judged(stream, answer, on: self)
+    read(ifWanted: wantsBytes)
+  }
+
+  /// Ends it: at once, or when the push that was taken has its verdict.
+  func drain() {
+    switch (phase, role) {
+    case (.opening, _): abort()
+    case (.open, .pushes(let pushes)): pushes.drain(on: self)
+    // A listing comes to its end by itself.
+    case (.open, .feedback), (.closing, _), (.closed, _): break
+    }
+  }
+
+  /// Ends it without further words.
+  func abort() { context?.close(promise: nil) }
+
+  /// Time has passed: unfinished handshakes and frames, and idle connections end.
+  func sweep(at now: Instant) {
+    switch phase {
+    case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
+    case .closing(let since) where now - since > .seconds(2): return abort()
+    case .opening, .open, .closing, .closed: break
+    }
+    if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
+    guard case .open = phase else { return }
+    switch role {
+    case .pushes(let pushes): pushes.sweep(at: now, on: self)
+    case .feedback(let pages): pages.sweep(at: now, on: self)
+    }
+  }
+
+  // MARK: From the role
+
+  /// Sends bytes; the future says when the socket has taken them.
+  func write(_ bytes: [UInt8]) -> EventLoopFuture<Void> {
+    guard let context, case .open = phase else {
+      return runner.eventLoop.makeFailedFuture(ChannelError.alreadyClosed)
+    }
+    return context.channel.writeAndFlush(sealed(bytes))
+  }
+
+  /// Says the last words and half-closes. The peer closes when it has read them; a full close with
+  /// bytes of the peer unread would reset the connection and take the words with it.
+  func end(saying bytes: [UInt8]) {
+    guard case .open = phase else { return }
+    endSocket(saying: sealed(bytes))
+  }
+
+  /// Where the verdict on a push is to go.
+  func address(_ stream: Int32) -> RequestID {
+    RequestID(loop: runner.index, connection: number, stream: stream)
+  }
+
+  /// Where the peer is, for logs.
+  var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
+
+  // MARK: Details
+
+  private func opened() {
+    guard case .opening = phase else { return }
+    phase = .open
+    let entitlement = BinaryEntitlement(tls?.peer, runner)
+    switch role {
+    case .pushes(let pushes): pushes.opened(entitlement, on: self)
+    case .feedback(let pages): pages.opened(entitlement, on: self)
+    }
+  }
+
+  private func take(_ bytes: ByteBuffer) {
+    guard bytes.readableBytes > 0, case .open = phase, case .pushes(let pushes) = role else {
+      return
+    }
+    pushes.take(bytes.readableBytesView, on: self)
+    read(ifWanted: wantsBytes)
+  }
+
+  private func peerClosed() {
+    switch phase {
+    case .open:
+      if case .pushes(let pushes) = role { pushes.peerClosed(on: self) }
+    case .opening, .closing: abort()
+    case .closed: break
+    }
+  }
+
+  private var wantsBytes: Bool {
+    guard case .pushes(let pushes) = role, case .open = phase else { return true }
+    return pushes.wantsBytes
+  }
+
+  /// Whoever does not take what is said, and whoever waits for a verdict, is not read further.
+  private func read(ifWanted isWanted: Bool) {
+    let shouldRead = isWanted && stalledSince == nil
+    guard let context, shouldRead != isReading else { return }
+    isReading = shouldRead
+    try? context.channel.syncOptions?.setOption(.autoRead, value: shouldRead)
+  }
+
+  private func sealed(_ bytes: [UInt8]) -> ByteBuffer {
+    var output = ByteBuffer(bytes: bytes)
+    guard isSecure else { return output }
+    var records = ByteBuffer()
+    // What cannot be encrypted any more is not said.
+    try? tls?.send(&output, output: &records)
+    return records
+  }
+
+  private func endSocket(saying lastWords: ByteBuffer) {
+    guard let context else { return }
+    switch phase {
+    case .opening, .open: phase = .closing(since: RelayClock.wall)
+    case .closing, .closed: return
+    }
+    var output = lastWords
+    let mode: CloseMode = inputHasEnded || tls?.phase == .peerClosed ? .all : .output
+    tls?.close(output: &output)
+    read(ifWanted: true)
+    let channel = context.channel
+    channel.writeAndFlush(output).whenComplete { _ in channel.close(mode: mode, promise: nil) }
+  }
+}

@@ -1,0 +1,194 @@
+import Logging
+import NIOCore
+import Primitives
+import RelayCore
+import TLS
+
+/// What a peer of the binary provider API may do, as its client certificate says.
+enum BinaryEntitlement {
+  /// To push to this topic, which the subject names, and to hear of the tokens of all topics that
+  /// the certificate covers.
+  case topic(Topic, ConnectionCredentials)
+  /// Everything: the relay does not ask who a provider is. A token then belongs to the topic that
+  /// it was registered for.
+  case everything
+  case nothing(LastHead.ReadingError)
+
+  init(_ peer: TLSPeer?, _ runner: ShardRunner) {
+    guard runner.settings.authenticatesProviders else {
+      self = .everything
+      return
+    }
+    do throws(CredentialError) {
+      let certificate = try ProviderCertificate.shown(
+        by: peer, environment: runner.settings.environment,
+        now: runner.wall(runner.now).milliseconds)
+      guard let certificate else { throw .missing }
+      guard let name = certificate.userID ?? certificate.impliedTopic else {
+        self = .nothing(.request(.missingTopic))
+        return
+      }
+      guard let topic = Topic(name) else {
+        self = .nothing(.request(.badTopic))
+        return
+      }
+      let credentials = ConnectionCredentials(certificate: certificate)
+      try credentials.authorize(topic: topic.bytes.span, isLocationPush: false)
+      self = .topic(topic, credentials)
+    } catch {
+      self = .nothing(.credentials(error))
+    }
+  }
+}
+
+/// What a provider's connection in the binary API is about: pushes in, one after the other, through
+/// the checks that a request of HTTP/2 goes through, to the same shards.
+final class BinaryPushes {
+  private var conversation = BinaryConversation(at: RelayClock.wall)
+  private var entitlement = BinaryEntitlement.everything
+  /// The push that waits for its verdict: its number on this connection, its name, since when.
+  private var stream: Int32 = 0
+  private var uniqueID = UniqueID(high: 0, low: 0)
+  private var takenAt = RelayClock.wall
+
+  var wantsBytes: Bool { conversation.wantsBytes }
+
+  func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
+    self.entitlement = entitlement
+    conversation = BinaryConversation(at: RelayClock.wall)
+  }
+
+  func take(_ bytes: some Collection<UInt8>, on handler: BinaryConnectionHandler) {
+    conversation.receive(bytes)
+    advance(handler)
+  }
+
+  func peerClosed(on handler: BinaryConnectionHandler) {
+    conversation.peerClosed()
+    advance(handler)
+  }
+
+  func drain(on handler: BinaryConnectionHandler) {
+    if let ending = conversation.shutDown() { handler.end(saying: ending.packet) }
+  }
+
+  func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
+    let settings = handler.runner.settings
+    let ending = conversation.sweep(
+      at: now, requestTimeout: settings.requestTimeout, idleTimeout: settings.idleTimeout)
+    if let ending { handler.end(saying: ending.packet) }
+  }
+
+  /// A shard has decided. What else is there is taken now.
+  func judged(_ stream: Int32, _ answer: ProviderAnswer, on handler: BinaryConnectionHandler) {
+    guard stream == self.stream else { return }
+    if let rejection = answer.rejection { note(rejection, .asTheReason, handler) }
+    settle(answer, handler)
+    advance(handler)
+  }
+
+  // MARK: Details
+
+  /// Takes the next push, unless one waits for its verdict.
+  private func advance(_ handler: BinaryConnectionHandler) {
+    while true {
+      switch conversation.next(at: RelayClock.wall) {
+      case .wait: return
+      case .judge(let request): submit(request, handler)
+      case .refuse(let refusal, let ending):
+        begin(handler)
+        let row = refusal.problem.row
+        note(row.rejection, .frame(refusal.problem), handler)
+        handler.runner.answerMetrics.answered(.rejected(row.rejection), after: .zero)
+        return handler.end(saying: ending.packet)
+      case .end(let ending): return handler.end(saying: ending.packet)
+      }
+    }
+  }
+
+  private func begin(_ handler: BinaryConnectionHandler) {
+    stream = stream == .max ? 1 : stream + 1
+    uniqueID = handler.runner.makeUniqueID()
+    takenAt = handler.runner.batchTime
+  }
+
+  private func submit(_ request: BinaryRequest, _ handler: BinaryConnectionHandler) {
+    begin(handler)
+    switch entitlement {
+    case .topic(let topic, _): submit(request, topic, handler)
+    case .everything: findTopic(of: request, handler)
+    case .nothing(let problem): refuse(problem.rejection, problem.cause, handler)
+    }
+  }
+
+  /// The last checks, and on to its shard.
+  private func submit(
+    _ request: BinaryRequest, _ topic: Topic, _ handler: BinaryConnectionHandler
+  ) {
+    let runner = handler.runner
+    let now = runner.now
+    var head = ProviderRequestHead(request)
+    var warnings = CaseSet<PayloadWarning>()
+    do throws(Rejection) {
+      let notification = try head.notification(
+        topic: topic, body: request.payload, uniqueID: uniqueID,
+        isStrict: runner.settings.isStrict, at: now, warnings: &warnings)
+      if !warnings.isEmpty { runner.note(PushNote(warnings), on: notification) }
+      let address = handler.address(stream)
+      guard runner.mayIntervene(notification) else {
+        return runner.submit(notification, from: address, at: now)
+      }
+      switch runner.intervene(notification, from: address, at: now) {
+      case .none: runner.submit(notification, from: address, at: now)
+      case .answer(let answer): settle(answer, handler)
+      case .taken: break
+      case .reset: handler.abort()
+      }
+    } catch {
+      refuse(error, .asTheReason, handler)
+    }
+  }
+
+  /// Asks the loops for the topic of a token; one that no app has is for its shard to refuse.
+  private func findTopic(of request: BinaryRequest, _ handler: BinaryConnectionHandler) {
+    let runner = handler.runner
+    if let app = runner.shard.app(with: request.token) {
+      return submit(request, app.topic, handler)
+    }
+    guard runner.peers.count > 1 else { return submit(request, .vacant, handler) }
+    let found = runner.peers.map { peer in
+      peer.eventLoop.submit { peer.runner.value.shard.app(with: request.token)?.topic }
+    }
+    let bound = NIOLoopBound((pushes: self, handler: handler), eventLoop: runner.eventLoop)
+    EventLoopFuture.whenAllSucceed(found, on: runner.eventLoop).whenSuccess { topics in
+      let (pushes, handler) = bound.value
+      pushes.submit(request, topics.compactMap(\.self).first ?? .vacant, handler)
+      pushes.advance(handler)
+      handler.runner.finishBatch()
+    }
+  }
+
+  private func refuse(
+    _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
+  ) {
+    note(rejection, cause, handler)
+    settle(.rejected(rejection), handler)
+  }
+
+  private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
+    let runner = handler.runner
+    runner.answerMetrics.answered(answer, after: runner.batchTime - takenAt)
+    if let ending = conversation.judged(answer.rejection, at: RelayClock.wall) {
+      handler.end(saying: ending.packet)
+    }
+  }
+
+  /// So that `pushrelay log --refused` can say exactly why.
+  private func note(
+    _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
+  ) {
+    handler.runner.note(
+      RefusedRequest(
+        at: handler.runner.now, uniqueID: uniqueID, rejection: rejection, cause: cause))
+  }
+}

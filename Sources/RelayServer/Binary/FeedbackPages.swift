@@ -1,0 +1,120 @@
+import Logging
+import NIOCore
+import Primitives
+import RelayCore
+import RelayStore
+
+/// The feedback service of the binary provider API: the tokens that were unregistered since the
+/// same provider asked last, then the end (Apple, "Local and Remote Notification Programming
+/// Guide", archived, "Binary Provider API", "The Feedback Service").
+///
+/// A page is asked for when the socket has taken the one before. Only when it has taken all of them
+/// the listing counts as read: who was interrupted hears everything again.
+final class FeedbackPages {
+  private static let pageCount = 1000
+
+  private let question = Question()
+  /// Since when a page is looked up, or waits for the peer to take it.
+  private var pageSince = RelayClock.wall
+
+  func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
+    let reader: String
+    switch entitlement {
+    case .topic(let topic, _): reader = topic.description
+    case .everything: reader = ""
+    case .nothing(let problem):
+      let runner = handler.runner
+      runner.note(
+        RefusedRequest(
+          at: runner.now, uniqueID: runner.makeUniqueID(), rejection: problem.rejection,
+          cause: problem.cause))
+      return handler.end(saying: [])
+    }
+    let storage = handler.runner.settings.storage
+    let bound = NIOLoopBound((pages: self, handler: handler), eventLoop: handler.runner.eventLoop)
+    handler.runner.eventLoop.makeFutureWithTask {
+      try await storage.feedbackCursor(of: reader)
+    }.whenComplete { result in
+      let (pages, handler) = bound.value
+      switch result {
+      case .success(let position): pages.list(since: position, reader, entitlement, handler)
+      case .failure(let error): pages.fail(error, handler)
+      }
+    }
+  }
+
+  /// The connection has ended: what has not been looked up yet need not be.
+  func ended() { question.cancel() }
+
+  /// A peer that takes nothing is left.
+  func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
+    if now - pageSince > Limits.stalled { handler.abort() }
+  }
+
+  private func list(
+    since position: Int64, _ reader: String, _ entitlement: BinaryEntitlement,
+    _ handler: BinaryConnectionHandler
+  ) {
+    pageSince = RelayClock.wall
+    let storage = handler.runner.settings.storage
+    let question = question
+    let bound = NIOLoopBound(
+      (pages: self, handler: handler, entitlement: entitlement),
+      eventLoop: handler.runner.eventLoop)
+    handler.runner.eventLoop.makeFutureWithTask {
+      try await storage.feedback(since: position, limit: Self.pageCount) { !question.isCancelled }
+    }.flatMap { items in
+      let (_, handler, entitlement) = bound.value
+      var bytes: [UInt8] = []
+      for item in items where entitlement.covers(item.topic) { Self.append(item, to: &bytes) }
+      return handler.write(bytes).map { items }
+    }.whenComplete { result in
+      let (pages, handler, entitlement) = bound.value
+      switch result {
+      case .success(let items) where items.count == Self.pageCount:
+        pages.list(since: items[items.count - 1].position, reader, entitlement, handler)
+      case .success(let items):
+        pages.finish(at: items.last?.position ?? position, reader, handler)
+      case .failure(let error): pages.fail(error, handler)
+      }
+    }
+  }
+
+  /// All is said: next time it begins behind this.
+  private func finish(at position: Int64, _ reader: String, _ handler: BinaryConnectionHandler) {
+    let storage = handler.runner.settings.storage
+    let bound = NIOLoopBound(handler, eventLoop: handler.runner.eventLoop)
+    handler.runner.eventLoop.makeFutureWithTask {
+      try await storage.setFeedbackCursor(of: reader, to: position)
+    }.whenComplete { _ in bound.value.end(saying: []) }
+  }
+
+  private func fail(_ error: any Error, _ handler: BinaryConnectionHandler) {
+    handler.runner.logger.debug(
+      "feedback not listed", metadata: ["peer": "\(handler.remoteAddress)", "error": "\(error)"])
+    handler.abort()
+  }
+
+  /// Time, length, token; most significant byte first.
+  private static func append(_ item: FeedbackItem, to bytes: inout [UInt8]) {
+    let token = item.token.bytes
+    let seconds = UInt32(clamping: item.at.milliseconds / 1000)
+    for shift in stride(from: 24, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: seconds >> shift))
+    }
+    bytes.append(UInt8(truncatingIfNeeded: token.count >> 8))
+    bytes.append(UInt8(truncatingIfNeeded: token.count))
+    bytes.append(contentsOf: token)
+  }
+}
+
+extension BinaryEntitlement {
+  /// Whether the peer may hear of the tokens of a topic.
+  fileprivate func covers(_ topic: Topic) -> Bool {
+    switch self {
+    case .everything: true
+    case .nothing: false
+    case .topic(_, let credentials): credentials.covers(topic: topic.bytes.span)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+"""The binary provider API, written from Apple's description of its frames.
+
+usage: binary.py push HOST:PORT COUNT TOKEN [BAD_TOKEN BAD_AT] [--tls CA CERTIFICATE KEY]
+       binary.py feedback HOST:PORT [--tls CA CERTIFICATE KEY]
+       binary.py hold HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
+       binary.py leave HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
+
+push: sends COUNT pushes without waiting, in all three commands by turns, then says what the relay
+      says until it closes: 'error STATUS IDENTIFIER' or nothing, then 'closed'.
+hold: the same, but stays connected when nothing is said: 'sent', and goes on to listen.
+leave: the same, but hangs up as soon as all is written, as scripts do.
+feedback: a line 'TIME TOKEN' for each tuple, then 'closed'.
+"""
+
+import socket
+import ssl
+import struct
+import sys
+
+
+def connect(address, tls):
+    host, port = address.rsplit(":", 1)
+    plain = socket.create_connection((host, int(port)), timeout=60)
+    if not tls:
+        return plain
+    authority, certificate, key = tls
+    context = ssl.create_default_context(cafile=authority)
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    return context.wrap_socket(plain, server_hostname=host)
+
+
+def data(value):
+    return struct.pack(">H", len(value)) + value
+
+
+def frame(number, identifier, token, payload):
+    """Every third push in command 1, the others in command 2."""
+    if number % 3 == 0:
+        return struct.pack(">BII", 1, identifier, 0x7FFFFFFF) + data(token) + data(payload)
+    items = [
+        (1, token),
+        (2, payload),
+        (3, struct.pack(">I", identifier)),
+        (4, struct.pack(">I", 0x7FFFFFFF)),
+        (5, bytes([10])),
+    ]
+    body = b"".join(bytes([item]) + data(value) for item, value in items)
+    return struct.pack(">BI", 2, len(body)) + body
+
+
+def read_to_end(stream):
+    found = b""
+    while piece := stream.recv(65536):
+        found += piece
+    return found
+
+
+def main(arguments):
+    tls = None
+    if "--tls" in arguments:
+        place = arguments.index("--tls")
+        tls = (arguments[place + 1 :] + [None, None])[:3]
+        arguments = arguments[:place]
+    mode, address, *rest = arguments
+    stream = connect(address, tls)
+    if mode == "feedback":
+        found = read_to_end(stream)
+        while found:
+            seconds, length = struct.unpack(">IH", found[:6])
+            print(seconds, found[6 : 6 + length].hex())
+            found = found[6 + length :]
+        print("closed")
+        return
+    count, tokens = int(rest[0]), [bytes.fromhex(rest[1])]
+    bad = (bytes.fromhex(rest[2]), int(rest[3])) if len(rest) > 2 else (b"", -1)
+    frames = []
+    for number in range(count):
+        token = bad[0] if number == bad[1] else tokens[0]
+        payload = b'{"aps":{"alert":"Hello"},"n":%d}' % number
+        frames.append(frame(number, 1000 + number, token, payload))
+    stream.sendall(b"".join(frames))
+    if mode == "leave":
+        stream.close()
+        return
+    if mode == "hold":
+        print("sent", flush=True)
+    elif bad[1] < 0:
+        # Nothing will be said, so the end has to be ours.
+        stream.unwrap() if tls else stream.shutdown(socket.SHUT_WR)
+        if tls:
+            print("closed")
+            return
+    answer = read_to_end(stream)
+    if answer:
+        command, status, identifier = struct.unpack(">BBI", answer)
+        assert command == 8
+        print("error", status, identifier)
+    print("closed")
+
+
+main(sys.argv[1:])
