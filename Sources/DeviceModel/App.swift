@@ -10,12 +10,22 @@ public enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
   case suspended
   /// Swiped away: nothing but its user launches it (WWDC 2013 session 204).
   case forceQuit
+  /// Its place stays, so that what was said of it can be told; nothing else does.
+  case uninstalled
 
   /// Whether there is a process.
   public var hasProcess: Bool {
     switch self {
     case .foreground, .background, .suspended: true
-    case .notRunning, .forceQuit: false
+    case .notRunning, .forceQuit, .uninstalled: false
+    }
+  }
+
+  /// Whether the system may start it by itself.
+  var mayBeLaunched: Bool {
+    switch self {
+    case .notRunning, .foreground, .background, .suspended: true
+    case .forceQuit, .uninstalled: false
     }
   }
 }
@@ -49,6 +59,8 @@ package struct App: Codable, Equatable, Sendable {
   package internal(set) var lastActivity: Instant
   package internal(set) var lastFetch: Instant?
   var usedUntil: Instant?
+  /// When it was last woken for an issue, if it is of newsstand's kind.
+  var lastIssue: Instant?
   /// The last thing its process was told about its state; meaningless without a process.
   package internal(set) var process = AppProcess()
   var ignoresNextSnapshot = false
@@ -79,6 +91,11 @@ package struct App: Codable, Equatable, Sendable {
 
   package var definition: AppDefinition { installed.definition }
 
+  /// It plays, and may do so where nobody looks.
+  var playsInBackground: Bool {
+    state == .background && process.isPlaying && definition.modes.contains(.audio)
+  }
+
   /// Puts another definition in the place of the one it has.
   mutating func redefine(_ definition: AppDefinition) { installed = Installed(definition) }
 
@@ -97,6 +114,7 @@ package struct App: Codable, Equatable, Sendable {
     lastActivity = lastActivity + lapse
     lastFetch = lastFetch.map { $0 + lapse }
     usedUntil = usedUntil.map { $0 + lapse }
+    lastIssue = lastIssue.map { $0 + lapse }
     energy.moveClock(by: lapse)
     data.moveClock(by: lapse)
     silentAllowance.moveClock(by: lapse)
@@ -116,7 +134,8 @@ package struct App: Codable, Equatable, Sendable {
   /// What lasts when the power goes; all else is as in an app without a process.
   private enum CodingKeys: CodingKey {
     case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
-    case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, ignoresNextSnapshot
+    case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue
+    case ignoresNextSnapshot
     case heldPush, silentAllowance
   }
 }
@@ -132,6 +151,8 @@ package struct AppProcess: Equatable, Sendable {
   var isTopRestored = false
   /// For the mistake `HandlerKeeping.oneProperty`.
   var keptHandler: CallbackID?
+  /// It plays sound.
+  package internal(set) var isPlaying = false
   /// Documents outside its container that it may use until it ends.
   package internal(set) var references: Set<DocumentID> = []
 }

@@ -32,6 +32,12 @@ public struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
 
   public static let fetch = BackgroundModes(rawValue: 1)
   public static let remoteNotification = BackgroundModes(rawValue: 2)
+  /// Run when its user comes to a place that it watches.
+  public static let location = BackgroundModes(rawValue: 4)
+  /// Goes on for as long as it plays.
+  public static let audio = BackgroundModes(rawValue: 8)
+  /// Woken by pushes once a day, on Wi-Fi.
+  public static let newsstand = BackgroundModes(rawValue: 16)
 }
 
 /// How often an app wants background fetches at most (WWDC 2013 session 204).
@@ -48,6 +54,9 @@ public struct AppScript: Hashable, Codable, Sendable {
   public var onFetch = CallbackScript()
   /// When the transfers of one of its sessions have all ended.
   public var onTransfers = CallbackScript()
+  /// At a place that it watches; nil for the usual work. What was stored before there was such a
+  /// thing has none.
+  public var onRegion: CallbackScript?
   public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   public var onLeave = LeaveScript()
   /// Opened from a banner whose content is not there: how long the user waits for it.
@@ -86,6 +95,9 @@ public struct CallbackScript: Hashable, Codable, Sendable {
   /// Your App's Files").
   public var reads = DataProtection.untilFirstUnlock
   public var writes = DataProtection.unlessOpen
+  /// Where it may not read `reads` while locked, it makes do with a derived credential that is good
+  /// for this work only and there after the first unlock; nil for no.
+  public var hasLimitedCredential: Bool?
   /// What it does when there was something new.
   public var transfers: [TransferRequest] = []
   public var notification: LocalNotification?
@@ -126,6 +138,8 @@ public enum HandlerCall: Hashable, Codable, Sendable {
 public enum AuthenticationScript: Hashable, Codable, Sendable {
   case provides(after: Interval)
   case cancels(after: Interval)
+  /// What it answers is not taken.
+  case wrong(after: Interval)
 }
 
 /// Time asked for beyond a callback or beyond the foreground.
@@ -206,6 +220,11 @@ public struct TransferRequest: Hashable, Codable, Sendable {
   public var url: String?
   /// What the app provides when that server asks: the value of the field `Authorization`.
   public var authorization: String?
+  /// What its server really has, if that is not `bytes`: a transfer that turns out larger than was
+  /// said fails there. Modelled transfers only, as is the next.
+  public var actualBytes: Int64?
+  /// The connection breaks there, once, and the transfer is tried again.
+  public var breaksAt: Int64?
 
   public init(
     session: String = "default", name: String, direction: Direction = .download, bytes: Int64,

@@ -45,6 +45,9 @@ package struct BannerList: Sendable {
     list.append(banner)
   }
 
+  /// Those of an app go with it.
+  mutating func remove(of app: AppID) { list.removeAll { $0.app == app } }
+
   /// Takes one out of the list.
   mutating func take(_ id: BannerID) -> Banner? {
     guard let index = list.firstIndex(where: { $0.id == id }) else { return nil }

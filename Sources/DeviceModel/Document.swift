@@ -28,6 +28,8 @@ package struct Document: Hashable, Codable, Sendable {
   package internal(set) var isUnsent = false
   /// How large the download is that waits to be written.
   var arrivedBytes: Int64 = 0
+  /// The size of the newest version elsewhere, which a download of a difference does not tell.
+  var remoteBytes: Int64?
   /// Who uses it and who waits.
   package internal(set) var coordination = Coordination()
 
@@ -202,7 +204,7 @@ package enum DocumentStep: Hashable, Sendable {
   case granted(Coordination.Access)
   case waits(Coordination.Access)
   /// A new version is here, whole.
-  case changed(revision: Int)
+  case changed(revision: Int, bytes: Int64)
   /// A request to the service.
   case uploadNeeded(revision: Int)
   case contentComing(TransferID)

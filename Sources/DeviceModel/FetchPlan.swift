@@ -41,6 +41,7 @@ package enum FetchReason: Hashable, Codable, Sendable {
   case running
   case modeMissing
   case intervalNever
+  case notInstalled
   case forceQuit
   case refreshOff
   case refreshOffForAll
@@ -62,6 +63,7 @@ extension FetchReason: CustomStringConvertible {
     case .running: "fetching now"
     case .modeMissing: "no fetch mode declared"
     case .intervalNever: "interval never"
+    case .notInstalled: "not installed"
     case .forceQuit: "force-quit"
     case .refreshOff: "refresh off"
     case .refreshOffForAll: "refresh off for all"

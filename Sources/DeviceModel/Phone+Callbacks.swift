@@ -35,9 +35,9 @@ extension Phone {
     switch kind {
     case .authentication:
       switch script.onAuthentication {
-      case .provides(let time), .cancels(let time): return max(time, .zero)
+      case .provides(let time), .cancels(let time), .wrong(let time): return max(time, .zero)
       }
-    case .push, .fetch, .transfers:
+    case .push, .fetch, .transfers, .region:
       let script = script.callback(kind)
       let jitter = random.below(saturatingSum(max(0, script.workJitter.milliseconds), 1))
       return max(script.work, .zero) + .milliseconds(jitter)
@@ -56,7 +56,8 @@ extension Phone {
       return finishWork(place, .noData, .afterWork, &effects)
     }
     let script = apps[index].definition.script.callback(callback.kind)
-    charge(callback, share: 1000, script)
+    let cost = charge(callback, share: 1000, script)
+    emit(.app(callback.app, .spent(cost)), &effects)
     let outcome = result(of: script, index, &effects)
     if outcome != .failed { followUp(script, index, outcome, &effects) }
     finishWork(place, outcome, script.handler, &effects)
@@ -67,7 +68,10 @@ extension Phone {
   private mutating func result(
     of script: CallbackScript, _ index: Int, _ effects: inout [PhoneEffect]
   ) -> CallbackOutcome {
-    guard script.reads.isReadable(lock) else {
+    let isLimited = script.hasLimitedCredential == true && lock == .locked
+    if isLimited, !script.reads.isReadable(lock) {
+      emit(.app(AppID(index), .limitedCredential), &effects)
+    } else if !script.reads.isReadable(lock) {
       emit(.app(AppID(index), .dataUnavailable(script.reads)), &effects)
       return .failed
     }
@@ -146,8 +150,10 @@ extension Phone {
     let index = callback.app.number
     apps[index].callbackCount -= 1
     emit(.callback(callback.id, callback.app, .completed(outcome)), &effects)
+    let before = apps[index].behaviour.score
     apps[index].behaviour.completed(
       outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
+    tellStanding(index, before, &effects)
     if apps[index].state == .background {
       takeSnapshot(index, for: callback.id, &effects)
       saveState(index, &effects)
@@ -169,7 +175,7 @@ extension Phone {
       apps[index].lastFetch = now
       apps[index].lastActivity = now
       replan(index, &effects)
-    case .authentication, .transfers:
+    case .authentication, .transfers, .region:
       // A server that got no answer is asked about again when the app is next told of transfers.
       break
     }
@@ -210,7 +216,7 @@ extension Phone {
       callbacks[place].deadline = nil
       return
     }
-    apps[index].behaviour.killed()
+    killed(index, &effects)
     terminate(index, .handlerNotCalled, &effects)
   }
 
@@ -232,6 +238,7 @@ extension RunningCallback.Kind {
     case .fetch: .fetch
     case .transfers: .transfers
     case .authentication: .authentication
+    case .region: .region
     }
   }
 }
@@ -243,6 +250,7 @@ extension AppScript {
     case .push: return onPush
     case .fetch: return onFetch
     case .transfers: return onTransfers
+    case .region: return onRegion ?? CallbackScript()
     case .authentication:
       var script = CallbackScript()
       script.bytes = 0
@@ -263,7 +271,8 @@ extension Phone {
       return emit(.report(push.id, outcome), &effects)
     case nil: recentPushes.add(push.id)
     }
-    guard apps.indices.contains(push.app.number) else {
+    guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
+    else {
       return report(push.id, .notLaunched(.notInstalled), &effects)
     }
     let index = push.app.number
@@ -292,6 +301,7 @@ extension Phone {
     _ push: RemotePush, _ index: Int, _ effects: inout [PhoneEffect]
   ) {
     if push.isSilent { takeSilent(index) }
+    if isNewsstand(index), apps[index].state != .foreground { apps[index].lastIssue = now }
     if !startCallback(index, .push(push), &effects) {
       present(push, isContentReady: false, &effects)
       report(push.id, .failed, &effects)
@@ -301,16 +311,19 @@ extension Phone {
   /// Why the app may not be woken for this. A visible push is not discretionary: its user sees it
   /// and so can manage it.
   func refusal(of push: RemotePush, _ index: Int) -> LaunchRefusal? {
-    let app = apps[index]
-    if app.state == .forceQuit { return .forceQuit }
-    if !app.definition.modes.contains(.remoteNotification) { return .modeMissing }
-    if app.callbackCount >= limits.callbacksPerApp { return .tooManyCallbacks }
-    if app.state == .foreground { return nil }
-    if !isRefreshOn { return .refreshOffForAll }
-    if !app.isRefreshOn { return .refreshOff }
-    guard push.isSilent else { return nil }
-    if isLowPower { return .lowPower }
-    return shortage(index).map { $0.isEnergy ? .energyBudget : .dataBudget }
+    let isNewsstand = isNewsstand(index)
+    if let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index) {
+      return refusal
+    }
+    guard apps[index].state != .foreground else { return nil }
+    if isNewsstand, let refusal = newsstandRefusal(index) { return refusal }
+    return push.isSilent ? scarcityRefusal(index) : nil
+  }
+
+  /// Whether it is woken as newsstand's apps were, and not as others are.
+  private func isNewsstand(_ index: Int) -> Bool {
+    let modes = apps[index].definition.modes
+    return modes.contains(.newsstand) && !modes.contains(.remoteNotification)
   }
 
   // MARK: The phone's own silent limit

@@ -98,7 +98,9 @@ extension Phone {
     _ app: AppID, _ name: String, _ bytes: Int64, _ modifiedAt: Instant, _ hasThumbnail: Bool,
     _ effects: inout [PhoneEffect]
   ) {
-    guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }
+    guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
+      return ignore(.unknownApp, &effects)
+    }
     guard documents.documents.count < limits.documents else {
       return ignore(.limitReached, &effects)
     }
@@ -109,7 +111,7 @@ extension Phone {
     emit(.document(id, .appeared(.placeholder)), &effects)
   }
 
-  private mutating func remove(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+  mutating func remove(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     documents.documents[id] = nil
     busyDocuments.removeAll { $0 == id }
     documents.grants = documents.grants.filter { $0.value.document != id }
@@ -163,7 +165,7 @@ extension Phone {
       documents.documents[id]?.modifiedAt = now
       documents.documents[id]?.content = .local
       documents.documents[id]?.isUnsent = true
-      emit(.document(id, .changed(revision: revision)), &effects)
+      emit(.document(id, .changed(revision: revision, bytes: max(0, bytes))), &effects)
       emit(.document(id, .uploadNeeded(revision: revision)), &effects)
       if document.isStale { emit(.document(id, .conflict), &effects) }
     }
@@ -196,6 +198,7 @@ extension Phone {
     }
     documents.documents[id]?.remoteRevision =
       max(document.revision, document.remoteRevision) + 1
+    documents.documents[id]?.remoteBytes = max(0, bytes)
     if document.content == .placeholder { documents.documents[id]?.bytes = max(0, bytes) }
   }
 
@@ -258,11 +261,13 @@ extension Phone {
     documents.documents[id]?.revision = revision
     documents.documents[id]?.remoteRevision = revision
     documents.documents[id]?.content = .local
-    documents.documents[id]?.bytes = document.arrivedBytes
+    let bytes = document.remoteBytes ?? document.arrivedBytes
+    documents.documents[id]?.bytes = bytes
+    documents.documents[id]?.remoteBytes = nil
     documents.documents[id]?.modifiedAt = now
     if document.isUnsent { emit(.document(id, .conflict), &effects) }
     documents.documents[id]?.isUnsent = false
-    emit(.document(id, .changed(revision: revision)), &effects)
+    emit(.document(id, .changed(revision: revision, bytes: bytes)), &effects)
     end(id, &effects) { $0.id == access.id }
   }
 }

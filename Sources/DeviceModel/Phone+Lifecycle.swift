@@ -4,19 +4,27 @@ import Primitives
 extension Phone {
   mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
     if let known = app(named: definition.name) {
+      guard known.state != .uninstalled else {
+        apps[known.id.number] = newApp(known.id, definition)
+        emit(.app(known.id, .installed), &effects)
+        return replan(known.id.number, &effects)
+      }
       guard known.definition != definition else { return ignore(.alreadySo, &effects) }
       return redefine(known.id.number, definition, &effects)
     }
     let id = AppID(apps.count)
-    let plan = FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever)
-    apps.append(
-      App(
-        id: id, definition: definition,
-        energy: Budget(perDay: limits.appEnergyPerDay, at: now),
-        data: Budget(perDay: limits.appDataPerDay, at: now),
-        usage: UsagePattern(at: now + limits.timeZone), plan: plan, at: now))
+    apps.append(newApp(id, definition))
     emit(.app(id, .installed), &effects)
     replan(id.number, &effects)
+  }
+
+  private func newApp(_ id: AppID, _ definition: AppDefinition) -> App {
+    App(
+      id: id, definition: definition,
+      energy: Budget(perDay: limits.appEnergyPerDay, at: now),
+      data: Budget(perDay: limits.appDataPerDay, at: now),
+      usage: UsagePattern(at: now + limits.timeZone),
+      plan: FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever), at: now)
   }
 
   /// A new version of an app takes its place: no process survives that. Its archive, its content
@@ -46,8 +54,8 @@ extension Phone {
       return limits.resumeTime
     case .background, .foreground:
       return .zero
-    case .forceQuit:
-      preconditionFailure("callers refuse a force-quit app first")
+    case .forceQuit, .uninstalled:
+      preconditionFailure("callers refuse what may not be launched first")
     }
   }
 
@@ -91,6 +99,8 @@ extension Phone {
   private mutating func bringToForeground(_ index: Int, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
     switch apps[index].state {
+    case .uninstalled:
+      preconditionFailure("what is not there is refused at the entry")
     case .notRunning, .forceQuit:
       let ignores = apps[index].ignoresNextSnapshot
       apps[index].ignoresNextSnapshot = false
@@ -145,8 +155,14 @@ extension Phone {
   /// Suspends an app that has nothing left to do in the background.
   mutating func suspendIfIdle(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard apps[index].state == .background, apps[index].callbackCount == 0,
-      apps[index].task == nil, apps[index].graceUntil <= now
+      apps[index].task == nil, apps[index].graceUntil <= now, !apps[index].playsInBackground
     else { return }
+    guard !lacksItsState(index) else { return terminate(index, .notRestored, &effects) }
+    if apps[index].process.isPlaying {
+      // Without the mode for it, sound ends with the app's time.
+      apps[index].process.isPlaying = false
+      emit(.app(AppID(index), .audio(isOn: false)), &effects)
+    }
     apps[index].state = .suspended
     endAccesses(of: index, &effects)
     emit(.app(AppID(index), .suspended), &effects)
@@ -214,6 +230,7 @@ extension Phone {
   mutating func takeSnapshot(
     _ index: Int, for callback: CallbackID?, _ effects: inout [PhoneEffect]
   ) {
+    guard !lacksItsState(index) else { return }
     let app = apps[index]
     let interface = app.process.interface
     let shows: ScreenContent =
@@ -224,6 +241,12 @@ extension Phone {
     let snapshot = AppSnapshot(takenAt: now, shows: shows, callback: callback)
     apps[index].snapshot = snapshot
     emit(.snapshot(app.id, snapshot), &effects)
+  }
+
+  /// Launched while locked, it runs without the state that it has (WWDC 2013 session 222): the
+  /// snapshot and the archive of that state stay, and the process ends with its work.
+  private func lacksItsState(_ index: Int) -> Bool {
+    !apps[index].process.isRestored && vault.holds(AppID(index))
   }
 
   /// Saves what the process shows. Not while locked; and not from a process that never had the

@@ -12,13 +12,18 @@ extension Phone {
     guard wasAsleep else { return }
     mustCoalesce = true
     emit(.phone(.woke), &effects)
-    for index in apps.indices where apps[index].state == .background { startSlice(index) }
+    for index in apps.indices where apps[index].state == .background {
+      startSlice(index)
+      if let task = apps[index].task {
+        emit(.app(AppID(index), .taskResumed(left: task.remaining)), &effects)
+      }
+    }
   }
 
   /// Puts off sleep.
   mutating func stayAwake(until moment: Instant) {
     switch wakefulness {
-    case .asleep: wakefulness = .awake(atLeastUntil: moment)
+    case .asleep, .off: wakefulness = .awake(atLeastUntil: moment)
     case .awake(let least): wakefulness = .awake(atLeastUntil: max(least, moment))
     }
   }
@@ -26,7 +31,9 @@ extension Phone {
   /// A user who looks, a callback, or the moment after: otherwise the phone sleeps. A background
   /// task is no reason since iOS 7 (WWDC 2013 session 204).
   mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
-    guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty else { return }
+    guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
+      !isPlayingInBackground
+    else { return }
     let until = max(least, litUntil)
     guard until <= now else {
       if until < sleepTimer {
@@ -39,6 +46,9 @@ extension Phone {
       // A moment of grace may end just now, and its timer come after.
       suspendIfIdle(index, &effects)
       stopSlice(index)
+      if let task = apps[index].task {
+        emit(.app(AppID(index), .taskPaused(left: task.remaining)), &effects)
+      }
     }
     wakefulness = .asleep
     emit(.phone(.slept), &effects)
@@ -91,9 +101,25 @@ extension Phone {
       emit(.app(AppID(index), isDone ? .taskEnded : .taskExpired), &effects)
       suspendIfIdle(index, &effects)
     } else {
-      apps[index].behaviour.killed()
+      killed(index, &effects)
       terminate(index, .taskOverran, &effects)
     }
+  }
+
+  /// A mistake that ends the process costs its standing, too.
+  mutating func killed(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let before = apps[index].behaviour.score
+    apps[index].behaviour.killed()
+    tellStanding(index, before, &effects)
+  }
+
+  /// How the app's use of its time has changed what it will get.
+  mutating func tellStanding(_ index: Int, _ before: Int64, _ effects: inout [PhoneEffect]) {
+    let behaviour = apps[index].behaviour
+    let standing = Standing(
+      before: before, after: behaviour.score,
+      silentInterval: behaviour.stretched(limits.silentInterval))
+    emit(.app(AppID(index), .judged(standing)), &effects)
   }
 
   // MARK: Locked and unlocked
@@ -166,18 +192,23 @@ extension Phone {
   // MARK: Costs
 
   /// Charges a callback, or a part of it in a thousand: its own energy, the radio's, and its data.
-  mutating func charge(_ callback: RunningCallback, share: Int64, _ script: CallbackScript) {
+  @discardableResult
+  mutating func charge(
+    _ callback: RunningCallback, share: Int64, _ script: CallbackScript
+  ) -> Cost {
     let index = callback.app.number
     let bytes = saturatingProduct(max(0, script.bytes), share) / 1000
     var energy = saturatingProduct(max(0, script.energy), share) / 1000
+    var time = Interval.zero
     if bytes > 0 {
       let (milliwatts, tail) = radioCost
-      let time = radio.use(from: callback.startedAt, until: now, tail: tail)
+      time = radio.use(from: callback.startedAt, until: now, tail: tail)
       energy = saturatingSum(energy, saturatingProduct(time.milliseconds, milliwatts) / 1000)
     }
     spendEnergy(energy, index)
     spendData(bytes, index)
     apps[index].behaviour.spent(energy: energy, bytes: bytes)
+    return Cost(energy: energy, bytes: bytes, radio: time)
   }
 
   /// Milliwatts and tail of the radio in use.
@@ -279,6 +310,7 @@ extension Phone {
     let app = apps[index]
     if !app.definition.modes.contains(.fetch) { return .modeMissing }
     if app.fetchInterval == .never { return .intervalNever }
+    if app.state == .uninstalled { return .notInstalled }
     if app.state == .forceQuit { return .forceQuit }
     if !isRefreshOn { return .refreshOffForAll }
     if !app.isRefreshOn { return .refreshOff }
@@ -311,6 +343,9 @@ extension Phone {
       guard case .fetch(let moment) = apps[index].plan.when, moment <= soon,
         apps[index].plan.earliest <= now
       else { continue }
+      if moment > now, apps[index].state != .foreground {
+        emit(.app(AppID(index), .fetchedEarly(planned: moment)), &effects)
+      }
       startFetch(index, &effects)
     }
   }

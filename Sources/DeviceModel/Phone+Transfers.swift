@@ -51,15 +51,18 @@ extension Phone {
     guard !service.transfers.isEmpty else { return }
     accountTransfers()
     var active = 0
-    var isStarved = false
+    var (isStarved, hasBroken) = (false, false)
     var ended: Set<Int> = []
     for index in service.transfers.indices {
       let transfer = service.transfers[index]
       switch transfer.phase {
       case .ended, .awaitingCredentials:
         continue
+      case .active where transfer.hasReachedBreak:
+        breakOff(index, &effects)
+        hasBroken = true
       case .active where !transfer.isPerformed && transfer.done >= transfer.request.bytes:
-        finish(index, .finished, &effects)
+        finish(index, transfer.request.isLargerThanSaid ? .tooLarge : .finished, &effects)
         ended.insert(transfer.app.number)
       case .active, .waiting:
         let hold = hold(of: transfer, active: active)
@@ -70,14 +73,15 @@ extension Phone {
     }
     for index in ended.sorted() { deliverEndedTransfers(index, &effects) }
     removeDocumentTransfers()
-    setTransferTimer(isStarved: isStarved)
+    setTransferTimer(isStarved: isStarved, hasBroken: hasBroken)
   }
 
-  /// One timer for whatever is next: the end of a transfer, or enough energy for those that wait
-  /// for it.
-  private mutating func setTransferTimer(isStarved: Bool) {
+  /// One timer for whatever is next: the end of a transfer, another try of one that broke off, or
+  /// enough energy for those that wait for it.
+  private mutating func setTransferTimer(isStarved: Bool, hasBroken: Bool) {
     var next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
     if isStarved { next = min(next, energy.moment(of: discretionaryEnergy, from: now)) }
+    if hasBroken { next = min(next, now + limits.transferRetry) }
     // Even if one ends at once, time goes on by a millisecond: no loop without end.
     let due = max(next, now + .milliseconds(1))
     guard due < transferTimer else { return }
@@ -120,6 +124,15 @@ extension Phone {
     }
   }
 
+  /// The connection is gone; in a moment it is tried again.
+  private mutating func breakOff(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let transfer = service.transfers[index]
+    interrupt(index)
+    service.transfers[index].phase = .waiting(.queue)
+    service.transfers[index].hasBrokenOff = true
+    emit(.transfer(transfer.id, transfer.app, .brokeOff(offset: transfer.done)), &effects)
+  }
+
   /// What was under way and cannot be resumed starts over.
   private mutating func interrupt(_ index: Int) {
     let transfer = service.transfers[index]
@@ -150,7 +163,7 @@ extension Phone {
   /// Whether the system may run the app for its transfers: they need no declared mode, but nothing
   /// starts what its user swiped away, nor before the first unlock.
   private func mayWakeForTransfers(_ index: Int) -> Bool {
-    apps[index].state != .forceQuit && lock != .beforeFirstUnlock
+    apps[index].state.mayBeLaunched && lock != .beforeFirstUnlock
       && apps[index].callbackCount < limits.callbacksPerApp
   }
 
@@ -189,7 +202,12 @@ extension Phone {
       service.transfers[index].hasCredentials = true
       service.transfers[index].phase = .waiting(.queue)
       mustReviewTransfers = true
-    case .cancels:
+    case .wrong, .cancels:
+      if case .wrong = answer {
+        // The server asks again, so the answer was not taken.
+        let transfer = service.transfers[index]
+        emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
+      }
       finish(index, .notAuthenticated, &effects)
       mustReviewTransfers = true
       deliverEndedTransfers(app, &effects)

@@ -12,9 +12,11 @@ package import Primitives
 /// ```
 ///
 /// Invariants, held between any two calls of `handle`:
-/// 1. A force-quit app has no callbacks and no task; only `appOpened` or `bannerOpened` ends that.
+/// 1. A force-quit app has no callbacks and no task; only `appOpened` or `bannerOpened` ends that,
+///    and of one that was uninstalled only `appInstalled`.
 /// 2. A callback ends exactly once: its handler is called, or it is abandoned with its process.
-/// 3. While the phone sleeps there are no callbacks, no app in the foreground, no task runs.
+/// 3. While the phone sleeps or is off there are no callbacks, no app in the foreground, and no
+///    task runs.
 /// 4. `foreground` is the one app in that state; there is none while the phone is locked.
 /// 5. Archives are read and written while unlocked only; `ArchiveVault` sees to it.
 /// 6. Every push that was received is reported exactly once, sooner or later.
@@ -153,6 +155,8 @@ package struct Phone: Sendable {
 
 /// Whether the processor runs.
 package enum Wakefulness: Hashable, Sendable {
+  /// Switched off by its user.
+  case off
   case asleep
   /// At least until then; longer while there is a reason.
   case awake(atLeastUntil: Instant)
@@ -165,6 +169,8 @@ package struct RunningCallback: Hashable, Codable, Sendable {
     case fetch
     case transfers(session: String)
     case authentication(TransferID)
+    /// A place that the app watches.
+    case region
   }
 
   package enum Phase: Hashable, Codable, Sendable {
@@ -186,8 +192,11 @@ package struct RunningCallback: Hashable, Codable, Sendable {
 /// Events and timers, handed to who answers them.
 extension Phone {
   mutating func perform(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
+    guard wakefulness != .off else { return performOff(event, &effects) }
     if let (app, mustRun) = event.appNeeded {
-      guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }
+      guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
+        return ignore(.unknownApp, &effects)
+      }
       guard !mustRun || isRunning(app.number) else { return ignore(.notRunning, &effects) }
     }
     switch event {
@@ -198,6 +207,8 @@ extension Phone {
     case .networkChanged(let network): networkChanged(network, &effects)
     case .chargerChanged(let isConnected): chargerChanged(isConnected, &effects)
     case .rebooted: reboot(&effects)
+    case .switchedOff: switchOff(&effects)
+    case .switchedOn: ignore(.alreadySo, &effects)
     case .memoryRanOut: memoryRanOut(&effects)
     case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
     case .unlocked: unlock(&effects)
@@ -220,6 +231,11 @@ extension Phone {
       guard lock == .unlocked else { return ignore(.locked, &effects) }
       open(app.number, waitsForContent: false, &effects)
     case .appSwipedAway(let app): swipedAway(app.number, &effects)
+    case .appUninstalled(let app): uninstall(app.number, &effects)
+    case .regionEntered(let app): regionEntered(app.number, &effects)
+    case .audioSwitched(let app, let isOn): audioSwitched(app.number, isOn, &effects)
+    case .backgroundAsked(let app):
+      emit(.app(app, .asked(backgroundRefusal(of: app))), &effects)
     case .appCrashed(let app): terminate(app.number, .crash, &effects)
     case .fetchIntervalSet(let app, let interval):
       apps[app.number].fetchInterval = interval
@@ -255,6 +271,7 @@ extension Phone {
   /// What is decided once everything has its new state: transfers, fetches that join an awake
   /// period, timers, the report of the condition, sleep.
   mutating func settle(_ effects: inout [PhoneEffect]) {
+    guard wakefulness != .off else { return }
     // Transfers that end wake apps, whose callbacks may queue others, at later moments.
     if mustReviewTransfers { reviewTransfers(&effects) }
     if mustCoalesce { coalesceFetches(&effects) }
@@ -273,7 +290,7 @@ extension Phone {
     switch apps[index].state {
     case .foreground: true
     case .background: wakefulness != .asleep
-    case .notRunning, .suspended, .forceQuit: false
+    case .notRunning, .suspended, .forceQuit, .uninstalled: false
     }
   }
 }

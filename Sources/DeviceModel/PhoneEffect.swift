@@ -64,12 +64,18 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   /// A newer silent push took its place while the phone's own limit held it.
   case replaced = "replaced by a newer one"
   case tooManyCallbacks = "too many callbacks"
+  case locationModeMissing = "location mode missing"
+  case noModes = "no background modes"
+  case beforeFirstUnlock = "before the first unlock"
+  case newsstandNeedsWiFi = "newsstand: on Wi-Fi only"
+  case newsstandOncePerDay = "newsstand: once a day"
 }
 
 /// Steps in the life of an app.
 package enum AppStep: Hashable, Sendable {
   /// For the first time, or another version of it.
   case installed
+  case uninstalled
   case launched(RunCause)
   case resumed(RunCause)
   /// In front of the user; how old its content is, nil if it never had any.
@@ -86,10 +92,42 @@ package enum AppStep: Hashable, Sendable {
   case merged(Int)
   /// A file or key could not be had while locked.
   case dataUnavailable(DataProtection)
+  /// It made do with a credential that is good for its work in the background only.
+  case limitedCredential
   /// Opened from a banner: the content is on the screen, at once or after the wait.
   case contentShown(waited: Interval)
   case restored(StateArchive)
   case startedFresh(FreshReason)
+  /// It was to run in the background, and may not.
+  case notRun(RunCause, LaunchRefusal)
+  case audio(isOn: Bool)
+  /// It asked whether it will run; what is against it.
+  case asked(LaunchRefusal?)
+  /// What its work has cost, and how that has changed what it will get.
+  case spent(Cost)
+  case judged(Standing)
+  /// A fetch that joins an awake period, and when it would have been.
+  case fetchedEarly(planned: Instant)
+  /// The phone sleeps, and so does its task; and goes on when the phone is awake.
+  case taskPaused(left: Interval)
+  case taskResumed(left: Interval)
+}
+
+/// What an opportunity has cost.
+package struct Cost: Hashable, Sendable {
+  /// Millijoules, with the radio's.
+  package let energy: Int64
+  package let bytes: Int64
+  /// For how much longer the radio was on because of it.
+  package let radio: Interval
+}
+
+/// How an app has used its time, from 0 to 1000, before and after an opportunity, and how long
+/// silent pushes to it have to be apart for that.
+package struct Standing: Hashable, Sendable {
+  package let before: Int64
+  package let after: Int64
+  package let silentInterval: Interval
 }
 
 /// Why an app was run.
@@ -99,6 +137,7 @@ public enum RunCause: Hashable, Sendable {
   case fetch
   case transfers
   case authentication
+  case region
 }
 
 /// What is shown while an app starts (WWDC 2013 session 222).
@@ -118,6 +157,11 @@ package enum TerminationReason: String, CaseIterable, Hashable, Sendable {
   case crashWhileRestoring
   /// Another version of the app was installed.
   case updated
+  case uninstalled
+  case switchedOff
+  /// Launched while locked, its work is done, and it must not stay with an interface that never was
+  /// restored.
+  case notRestored
 }
 
 /// Why an app begins without its archive.
@@ -151,6 +195,7 @@ package enum PhoneStep: Hashable, Sendable {
   case locked
   case unlocked
   case booted
+  case switchedOff
 }
 
 /// Why an event did not apply.
@@ -165,4 +210,5 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case notAllowed
   case unknownDocument
   case alreadySo
+  case switchedOff
 }

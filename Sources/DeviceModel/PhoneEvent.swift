@@ -15,6 +15,10 @@ package enum PhoneEvent: Hashable, Sendable {
   case networkChanged(Network)
   case chargerChanged(isConnected: Bool)
   case rebooted
+  case switchedOff
+  case switchedOn
+  /// Its user has come to a place that the app watches.
+  case regionEntered(AppID)
   /// Suspended apps had to make room.
   case memoryRanOut
   case appCrashed(AppID)
@@ -35,6 +39,7 @@ package enum PhoneEvent: Hashable, Sendable {
   case bannerOpened(BannerID)
   /// To the home screen.
   case appLeft
+  case appUninstalled(AppID)
   /// Out of the app switcher.
   case appSwipedAway(AppID)
   /// Background App Refresh for one app, or for all with nil.
@@ -47,19 +52,26 @@ package enum PhoneEvent: Hashable, Sendable {
   case stateChanged(AppID, [StateChange])
   case transferQueued(AppID, TransferRequest)
   case snapshotIgnoredOnce(AppID)
+  case audioSwitched(AppID, isOn: Bool)
+  /// It asks whether it will be run in the background.
+  case backgroundAsked(AppID)
 
   case document(DocumentEvent)
 
   /// The app that must be there for it to mean anything, and whether it must be running.
   var appNeeded: (AppID, mustRun: Bool)? {
     switch self {
-    case .appOpened(let app), .appSwipedAway(let app): (app, false)
+    case .appOpened(let app), .appSwipedAway(let app), .appUninstalled(let app),
+      .regionEntered(let app):
+      (app, false)
     case .refreshSwitched(let app, _): app.map { ($0, false) }
     case .appCrashed(let app), .fetchIntervalSet(let app, _), .stateChanged(let app, _),
-      .transferQueued(let app, _), .snapshotIgnoredOnce(let app):
+      .transferQueued(let app, _), .snapshotIgnoredOnce(let app), .audioSwitched(let app, _),
+      .backgroundAsked(let app):
       (app, true)
     case .tick, .appInstalled, .pushReceived, .linkHeard, .networkChanged, .chargerChanged,
-      .rebooted, .memoryRanOut, .transferProgressed, .transferChallenged, .transferEnded,
+      .rebooted, .switchedOff, .switchedOn, .memoryRanOut, .transferProgressed, .transferChallenged,
+      .transferEnded,
       .archiveFound, .unlocked, .locked, .bannerOpened, .appLeft, .lowPowerSwitched,
       .developerModeSwitched, .document:
       nil
@@ -102,4 +114,6 @@ package enum TransferResult: String, CaseIterable, Hashable, Codable, Sendable {
   case failed
   /// The app had no credentials, or its server did not take them.
   case notAuthenticated
+  /// Its server had more than was said.
+  case tooLarge
 }

@@ -83,6 +83,8 @@ package struct PhoneLimits: Hashable, Sendable {
 
   /// Active at a time; the others queue.
   package var transfersAtOnce = 6
+  /// Until one whose connection broke is tried again.
+  package var transferRetry = Interval.seconds(1)
   /// Transfers known to the system; one more is refused.
   package var transfers = 1000
   /// What the active transfers share.

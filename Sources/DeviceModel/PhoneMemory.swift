@@ -279,7 +279,7 @@ extension Transfer {
 
 extension Document {
   fileprivate var isSound: Bool {
-    coordination.isSound && bytes >= 0 && arrivedBytes >= 0
+    coordination.isSound && bytes >= 0 && arrivedBytes >= 0 && remoteBytes ?? 0 >= 0
       && Numbering.range.contains(Int64(revision))
       && Numbering.range.contains(Int64(remoteRevision))
   }

@@ -43,7 +43,7 @@ extension Phone {
     case .deleted: "deleted"
     case .granted(let access): "\(access.kind) granted to \(text(of: access.party))"
     case .waits(let access): "\(access.kind) of \(text(of: access.party)) waits"
-    case .changed(let revision): "changed, revision \(revision)"
+    case .changed(let revision, let bytes): "changed, revision \(revision), \(bytes) bytes"
     case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
     case .contentComing(let transfer): "content coming by transfer \(transfer.number)"
     case .conflict: "changed here and elsewhere, the later write stands"
@@ -79,6 +79,7 @@ extension RunCause: CustomStringConvertible {
     case .fetch: "fetch"
     case .transfers: "transfers"
     case .authentication: "a server's question"
+    case .region: "a place"
     }
   }
 }
@@ -97,6 +98,7 @@ extension AppStep: CustomStringConvertible {
   package var description: String {
     switch self {
     case .installed: "installed"
+    case .uninstalled: "uninstalled"
     case .launched(let cause): "launched for \(cause)"
     case .resumed(let cause): "resumed for \(cause)"
     case .opened(let age):
@@ -111,12 +113,33 @@ extension AppStep: CustomStringConvertible {
     case .taskExpired: "background task expired"
     case .merged(let count): "merged \(count) downloads made while locked"
     case .dataUnavailable(let protection): "data unavailable while locked: \(protection)"
+    case .limitedCredential: "made do with a limited credential"
     case .contentShown(let waited): "content shown after \(waited.milliseconds) ms"
     case .restored(let archive): "restored \(archive.objects.count) objects"
     case .startedFresh(.noArchive): "started fresh"
     case .startedFresh(.locked): "started without its state: locked"
     case .startedFresh(.declined): "started fresh, its archive is too old"
+    case .notRun(let cause, let refusal): "not run for \(cause): \(refusal.rawValue)"
+    case .audio(let isOn): isOn ? "plays" : "plays no more"
+    case .asked(let refusal): "will it run? \(refusal?.rawValue ?? "yes")"
+    case .spent(let cost): "spent \(cost)"
+    case .judged(let standing): "standing \(standing)"
+    case .fetchedEarly(let planned): "fetch of \(planned.iso8601) joins"
+    case .taskPaused(let left): "background task pauses, \(left.milliseconds / 1000) s left"
+    case .taskResumed(let left): "background task goes on, \(left.milliseconds / 1000) s left"
     }
+  }
+}
+
+extension Cost: CustomStringConvertible {
+  package var description: String {
+    "\(energy) mJ, \(bytes) bytes, radio on for \(radio.milliseconds) ms"
+  }
+}
+
+extension Standing: CustomStringConvertible {
+  package var description: String {
+    "\(before) to \(after), silent pushes \(silentInterval.milliseconds / 1000) s apart"
   }
 }
 
@@ -132,6 +155,9 @@ extension TerminationReason {
     case .crash: "crash"
     case .crashWhileRestoring: "crash while restoring"
     case .updated: "updated"
+    case .uninstalled: "uninstalled"
+    case .switchedOff: "switched off"
+    case .notRestored: "done, launched without its state"
     }
   }
 }
@@ -164,6 +190,7 @@ extension TransferStep: CustomStringConvertible {
       "queued: \(request.direction) of \(request.name), \(request.bytes) bytes"
         + (isDiscretionary ? ", discretionary" : "")
     case .started(let offset): "started at byte \(offset)"
+    case .brokeOff(let offset): "broke off at byte \(offset)"
     case .held(let hold): "held: \(hold)"
     case .credentialsDemanded: "credentials demanded"
     case .ended(let result): "ended: \(result)"

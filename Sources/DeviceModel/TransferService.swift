@@ -59,14 +59,14 @@ package struct TransferService: Codable, Equatable, Sendable {
     let each = units / (1000 * count)
     remainder = units == .max ? 0 : units % (1000 * count)
     for index in transfers.indices where transfers[index].isModelledAndActive {
-      let request = transfers[index].request
-      transfers[index].done = min(request.bytes, saturatingSum(transfers[index].done, each))
+      let done = saturatingSum(transfers[index].done, each)
+      transfers[index].done = min(transfers[index].nextStop, done)
     }
   }
 
   /// When the first of them will be done.
   func nextEnd(bytesPerSecond: Int64) -> Instant? {
-    let left = transfers.filter(\.isModelledAndActive).map { $0.request.bytes - $0.done }
+    let left = transfers.filter(\.isModelledAndActive).map { $0.nextStop - $0.done }
     guard let least = left.min(), bytesPerSecond > 0 else { return nil }
     let units = saturatingProduct(saturatingProduct(least, 1000), Int64(left.count)) - remainder
     return accountedUntil + .milliseconds(max(0, units - 1) / bytesPerSecond + 1)
@@ -110,6 +110,19 @@ package struct Transfer: Hashable, Codable, Sendable {
   package internal(set) var hasCredentials = false
   /// Queued by the system to fetch a document's content; no app waits for it.
   package internal(set) var isForDocumentOnly = false
+  /// Its connection has broken, as it was to; nil for no.
+  var hasBrokenOff: Bool?
+
+  /// Where it ends, or breaks off.
+  var nextStop: Int64 {
+    guard let place = request.breaksAt, hasBrokenOff == nil else { return request.bytes }
+    return min(request.bytes, max(0, place))
+  }
+
+  /// Whether it is at the place where its connection breaks.
+  var hasReachedBreak: Bool {
+    isModelledAndActive && nextStop < request.bytes && done >= nextStop
+  }
 
   var isModelledAndActive: Bool { !isPerformed && phase == .active }
 
@@ -117,6 +130,11 @@ package struct Transfer: Hashable, Codable, Sendable {
   package var keepsProgress: Bool {
     request.resumes && !(isPerformed && request.direction == .upload)
   }
+}
+
+extension TransferRequest {
+  /// Its server has more than was said.
+  var isLargerThanSaid: Bool { actualBytes.map { $0 > bytes } ?? false }
 }
 
 /// Where a transfer stands.
@@ -147,6 +165,8 @@ package enum TransferStep: Hashable, Sendable {
   case queued(TransferRequest, isDiscretionary: Bool)
   /// Goes on from that byte.
   case started(offset: Int64)
+  /// The connection broke after so many bytes; it is tried again.
+  case brokeOff(offset: Int64)
   case held(TransferHold)
   case credentialsDemanded
   case ended(TransferResult)

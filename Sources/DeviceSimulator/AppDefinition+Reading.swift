@@ -12,7 +12,10 @@ extension AppDefinition {
       app.modes = []
       for mode in try modes.list() {
         app.modes.formUnion(
-          try mode.choice([("fetch", .fetch), ("remote-notification", .remoteNotification)]))
+          try mode.choice([
+            ("fetch", .fetch), ("remote-notification", .remoteNotification),
+            ("location", .location), ("audio", .audio), ("newsstand", .newsstand),
+          ]))
       }
     }
     if let fetch = reader["fetch"] { app.fetchInterval = try .read(fetch) }
@@ -38,6 +41,7 @@ extension AppScript {
     if let work = reader["onPush"] { onPush = try .read(work) }
     if let work = reader["onFetch"] { onFetch = try .read(work) }
     if let work = reader["onTransfers"] { onTransfers = try .read(work) }
+    if let work = reader["onRegion"] { onRegion = try .read(work) }
     if let answer = reader["onAuthentication"] { onAuthentication = try .read(answer) }
     if let leave = reader["onLeave"] {
       try leave.check(ScenarioKeys.leave)
@@ -58,13 +62,13 @@ extension AppScript {
 extension AuthenticationScript {
   fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> AuthenticationScript {
     try reader.check(ScenarioKeys.authentication)
-    guard let cancels = reader["cancels"] else {
-      return .provides(after: try reader.required("provides").lapse())
+    let given = ScenarioKeys.authentication.compactMap { reader[$0] }
+    guard given.count <= 1 else {
+      throw given[0].problem("of provides, cancels and wrong there is one")
     }
-    if let provides = reader["provides"] {
-      throw provides.problem("provides and cancels do not go together")
-    }
-    return .cancels(after: try cancels.lapse())
+    if let wrong = reader["wrong"] { return .wrong(after: try wrong.lapse()) }
+    if let cancels = reader["cancels"] { return .cancels(after: try cancels.lapse()) }
+    return .provides(after: try reader.required("provides").lapse())
   }
 }
 
@@ -117,6 +121,7 @@ extension CallbackScript {
     }
     if let late = reader["handlerLate"] { script.handler = .late(try late.lapse()) }
     if let reads = reader["reads"] { script.reads = try reads.choice(DataProtection.self) }
+    script.hasLimitedCredential = try reader["limitedCredential"]?.flag()
     if let writes = reader["writes"] { script.writes = try writes.choice(DataProtection.self) }
     script.transfers = try TransferRequest.readList(reader, "transfers")
     if let notification = reader["notification"] {
@@ -167,6 +172,8 @@ extension TransferRequest {
     if let document = reader["document"] {
       transfer.document = DocumentID(UInt64(try document.number(1...10_000)))
     }
+    transfer.actualBytes = try reader["actualBytes"]?.number(0...1_000_000_000_000)
+    transfer.breaksAt = try reader["breaksAt"]?.number(0...1_000_000_000_000)
     transfer.url = try reader["url"]?.webAddress()
     if let authorization = reader["authorization"] {
       guard transfer.url != nil else {

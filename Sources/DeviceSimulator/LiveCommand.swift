@@ -9,6 +9,8 @@ import DeviceModel
 /// ```
 struct LiveCommand {
   let action: Scenario.Action
+  /// The same as the members of a scenario's event.
+  let members: String
 
   init(_ text: String, in scenario: Scenario) throws(LiveCommandError) {
     var words = text.split(whereSeparator: \.isWhitespace).map(String.init)
@@ -45,9 +47,9 @@ struct LiveCommand {
       throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
     }
     do {
-      let json = "{\(members.joined(separator: ","))}"
+      self.members = members.joined(separator: ",")
       let reader = Reader(
-        file: "", tree: try JSONTree.read(Array(json.utf8)), key: "")
+        file: "", tree: try JSONTree.read(Array("{\(self.members)}".utf8)), key: "")
       let names = PlaceNames(phones: scenario.phones, length: scenario.length)
       action = try names.action(reader)
     } catch let problem as ScenarioError {

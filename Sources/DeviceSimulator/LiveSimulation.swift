@@ -18,13 +18,17 @@ package struct LiveSimulation: Sendable {
   /// Whether more happened than is kept, so that nothing can be judged any more.
   private var hasForgotten = false
   private let places: [String: Int]
+  /// What happens, if it is to be a scenario of its own.
+  private var lived: LivedScenario?
 
   /// Sets up the phones; they are about to connect. Those in `last`, by their names, go on where
   /// they were.
   package init(
-    _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:]
+    _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:],
+    savesScenario: Bool = false
   ) {
     self.scenario = scenario
+    lived = savesScenario ? LivedScenario(scenario.phones, at: now) : nil
     places = Dictionary(
       uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
     // Times of the trace are times of the day.
@@ -76,7 +80,10 @@ package struct LiveSimulation: Sendable {
     switch event {
     case .connected: player.simulation.linkOpened(number)
     case .lost(let reason): player.simulation.linkLost(number, reason)
-    case .received(let arrival): player.simulation.receive(arrival, at: number)
+    case .received(let arrival):
+      let isNew = player.simulation.relay.number(of: Simulation.pushID(arrival.uniqueID)) == nil
+      if isNew { lived?.received(arrival, on: scenario.phones[phone].name, at: now) }
+      player.simulation.receive(arrival, at: number)
     case .heard(let isKeepAlive): player.simulation.hear(number, isKeepAlive: isKeepAlive)
     case .phone(let event): player.simulation.tell(number, event)
     }
@@ -85,9 +92,10 @@ package struct LiveSimulation: Sendable {
   /// Does what a person says, in the words of a scenario's `do`: `open com.example.app`,
   /// `network airplane`, `lock`. Of several phones it names one: `anna: lock`.
   package mutating func perform(command: String, at now: Int64) throws(LiveCommandError) {
-    let action = try LiveCommand(command, in: scenario).action
+    let command = try LiveCommand(command, in: scenario)
     advance(to: now)
-    player.perform(action)
+    lived?.did(command.members, at: now)
+    player.perform(command.action)
   }
 
   /// What the phone wants of the relay, as far as it knows.
@@ -111,7 +119,14 @@ package struct LiveSimulation: Sendable {
   package mutating func takeTrace() -> [TraceLine] {
     let lines = (told..<player.simulation.entries.count).map { player.simulation.line($0) }
     forgetTrace()
+    lived?.saw(lines)
     return lines
+  }
+
+  /// What has happened until now as a scenario that passes; nil if that was not wanted.
+  package func savedScenario(at now: Int64, file: String) throws(ScenarioError) -> [UInt8]? {
+    guard let lived else { return nil }
+    return try lived.scenario(at: now, file: file)
   }
 
   private mutating func forgetTrace() {
@@ -237,14 +252,18 @@ extension Simulation {
   /// and looks at the app that was in front. What the memory says of apps that are installed again
   /// stands; they may have changed.
   mutating func addPhone(
-    _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive]
+    _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive],
+    budgets: PhoneBudgets = PhoneBudgets()
   ) -> PhoneHandle {
     let number = Int32(phones.count)
     var effects: [PhoneEffect] = []
     let model = Phone(
-      restoring: memory, transferMode: .performed, at: moment, into: &effects)
+      restoring: memory, limits: budgets.limits, transferMode: .performed, at: moment,
+      into: &effects)
     phones.append(
-      PhoneEntry(name: name, model: model, credential: .unused, network: model.network))
+      PhoneEntry(
+        name: name, model: model, credential: .unused, path: LinkModel(),
+        network: model.network))
     for app in model.apps { _ = addApp(app.definition.name, of: number) }
     for effect in effects { perform(effect.action, of: number) }
     for app in model.apps {
@@ -277,6 +296,8 @@ extension Simulation {
 package enum LiveOrder: Hashable, Sendable {
   /// Get it a stream, and a new one whenever it is lost.
   case connect(phone: Int)
+  /// From the next stream on its link is like that.
+  case link(phone: Int, LinkModel)
   /// End its stream; without a good-bye the relay is to find out by itself.
   case disconnect(phone: Int, saysGoodbye: Bool)
   case ack(phone: Int, UniqueID, DeliveryOutcome?)
@@ -292,7 +313,7 @@ package enum LiveOrder: Hashable, Sendable {
   /// What a step of a phone means for its files.
   init?(_ step: PhoneStep, of phone: Int) {
     switch step {
-    case .locked, .booted: self = .lock(phone: phone)
+    case .locked, .booted, .switchedOff: self = .lock(phone: phone)
     case .unlocked: self = .unlock(phone: phone)
     case .woke, .slept: return nil
     }
@@ -302,14 +323,16 @@ package enum LiveOrder: Hashable, Sendable {
   package var isOfFiles: Bool {
     switch self {
     case .archive, .lock: true
-    case .connect, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock: false
+    case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock:
+      false
     }
   }
 
   /// The phone that it is about.
   package var phone: Int {
     switch self {
-    case .connect(let phone), .disconnect(let phone, _), .ack(let phone, _, _),
+    case .connect(let phone), .link(let phone, _), .disconnect(let phone, _),
+      .ack(let phone, _, _),
       .decision(let phone, _, _),
       .state(let phone, _), .keepAlive(let phone), .transfer(let phone, _, _),
       .archive(let phone, _, _), .unlock(let phone), .lock(let phone):

@@ -17,42 +17,12 @@ enum RelaySide: Sendable {
   case external(ExternalRelay)
 }
 
-/// The relay's core and the link to it, in virtual time.
-struct ModelledRelay: Sendable {
-  var core: Shard
-  let link: LinkModel
-  /// When the core is woken next.
-  var wake = Int64.max
-  /// The phone of each connection, by the connection's number.
-  var connections: [Int32] = []
-  var lastRequest: UInt32 = 0
-}
-
 /// What passes between phones and the driver that connects them with a real relay.
 struct ExternalRelay: Sendable {
   /// What the driver is to do, oldest first.
   var orders: [LiveOrder] = []
   /// The ids that the relay gave to pushes, by their numbers.
   var pushIDs: [PushID: Int32] = [:]
-}
-
-/// How relay and phones reach each other.
-public struct LinkModel: Hashable, Sendable {
-  /// One way, and a random part on top.
-  public var latency: Duration
-  public var jitter: Duration
-  /// From the loss of a connection, or from having a network again, to the attempt to connect;
-  /// each time with a random half more.
-  public var reconnect: Duration
-
-  public init(
-    latency: Duration = .milliseconds(40), jitter: Duration = .milliseconds(20),
-    reconnect: Duration = .seconds(2)
-  ) {
-    self.latency = latency
-    self.jitter = jitter
-    self.reconnect = reconnect
-  }
 }
 
 /// From the relay to a phone.
@@ -72,6 +42,21 @@ enum ItemUp: Sendable {
 }
 
 extension RelaySide {
+  var modelled: ModelledRelay? {
+    switch self {
+    case .modelled(let relay): relay
+    case .external: nil
+    }
+  }
+
+  /// Whether somebody listens there.
+  var isUp: Bool {
+    switch self {
+    case .modelled(let relay): relay.core != nil
+    case .external: true
+    }
+  }
+
   /// Whether the phones' transfers are modelled, or performed by a driver.
   var transferMode: TransferMode {
     switch self {
@@ -101,14 +86,14 @@ extension RelaySide {
 
   /// Tells the core a fact. A real relay has heard of it by itself.
   mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
-    withModelled { $0.core.handle(event, at: now, into: &effects) }
+    withModelled { $0.core?.handle(event, at: now, into: &effects) }
   }
 
   /// When the core is to be woken, if that is earlier than was known.
   mutating func newWake(since start: Int64, at time: Int64) -> Int64? {
     var earlier: Int64?
     withModelled { relay in
-      guard let wake = relay.core.nextWake else { return }
+      guard let wake = relay.core?.nextWake else { return }
       let at = max(time, wake.milliseconds - start)
       guard at < relay.wake else { return }
       relay.wake = at
@@ -153,14 +138,22 @@ extension RelaySide {
     }
   }
 
-  /// One way over the modelled link.
-  func delay(using random: inout SeededRandom) -> Int64 {
-    switch self {
-    case .modelled(let relay):
-      relay.link.latency.simulatedMilliseconds
-        + random.below(relay.link.jitter.simulatedMilliseconds + 1)
-    case .external: 0
-    }
+  /// Takes a record for the journal; answers when it will be written.
+  mutating func take(_ record: JournalRecord, at time: Int64) -> Int64 {
+    var due = time
+    withModelled { due = $0.journal.take(record, at: time) }
+    return due
+  }
+
+  mutating func forget(_ sequence: UInt64, at time: Int64) {
+    withModelled { $0.journal.forget(sequence, at: time) }
+  }
+
+  /// What the journal says of everything up to that record.
+  mutating func journalAnswer(through sequence: UInt64) -> Event? {
+    var answer: Event?
+    withModelled { answer = $0.journal.answer(through: sequence) }
+    return answer
   }
 
   /// Tells the driver of a real relay to do something.
@@ -181,11 +174,34 @@ extension Simulation {
     }
     switch relay {
     case .modelled:
-      let at = max(time + relay.delay(using: &random), phones[Int(phone)].lastArrivalThere)
+      let delay = phones[Int(phone)].path.delay(using: &random)
+      let at = max(time + delay, phones[Int(phone)].lastArrivalThere)
       phones[Int(phone)].lastArrivalThere = at
       schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
     case .external:
       if let order = order(item, from: Int(phone)) { relay.order(order) }
+    }
+  }
+
+  private mutating func loses(_ item: ItemUp, of phone: Int32) -> Bool {
+    switch item {
+    case .hello, .condition, .decision: return false
+    case .keepAlive: return phones[Int(phone)].path.loses(using: &random)
+    case .ack(let push, _):
+      guard phones[Int(phone)].path.loses(using: &random) else { return false }
+      lost(push, "acknowledgement")
+      return true
+    }
+  }
+
+  private mutating func loses(_ item: ItemDown, of phone: Int32) -> Bool {
+    switch item {
+    case .empty: return false
+    case .keepAlive: return phones[Int(phone)].path.loses(using: &random)
+    case .push(let push):
+      guard phones[Int(phone)].path.loses(using: &random) else { return false }
+      lost(push, "delivery")
+      return true
     }
   }
 
@@ -213,7 +229,8 @@ extension Simulation {
     // Airplane mode is switched on by somebody, so that there is time for a good-bye; coverage just
     // ends, and another network means another address: the relay is not told.
     loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
-    if network.isConnected { connectSoon(phone) }
+    let isOn = phones[Int(phone)].model.wakefulness != .off
+    if network.isConnected, isOn { connectSoon(phone) }
   }
 
   mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
@@ -235,12 +252,12 @@ extension Simulation {
   mutating func connectSoon(_ phone: Int32) {
     switch relay {
     case .modelled:
-      var (connection, wait): (UInt32, Int64) = (0, 0)
+      var connection: UInt32 = 0
       relay.withModelled { relay in
         connection = UInt32(relay.connections.count)
         relay.connections.append(phone)
-        wait = relay.link.reconnect.simulatedMilliseconds
       }
+      let wait = phones[Int(phone)].path.reconnect.simulatedMilliseconds
       phones[Int(phone)].link = .connecting(connection)
       schedule(
         .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
@@ -273,7 +290,7 @@ extension Simulation {
     case .respond(let request, let answer):
       let push = Int(request.connection)
       guard pushes.indices.contains(push) else { return }
-      pushes[push].answer = answer
+      pushes[push].answer = .given(answer)
       switch answer {
       case .accepted: break
       case .rejected(let rejection): refused(push, rejection.status, rejection.reason)
@@ -291,13 +308,15 @@ extension Simulation {
       // What a phone decides it has told itself.
       if case .decided = event.step { return }
       let push = Self.pushNumber(event.uniqueID)
+      // After a restart the core tells again of what it has from its journal.
+      if case .received = event.step, event.at < instant { return }
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
     case .answer, .hello, .persist, .forget, .handOver:
-      // Devices are made in memory, the journal answers at once, no partition ever leaves.
+      // Phones need no answer, the journal is asked elsewhere, no partition ever leaves.
       break
     }
   }
@@ -308,7 +327,8 @@ extension Simulation {
 
   private mutating func send(_ item: ItemDown, over connection: UInt32) {
     let phone = Int(relay.phone(of: connection))
-    let at = max(time + relay.delay(using: &random), phones[phone].lastArrivalHere)
+    let delay = phones[phone].path.delay(using: &random)
+    let at = max(time + delay, phones[phone].lastArrivalHere)
     phones[phone].lastArrivalHere = at
     schedule(.arrivesAtPhone(Int32(phone), connection: connection, item), at: at)
   }
@@ -326,7 +346,7 @@ extension Simulation {
 
   mutating func arrive(_ item: ItemDown, at phone: Int32, over connection: UInt32) {
     // Lost with the connection; the relay finds out later.
-    guard phones[Int(phone)].link == .live(connection) else { return }
+    guard phones[Int(phone)].link == .live(connection), !loses(item, of: phone) else { return }
     switch item {
     case .push(let push):
       arrived(push, at: phone)
@@ -360,7 +380,7 @@ extension Simulation {
   }
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
-    guard phones[Int(phone)].link == .live(connection) else { return }
+    guard phones[Int(phone)].link == .live(connection), !loses(item, of: phone) else { return }
     let id = Self.connectionID(connection)
     switch item {
     case .hello:
@@ -372,12 +392,17 @@ extension Simulation {
     case .decision(let push, let decision): tellRelay(.decided(id, uniqueID(push), decision))
     case .ack(let push, let outcome):
       tellRelay(.acked(id, uniqueID(push), outcome))
+      if outcome == DeliveryOutcome(.notLaunched(.notInstalled)), let entry = entry(of: push) {
+        unregister(apps[Int(entry.app)])
+      }
     case .keepAlive: tellRelay(.keptAlive(id))
     }
   }
 
   mutating func connect(_ phone: Int32, _ connection: UInt32) {
     guard phones[Int(phone)].link == .connecting(connection) else { return }
+    // Nobody listens there: it tries again.
+    guard relay.isUp else { return connectSoon(phone) }
     phones[Int(phone)].link = .live(connection)
     sendUp(.hello, from: phone)
     introduce(phone)
@@ -387,7 +412,8 @@ extension Simulation {
     let phone = relay.phone(of: connection)
     // The good-bye may have overtaken the greeting, which was then lost.
     guard phones[Int(phone)].connectionAtRelay == connection else { return }
-    record(.disconnected("airplane mode"), phone: phone)
+    let isOff = phones[Int(phone)].model.wakefulness == .off
+    record(.disconnected(isOff ? "switched off" : "airplane mode"), phone: phone)
     tellRelay(.disconnected(Self.connectionID(connection)))
   }
 

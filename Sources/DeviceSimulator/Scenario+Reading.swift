@@ -109,6 +109,7 @@ extension LinkModel {
     if let latency = reader["latency"] { link.latency = try latency.span() }
     if let jitter = reader["jitter"] { link.jitter = try jitter.span() }
     if let reconnect = reader["reconnect"] { link.reconnect = try reconnect.span() }
+    if let loss = reader["loss"] { link.lossPercent = Int(try loss.number(0...100)) }
     return link
   }
 }
@@ -120,6 +121,10 @@ extension Scenario.PhonePlan {
     network = try reader["network"]?.choice(Network.self) ?? .wifi
     isCharging = try reader["charging"]?.flag() ?? false
     isLowPower = try reader["lowPower"]?.flag() ?? false
+    budgets =
+      try reader["budgets"].map { budgets throws(ScenarioError) in
+        try PhoneBudgets(budgets)
+      } ?? PhoneBudgets()
     for app in try reader.list("apps") {
       for description in try AppDefinition.readAll(app) {
         guard !apps.contains(where: { $0.name == description.name }) else {
@@ -137,6 +142,20 @@ extension Scenario.PhonePlan {
   }
 }
 
+extension PhoneBudgets {
+  fileprivate init(_ reader: Reader) throws(ScenarioError) {
+    try reader.check(ScenarioKeys.budgets)
+    func amount(_ name: String) throws(ScenarioError) -> Int64? {
+      try reader[name].map { value throws(ScenarioError) in
+        try value.number(1...1_000_000_000_000)
+      }
+    }
+    self.init(
+      appEnergy: try amount("appEnergy"), energy: try amount("energy"),
+      appData: try amount("appData"), data: try amount("data"))
+  }
+}
+
 extension Scenario.Usage {
   fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioError) {
     try reader.check(ScenarioKeys.usage)
@@ -148,6 +167,10 @@ extension Scenario.Usage {
       clocks.append(clock)
     }
     self.clocks = clocks
+    days =
+      try reader["days"]?.choice([
+        ("every day", .all), ("weekdays", .weekdays), ("weekends", .weekends),
+      ]) ?? .all
     jitter = try reader["jitter"]?.duration() ?? 0
     duration = try reader["for"]?.duration() ?? 60_000
   }
@@ -225,7 +248,7 @@ struct PlaceNames {
       let phone = try self.phone(try reader.required("phone"))
       guard let app = reader["app"] else { return .phone(phone, try ofPhone(reader)) }
       return .app(try self.app(app, on: phone), try ofApp(reader))
-    case .relay(let policy): return .policy(try policy(reader))
+    case .relay(let deed): return .relay(try deed(reader))
     }
   }
 

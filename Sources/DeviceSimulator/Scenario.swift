@@ -26,6 +26,7 @@ public struct Scenario: Sendable {
     package var network = Network.wifi
     package var isCharging = false
     package var isLowPower = false
+    var budgets = PhoneBudgets()
     var apps: [AppDefinition] = []
     var usage: [Usage] = []
     var habits: Habits?
@@ -50,9 +51,26 @@ public struct Scenario: Sendable {
   struct Usage: Sendable {
     let app: Int
     let clocks: [Int64]
+    var days = Days.all
     /// At most so much earlier or later.
     let jitter: Int64
     let duration: Int64
+  }
+
+  /// Day 1 is a Saturday.
+  enum Days: Sendable {
+    case all
+    case weekdays
+    case weekends
+
+    /// A day from 0.
+    func holds(_ day: Int64) -> Bool {
+      switch self {
+      case .all: true
+      case .weekdays: day % 7 >= 2
+      case .weekends: day % 7 < 2
+      }
+    }
   }
 
   /// Every app of a phone is used some times a day, at times of its own that chance sets once.
@@ -97,7 +115,7 @@ public struct Scenario: Sendable {
   enum Action: Sendable {
     /// One of the payloads to one of the places, by chance when there are several.
     case push(to: [Place], [Payload], PushOptions)
-    case policy(RelayPolicy)
+    case relay(RelayDeed)
     case app(Place, AppDeed)
     case phone(Int, PhoneDeed)
   }
@@ -135,28 +153,32 @@ enum ScenarioKeys {
   static let relay = ["policy", "keepAlive"]
   static let policy = ["perApp", "perPhone"]
   static let rate = ["count", "per", "burst"]
-  static let link = ["latency", "jitter", "reconnect"]
-  static let phone = ["name", "network", "charging", "lowPower", "apps", "usage", "habits"]
+  static let link = ["latency", "jitter", "reconnect", "loss"]
+  static let phone = [
+    "name", "network", "charging", "lowPower", "budgets", "apps", "usage", "habits",
+  ]
+  static let budgets = ["appEnergy", "energy", "appData", "data"]
   static let app = [
-    "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers",
+    "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onRegion",
     "onAuthentication", "onLeave", "contentTime", "state", "restoration", "hidesContent",
     "keepsOneHandler",
   ]
   static let work = [
     "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
-    "reads", "writes", "transfers", "notification", "task", "fetch", "remembers",
+    "reads", "writes", "limitedCredential", "transfers", "notification", "task", "fetch",
+    "remembers",
     "ignoresSnapshot",
   ]
-  static let authentication = ["provides", "cancels"]
+  static let authentication = ["provides", "cancels", "wrong"]
   static let leave = ["transfers", "task"]
   static let restoration = ["oldest", "answersNothing", "gone", "crashes"]
   static let task = ["takes", "endsInTime", "energy"]
   static let notification = ["text", "badge", "sound"]
   static let transfer = [
     "name", "bytes", "session", "upload", "discretionary", "credentials", "resumes", "document",
-    "url", "authorization",
+    "url", "authorization", "actualBytes", "breaksAt",
   ]
-  static let usage = ["app", "at", "jitter", "for"]
+  static let usage = ["app", "at", "days", "jitter", "for"]
   static let habits = ["perDay", "between", "apart", "jitter", "for"]
   static let times = ["at", "every", "count", "until", "perDay"]
   static let event = Verb.all.reduce(into: times + ["push", "do"]) { keys, verb in
@@ -174,7 +196,7 @@ enum ScenarioKeys {
 
   static let all: [(place: String, keys: [String])] = [
     ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
-    ("phone", phone), ("app", app), ("work", work),
+    ("phone", phone), ("budgets", budgets), ("app", app), ("work", work),
     ("onAuthentication", authentication), ("onLeave", leave), ("restoration", restoration),
     ("task", task),
     ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),

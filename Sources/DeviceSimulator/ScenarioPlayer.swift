@@ -39,11 +39,12 @@ struct ScenarioPlayer: Sendable {
     for plan in scenario.phones {
       let phone =
         if let last = last[plan.name] {
-          self.simulation.addPhone(plan.name, restoring: last.memory, archives: last.archives)
+          self.simulation.addPhone(
+            plan.name, restoring: last.memory, archives: last.archives, budgets: plan.budgets)
         } else {
           self.simulation.addPhone(
             plan.name, network: plan.network, isCharging: plan.isCharging,
-            isLowPower: plan.isLowPower)
+            isLowPower: plan.isLowPower, budgets: plan.budgets)
         }
       phones.append(phone)
       apps.append(plan.apps.map { self.simulation.install($0, on: phone) })
@@ -113,7 +114,7 @@ struct ScenarioPlayer: Sendable {
   private mutating func planUsage(_ usage: Scenario.Usage, _ place: Scenario.Place) {
     var midnight: Int64 = 0
     while midnight < scenario.length {
-      for clock in usage.clocks {
+      for clock in usage.clocks where usage.days.holds(midnight / TimeText.day) {
         // Two dice: mostly near the usual time.
         let dice = random.below(usage.jitter + 1) + random.below(usage.jitter + 1)
         let at = max(0, midnight + clock + dice - usage.jitter)
@@ -178,7 +179,7 @@ struct ScenarioPlayer: Sendable {
         simulation.push(payload, to: handle(place), options)
       case .external: break  // A real relay has providers of its own.
       }
-    case .policy(let policy): simulation.setPolicy(policy)
+    case .relay(let deed): simulation.perform(deed)
     case .app(let place, let deed): simulation.perform(deed, of: handle(place))
     case .phone(let phone, let deed): simulation.perform(deed, of: phones[phone])
     }

@@ -15,6 +15,10 @@ extension Simulation {
       PushEntry(
         app: app.number, name: options.name, payload: payload,
         collapseID: options.collapseID ?? "", postedAt: time))
+    guard relay.isUp else {
+      unanswered(Int(index), "the relay is down")
+      return PushHandle(index: index)
+    }
     do throws(Rejection) {
       let notification = try notification(index, payload, options)
       pushes[Int(index)].notificationClass = notification.notificationClass
@@ -22,7 +26,7 @@ extension Simulation {
       let request = RequestID(loop: 0, connection: UInt32(index), stream: 1)
       tellRelay(.submitted(notification, from: request))
     } catch {
-      pushes[Int(index)].answer = .rejected(error)
+      pushes[Int(index)].answer = .given(.rejected(error))
       refused(Int(index), error.status, error.reason)
     }
     return PushHandle(index: index)
@@ -35,7 +39,8 @@ extension Simulation {
     var head = ProviderRequestHead()
     var recent: Topic? = app.topic == .vacant ? nil : app.topic
     head.take(.method, Array("POST".utf8).span, recentTopic: &recent)
-    head.take(.path, app.path.span, recentTopic: &recent)
+    let path = app.path
+    head.take(.path, path.span, recentTopic: &recent)
     let topic = options.topic.map { Array($0.utf8) } ?? Array(app.name.utf8)
     head.take(.apnsTopic, topic.span, recentTopic: &recent)
     var expiration: Int64?
@@ -70,10 +75,18 @@ struct PushEntry: Sendable {
   /// What the relay made of it; a push that it refused shows and wakes nothing.
   var notificationClass = NotificationClass.silent
   var wakesApp = false
-  var answer: ProviderAnswer?
+  var answer = PushAnswer.awaited
   /// Given by a real relay, and what the trace says of it when it arrives.
   var id: UniqueID?
   var told = ""
+}
+
+/// What its provider has heard.
+enum PushAnswer: Sendable {
+  case awaited
+  case given(ProviderAnswer)
+  /// Nothing, and never will: why.
+  case missing(String)
 }
 
 /// What stands in the head of a request. What is nil is not sent.

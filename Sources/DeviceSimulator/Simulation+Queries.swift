@@ -3,7 +3,8 @@ import RelayCore
 
 /// What a test asks.
 extension Simulation {
-  /// What became of a push. A push of another simulation, or of this one later on, has status 0.
+  /// What became of a push. One that was not answered, as by a relay that is down, has status 0; so
+  /// has a push of another simulation, or of this one later on.
   public func life(of push: PushHandle) -> PushLife {
     let index = Int(push.index)
     guard pushes.indices.contains(index) else {
@@ -22,9 +23,12 @@ extension Simulation {
     }
     var (status, reason): (Int, String?) = (200, nil)
     switch pushes[index].answer {
-    case .accepted?, nil: break
-    case .rejected(let rejection)?: (status, reason) = (Int(rejection.status), rejection.reason)
-    case .gone?:
+    case .given(.accepted): break
+    case .awaited: if relay.modelled != nil { (status, reason) = (0, "not answered yet") }
+    case .missing(let why): (status, reason) = (0, why)
+    case .given(.rejected(let rejection)):
+      (status, reason) = (Int(rejection.status), rejection.reason)
+    case .given(.gone):
       (status, reason) = (Int(Rejection.unregistered.status), Rejection.unregistered.reason)
     }
     return PushLife(
@@ -46,6 +50,13 @@ extension Simulation {
 
   /// Where an app stands.
   public func state(of app: AppHandle) -> AppState { model(of: app)?.state ?? .notRunning }
+
+  /// What keeps the system from running an app in the background, as far as is known now, such as
+  /// `refresh off`; nil for nothing.
+  public func backgroundRefusal(of app: AppHandle) -> String? {
+    let entry = apps[Int(app.number)]
+    return phones[Int(entry.phone)].model.backgroundRefusal(of: entry.id)?.rawValue
+  }
 
   /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
   /// or does not run.
@@ -96,18 +107,14 @@ extension Simulation {
 
   /// What the relay did so far.
   public var relayCounts: RelayCounts {
-    let counters =
-      switch relay {
-      case .modelled(let relay): relay.core.counters
-      case .external: ShardCounters()
-      }
+    let counters = relay.modelled?.counters ?? ShardCounters()
     return RelayCounts(
       received: counters.received, delivered: counters.delivered, replaced: counters.replaced,
       expired: counters.expired, stored: counters.inSlots, underWay: counters.inFlight,
-      addsUp: counters.addsUp)
+      addsUp: relay.modelled?.addsUp ?? true)
   }
 
-  private func model(of app: AppHandle) -> DeviceModel.App? {
+  func model(of app: AppHandle) -> DeviceModel.App? {
     let entry = apps[Int(app.number)]
     return phones[Int(entry.phone)].model[entry.id]
   }

@@ -43,6 +43,36 @@ extension Simulation {
     tell(entry.phone, .locked)
   }
 
+  /// Its user comes to a place that the app watches.
+  public mutating func enterRegion(of app: AppHandle) { tell(app) { .regionEntered($0) } }
+
+  /// A running app begins to play sound, or ends it.
+  public mutating func setPlaying(_ isPlaying: Bool, _ app: AppHandle) {
+    tell(app) { .audioSwitched($0, isOn: isPlaying) }
+  }
+
+  /// With all that it has. Its provider is refused when the phone has been sent the next push.
+  public mutating func uninstall(_ app: AppHandle) { tell(app) { .appUninstalled($0) } }
+
+  /// An app that was uninstalled is installed again, new, and registers with a new token.
+  public mutating func installAgain(_ app: AppHandle) {
+    guard let model = model(of: app) else { return }
+    guard model.state == .uninstalled else {
+      // What is there already is not installed again, and says so.
+      return tell(apps[Int(app.number)].phone, .appInstalled(model.definition))
+    }
+    let place = Int(app.number)
+    let token = DeviceToken(
+      random: (random.next(), random.next(), random.next()),
+      routingKey: phones[Int(apps[place].phone)].credential.device.routingKey)
+    if case .modelled = relay {
+      unregister(apps[place])
+      apps[place].token = token
+    }
+    tell(apps[place].phone, .appInstalled(model.definition))
+    if case .modelled = relay, apps[place].topic != .vacant { register(apps[place]) }
+  }
+
   /// Background App Refresh for one app.
   public mutating func setRefresh(_ isOn: Bool, of app: AppHandle) {
     record(.changed(isOn ? "refresh on" : "refresh off"), app: app.number)
@@ -125,6 +155,11 @@ extension Simulation {
   /// Starts the phone anew; until somebody unlocks it, nothing runs.
   public mutating func reboot(_ phone: PhoneHandle) { tell(phone.number, .rebooted) }
 
+  /// Switches the phone off, or on again: then it starts anew.
+  public mutating func setPower(_ isOn: Bool, of phone: PhoneHandle) {
+    tell(phone.number, isOn ? .switchedOn : .switchedOff)
+  }
+
   /// Suspended apps have to make room.
   public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
 
@@ -144,6 +179,8 @@ extension Simulation {
 
   /// The relay is given another policy.
   public mutating func setPolicy(_ policy: RelayPolicy) {
+    let now = instant
+    relay.withModelled { $0.journal.budgets.change(to: policy.policy, at: now) }
     tellRelay(.policyChanged(policy.policy, at: instant))
   }
 
@@ -157,6 +194,11 @@ extension Simulation {
     case .swipeAway: swipeAway(app)
     case .refresh(let isOn): setRefresh(isOn, of: app)
     case .crash: crash(app)
+    case .enterRegion: enterRegion(of: app)
+    case .play(let isOn): setPlaying(isOn, app)
+    case .ask: tell(app) { .backgroundAsked($0) }
+    case .uninstall: uninstall(app)
+    case .installAgain: installAgain(app)
     case .setFetch(let interval): setFetch(interval, of: app)
     case .queue(let transfer): queue(transfer, by: app)
     case .createDocument(let name, let bytes): createDocument(name, bytes: bytes, by: app)
@@ -176,6 +218,7 @@ extension Simulation {
     case .lock: lock(phone)
     case .leave: leave(phone)
     case .reboot: reboot(phone)
+    case .power(let isOn): setPower(isOn, of: phone)
     case .exhaustMemory: exhaustMemory(of: phone)
     case .network(let network): setNetwork(network, of: phone)
     case .charger(let isOn): setCharging(isOn, of: phone)
@@ -184,6 +227,17 @@ extension Simulation {
     case .refresh(let isOn): setRefresh(isOn, of: phone)
     case .changeDocument(let id, let bytes): changeDocumentElsewhere(id, bytes: bytes, on: phone)
     case .loseDocument(let id): tell(phone.number, .document(.deletedElsewhere(id)))
+    case .link(let change): setLink(change.applied(to: phones[Int(phone.number)].path), of: phone)
+    case .connectAgain: connectAgain(phone)
+    }
+  }
+
+  mutating func perform(_ deed: RelayDeed) {
+    switch deed {
+    case .policy(let policy): setPolicy(policy)
+    case .journalTakes(let delay): setJournalDelay(.milliseconds(delay))
+    case .journalFails(let isFailing): setJournalFailing(isFailing)
+    case .crash(let lapse): crashRelay(for: .milliseconds(lapse))
     }
   }
 }

@@ -65,8 +65,9 @@ public struct Simulation: Sendable {
     var configuration = Shard.Configuration(policy: policy.policy)
     configuration.keepAlive = .milliseconds(max(1000, keepAlive.simulatedMilliseconds))
     let start = Self.virtualStart
-    let core = Shard(configuration: configuration, at: Instant(milliseconds: start))
-    self.init(seed: seed, relay: .modelled(ModelledRelay(core: core, link: link)), start: start)
+    let relay = ModelledRelay(
+      configuration: configuration, link: link, at: Instant(milliseconds: start))
+    self.init(seed: seed, relay: .modelled(relay), start: start)
   }
 
   /// With that at the other end.
@@ -127,6 +128,9 @@ public struct Simulation: Sendable {
     case .arrivesAtRelay(let phone, let connection, let item):
       arrive(item, from: phone, over: connection)
     case .connectionEnds(let connection): connectionEnds(connection)
+    case .journalAnswers(let sequence):
+      if let answer = relay.journalAnswer(through: sequence) { tellRelay(answer) }
+    case .relayStarts: relayStarts()
     }
   }
 
@@ -140,17 +144,26 @@ public struct Simulation: Sendable {
     relay.handle(event, at: now, into: &effects)
     var written: UInt64?
     var next = 0
-    // The journal answers at once, which brings more to do.
+    // A journal that answers at once brings more to do.
     while next < effects.count {
       if case .persist(let record) = effects[next] {
-        written = record.sequence
+        let due = relay.take(record, at: time)
+        if due <= time {
+          written = record.sequence
+        } else {
+          schedule(.journalAnswers(through: record.sequence), at: due)
+        }
+      } else if case .forget(let sequence) = effects[next] {
+        relay.forget(sequence, at: time)
       } else {
         perform(effects[next])
       }
       next += 1
       if next == effects.count, let sequence = written {
         written = nil
-        relay.handle(.persisted(through: sequence), at: now, into: &effects)
+        if let answer = relay.journalAnswer(through: sequence) {
+          relay.handle(answer, at: now, into: &effects)
+        }
       }
     }
     effects.removeAll(keepingCapacity: true)
@@ -183,17 +196,17 @@ extension Simulation {
   /// Adds a phone: locked, asleep, unlocked once since its start, about to connect.
   public mutating func addPhone(
     _ name: String, network: Network = .wifi, isCharging: Bool = false,
-    isLowPower: Bool = false
+    isLowPower: Bool = false, budgets: PhoneBudgets = PhoneBudgets()
   ) -> PhoneHandle {
     let number = Int32(phones.count)
     let id = DeviceID(UniqueID(high: random.next(), low: UInt64(number) + 1))
     let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
     let model = Phone(
-      transferMode: relay.transferMode, seed: random.next(), at: moment)
+      limits: budgets.limits, transferMode: relay.transferMode, seed: random.next(), at: moment)
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
-        network: .none))
+        path: relay.modelled?.link ?? LinkModel(), network: .none))
     tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
     if network != .wifi { tell(number, .networkChanged(network)) }
     if isCharging { tell(number, .chargerChanged(isConnected: true)) }
@@ -226,12 +239,9 @@ extension Simulation {
     let id = AppID(phones[owner].apps.count)
     apps.append(
       AppEntry(
-        phone: phone, id: id, name: name, topic: topic, token: token,
-        path: Array("/3/device/\(token.hexadecimal)".utf8)))
+        phone: phone, id: id, name: name, topic: topic, token: token))
     phones[owner].apps.append(number)
-    if topic != .vacant {
-      tellRelay(.registered(credential, topic, token, isOwn: false, from: relay.nextRequest()))
-    }
+    if topic != .vacant { register(apps[Int(number)]) }
     return number
   }
 
@@ -271,6 +281,7 @@ extension Simulation {
     case .phone(let step):
       record(.phone(action), phone: phone)
       if let order = LiveOrder(step, of: Int(phone)) { relay.order(order) }
+      if step == .switchedOff { loseConnection(phone, saysGoodbye: true) }
       if step == .booted {
         loseConnection(phone, saysGoodbye: false)
         if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
@@ -290,7 +301,7 @@ extension Simulation {
       record(.phone(action), app: number(app), push: self.number(of: push))
     case .transfer(let id, let app, let step):
       relay.order(.transfer(phone: Int(phone), id, step))
-      record(.phone(action), app: number(app))
+      record(.transfer(nameOfTransfer(id, step, on: Int(phone)), action), app: number(app))
     case .archive(let app, let step):
       let number = number(app)
       relay.order(.archive(phone: Int(phone), app: apps[Int(number)].name, step))
@@ -299,6 +310,22 @@ extension Simulation {
       .callback(_, let app, _):
       record(.phone(action), app: number(app))
     case .document, .ignored: record(.phone(action), phone: phone)
+    }
+  }
+
+  /// A transfer is called by its name for as long as it lasts.
+  private mutating func nameOfTransfer(
+    _ id: TransferID, _ step: TransferStep, on phone: Int
+  ) -> String {
+    switch step {
+    case .queued(let request, _):
+      phones[phone].transferNames[id] = request.name
+      return request.name
+    case .ended:
+      let name = phones[phone].transferNames.removeValue(forKey: id)
+      return name ?? phones[phone].model.service[id]?.request.name ?? ""
+    case .started, .brokeOff, .held, .credentialsDemanded:
+      return phones[phone].transferNames[id] ?? phones[phone].model.service[id]?.request.name ?? ""
     }
   }
 
@@ -322,12 +349,16 @@ package struct PhoneEntry: Sendable {
   var model: Phone
   let credential: DeviceCredential
   var link = Link.down
+  /// How good the link is.
+  var path: LinkModel
   /// The connection that the relay takes for its own.
   var connectionAtRelay: UInt32?
   /// What apps made of pushes while nobody could be told, oldest first.
   var untoldOutcomes: [(push: Int32, outcome: DeliveryOutcome)] = []
   /// What the link was last matched to.
   var network: Network
+  /// Of the transfers that are known to it.
+  var transferNames: [TransferID: String] = [:]
   /// When it is woken next.
   var wake = Int64.max
   /// When the latest of what is under way arrives.
@@ -347,15 +378,43 @@ package struct PhoneEntry: Sendable {
   }
 }
 
+/// What a phone has for its work in the background, each day; nil for the usual.
+public struct PhoneBudgets: Hashable, Sendable {
+  /// Millijoules for one app, and for all of them.
+  public var appEnergy: Int64?
+  public var energy: Int64?
+  /// Bytes over cellular for one app, and for all of them.
+  public var appData: Int64?
+  public var data: Int64?
+
+  public init(
+    appEnergy: Int64? = nil, energy: Int64? = nil, appData: Int64? = nil, data: Int64? = nil
+  ) {
+    self.appEnergy = appEnergy
+    self.energy = energy
+    self.appData = appData
+    self.data = data
+  }
+
+  var limits: PhoneLimits {
+    var limits = PhoneLimits()
+    if let energy { limits.phoneEnergyPerDay = energy }
+    if let data { limits.phoneDataPerDay = data }
+    limits.appEnergyPerDay = min(appEnergy ?? limits.appEnergyPerDay, limits.phoneEnergyPerDay)
+    limits.appDataPerDay = min(appData ?? limits.appDataPerDay, limits.phoneDataPerDay)
+    return limits
+  }
+}
+
 /// An app in the simulation.
 struct AppEntry: Sendable {
   let phone: Int32
   let id: AppID
   let name: String
   let topic: Topic
-  let token: DeviceToken
+  var token: DeviceToken
   /// The head of every request to it, as far as it is always the same.
-  let path: [UInt8]
+  var path: [UInt8] { Array("/3/device/\(token.hexadecimal)".utf8) }
   /// Why it is to be fetched next.
   var plannedBecause: FetchReason?
 }
@@ -381,6 +440,8 @@ enum Happening: Sendable {
   case arrivesAtRelay(Int32, connection: UInt32, ItemUp)
   /// The relay is told of the end of a connection.
   case connectionEnds(UInt32)
+  case journalAnswers(through: UInt64)
+  case relayStarts
 }
 
 /// A phone of one simulation.

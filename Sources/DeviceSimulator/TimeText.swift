@@ -71,7 +71,7 @@ extension Duration {
   public static func days(_ count: some BinaryInteger) -> Duration { .seconds(count) * 86_400 }
 
   /// In whole milliseconds, between none and ten years: what a simulation can wait.
-  var simulatedMilliseconds: Int64 {
+  package var simulatedMilliseconds: Int64 {
     let seconds = max(0, min(components.seconds, TimeText.longest / 1000))
     let fraction = max(0, components.attoseconds / 1_000_000_000_000_000)
     return min(seconds * 1000 + fraction, TimeText.longest)

@@ -12,6 +12,9 @@ struct TraceEntry: Sendable {
     /// What it was, if there is no relay in this simulation that tells.
     case arrived(String)
     case changed(String)
+    case relay(RelayStep)
+    /// A step of the transfer with that name.
+    case transfer(String, PhoneAction)
     case fetchBegan(CallbackID, FetchReason?)
     case phone(PhoneAction)
   }
@@ -23,141 +26,6 @@ struct TraceEntry: Sendable {
   let app: Int32
   let push: Int32
   let fact: Fact
-}
-
-/// What happened: the words of timelines, traces and scenarios.
-public enum TraceKind: String, CaseIterable, Hashable, Sendable {
-  // At the relay.
-  case received
-  case refused
-  case sent
-  case stored
-  case discarded
-  case delivered
-  case outcome
-  case fault
-  case connected
-  case disconnected
-  // On a phone: what its user perceives.
-  case arrived
-  case banner
-  case badge
-  case sound
-  case snapshot
-  // What apps do.
-  case installed
-  case launched
-  case resumed
-  case opened
-  case launchImage = "launch-image"
-  case left
-  case suspended
-  case terminated
-  case began
-  case completed
-  case abandoned
-  case taskBegan = "task-began"
-  case taskEnded = "task-ended"
-  case taskExpired = "task-expired"
-  case merged
-  case dataUnavailable = "data-unavailable"
-  case contentShown = "content-shown"
-  case restored
-  case startedFresh = "started-fresh"
-  case state
-  // What the system does.
-  case transferQueued = "transfer-queued"
-  case transferStarted = "transfer-started"
-  case transferHeld = "transfer-held"
-  case transferEnded = "transfer-ended"
-  case credentialsDemanded = "credentials-demanded"
-  case fetchPlanned = "fetch-planned"
-  case document
-  case woke
-  case slept
-  case locked
-  case unlocked
-  case booted
-  case changed
-  case condition
-  case reported
-  case waits
-  case ignored
-
-  /// What a reader can do without: `timeline` leaves it out.
-  var isDetail: Bool { Self.details.contains(self) }
-  private static let details: Set<TraceKind> = [
-    .snapshot, .state, .fetchPlanned, .woke, .slept, .condition, .reported, .installed,
-    .launchImage, .restored, .startedFresh, .arrived, .suspended,
-  ]
-  /// Of these, those that people at a live run want to see.
-  static let toldLive: Set<TraceKind> = [.arrived, .reported, .restored, .startedFresh]
-  /// What a phone beside a real relay does not hear of.
-  static let seenByRelay: Set<TraceKind> = [
-    .received, .refused, .sent, .stored, .discarded, .delivered, .outcome, .fault,
-  ]
-  static let transfers: Set<TraceKind> = [
-    .transferQueued, .transferStarted, .transferHeld, .transferEnded,
-  ]
-
-  /// What it says, for the table in docs/SCENARIOS.md.
-  public var explanation: String {
-    switch self {
-    case .received: "the relay accepted a push; why: `visible` or `silent`"
-    case .refused: "the relay refused a push; why: status and reason"
-    case .sent:
-      "the relay sent it; why: `direct`, `piggyback`, `connect`, `refill`, `hold`, `resend`"
-    case .stored: "the relay keeps it; why: `device offline`, or until when by which limit"
-    case .discarded: "it will never be delivered; why: `expired`, `replaced by push N`, …"
-    case .delivered: "the phone acknowledged it"
-    case .outcome: "what the app made of it; why: `newData`, `not launched: force-quit`, …"
-    case .fault: "a fault has acted on it; why: its name, what it did and where"
-    case .connected: "the relay has the phone on the line"
-    case .disconnected: "the relay has noticed that it is gone; why"
-    case .arrived: "a push reached the phone"
-    case .banner: "a banner was shown; why: its text, and `(content ready)`"
-    case .badge: "the number on an icon changed; why: the number"
-    case .sound: "a sound was played"
-    case .snapshot: "the app switcher's picture was taken; why: what it shows"
-    case .installed: "an app was installed"
-    case .launched: "an app was started; why: `push N`, `fetch`, `transfers`, `the user`"
-    case .resumed: "a suspended app went on; why: as for `launched`"
-    case .opened: "an app came to the front; why: how old its content is"
-    case .launchImage: "what was shown while it started; why: which picture"
-    case .left: "an app left the foreground"
-    case .suspended: "an app was suspended"
-    case .terminated: "an app's process ended; why: `swiped away`, `reboot`, …"
-    case .began: "an app was called in the background; why: as for `launched`"
-    case .completed: "it called its handler; why: `newData`, `noData`, `failed`"
-    case .abandoned: "the call died with the process; why: as for `terminated`"
-    case .taskBegan: "a background task was begun; why: how long it takes"
-    case .taskEnded: "a background task came to its end"
-    case .taskExpired: "a background task ran out of time"
-    case .merged: "what was downloaded while locked was taken in; why: how much"
-    case .dataUnavailable: "locked, the app could not have its data; why: which protection"
-    case .contentShown: "what a banner announced is on the screen; why: after which wait"
-    case .restored: "an app came back with its state; why: how many objects"
-    case .startedFresh: "an app began without its state; why: `no archive`, `locked`, `declined`"
-    case .state: "an app's state was saved, kept or deleted; why: which"
-    case .transferQueued: "a transfer was queued; why: what"
-    case .transferStarted: "a transfer began or went on; why: from which byte"
-    case .transferHeld: "a transfer waits; why: `needsWiFi`, `noNetwork`, `lowPower`, …"
-    case .transferEnded: "a transfer ended; why: `finished`, `failed`, `notAuthenticated`"
-    case .credentialsDemanded: "a transfer's server asks who the app is"
-    case .fetchPlanned: "the system planned an app's next fetch; why: when and why"
-    case .document: "a step of a document; why: which"
-    case .woke: "the phone woke up"
-    case .slept: "the phone fell asleep"
-    case .locked: "the phone was locked"
-    case .unlocked: "the phone was unlocked"
-    case .booted: "the phone started anew"
-    case .changed: "somebody changed a setting or the network; why: what"
-    case .condition: "the phone told the relay how it is; why: how"
-    case .reported: "the phone told the relay what became of a push; why: what"
-    case .waits: "the phone lets a silent push wait; why: which limit, and until when"
-    case .ignored: "what was done to the phone did not apply; why"
-    }
-  }
 }
 
 /// What happened, in words.
@@ -180,16 +48,22 @@ extension TraceEntry {
     case .disconnected: .disconnected
     case .arrived: .arrived
     case .changed: .changed
+    case .relay(let step): step.kind
     case .fetchBegan: .began
-    case .phone(let action): action.kind
+    case .phone(let action), .transfer(_, let action): action.kind
     }
+  }
+
+  /// The name of the transfer that it is a step of.
+  var transfer: String? {
+    if case .transfer(let name, _) = fact { name } else { nil }
   }
 
   /// Whether the relay did it.
   var isRelays: Bool {
     switch fact {
-    case .life, .refused, .connected, .disconnected: true
-    case .arrived, .changed, .fetchBegan, .phone: false
+    case .life, .refused, .connected, .disconnected, .relay: true
+    case .arrived, .changed, .fetchBegan, .phone, .transfer: false
     }
   }
 
@@ -197,12 +71,14 @@ extension TraceEntry {
   func why(since start: Int64) -> String {
     switch fact {
     case .life(let step): step.why(since: start)
+    case .refused(0, let reason): reason
     case .refused(let status, let reason): "\(status) \(reason)"
+    case .relay(let step): step.why
     case .disconnected(let reason): reason
     case .changed(let what): what
     case .fetchBegan(_, let reason): "fetch" + (reason.map { ", \($0)" } ?? "")
     case .arrived(let what): what
-    case .phone(let action): action.why(since: start, push: push)
+    case .phone(let action), .transfer(_, let action): action.why(since: start, push: push)
     case .connected: ""
     }
   }
@@ -212,7 +88,8 @@ extension DeliveryStep {
   fileprivate func why(since start: Int64) -> String {
     switch self {
     case .received(let notificationClass, _, _, _): notificationClass.name
-    case .restored, .delivered: ""
+    case .restored: "from the journal"
+    case .delivered: ""
     case .sent(let via): via.name
     case .storedOffline: "device offline"
     case .storedPower(.none, let limit): "held by \(limit.name)"
@@ -250,6 +127,7 @@ extension PhoneAction {
     case .condition: .condition
     case .transfer(_, _, .queued): .transferQueued
     case .transfer(_, _, .started): .transferStarted
+    case .transfer(_, _, .brokeOff): .transferBroke
     case .transfer(_, _, .held): .transferHeld
     case .transfer(_, _, .credentialsDemanded): .credentialsDemanded
     case .transfer(_, _, .ended): .transferEnded
@@ -269,6 +147,7 @@ extension PhoneAction {
     case .phone(.locked): .locked
     case .phone(.unlocked): .unlocked
     case .phone(.booted): .booted
+    case .phone(.switchedOff): .switchedOff
     case .ignored: .ignored
     }
   }
@@ -282,6 +161,7 @@ extension PhoneAction {
       "\(request.direction) of \(request.name), \(request.bytes) bytes"
         + (isDiscretionary ? ", discretionary" : "")
     case .transfer(_, _, .started(let offset)): "from byte \(offset)"
+    case .transfer(_, _, .brokeOff(let offset)): "at byte \(offset)"
     case .transfer(_, _, .held(let hold)): hold.rawValue
     case .transfer(_, _, .ended(let result)): result.rawValue
     case .transfer(_, _, .credentialsDemanded), .sound, .phone: ""
@@ -289,7 +169,7 @@ extension PhoneAction {
     case .banner(let banner): banner.text + (banner.isContentReady ? " (content ready)" : "")
     case .badge(_, let number): "\(number)"
     case .snapshot(_, let snapshot): "\(snapshot.shows)"
-    case .app(_, let step): step.why(push: push)
+    case .app(_, let step): step.why(since: start, push: push)
     case .callback(_, _, .began(let cause)): cause.words(push: push)
     case .callback(_, _, .completed(let outcome)): outcome.rawValue
     case .callback(_, _, .abandoned(let reason)): reason.text
@@ -315,6 +195,15 @@ extension AppStep {
   fileprivate var kind: TraceKind {
     switch self {
     case .installed: .installed
+    case .uninstalled: .uninstalled
+    case .notRun: .notRun
+    case .audio: .audio
+    case .asked: .asked
+    case .spent: .spent
+    case .judged: .standing
+    case .fetchedEarly: .coalesced
+    case .taskPaused: .taskPaused
+    case .taskResumed: .taskResumed
     case .launched: .launched
     case .resumed: .resumed
     case .opened: .opened
@@ -327,13 +216,14 @@ extension AppStep {
     case .taskExpired: .taskExpired
     case .merged: .merged
     case .dataUnavailable: .dataUnavailable
+    case .limitedCredential: .limitedCredential
     case .contentShown: .contentShown
     case .restored: .restored
     case .startedFresh: .startedFresh
     }
   }
 
-  fileprivate func why(push: Int32) -> String {
+  fileprivate func why(since start: Int64, push: Int32) -> String {
     switch self {
     case .launched(let cause), .resumed(let cause): cause.words(push: push)
     case .opened(let age?):
@@ -350,7 +240,17 @@ extension AppStep {
     case .startedFresh(.noArchive): "no archive"
     case .startedFresh(.locked): "locked"
     case .startedFresh(.declined): "declined"
-    case .installed, .enteredBackground, .suspended, .taskEnded, .taskExpired: ""
+    case .notRun(let cause, let refusal): "\(cause), \(refusal.rawValue)"
+    case .audio(let isOn): isOn ? "plays" : "plays no more"
+    case .asked(let refusal): refusal.map { "no, \($0.rawValue)" } ?? "yes"
+    case .spent(let cost): "\(cost)"
+    case .judged(let standing): "\(standing)"
+    case .fetchedEarly(let planned): "planned for \(TraceEntry.text(planned, since: start))"
+    case .taskPaused(let left), .taskResumed(let left):
+      "\(TimeText.text(duration: left.milliseconds)) left"
+    case .installed, .uninstalled, .limitedCredential, .enteredBackground, .suspended, .taskEnded,
+      .taskExpired:
+      ""
     }
   }
 }
@@ -371,7 +271,7 @@ extension DocumentStep {
     case .deleted: "deleted"
     case .granted(let access): "\(access.kind) granted"
     case .waits(let access): "\(access.kind) waits"
-    case .changed(let revision): "changed, revision \(revision)"
+    case .changed(let revision, let bytes): "changed, revision \(revision), \(bytes) bytes"
     case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
     case .contentComing: "content coming by transfer"
     case .conflict: "changed here and elsewhere, the later write stands"
@@ -411,7 +311,8 @@ extension Simulation {
     return TraceLine(
       milliseconds: entry.at, isRelays: entry.isRelays, phone: phone,
       app: entry.app >= 0 ? apps[Int(entry.app)].name : nil,
-      pushNumber: push == nil ? nil : Int(entry.push) + 1, pushName: push?.name,
+      transfer: entry.transfer, pushNumber: push == nil ? nil : Int(entry.push) + 1,
+      pushName: push?.name,
       pushID: push?.id, kind: entry.kind, why: entry.why(since: start))
   }
 }
@@ -423,6 +324,8 @@ public struct TraceLine: Hashable, Sendable {
   /// The phone, the app and the push that it is about.
   public let phone: String?
   public let app: String?
+  /// The name of the transfer that it is a step of.
+  public let transfer: String?
   public let pushNumber: Int?
   public let pushName: String?
   /// The id that a real relay gave it.
@@ -454,6 +357,7 @@ public struct TraceLine: Hashable, Sendable {
     {
       text = "push \(pushNumber)" + (pushName.map { " (\($0))" } ?? "") + " " + text
     }
+    if let transfer, kind != .transferQueued { text += " (\(transfer))" }
     if isRelays, let phone {
       let place = [phone, app].compactMap(\.self).joined(separator: "/")
       if kind == .received || kind == .refused { text += " for \(place)" }
@@ -473,6 +377,7 @@ public struct TraceLine: Hashable, Sendable {
     members.append("\"who\":\(quoted(isRelays ? "relay" : "phone"))")
     if let phone { members.append("\"phone\":\(quoted(phone))") }
     if let app { members.append("\"app\":\(quoted(app))") }
+    if let transfer { members.append("\"transfer\":\(quoted(transfer))") }
     if let pushNumber { members.append("\"push\":\(pushNumber)") }
     if let pushName { members.append("\"name\":\(quoted(pushName))") }
     if let pushID { members.append("\"uniqueId\":\"\(pushID)\"") }

@@ -38,7 +38,7 @@ struct Verb: Sendable {
     case either(
       @Sendable (Reader) throws(ScenarioError) -> AppDeed,
       @Sendable (Reader) throws(ScenarioError) -> PhoneDeed)
-    case relay(@Sendable (Reader) throws(ScenarioError) -> RelayPolicy)
+    case relay(@Sendable (Reader) throws(ScenarioError) -> RelayDeed)
   }
 
   let name: String
@@ -63,6 +63,19 @@ struct Verb: Sendable {
       "use", keys: [Key(name: "for", words: "TIME", isOptional: true)],
       "as `open`, and after that time (default `1m`) the user leaves the app and locks",
       .app { r throws(ScenarioError) in .use(try r["for"]?.duration() ?? 60_000) }),
+    Verb(
+      "uninstall", "with all that it has; its provider is refused after the next push",
+      .app { _ in .uninstall }),
+    Verb(
+      "install again", "what was uninstalled is there again, new, and has a new token",
+      .app { _ in .installAgain }),
+    Verb(
+      "enter region", "its user comes to a place that the app watches", .app { _ in .enterRegion }),
+    Verb(
+      "play", keys: [.to], "a running app begins to play sound, or ends it",
+      .app { r throws(ScenarioError) in .play(try r.isOn()) }),
+    Verb(
+      "ask", "a running app asks whether it will be run in the background", .app { _ in .ask }),
     Verb("crash", "a running app crashes", .app { _ in .crash }),
     Verb(
       "set fetch", keys: [Key(name: "to", words: "never|minimum|TIME")],
@@ -123,6 +136,9 @@ struct Verb: Sendable {
     Verb("leave", "the user does, to the home screen", .phone { _ in .leave }),
     Verb(
       "reboot", "the phone starts anew, locked until somebody unlocks it", .phone { _ in .reboot }),
+    Verb(
+      "power", keys: [.to], "the user switches the phone off, or `on` again: then it starts anew",
+      .phone { r throws(ScenarioError) in .power(try r.isOn()) }),
     Verb("exhaust memory", "suspended apps have to go", .phone { _ in .exhaustMemory }),
     Verb(
       "network",
@@ -150,6 +166,25 @@ struct Verb: Sendable {
       "lose document", keys: [.document], "it was deleted elsewhere",
       .phone { r throws(ScenarioError) in .loseDocument(try r.document()) }),
     Verb(
+      "link",
+      keys: [
+        Key(name: "loss", words: "PERCENT", isPlain: true),
+        Key(name: "latency", words: "TIME", isOptional: true),
+        Key(name: "jitter", words: "TIME", isOptional: true),
+      ],
+      "the phone's link is like that from now on, what is left out as before; in real time the "
+        + "phone connects again over it",
+      .phone { r throws(ScenarioError) in
+        .link(
+          LinkChange(
+            lossPercent: Int(try r.required("loss").number(0...100)),
+            latency: try r["latency"]?.span(), jitter: try r["jitter"]?.span()))
+      }),
+    Verb(
+      "connect again",
+      "the phone opens another connection beside the one it has, which the relay then ends",
+      .phone { _ in .connectAgain }),
+    Verb(
       "refresh", keys: [.to], "Background App Refresh for an app or for all, `on` or `off`",
       .either(
         { r throws(ScenarioError) in .refresh(try r.isOn()) },
@@ -160,9 +195,21 @@ struct Verb: Sendable {
       .relay { r throws(ScenarioError) in
         let to = try r.required("to")
         let name = try to.text()
-        if let policy = RelayPolicy.named(name) { return policy }
+        if let policy = RelayPolicy.named(name) { return .policy(policy) }
         throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
       }),
+    Verb(
+      "slow journal", keys: [Key(name: "to")],
+      "a write of the relay's journal takes so long from now on; `0s`: it answers at once",
+      .relay { r throws(ScenarioError) in .journalTakes(try r.required("to").duration()) }),
+    Verb(
+      "fail journal", keys: [.to], "`on` or `off`: whether the relay's journal cannot write",
+      .relay { r throws(ScenarioError) in .journalFails(try r.isOn()) }),
+    Verb(
+      "crash relay", keys: [Key(name: "for", words: "TIME", isOptional: true)],
+      "the relay's process dies, and after that time (default `5s`) another one starts with what "
+        + "the journal remembers",
+      .relay { r throws(ScenarioError) in .crash(try r["for"]?.duration() ?? 5000) }),
   ]
 
   var scope: Scope {
@@ -206,6 +253,11 @@ enum AppDeed: Hashable, Sendable {
   case use(Int64)
   case refresh(Bool)
   case crash
+  case uninstall
+  case installAgain
+  case enterRegion
+  case play(Bool)
+  case ask
   case setFetch(FetchInterval)
   case queue(TransferRequest)
   case createDocument(String, bytes: Int64)
@@ -228,6 +280,7 @@ enum PhoneDeed: Hashable, Sendable {
   case lock
   case leave
   case reboot
+  case power(Bool)
   case exhaustMemory
   case network(Network)
   case charger(Bool)
@@ -236,6 +289,29 @@ enum PhoneDeed: Hashable, Sendable {
   case refresh(Bool)
   case changeDocument(DocumentID, bytes: Int64)
   case loseDocument(DocumentID)
+  case link(LinkChange)
+  case connectAgain
+}
+
+/// What changes about a phone's link.
+struct LinkChange: Hashable, Sendable {
+  let lossPercent: Int
+  let latency: Duration?
+  let jitter: Duration?
+
+  func applied(to link: LinkModel) -> LinkModel {
+    LinkModel(
+      latency: latency ?? link.latency, jitter: jitter ?? link.jitter, reconnect: link.reconnect,
+      lossPercent: lossPercent)
+  }
+}
+
+/// What is done to the relay, or happens to it.
+enum RelayDeed: Hashable, Sendable {
+  case policy(RelayPolicy)
+  case journalTakes(Int64)
+  case journalFails(Bool)
+  case crash(Int64)
 }
 
 extension StateChange {

@@ -1,3 +1,4 @@
+import DeviceSimulator
 package import Primitives
 
 /// A link that is worse than the network that it goes over, on purpose: to see what becomes of
@@ -20,6 +21,13 @@ package struct BadLink: Hashable, Sendable {
     self.latency = latency
     self.jitter = jitter
     self.lossPercent = lossPercent
+  }
+
+  init(_ link: LinkModel) {
+    self.init(
+      latency: .milliseconds(link.latency.simulatedMilliseconds),
+      jitter: .milliseconds(link.jitter.simulatedMilliseconds),
+      lossPercent: Double(link.lossPercent))
   }
 
   package var isBad: Bool { self != BadLink() }

@@ -22,6 +22,8 @@ package actor PhoneDriver {
     package var storageDirectory: String?
     /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
+    /// Whether what happens is to be a scenario in the end.
+    package var savesScenario = false
     /// How bad the link is on purpose.
     package var link = BadLink()
     /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
@@ -58,6 +60,8 @@ package actor PhoneDriver {
   struct Phone {
     /// The session that speaks for it; an older one is deaf.
     var session = 0
+    /// Its own link, if somebody has made it another than all have.
+    var link: BadLink?
     var task: Task<Void, Never>?
     /// A stream that the relay is to give up by itself, for the phone has no coverage.
     var abandoned: Task<Void, Never>?
@@ -117,7 +121,7 @@ package actor PhoneDriver {
     simulation = LiveSimulation(
       configuration.scenario, seed: configuration.seed,
       at: configuration.relayTime ?? configuration.now(),
-      last: try keeper.lastingPhones())
+      last: try keeper.lastingPhones(), savesScenario: configuration.savesScenario)
     phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
   }
@@ -141,6 +145,11 @@ package actor PhoneDriver {
   /// What came of the scenario's expectations, and which could not be judged from here.
   package func verdicts() -> (judged: [Verdict], unjudged: [String]) {
     (simulation.verdicts(), simulation.unjudged)
+  }
+
+  /// What has happened as a scenario that passes; nil if that was not wanted.
+  package func savedScenario(file: String) throws(ScenarioError) -> [UInt8]? {
+    try simulation.savedScenario(at: now, file: file)
   }
 
   /// Does what a person says, such as `open com.example.app`.
@@ -270,8 +279,9 @@ extension PhoneDriver {
       phones[phone].session += 1
       let session = PhoneSession(
         phone: phone, number: phones[phone].session, driver: self, configuration: configuration,
-        pool: pool)
+        pool: pool, link: phones[phone].link ?? configuration.link)
       phones[phone].task = Task { await session.run() }
+    case .link(_, let link): phones[phone].link = BadLink(link)
     case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
     case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
     case .decision(_, let id, let decision):

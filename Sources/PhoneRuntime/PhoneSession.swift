@@ -11,6 +11,8 @@ struct PhoneSession: Sendable {
   let driver: PhoneDriver
   let configuration: PhoneDriver.Configuration
   let pool: LinkPool
+  /// How bad the link is on purpose.
+  let link: BadLink
 
   /// Lines that wait to be written. Were it more, the newest are dropped, and the relay, which
   /// knows of no acknowledgement, sends again.
@@ -76,7 +78,7 @@ struct PhoneSession: Sendable {
   }
 
   private func write(_ lines: AsyncStream<[UInt8]>, to stream: ClientStream) async throws {
-    guard configuration.link.isBad else {
+    guard link.isBad else {
       for await line in lines { try await stream.write(line) }
       return
     }
@@ -94,7 +96,7 @@ struct PhoneSession: Sendable {
   /// What becomes of one direction of this stream.
   private func chance(_ direction: UInt64) -> LinkChance {
     LinkChance(
-      configuration.link,
+      link,
       seed: configuration.seed &+ UInt64(phone) &* 1_000_003 &+ UInt64(number) &* 31 &+ direction)
   }
 
@@ -142,7 +144,7 @@ struct PhoneSession: Sendable {
         case .unknown, nil: break
         }
       }
-      if configuration.link.isBad {
+      if link.isBad {
         try await Task.sleep(for: chance.delay())
         said.removeAll { $0.mayBeLost && chance.loses() }
       }

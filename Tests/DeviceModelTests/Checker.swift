@@ -72,16 +72,19 @@ struct Checker {
     case .locked: lock = .locked
     case .unlocked: lock = .unlocked
     case .booted: lock = .beforeFirstUnlock
+    case .switchedOff:
+      isAwake = false
+      lock = .beforeFirstUnlock
     }
   }
 
   private mutating func check(_ app: AppID, _ step: AppStep) {
     switch step {
-    case .installed, .terminated: break
+    case .installed, .uninstalled, .terminated, .notRun, .judged: break
     default: demand(isAwake, "asleep, but \(app) \(step)")
     }
     switch step {
-    case .launched(.user): forceQuit.remove(app)
+    case .launched(.user), .uninstalled: forceQuit.remove(app)
     case .launched, .resumed: demand(!forceQuit.contains(app), "force-quit \(app) \(step)")
     case .opened: demand(lock == .unlocked, "opened while locked")
     case .restored(let archive):
@@ -113,7 +116,7 @@ struct Checker {
     switch step {
     case .credentialsDemanded: demand(asked.insert(id).inserted, "asked twice about \(id)")
     case .ended: over.insert(id)
-    case .queued, .started, .held: break
+    case .queued, .started, .brokeOff, .held: break
     }
     counts["transfer \(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
   }
@@ -130,10 +133,12 @@ struct Checker {
 
   /// Whether what the phone is agrees with what it has told, and its invariants hold.
   private mutating func compare(_ phone: Phone) {
-    demand((phone.wakefulness != .asleep) == isAwake, "awake or not?")
+    let isOff = phone.wakefulness == .off
+    demand((phone.wakefulness != .asleep && !isOff) == isAwake, "awake or not?")
+    demand(!isOff || phone.nextWake == nil, "something falls due while off")
     demand(phone.lock == lock, "locked or not?")
     demand(Set(phone.callbacks.map(\.id)) == Set(open.keys), "callbacks differ")
-    demand(phone.condition == phone.reported, "the relay was not told")
+    demand(isOff || phone.condition == phone.reported, "the relay was not told")
     if !isAwake {
       demand(phone.callbacks.isEmpty, "asleep with callbacks")
       demand(lock != .unlocked, "asleep while somebody looks")
@@ -175,9 +180,13 @@ struct Checker {
     if let task = app.task {
       demand(task.remaining > .zero && task.allowance >= .zero, "task of \(app.id): \(task)")
     }
-    if app.state == .background, running == 0, app.task == nil {
+    if app.state == .background, running == 0, app.task == nil, !app.playsInBackground {
       demand(app.graceUntil > phone.now, "\(app.id) lingers")
     }
+    demand(
+      app.state != .uninstalled
+        || app.heldPush == nil && !phone.service.transfers.contains { $0.app == app.id },
+      "\(app.id) has left something")
     demand((app.state == .forceQuit) == forceQuit.contains(app.id), "\(app.id) force-quit?")
   }
 

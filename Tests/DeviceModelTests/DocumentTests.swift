@@ -132,7 +132,7 @@ import Testing
     bench.wait(.seconds(1))
     #expect(granted(bench).map(\.party) == [.syncService, .app(mail)])
     // What it reads is whole: the write was over before.
-    let changed = steps(bench).firstIndex { $0 == .changed(revision: 2) }
+    let changed = steps(bench).firstIndex { $0 == .changed(revision: 2, bytes: 500) }
     let read = steps(bench).lastIndex { if case .granted = $0 { true } else { false } }
     #expect((changed ?? .max) < (read ?? -1))
     #expect(bench.phone.documents.documents[first]?.bytes == 500)

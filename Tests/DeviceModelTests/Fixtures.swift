@@ -51,8 +51,15 @@ struct Bench {
     return found
   }
 
+  /// Without what is told of costs.
   func steps(of app: AppID) -> [AppStep] {
-    actions.compactMap { if case .app(app, let step) = $0 { step } else { nil } }
+    actions.compactMap { action in
+      switch action {
+      case .app(app, .spent), .app(app, .judged): nil
+      case .app(app, let step): step
+      default: nil
+      }
+    }
   }
 
   func callbackSteps(of app: AppID) -> [CallbackStep] {

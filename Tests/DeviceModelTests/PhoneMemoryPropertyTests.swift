@@ -101,7 +101,7 @@ import Testing
       counts.foreground += life.phone.foreground == nil ? 0 : 1
       var effects: [PhoneEffect] = []
       let restored = Phone(restoring: memory, at: life.now, into: &effects)
-      let expected = life.handle(.rebooted)
+      let expected = life.handle(life.phone.wakefulness == .off ? .switchedOn : .rebooted)
       #expect(restored.memory() == life.phone.memory(), "seed \(seed)")
       // It may be the first to wake the phone, and documents come in their own order.
       let told = effects.map { "\($0)" }.filter { !$0.contains("phone(DeviceModel.PhoneStep.woke") }

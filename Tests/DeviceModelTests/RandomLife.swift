@@ -40,7 +40,11 @@ struct RandomLife {
     if chance(10) { script.restoration.oldest = .days(2) }
     if chance(10) { script.restoration.crashes = true }
     return AppDefinition(
-      name: "app \(number)", modes: chance(90) ? [.fetch, .remoteNotification] : [],
+      name: "app \(number)",
+      modes: pick([
+        [.fetch, .remoteNotification], [.fetch, .remoteNotification, .location, .audio],
+        [.newsstand, .location], [.fetch, .remoteNotification], [],
+      ]),
       fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script)
   }
 
@@ -66,13 +70,17 @@ struct RandomLife {
   }
 
   private mutating func transfer() -> TransferRequest {
-    TransferRequest(
+    var request = TransferRequest(
       session: pick(["a", "b"]), name: "file", direction: pick([.download, .upload]),
       bytes: random.below(200_000_000), isDiscretionary: chance(30),
       demandsCredentials: chance(20), resumes: chance(70),
       document: chance(20) ? document() : nil,
       url: chance(40) ? "http://files.example/file" : nil,
-      authorization: chance(50) ? "Bearer key" : nil)
+      authorization: chance(50) ? "Bearer key" : nil
+    )
+    if chance(20) { request.breaksAt = random.below(100_000_000) }
+    if chance(10) { request.actualBytes = .max }
+    return request
   }
 
   private mutating func document() -> DocumentID { DocumentID(UInt64(1 + random.below(6))) }
@@ -107,7 +115,9 @@ struct RandomLife {
   }
 
   mutating func event(_ phone: Phone) -> PhoneEvent {
-    switch random.below(33) {
+    if phone.wakefulness == .off, chance(60) { return .switchedOn }
+    return switch random.below(38) {
+    case 0...7 where phone.wakefulness == .off: .linkHeard
     case 0...7: push()
     case 8...9: .unlocked
     case 10: .locked
@@ -129,6 +139,10 @@ struct RandomLife {
     case 28: pick([.linkHeard, .snapshotIgnoredOnce(app())])
     case 29: .appInstalled(definition(random.below(Self.appCount)))
     case 30...31: report(phone)
+    case 32: chance(40) ? .switchedOff : .switchedOn
+    case 33: chance(30) ? .appUninstalled(app()) : .backgroundAsked(app())
+    case 34: .regionEntered(app())
+    case 35...36: .audioSwitched(app(), isOn: chance(60))
     default: .document(documentEvent(phone))
     }
   }

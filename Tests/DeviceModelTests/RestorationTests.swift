@@ -72,10 +72,15 @@ import Testing
     bench.wait(.minutes(1))
     #expect(bench.steps(of: mail).contains(.startedFresh(.locked)))
     #expect(bench.archiveSteps(of: mail) == [.kept])
-    // Unlocked, the process still lacks its state, so it still must not overwrite it.
-    bench.send(.unlocked, .pushReceived(.silent(2)))
+    #expect(bench.steps(of: mail).last == .terminated(.notRestored))
+    // Unlocked amid its work, the process still lacks its state: it must not overwrite it.
+    bench.send(.pushReceived(.silent(2)))
+    bench.wait(.seconds(1))
+    bench.send(.unlocked)
     bench.wait(.minutes(1))
     #expect(bench.archiveSteps(of: mail) == [.kept, .kept])
+    #expect(bench.steps(of: mail).last == .terminated(.notRestored))
+    #expect(!bench.actions.contains { if case .snapshot = $0 { true } else { false } })
     // Its user comes: now it is restored, and saves as usual.
     bench.send(.appOpened(mail))
     #expect(page(bench) == .number(12))

@@ -96,7 +96,7 @@ import Testing
     bench.wait(.minutes(1))
     #expect(bench.phone.documents.documents[plan]?.revision == 2)
     #expect(bench.phone.documents.documents[plan]?.isStale == false)
-    #expect(bench.actions.contains(.document(plan, .changed(revision: 2))))
+    #expect(bench.actions.contains(.document(plan, .changed(revision: 2, bytes: 940_000))))
     #expect(!bench.actions.contains(.document(plan, .conflict)))
     #expect(bench.bannersShown.isEmpty)
   }

@@ -91,6 +91,7 @@ struct RandomScenario {
       switch verb.name {
       case "set fetch": pick(["never", "minimum", "1h"])
       case "network": pick(["wifi", "cellular", "none", "airplane"])
+      case "slow journal": pick(["0s", "3s", "2m"])
       case "policy": pick(["documented", "strict", "unlimited"])
       default: pick(["on", "off"])
       }
@@ -100,7 +101,8 @@ struct RandomScenario {
       "bytes": "\(random.below(1_000_000))", "document": "\(1 + random.below(3))",
       "transfer": transfer(), "path": "\"\(path)\"", "key": "\"k\"",
       "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"",
-      "for": "\"\(span(600_000))\"",
+      "for": "\"\(span(600_000))\"", "loss": "\(random.below(101))",
+      "latency": "\"\(span(3000))\"", "jitter": "\"\(span(3000))\"",
     ]
     var keys = verb.allKeys
     // Of an app or of all.
@@ -126,7 +128,8 @@ struct RandomScenario {
        "relay":{"policy":\(pick(["\"documented\"", "\"strict\"", "{}",
         "{\"perApp\":{\"count\":1,\"per\":\"0s\"},\"perPhone\":{\"count\":2,\"per\":\"9d\"}}"])),
         "keepAlive":"\(1 + random.below(30))m"},
-       "link":{"latency":"\(span(2000))","jitter":"\(span(5000))","reconnect":"\(span(60_000))"},
+       "link":{"latency":"\(span(2000))","jitter":"\(span(5000))","reconnect":"\(span(60_000))",
+         "loss":\(pick([0, 0, 30]))},
        "phones":[\(phones.joined(separator: ","))],
        "events":[\(events)]}
       """

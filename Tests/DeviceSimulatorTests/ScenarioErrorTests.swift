@@ -65,7 +65,8 @@ import Testing
     ),
     (
       #"[{"name":"anna","apps":[{"name":"a","modes":["voip"]}]}]"#,
-      #"phones[0].apps[0].modes[0]: "voip" is none of fetch, remote-notification"#
+      #"phones[0].apps[0].modes[0]: "voip" is none of fetch, "#
+        + "remote-notification, location, audio, newsstand"
     ),
     (
       #"[{"name":"anna","apps":[{"name":"a","onPush":{"takes":3}}]}]"#,

@@ -78,6 +78,9 @@ import Testing
       for verdict in result.verdicts {
         text += "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)\n"
       }
+      if name == "learned-month" {
+        text += "\n" + result.simulation.heatMaps.map(\.text).joined(separator: "\n")
+      }
       text += "```\n\n"
     }
     return String(text.dropLast())

@@ -1,0 +1,138 @@
+import Primitives
+
+/// Whether a phone and its apps are there at all: switched off, uninstalled; and what lets an app
+/// run in the background beside pushes, fetches and transfers: places and sound.
+extension Phone {
+  // MARK: Off and on
+
+  /// Everything ends as over a restart, and nothing falls due until the phone is on again.
+  mutating func switchOff(_ effects: inout [PhoneEffect]) {
+    lock = .beforeFirstUnlock
+    for index in apps.indices where apps[index].state.hasProcess {
+      terminate(index, .switchedOff, &effects)
+    }
+    interruptTransfers(&effects)
+    timers = TimerQueue()
+    (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
+    litUntil = now
+    wakefulness = .off
+    emit(.phone(.switchedOff), &effects)
+  }
+
+  /// Switched off, it only takes in what will be so when it is switched on.
+  mutating func performOff(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
+    if case .switchedOn = event {
+      wakefulness = .asleep
+      accountTransfers()
+      resumeCoordination()
+      reboot(&effects)
+    } else if case .networkChanged(let network) = event {
+      self.network = network
+    } else if case .chargerChanged(let isConnected) = event {
+      isCharging = isConnected
+    } else if case .archiveFound(let app, let archive) = event {
+      archiveFound(app, archive, &effects)
+    } else {
+      ignore(.switchedOff, &effects)
+    }
+  }
+
+  // MARK: Uninstalled
+
+  /// Nothing of it stays: no process, no state, no banner, no transfer, no document.
+  mutating func uninstall(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let id = AppID(index)
+    if apps[index].state.hasProcess { terminate(index, .uninstalled, &effects) }
+    apps[index].state = .uninstalled
+    switcher.remove(id)
+    banners.remove(of: id)
+    apps[index].snapshot = nil
+    if vault.delete(id) { emit(.archive(id, .deleted), &effects) }
+    if let held = apps[index].heldPush {
+      apps[index].heldPush = nil
+      report(held.id, .notLaunched(.notInstalled), &effects)
+    }
+    accountTransfers()
+    for transfer in service.transfers where transfer.app == id && !transfer.phase.hasEnded {
+      emit(.transfer(transfer.id, id, .ended(.failed)), &effects)
+    }
+    service.transfers.removeAll { $0.app == id }
+    mustReviewTransfers = true
+    let own = documents.documents.values.filter { $0.container == id }.map(\.id)
+    for document in own.sorted(by: { $0.number < $1.number }) { remove(document, &effects) }
+    emit(.app(id, .uninstalled), &effects)
+    replan(index, &effects)
+  }
+
+  // MARK: Places
+
+  /// Its user has come to a place that the app watches (WWDC 2013 session 204: what is swiped away
+  /// is not run for its location either).
+  mutating func regionEntered(_ index: Int, _ effects: inout [PhoneEffect]) {
+    let id = AppID(index)
+    let refusal =
+      lock == .beforeFirstUnlock ? .beforeFirstUnlock : refusal(of: .location, index)
+    if let refusal { return emit(.app(id, .notRun(.region, refusal)), &effects) }
+    startCallback(index, .region, &effects)
+  }
+
+  // MARK: Sound
+
+  /// An app with the mode `audio` goes on in the background for as long as it plays, and keeps the
+  /// phone awake.
+  mutating func audioSwitched(_ index: Int, _ isOn: Bool, _ effects: inout [PhoneEffect]) {
+    guard apps[index].process.isPlaying != isOn else { return ignore(.alreadySo, &effects) }
+    apps[index].process.isPlaying = isOn
+    emit(.app(AppID(index), .audio(isOn: isOn)), &effects)
+    suspendIfIdle(index, &effects)
+  }
+
+  /// Whether some app plays where nobody looks.
+  var isPlayingInBackground: Bool { apps.contains { $0.playsInBackground } }
+
+  // MARK: Whether an app will run
+
+  /// What keeps the system from running an app in the background, as far as is known now; nil for
+  /// nothing. Before it relies on being run, an app may ask.
+  package func backgroundRefusal(of app: AppID) -> LaunchRefusal? {
+    guard let found = self[app] else { return .notInstalled }
+    switch found.state {
+    case .uninstalled: return .notInstalled
+    case .forceQuit: return .forceQuit
+    case .notRunning, .foreground, .background, .suspended: break
+    }
+    if found.definition.modes.isEmpty { return .noModes }
+    return refreshRefusal(app.number) ?? scarcityRefusal(app.number)
+  }
+
+  /// Why an app may not be run for what it declares that mode for.
+  func refusal(of mode: BackgroundModes, _ index: Int) -> LaunchRefusal? {
+    let app = apps[index]
+    if app.state == .uninstalled { return .notInstalled }
+    if app.state == .forceQuit { return .forceQuit }
+    if !app.definition.modes.contains(mode) {
+      return mode == .location ? .locationModeMissing : .modeMissing
+    }
+    if app.callbackCount >= limits.callbacksPerApp { return .tooManyCallbacks }
+    return app.state == .foreground ? nil : refreshRefusal(index)
+  }
+
+  /// Background App Refresh.
+  private func refreshRefusal(_ index: Int) -> LaunchRefusal? {
+    if !isRefreshOn { return .refreshOffForAll }
+    return apps[index].isRefreshOn ? nil : .refreshOff
+  }
+
+  /// What holds everything discretionary back.
+  func scarcityRefusal(_ index: Int) -> LaunchRefusal? {
+    if isLowPower { return .lowPower }
+    return shortage(index).map { $0.isEnergy ? .energyBudget : .dataBudget }
+  }
+
+  /// Of newsstand's time: an issue a day, and over Wi-Fi (WWDC 2013 session 204).
+  func newsstandRefusal(_ index: Int) -> LaunchRefusal? {
+    if network != .wifi { return .newsstandNeedsWiFi }
+    if let last = apps[index].lastIssue, now - last < .days(1) { return .newsstandOncePerDay }
+    return nil
+  }
+}

@@ -1,0 +1,151 @@
+import Primitives
+import RelayCore
+
+/// The journal of a modelled relay: what is on its disk, and what it was asked for and has not
+/// written yet. It writes in the order in which it was asked; what waits dies with the process.
+struct ModelledJournal: Sendable {
+  private struct Device: Sendable {
+    let id: DeviceID
+    let secret: SecretHash
+    var budget = RateLimit.State()
+  }
+
+  private struct RegisteredApp: Sendable {
+    let device: DeviceID
+    let topic: Topic
+    let token: DeviceToken
+    let isOwn: Bool
+    var budget = RateLimit.State()
+  }
+
+  private enum Task: Sendable {
+    case write(JournalRecord)
+    /// Nobody needs the record any more.
+    case forget(UInt64)
+  }
+
+  /// How long a write takes, in milliseconds; at zero it is answered at once.
+  var delay: Int64 = 0
+  var isFailing = false
+  /// The policy in force and its clocks, which are on disk before the core hears of a change.
+  var budgets: SilentBudgets
+  /// The highest number that a record had.
+  private(set) var lastSequence: UInt64 = 0
+  private var queue: [(due: Int64, task: Task)] = []
+  /// Of failed writes, what the core holds to all the same: done with the next one that succeeds.
+  private var owed: [Task] = []
+  private var devices: [Device] = []
+  private var apps: [RegisteredApp] = []
+  /// Tokens that are no longer registered, oldest first.
+  private var gone: [(token: DeviceToken, since: Instant)] = []
+  private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
+
+  init(budgets: SilentBudgets) { self.budgets = budgets }
+
+  /// Takes a record; answers when it will be written.
+  mutating func take(_ record: JournalRecord, at time: Int64) -> Int64 {
+    lastSequence = max(lastSequence, record.sequence)
+    return enqueue(.write(record), at: time)
+  }
+
+  mutating func forget(_ sequence: UInt64, at time: Int64) {
+    let isIdle = queue.isEmpty && delay == 0 && !isFailing
+    if isIdle { perform(.forget(sequence)) } else { _ = enqueue(.forget(sequence), at: time) }
+  }
+
+  private mutating func enqueue(_ task: Task, at time: Int64) -> Int64 {
+    let due = max(time + delay, queue.last?.due ?? 0)
+    queue.append((due, task))
+    return due
+  }
+
+  /// Writes, or fails to, everything up to that record, and answers what the core is told. Nil if
+  /// that has been done before.
+  mutating func answer(through sequence: UInt64) -> Event? {
+    let place = queue.firstIndex { item in
+      if case .write(let record) = item.task { record.sequence == sequence } else { false }
+    }
+    guard let place else { return nil }
+    finish(place + 1)
+    return isFailing ? .persistFailed(through: sequence) : .persisted(through: sequence)
+  }
+
+  /// The process is gone, and with it all that is not due yet.
+  mutating func crash(at time: Int64) {
+    finish(queue.prefix { $0.due <= time }.count)
+    queue = []
+    owed = []
+  }
+
+  private mutating func finish(_ count: Int) {
+    let tasks = queue.prefix(count).map(\.task)
+    queue.removeFirst(count)
+    guard !isFailing else {
+      owed += tasks.filter(Self.isOwed)
+      return
+    }
+    for task in owed + tasks { perform(task) }
+    owed = []
+  }
+
+  private static func isOwed(_ task: Task) -> Bool {
+    switch task {
+    case .forget: true
+    case .write(let record): if case .unregistered = record.content { true } else { false }
+    }
+  }
+
+  // MARK: On disk
+
+  private mutating func perform(_ task: Task) {
+    switch task {
+    case .forget(let sequence): notifications[sequence] = nil
+    case .write(let record): write(record)
+    }
+  }
+
+  private mutating func write(_ record: JournalRecord) {
+    switch record.content {
+    case .accepted(let notification, let moment):
+      notifications[record.sequence] = (notification, moment)
+    case .enrolled(let id, let secret):
+      devices.removeAll { $0.id == id }
+      devices.append(Device(id: id, secret: secret))
+    case .registered(let device, let topic, let token, let isOwn):
+      apps.removeAll { $0.device == device && $0.topic == topic }
+      gone.removeAll { $0.token == token }
+      apps.append(RegisteredApp(device: device, topic: topic, token: token, isOwn: isOwn))
+    case .unregistered(let device, let topic, let token, let moment):
+      apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
+      gone.append((token, moment))
+    case .spent(let device, let topic, let appBudget, let deviceBudget):
+      if let place = apps.firstIndex(where: { $0.device == device && $0.topic == topic }) {
+        apps[place].budget = appBudget
+      }
+      if let place = devices.firstIndex(where: { $0.id == device }) {
+        devices[place].budget = deviceBudget
+      }
+    case .forgotten(let id): devices.removeAll { $0.id == id }
+    case .granted, .released: break  // Simulated phones bring no tokens of their own along.
+    }
+  }
+
+  // MARK: The next process
+
+  /// Devices, their apps, and tokens that are gone: handed to a new core first.
+  var registrations: [RestoredRecord] {
+    devices.map { .device($0.id, $0.secret, budget: $0.budget) }
+      + apps.map { .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget) }
+      + gone.map { .gone($0.token, since: $0.since) }
+  }
+
+  /// Notifications that nobody has acknowledged, as far as the disk knows.
+  var accepted: [RestoredRecord] {
+    notifications.sorted { $0.key < $1.key }.map {
+      .notification($0.value.notification, sequence: $0.key, acceptedAt: $0.value.acceptedAt)
+    }
+  }
+
+  func knows(_ device: DeviceID) -> Bool { devices.contains { $0.id == device } }
+  func knows(_ token: DeviceToken) -> Bool { apps.contains { $0.token == token } }
+}

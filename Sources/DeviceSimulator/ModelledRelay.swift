@@ -1,0 +1,220 @@
+import DeviceModel
+import Primitives
+import RelayCore
+
+/// The relay's core, its journal, and the link to it, in virtual time.
+struct ModelledRelay: Sendable {
+  /// Nil while no process runs.
+  var core: Shard?
+  let link: LinkModel
+  var journal: ModelledJournal
+  /// When the core is woken next.
+  var wake = Int64.max
+  /// The phone of each connection, by the connection's number.
+  var connections: [Int32] = []
+  var lastRequest: UInt32 = 0
+  private let configuration: Shard.Configuration
+  /// What processes before this one have counted, and whether it added up at the end of each.
+  private var earlier = ShardCounters()
+  private var hasAddedUp = true
+
+  init(configuration: Shard.Configuration, link: LinkModel, at now: Instant) {
+    core = Shard(configuration: configuration, at: now)
+    self.configuration = configuration
+    self.link = link
+    journal = ModelledJournal(budgets: SilentBudgets(configuration.policy, at: now))
+  }
+
+  var counters: ShardCounters { core.map { earlier + $0.counters } ?? earlier }
+  var addsUp: Bool { hasAddedUp && core?.counters.addsUp ?? true }
+
+  /// The process is gone.
+  mutating func crash(at time: Int64) {
+    guard let core else { return }
+    hasAddedUp = addsUp
+    var last = core.counters
+    // What it held is the journal's affair now.
+    (last.waiting, last.inSlots, last.inFlight) = (0, 0, 0)
+    earlier = earlier + last
+    journal.crash(at: time)
+    self.core = nil
+    wake = .max
+  }
+
+  /// Another process, which has yet to hear what the journal remembers.
+  mutating func start(at now: Instant) {
+    var configuration = configuration
+    configuration.policy = journal.budgets.policy
+    core = Shard(
+      configuration: configuration, at: now,
+      sequences: SequenceRanges(first: journal.lastSequence + 1), budgets: journal.budgets)
+  }
+}
+
+/// How relay and phones reach each other.
+public struct LinkModel: Hashable, Sendable {
+  /// One way, and a random part on top.
+  public var latency: Duration
+  public var jitter: Duration
+  /// From the loss of a connection, or from having a network again, to the attempt to connect;
+  /// each time with a random half more.
+  public var reconnect: Duration
+  /// Of a hundred pushes, keep-alives and answers to them so many are lost, by chance.
+  public var lossPercent: Int
+
+  public init(
+    latency: Duration = .milliseconds(40), jitter: Duration = .milliseconds(20),
+    reconnect: Duration = .seconds(2), lossPercent: Int = 0
+  ) {
+    self.latency = latency
+    self.jitter = jitter
+    self.reconnect = reconnect
+    self.lossPercent = lossPercent
+  }
+
+  /// How long the next thing takes.
+  func delay(using random: inout SeededRandom) -> Int64 {
+    latency.simulatedMilliseconds + random.below(jitter.simulatedMilliseconds + 1)
+  }
+
+  /// Whether the next thing is lost. A link that loses nothing asks no chance.
+  func loses(using random: inout SeededRandom) -> Bool {
+    lossPercent > 0 && random.below(100) < Int64(lossPercent)
+  }
+
+  /// For the timeline.
+  var words: String {
+    "link: loses \(lossPercent) %"
+      + ", latency \(TimeText.text(duration: latency.simulatedMilliseconds))"
+      + ", jitter \(TimeText.text(duration: jitter.simulatedMilliseconds))"
+  }
+}
+
+/// What happens to the modelled relay itself.
+enum RelayStep: Sendable {
+  case crashed(forMilliseconds: Int64)
+  /// With so many notifications in its journal.
+  case started(Int)
+  case journalTakes(Int64)
+  case journalFails(Bool)
+
+  var kind: TraceKind {
+    switch self {
+    case .crashed: .crashed
+    case .started: .started
+    case .journalTakes, .journalFails: .journal
+    }
+  }
+
+  var why: String {
+    switch self {
+    case .crashed(let lapse): "for \(TimeText.text(duration: lapse))"
+    case .started(let count): "\(count) in its journal"
+    case .journalTakes(0): "writes at once"
+    case .journalTakes(let lapse): "a write takes \(TimeText.text(duration: lapse))"
+    case .journalFails(let isFailing): isFailing ? "cannot write" : "writes again"
+    }
+  }
+}
+
+/// What goes wrong with the relay. A real one has faults of its own.
+extension Simulation {
+  /// The process dies without a word: connections, requests without an answer and what was not
+  /// written are gone. So much later another one starts with what its journal remembers.
+  public mutating func crashRelay(for duration: Duration = .seconds(5)) {
+    guard relay.isUp, case .modelled = relay else { return }
+    let now = time
+    relay.withModelled { $0.crash(at: now) }
+    let lapse = max(1, duration.simulatedMilliseconds)
+    record(.crashed(forMilliseconds: lapse))
+    for index in pushes.indices {
+      if case .awaited = pushes[index].answer { unanswered(index, "no answer, the relay crashed") }
+    }
+    for phone in phones.indices {
+      phones[phone].connectionAtRelay = nil
+      guard case .live = phones[phone].link else { continue }
+      record(.disconnected("the relay crashed"), phone: Int32(phone))
+      connectSoon(Int32(phone))
+    }
+    schedule(.relayStarts, at: time + lapse)
+  }
+
+  mutating func relayStarts() {
+    let now = instant
+    relay.withModelled { $0.start(at: now) }
+    guard let journal = relay.modelled?.journal else { return }
+    record(.started(journal.accepted.count))
+    for record in journal.registrations { tellRelay(.restored(record)) }
+    tellRelay(.alias(.allConfirmed))
+    for record in journal.accepted { tellRelay(.restored(record)) }
+    // Who never got an answer asks again.
+    for phone in phones where !journal.knows(phone.credential.device) {
+      let (id, secret) = (phone.credential.device, phone.credential.secret)
+      tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+    }
+    for app in apps where app.topic != .vacant && !journal.knows(app.token) {
+      let isThere = phones[Int(app.phone)].model[app.id]?.state != .uninstalled
+      if isThere { register(app) }
+    }
+  }
+
+  /// From now on a write of the relay's journal takes that long; at zero it is answered at once.
+  public mutating func setJournalDelay(_ delay: Duration) {
+    relay.withModelled { $0.journal.delay = delay.simulatedMilliseconds }
+    record(.journalTakes(delay.simulatedMilliseconds))
+  }
+
+  /// Whether the relay's journal cannot write: then pushes are answered 503.
+  public mutating func setJournalFailing(_ isFailing: Bool) {
+    relay.withModelled { $0.journal.isFailing = isFailing }
+    record(.journalFails(isFailing))
+  }
+
+  /// What the phone's link is like from now on. With a real relay it connects again over it.
+  public mutating func setLink(_ link: LinkModel, of phone: PhoneHandle) {
+    phones[Int(phone.number)].path = link
+    record(.changed(link.words), phone: phone.number)
+    if case .external = relay {
+      relay.order(.link(phone: Int(phone.number), link))
+      connectAgain(phone)
+    }
+  }
+
+  /// The phone opens another connection and leaves the one it has without a word: the relay has
+  /// both until it ends the older one.
+  public mutating func connectAgain(_ phone: PhoneHandle) {
+    guard case .live = phones[Int(phone.number)].link else { return }
+    loseConnection(phone.number, saysGoodbye: false)
+    connectSoon(phone.number)
+  }
+
+  private mutating func record(_ step: RelayStep) {
+    entries.append(TraceEntry(at: time, phone: -1, app: -1, push: -1, fact: .relay(step)))
+  }
+
+  /// The phone has said that the app is not there any more: what is pushed to it is refused.
+  mutating func unregister(_ app: AppEntry) {
+    guard app.topic != .vacant, phones[Int(app.phone)].model[app.id]?.state == .uninstalled else {
+      return
+    }
+    let credential = phones[Int(app.phone)].credential
+    tellRelay(.unregistered(credential, app.topic, from: relay.nextRequest()))
+  }
+
+  mutating func register(_ app: AppEntry) {
+    let credential = phones[Int(app.phone)].credential
+    tellRelay(
+      .registered(credential, app.topic, app.token, isOwn: false, from: relay.nextRequest()))
+  }
+
+  /// A provider that hears nothing.
+  mutating func unanswered(_ push: Int, _ reason: String) {
+    pushes[push].answer = .missing(reason)
+    refused(push, 0, reason)
+  }
+
+  /// What a link has swallowed is told with the push that it was about.
+  mutating func lost(_ push: Int32, _ place: String) {
+    tellRelay(.faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop")))
+  }
+}

@@ -1,0 +1,124 @@
+import DeviceModel
+import Primitives
+import Testing
+
+@testable import DeviceSimulator
+
+/// What goes wrong with the relay, as a test of its user asks for it.
+@Suite struct ModelledRelayTests {
+  private func simulation() -> (Simulation, PhoneHandle, AppHandle) {
+    var simulation = Simulation(seed: 3, policy: .unlimited)
+    let phone = simulation.addPhone("anna")
+    let app = simulation.install(
+      AppDefinition(name: "chat", modes: .remoteNotification), on: phone)
+    simulation.advance(by: .minutes(1))
+    return (simulation, phone, app)
+  }
+
+  @Test func anAnswerWaitsForASlowJournal() {
+    var (simulation, phone, app) = simulation()
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.advance(by: .seconds(1))
+    simulation.setJournalDelay(.seconds(3))
+    let push = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .milliseconds(2999))
+    #expect(simulation.life(of: push).status == 0)
+    #expect(simulation.life(of: push).reason == "not answered yet")
+    simulation.advance(by: .milliseconds(1))
+    #expect(simulation.life(of: push).status == 200)
+  }
+
+  @Test func aJournalThatFailsIsA503UntilItWritesAgain() {
+    var (simulation, phone, app) = simulation()
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.advance(by: .seconds(1))
+    simulation.setJournalFailing(true)
+    let refused = simulation.push(.alert("a"), to: app)
+    simulation.setJournalFailing(false)
+    let taken = simulation.push(.alert("b"), to: app)
+    #expect(simulation.life(of: refused).status == 503)
+    #expect(simulation.life(of: taken).status == 200 && simulation.relayCounts.stored == 1)
+  }
+
+  /// At every moment around the write: what was answered 200 is delivered, the rest is not.
+  @Test(arguments: [0, 1, 500, 999, 1000, 1001, 5000] as [Int64])
+  func whatWasAnsweredOutlivesACrash(after lapse: Int64) {
+    var (simulation, phone, app) = simulation()
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.advance(by: .seconds(1))
+    simulation.setJournalDelay(.seconds(1))
+    let push = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .milliseconds(lapse))
+    let isAnswered = simulation.life(of: push).status == 200
+    #expect(isAnswered == (lapse >= 1000))
+    simulation.crashRelay(for: .seconds(30))
+    simulation.crashRelay()
+    let later = simulation.push(.alert("b"), to: app)
+    #expect(simulation.life(of: later).reason == "the relay is down")
+    simulation.setNetwork(.wifi, of: phone)
+    simulation.advance(by: .minutes(2))
+    #expect(simulation.isConnected(phone) && simulation.life(of: push).isDelivered == isAnswered)
+    #expect(simulation.banners(on: phone).map(\.text) == (isAnswered ? ["a"] : []))
+    #expect(simulation.trace().count { $0.kind == .crashed } == 1 && simulation.relayCounts.addsUp)
+  }
+
+  /// Used budgets are not given back by a crash, and a changed policy stays.
+  @Test func budgetsAndPolicyOutliveACrash() {
+    var (simulation, _, app) = simulation()
+    simulation.setPolicy(.strict)
+    let first = simulation.push(.silent, to: app)
+    simulation.advance(by: .seconds(10))
+    simulation.crashRelay()
+    simulation.advance(by: .minutes(1))
+    let second = simulation.push(.silent, to: app)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.life(of: first).isDelivered && !simulation.life(of: second).isDelivered)
+    #expect(simulation.life(of: second).steps.last?.kind == .stored)
+  }
+
+  /// A phone whose registration was not written registers again.
+  @Test func whatWasNotRegisteredRegistersAgain() {
+    var simulation = Simulation(seed: 3)
+    simulation.setJournalDelay(.minutes(1))
+    let phone = simulation.addPhone("anna")
+    let app = simulation.install(
+      AppDefinition(name: "chat", modes: .remoteNotification), on: phone)
+    simulation.crashRelay()
+    simulation.advance(by: .minutes(5))
+    let push = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .minutes(5))
+    #expect(simulation.life(of: push).isDelivered)
+  }
+
+  @Test func aSecondConnectionEndsTheFirst() {
+    var (simulation, phone, app) = simulation()
+    simulation.connectAgain(phone)
+    #expect(!simulation.isConnected(phone))
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.isConnected(phone))
+    #expect(simulation.trace().count { $0.kind == .disconnected && $0.why == "superseded" } == 1)
+    let push = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: push).isDelivered)
+  }
+
+  @Test func whatIsUninstalledIsUnknownAfterTheNextPush() {
+    var (simulation, phone, app) = simulation()
+    #expect(simulation.backgroundRefusal(of: app) == nil)
+    simulation.uninstall(app)
+    #expect(simulation.backgroundRefusal(of: app) == "not installed")
+    let last = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: last).outcome == "not launched: not installed")
+    simulation.crashRelay()
+    simulation.advance(by: .seconds(30))
+    let refused = simulation.push(.alert("b"), to: app)
+    #expect(simulation.life(of: refused).status == 410)
+    simulation.installAgain(app)
+    simulation.installAgain(app)
+    let push = simulation.push(.alert("c"), to: app)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: push).isDelivered)
+    #expect(simulation.banners(on: phone).map(\.text) == ["c"])
+  }
+}
