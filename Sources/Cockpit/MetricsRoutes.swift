@@ -101,7 +101,7 @@ struct MetricsRoutes {
       "notifications_sent_total", .counter, "Frames sent to devices",
       Via.allCases.map { ([("via", $0.name)], Double(counters.sent[Int($0.rawValue)])) })
     text.add(
-      "notifications_stored_total", .counter, "Times that a slot was taken",
+      "notifications_stored_total", .counter, "Times that it was said why a push waits",
       [([("reason", "offline"), ("limit", "")], Double(metrics.storedOffline))]
         + BudgetLimit.allCases.map {
           ([("reason", "power"), ("limit", $0.name)], Double(metrics.stored[Int($0.rawValue)]))

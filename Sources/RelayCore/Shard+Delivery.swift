@@ -229,8 +229,13 @@ extension Shard {
       entries[entry].isPaid = true
       transmit(entry, .refill, into: &effects)
       return true
-    case .held(let until, _):
-      if let until { setReleaseTimer(app, .silent, until) }
+    case .held(let until, let limit):
+      guard let until else { return false }
+      // Stored while the device was away: only now it is known until when.
+      log(
+        .storedPower(until: until, limit: limit), entries[entry].notification.uniqueID,
+        into: &effects)
+      setReleaseTimer(app, .silent, until)
       return false
     }
   }

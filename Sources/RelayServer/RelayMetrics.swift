@@ -32,7 +32,7 @@ package struct RelayMetrics: Sendable {
   package private(set) var receivedOfOthers = KindCounts()
   /// How many topics are told apart; 0 where that is not asked for.
   package private(set) var namedTopics: Int
-  /// Times that a slot was taken because the device was away, or for a limit, by
+  /// Times that a push was said to wait because the device was away, or for a limit, by
   /// `BudgetLimit.rawValue`.
   package private(set) var storedOffline = 0
   package private(set) var stored = [Int](repeating: 0, count: BudgetLimit.allCases.count)

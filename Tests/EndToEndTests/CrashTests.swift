@@ -116,7 +116,9 @@ private final class CrashRun: Sendable {
     ledger.begin(life: plan.rounds)
     let (posting, phoning) = (random.branch(), random.branch())
     let providers = CrashProviders(ledger: ledger, token: token)
-    let duration = try await relay.live(until: .terminated, [:]) { life, _ in
+    // What no budget pays for any more would otherwise rightly stay.
+    let settings = ["PUSHRELAY_POLICY": "unlimited"]
+    let duration = try await relay.live(until: .terminated, settings) { life, _ in
       try await withThrowingTaskGroup { group in
         group.addTask { await providers.post(life, posting) }
         group.addTask { [fleet] in await fleet.live(life, phoning) }

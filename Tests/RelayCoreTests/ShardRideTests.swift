@@ -234,9 +234,18 @@ import Testing
     for _ in 0..<3 {
       let (connection, _) = scene.fixture.connect(scene.apps[0].phone)
       for push in scene.held { _ = scene.fixture.ack(push, connection) }
+      _ = scene.fixture.handle(.disconnected(connection))
       scene.hold()
     }
-    #expect(scene.fixture.connect(scene.apps[0].phone).effects.sendings == [])
+    let effects = scene.fixture.connect(scene.apps[0].phone).effects
+    #expect(effects.sendings == [])
+    // They were stored because it was away; now it is said until when they wait.
+    let told = effects.compactMap { effect -> UniqueID? in
+      guard case .log(let event) = effect, case .storedPower(.some(_), .perApp) = event.step
+      else { return nil }
+      return event.uniqueID
+    }
+    #expect(told == scene.held.map(\.uniqueID))
     let sent = (0..<240).flatMap { _ in scene.fixture.advance(.seconds(15)).sendings }
     #expect(Set(sent.map(\.uniqueID)).isSuperset(of: scene.held.map(\.uniqueID)))
   }
