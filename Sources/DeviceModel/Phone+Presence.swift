@@ -21,18 +21,21 @@ extension Phone {
 
   /// Switched off, it only takes in what will be so when it is switched on.
   mutating func performOff(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
-    if case .switchedOn = event {
+    switch event {
+    case .switchedOn:
       wakefulness = .asleep
       accountTransfers()
       resumeCoordination()
       reboot(&effects)
-    } else if case .networkChanged(let network) = event {
-      self.network = network
-    } else if case .chargerChanged(let isConnected) = event {
-      isCharging = isConnected
-    } else if case .archiveFound(let app, let archive) = event {
-      archiveFound(app, archive, &effects)
-    } else {
+    case .networkChanged(let network): self.network = network
+    case .chargerChanged(let isConnected): isCharging = isConnected
+    case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
+    case .tick, .appInstalled, .pushReceived, .linkHeard, .rebooted, .switchedOff, .regionEntered,
+      .memoryRanOut, .appCrashed, .transferProgressed, .transferChallenged, .transferEnded,
+      .unlocked, .locked, .appOpened, .bannerOpened, .appLeft, .appUninstalled, .appSwipedAway,
+      .refreshSwitched, .lowPowerSwitched, .developerModeSwitched, .fetchIntervalSet,
+      .stateChanged, .transferQueued, .snapshotIgnoredOnce, .audioSwitched, .backgroundAsked,
+      .document:
       ignore(.switchedOff, &effects)
     }
   }

@@ -39,8 +39,7 @@ extension Simulation {
     var head = ProviderRequestHead()
     var recent: Topic? = app.topic == .vacant ? nil : app.topic
     head.take(.method, Array("POST".utf8).span, recentTopic: &recent)
-    let path = app.path
-    head.take(.path, path.span, recentTopic: &recent)
+    head.take(.path, app.path.span, recentTopic: &recent)
     let topic = options.topic.map { Array($0.utf8) } ?? Array(app.name.utf8)
     head.take(.apnsTopic, topic.span, recentTopic: &recent)
     var expiration: Int64?

@@ -412,11 +412,25 @@ struct AppEntry: Sendable {
   let id: AppID
   let name: String
   let topic: Topic
-  var token: DeviceToken
+  /// Another one when it is installed again.
+  var token: DeviceToken { didSet { path = Self.path(of: token) } }
   /// The head of every request to it, as far as it is always the same.
-  var path: [UInt8] { Array("/3/device/\(token.hexadecimal)".utf8) }
+  private(set) var path: [UInt8]
   /// Why it is to be fetched next.
   var plannedBecause: FetchReason?
+
+  init(phone: Int32, id: AppID, name: String, topic: Topic, token: DeviceToken) {
+    self.phone = phone
+    self.id = id
+    self.name = name
+    self.topic = topic
+    self.token = token
+    path = Self.path(of: token)
+  }
+
+  private static func path(of token: DeviceToken) -> [UInt8] {
+    Array("/3/device/\(token.hexadecimal)".utf8)
+  }
 }
 
 /// Something that will happen.
