@@ -59,10 +59,13 @@ struct ControlClient {
     return try await channel.executeThenClose { answer, request in
       var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
       if !body.isEmpty { headers.add(name: "content-length", value: "\(body.utf8.count)") }
-      try await request.write(
-        .head(HTTPRequestHead(version: .http1_1, method: method, uri: path, headers: headers)))
-      if !body.isEmpty { try await request.write(.body(.byteBuffer(ByteBuffer(string: body)))) }
-      try await request.write(.end(nil))
+      // In one write: a request without a body is whole with its head, and whoever answers it at
+      // once closes before an end that is written by itself.
+      var parts: [HTTPClientRequestPart] = [
+        .head(HTTPRequestHead(version: .http1_1, method: method, uri: path, headers: headers))
+      ]
+      if !body.isEmpty { parts.append(.body(.byteBuffer(ByteBuffer(string: body)))) }
+      try await request.write(contentsOf: parts + [.end(nil)])
       var status: UInt = 0
       var bytes: [UInt8] = []
       for try await part in answer {

@@ -49,12 +49,13 @@ final class HTTPExchange: Sendable {
         return try await connection.executeThenClose { inbound, outbound in
           try await ready.get()
           let head = request.head(contentLength: body?.bytes)
-          try await outbound.write(.head(head))
           guard let body else {
-            try await outbound.write(.end(nil))
+            // In one write: a server that answers the head at once may close before the end.
+            try await outbound.write(contentsOf: [.head(head), .end(nil)])
             var answer = try await HTTPAnswer(inbound)
             return try await receive(&answer)
           }
+          try await outbound.write(.head(head))
           return try await withThrowingTaskGroup(of: TransferError?.self) { group in
             group.addTask { await Self.send(body, to: outbound, of: connection.channel) }
             var answer: HTTPAnswer
