@@ -65,7 +65,7 @@ package actor PhoneDriver {
     var task: Task<Void, Never>?
     /// A stream that the relay is to give up by itself, for the phone has no coverage.
     var abandoned: Task<Void, Never>?
-    var lines: AsyncStream<[UInt8]>.Continuation?
+    var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
     /// Whether the relay wants to hear what the phone decides.
     var tellsDecisions = false
@@ -309,7 +309,7 @@ extension PhoneDriver {
   func write(_ line: UpLine, _ phone: Int) {
     var bytes: [UInt8] = []
     line.write(to: &bytes)
-    phones[phone].lines?.yield(bytes)
+    phones[phone].lines?.yield(PhoneSession.SentLine(bytes: bytes))
   }
 
   func disconnect(_ phone: Int, saysGoodbye: Bool) {
@@ -395,7 +395,9 @@ extension PhoneDriver {
   }
 
   /// A stream is open; false if nobody wants it any more.
-  func opened(_ session: PhoneSession, _ lines: AsyncStream<[UInt8]>.Continuation) -> Bool {
+  func opened(
+    _ session: PhoneSession, _ lines: AsyncStream<PhoneSession.SentLine>.Continuation
+  ) -> Bool {
     guard isWanted(session) else { return false }
     if phones[session.phone].hasConnected { counts.reconnects += 1 }
     phones[session.phone].hasConnected = true
