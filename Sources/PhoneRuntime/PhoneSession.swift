@@ -51,7 +51,7 @@ struct PhoneSession: Sendable {
     _ client: RelayClient, _ connection: inout Reconnection
   ) async throws -> String {
     let api = DeviceAPI(client)
-    let identity = try await configuration.identify(phone, api)
+    let identity = try await driver.identity(of: phone, api)
     let stream = try await api.openStream(of: identity)
     let (lines, feed) = AsyncStream.makeStream(
       of: SentLine.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
