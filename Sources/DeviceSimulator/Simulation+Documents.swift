@@ -50,7 +50,7 @@ extension Simulation {
   /// come first.
   mutating func sendDocuments(of phone: Int32) {
     let model = phones[Int(phone)].model
-    guard model.network.isConnected else { return }
+    guard model.network.isConnected, model.wakefulness != .off else { return }
     let unsent = model.documents.documents.values.filter {
       $0.isUnsent && !$0.isStale && !model.isProvider($0.container)
     }

@@ -286,6 +286,7 @@ extension Simulation {
       if step == .booted {
         loseConnection(phone, saysGoodbye: false)
         if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
+        sendDocuments(of: phone)
       }
     case .callback(let id, let app, .began(.fetch)):
       let number = number(app)

@@ -54,6 +54,22 @@ struct SimulationDocumentsTests {
     #expect(model()?.isUnsent == false)
   }
 
+  /// What was not sent when the phone was switched off is sent when it is on again.
+  @Test func aPhoneThatIsOffSendsNothing() {
+    var simulation = Simulation(seed: 1)
+    let phone = simulation.addPhone("anna")
+    let notes = simulation.install(AppDefinition(name: "notes"), on: phone)
+    simulation.open(notes)
+    simulation.setNetwork(.none, of: phone)
+    simulation.createDocument("plan", bytes: 7, by: notes)
+    simulation.setPower(false, of: phone)
+    simulation.setNetwork(.wifi, of: phone)
+    #expect(simulation.phones[0].model.documents.documents[first]?.isUnsent == true)
+    simulation.setPower(true, of: phone)
+    #expect(simulation.phones[0].model.documents.documents[first]?.isUnsent == false)
+    #expect(!simulation.trace().contains { $0.kind == .ignored })
+  }
+
   @Test func aProviderIsAnAppOfItsOwn() throws {
     var simulation = Simulation(seed: 1)
     let phone = simulation.addPhone("anna")
