@@ -155,6 +155,8 @@ package struct AppProcess: Equatable, Sendable {
   package internal(set) var isPlaying = false
   /// Documents outside its container that it may use until it ends.
   package internal(set) var references: Set<DocumentID> = []
+  /// What its documents were before its edits, oldest first.
+  var undo: [DocumentID: [DocumentBody]] = [:]
 }
 
 /// What an app has to show.
@@ -163,8 +165,61 @@ package struct AppContent: Hashable, Codable, Sendable {
   package internal(set) var updatedAt: Instant?
   /// Counts the updates, so that a snapshot can say which one it shows.
   package internal(set) var revision = 0
-  /// Downloads that wait beside the database because the phone was locked.
-  package internal(set) var unmerged = 0
+  /// Its database: what its work has brought, oldest first.
+  package internal(set) var items: [String] = []
+  /// What was written beside the database because the phone was locked, oldest first.
+  package internal(set) var files: [ContentFile] = []
+
+  init() {}
+
+  /// Work has brought something while the database could be written.
+  mutating func add(_ more: [String], limits: PhoneLimits) {
+    items = (items + more).suffix(limits.contentItems)
+  }
+
+  /// And while it could not: a file of its own, or, when there are too many, the last one grows.
+  mutating func add(_ file: ContentFile, limits: PhoneLimits) {
+    guard files.count >= limits.contentFiles, let last = files.popLast() else {
+      return files.append(file)
+    }
+    files.append(
+      ContentFile(
+        items: (last.items + file.items).suffix(limits.contentItems),
+        changes: (last.changes + file.changes).suffix(limits.contentItems)))
+  }
+
+  private enum CodingKeys: CodingKey {
+    case updatedAt, revision, items, files
+    /// How many files there are: all that earlier versions of this program know of them.
+    case unmerged
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    updatedAt = try values.decodeIfPresent(Instant.self, forKey: .updatedAt)
+    revision = try values.decode(Int.self, forKey: .revision)
+    items = try values.decodeIfPresent([String].self, forKey: .items) ?? []
+    files = try values.decodeIfPresent([ContentFile].self, forKey: .files) ?? []
+    if try values.decodeIfPresent(Int.self, forKey: .unmerged) ?? 0 > 0, files.isEmpty {
+      files = [ContentFile(items: [], changes: [])]
+    }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var values = encoder.container(keyedBy: CodingKeys.self)
+    try values.encodeIfPresent(updatedAt, forKey: .updatedAt)
+    try values.encode(revision, forKey: .revision)
+    try values.encode(items, forKey: .items)
+    try values.encode(files, forKey: .files)
+    try values.encode(files.count, forKey: .unmerged)
+  }
+}
+
+/// A file of the class `unlessOpen`: what work has brought while the phone was locked.
+package struct ContentFile: Hashable, Codable, Sendable {
+  package let items: [String]
+  /// To the app's own state.
+  package let changes: [StateChange]
 }
 
 /// A background task: work that goes on in slices, whenever the phone is awake for another reason.

@@ -57,6 +57,9 @@ public struct AppScript: Hashable, Codable, Sendable {
   /// At a place that it watches; nil for the usual work. What was stored before there was such a
   /// thing has none.
   public var onRegion: CallbackScript?
+  /// It provides the content of the documents in its container, and is called for each that is
+  /// wanted or was written; nil for an app whose documents the system keeps the same.
+  public var onDocument: CallbackScript?
   public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   public var onLeave = LeaveScript()
   /// Opened from a banner whose content is not there: how long the user waits for it.
@@ -108,6 +111,10 @@ public struct CallbackScript: Hashable, Codable, Sendable {
   public var ignoresNextSnapshot = false
   /// A background task begun then, and whether it stops when its time is over.
   public var task: TaskScript?
+  /// What its database holds more when there was something new.
+  public var brings: [String]?
+  /// The documents that it uses then; its handler is called when all of that has ended.
+  public var uses: [DocumentUse]?
 
   public init() {}
 }
@@ -177,8 +184,44 @@ public struct RestorationScript: Hashable, Codable, Sendable {
   public var gone: Set<StatePath> = []
   /// The mistake that costs the archive.
   public var crashes = false
+  /// How the archive of an older version becomes one of a later version. What was stored before
+  /// there was such a thing has none, here and below.
+  public var transforms: [ArchiveTransform]?
+  /// An archive that is of another version than the app, when that is done, is declined.
+  public var declinesOtherVersions: Bool?
+  /// What objects do when they are told that restoring has finished.
+  public var applies: [StateApplication]?
 
   public init() {}
+
+  /// The transforms from one version to another, as far as they lead; each at most once.
+  func path(from version: String, to wanted: String) -> [ArchiveTransform] {
+    var left = transforms ?? []
+    var (path, version) = ([ArchiveTransform](), version)
+    while version != wanted, let place = left.firstIndex(where: { $0.from == version }) {
+      let next = left.remove(at: place)
+      path.append(next)
+      version = next.to
+    }
+    return path
+  }
+}
+
+/// An object takes over, under a key, what the object that it refers to has decoded: whoever of the
+/// two was decoded first (WWDC 2013 session 222).
+public struct StateApplication: Hashable, Codable, Sendable {
+  public var path: StatePath
+  public var key: String
+  /// Its key that refers to the other, and that one's key.
+  public var through: String
+  public var theirs: String
+
+  public init(path: StatePath, key: String, through: String, theirs: String) {
+    self.path = path
+    self.key = key
+    self.through = through
+    self.theirs = theirs
+  }
 }
 
 /// A notification that the app posts itself.

@@ -79,6 +79,7 @@ enum ArchiveTag: UInt8 {
   case data
   case reference
   case list
+  case bookmark
 }
 
 private struct ArchiveWriter {
@@ -132,6 +133,10 @@ private struct ArchiveWriter {
       bytes.append((flag ? ArchiveTag.yes : .no).rawValue)
     case .data(let data):
       bytes.append(ArchiveTag.data.rawValue)
+      write(unsigned: UInt64(data.count))
+      bytes.append(contentsOf: data)
+    case .bookmark(let data):
+      bytes.append(ArchiveTag.bookmark.rawValue)
       write(unsigned: UInt64(data.count))
       bytes.append(contentsOf: data)
     case .reference(let place):
@@ -241,6 +246,7 @@ struct ArchiveReader {
     case .no: return .flag(false)
     case .yes: return .flag(true)
     case .data: return .data(Array(try data()))
+    case .bookmark: return .bookmark(Array(try data()))
     case .reference:
       let place = try unsigned()
       guard place < UInt64(count) else { throw expected("the place of an object") }
@@ -287,6 +293,7 @@ extension StateArchive: CustomStringConvertible {
     case .text(let text): "\"\(text)\""
     case .flag(let flag): flag ? "yes" : "no"
     case .data(let data): "\(data.count) bytes"
+    case .bookmark: "a bookmark"
     case .reference(let place): "-> \(objects[Int(place.number)].path)"
     case .list(let values): "[\(values.map(text).joined(separator: ", "))]"
     }
@@ -305,6 +312,7 @@ extension RestorationStep: CustomStringConvertible {
     case .unwired(let path, let key): "\(path): \(key) refers to nothing now"
     case .decoded(let path): "\(path): decoded"
     case .finished(let path): "\(path): finished"
+    case .applied(let path, let key): "\(path): \(key) applied, of what another decoded"
     }
   }
 }

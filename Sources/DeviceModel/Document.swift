@@ -13,7 +13,7 @@ package struct Document: Hashable, Codable, Sendable {
 
   package let id: DocumentID
   /// The app in whose container it lies.
-  package let container: AppID
+  package internal(set) var container: AppID
   package internal(set) var name: String
   /// Its size, here or, for a placeholder, elsewhere.
   package internal(set) var bytes: Int64
@@ -32,9 +32,36 @@ package struct Document: Hashable, Codable, Sendable {
   var remoteBytes: Int64?
   /// Who uses it and who waits.
   package internal(set) var coordination = Coordination()
+  /// What is in it, and in the newest version elsewhere; nil where only the size is known.
+  package internal(set) var text: DocumentText?
+  var remoteText: DocumentText?
+  /// Changed in two places: the versions that do not stand, oldest first; nil for none.
+  package internal(set) var versions: [DocumentVersion]?
 
   /// A newer version exists elsewhere.
   package var isStale: Bool { revision < remoteRevision }
+
+  /// All of it, as far as it is known here.
+  package internal(set) var body: DocumentBody {
+    get { text.map { DocumentBody(text: $0) } ?? DocumentBody(bytes: bytes) }
+    set { (bytes, text) = (newValue.bytes, newValue.text) }
+  }
+
+  /// The newest version elsewhere, as far as it is known.
+  var remoteBody: DocumentBody? {
+    remoteText.map { DocumentBody(text: $0) } ?? remoteBytes.map { DocumentBody(bytes: $0) }
+  }
+
+  /// A small picture, which comes with the metadata.
+  package var thumbnail: [UInt8]? {
+    guard hasThumbnail else { return nil }
+    return content == .local ? body.thumbnail : (remoteBody ?? body).thumbnail
+  }
+
+  /// Keeps what does not stand, and no more than so many of it.
+  mutating func keep(_ version: DocumentVersion, atMost most: Int) {
+    versions = ((versions ?? []) + [version]).suffix(most)
+  }
 }
 
 /// Who may use a document now: one writer alone, or any number of readers; the others wait in the
@@ -186,12 +213,17 @@ package enum DocumentEvent: Hashable, Sendable {
   /// What is only a placeholder is wanted whole.
   case contentRequested(DocumentID, by: AppID)
   case bookmarkResolved(by: AppID, Bookmark)
+  /// It keeps one in its own state, for a document that it may use.
+  case bookmarkKept(DocumentID, by: AppID, at: StatePath, key: String)
+  case used(DocumentUse, by: AppID)
+  case listed(by: AppID)
   /// The user chose it for an app that does not contain it.
   case picked(DocumentID, by: AppID)
 
   // The service.
   case announced(in: AppID, name: String, bytes: Int64, modifiedAt: Instant, hasThumbnail: Bool)
   case changedElsewhere(DocumentID, bytes: Int64)
+  case rewrittenElsewhere(DocumentID, DocumentText)
   case deletedElsewhere(DocumentID)
   case uploaded(DocumentID, revision: Int)
 }
@@ -208,9 +240,22 @@ package enum DocumentStep: Hashable, Sendable {
   /// A request to the service.
   case uploadNeeded(revision: Int)
   case contentComing(TransferID)
-  /// It was changed here and elsewhere; the later write stands.
-  case conflict
+  /// It was changed here and elsewhere; the later write stands, the other is kept.
+  case conflict(kept: DocumentVersion)
   case referenced(by: AppID, Bookmark)
+  /// What an app's edit has changed.
+  case edited(by: AppID, CollectionDifference<String>)
+  case chosen(VersionChoice)
+  case copied(to: DocumentID, in: AppID)
+  case moved(to: AppID)
+  /// Its provider sends what was written here; and has sent it.
+  case uploading(TransferID, revision: Int)
+  case uploaded(revision: Int)
+  case listed(by: AppID, DocumentListing)
+  /// To wait would be to wait forever: who waits for what, around to the first.
+  case deadlock([DocumentWait])
+  /// An app lets go without having had all that it wanted.
+  case givenUp(by: AppID)
 }
 
 /// The documents of a phone.

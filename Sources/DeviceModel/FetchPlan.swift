@@ -109,17 +109,18 @@ struct FetchPlanner {
     return whenActive(lastActivity + limits.fetchExploring, earliest, .exploring)
   }
 
-  /// The first quarter hour of the coming day that begins an hour with an expected use, less the
+  /// The first quarter hour of the coming week that begins an hour with an expected use, less the
   /// lead.
   private func beforeUse(_ usage: UsagePattern, from: Instant) -> (at: Instant, bin: Int)? {
     let local = from + limits.timeZone
     let binStart = floorQuotient(local.milliseconds, UsagePattern.binMilliseconds)
     let first = UsagePattern.bin(local)
-    for step in 0..<UsagePattern.binCount {
+    for step in 0..<7 * UsagePattern.binCount {
       let bin = (first + step) % UsagePattern.binCount
-      guard usage.isUsed(bin), usage.percentInHour(from: bin) >= limits.fetchExpectedPercent
-      else { continue }
       let start = moment(ofBin: binStart + Int64(step))
+      let habits = usage.habits(at: start, after: limits.fetchLearningDays)
+      guard habits.isUsed(bin), habits.percentInHour(from: bin) >= limits.fetchExpectedPercent
+      else { continue }
       return (max(from, start - limits.timeZone - limits.fetchLead), bin)
     }
     return nil
@@ -142,9 +143,10 @@ struct FetchPlanner {
     let first = UsagePattern.bin(local)
     for step in 0..<UsagePattern.binCount {
       let bin = (first + step) % UsagePattern.binCount
-      guard phone.percentInHour(from: bin) >= limits.fetchIdlePercent else { continue }
-      guard step > 0 else { return (at, reason) }
       let start = moment(ofBin: binStart + Int64(step))
+      let habits = phone.habits(at: start, after: limits.fetchLearningDays)
+      guard habits.percentInHour(from: bin) >= limits.fetchIdlePercent else { continue }
+      guard step > 0 else { return (at, reason) }
       return (start - limits.timeZone, .afterIdle)
     }
     return (at, reason)

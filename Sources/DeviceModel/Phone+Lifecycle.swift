@@ -213,6 +213,7 @@ extension Phone {
   mutating func reboot(_ effects: inout [PhoneEffect]) {
     // No key is there until somebody enters the code; nobody saves anything on the way down.
     lock = .beforeFirstUnlock
+    endAllAccesses(&effects)
     for index in apps.indices where apps[index].state.hasProcess {
       terminate(index, .reboot, &effects)
     }
@@ -245,7 +246,7 @@ extension Phone {
 
   /// Launched while locked, it runs without the state that it has (WWDC 2013 session 222): the
   /// snapshot and the archive of that state stay, and the process ends with its work.
-  private func lacksItsState(_ index: Int) -> Bool {
+  func lacksItsState(_ index: Int) -> Bool {
     !apps[index].process.isRestored && vault.holds(AppID(index))
   }
 
@@ -261,6 +262,9 @@ extension Phone {
       systemVersion: systemVersion, at: now)
     do {
       try vault.save(archive, of: app, lock)
+      if isDeveloper {
+        for object in archive.objects { emit(.archive(app, .encoded(object.path)), &effects) }
+      }
       emit(.archive(app, .saved(archive)), &effects)
     } catch {
       emit(.archive(app, .kept), &effects)
@@ -271,7 +275,7 @@ extension Phone {
   mutating func restore(_ index: Int, _ effects: inout [PhoneEffect]) {
     let app = AppID(index)
     let script = apps[index].definition.script
-    let archive: StateArchive
+    var archive: StateArchive
     do {
       archive = try vault.read(app, lock)
     } catch {
@@ -283,8 +287,19 @@ extension Phone {
       apps[index].process.isRestored = true
       return emit(.app(app, .startedFresh(.declined)), &effects)
     }
+    let version = apps[index].definition.version
+    for transform in script.restoration.path(from: archive.appVersion, to: version) {
+      archive = archive.transformed(by: transform)
+      emit(.archive(app, .transformed(from: transform.from, to: transform.to)), &effects)
+    }
+    if script.restoration.declinesOtherVersions == true, archive.appVersion != version {
+      apps[index].process.isRestored = true
+      return emit(.app(app, .startedFresh(.otherVersion)), &effects)
+    }
     if script.restoration.crashes { return terminate(index, .crashWhileRestoring, &effects) }
-    let restoration = StateRestoration(archive, base: script.interface) { name, path in
+    let restoration = StateRestoration(
+      archive, base: script.interface, applies: script.restoration.applies ?? []
+    ) { name, path in
       !script.restoration.answersNothing.contains(name) && !script.restoration.gone.contains(path)
     }
     if isDeveloper {
@@ -294,6 +309,9 @@ extension Phone {
     apps[index].process.isTopRestored = restoration.hasTop
     apps[index].process.isRestored = true
     emit(.app(app, .restored(archive)), &effects)
+    for bookmark in restoration.graph.bookmarks {
+      perform(.bookmarkResolved(by: app, Bookmark(data: bookmark)), &effects)
+    }
   }
 
   /// A swipe or a crash while restoring costs the archive, unless a developer wants to look at it.

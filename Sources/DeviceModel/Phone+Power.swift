@@ -32,7 +32,7 @@ extension Phone {
   /// task is no reason since iOS 7 (WWDC 2013 session 204).
   mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
-      !isPlayingInBackground
+      !isPlayingInBackground, !isUsingDocuments
     else { return }
     let until = max(least, litUntil)
     guard until <= now else {
@@ -152,11 +152,16 @@ extension Phone {
 
   /// What was put beside the database while locked is taken in.
   mutating func mergeDownloads(_ index: Int, _ effects: inout [PhoneEffect]) {
-    let count = apps[index].content.unmerged
-    guard lock == .unlocked, count > 0 else { return }
-    apps[index].content.unmerged = 0
+    let files = apps[index].content.files
+    guard lock == .unlocked, !files.isEmpty else { return }
+    // Into an interface that is not the restored one nothing is merged: it would be lost with it.
+    let changes = files.flatMap(\.changes)
+    guard changes.isEmpty || !lacksItsState(index) else { return }
+    apps[index].content.files = []
     apps[index].content.revision += 1
-    emit(.app(AppID(index), .merged(count)), &effects)
+    apps[index].content.add(files.flatMap(\.items), limits: limits)
+    for change in changes { apps[index].process.interface.apply(change) }
+    emit(.app(AppID(index), .merged(files)), &effects)
   }
 
   // MARK: Conditions
@@ -389,7 +394,8 @@ extension Phone {
     apps[index].usage.record(at: localTime)
     var bin = UsagePattern.bin(localTime)
     var count: Int64 = 0
-    while count < 4, apps[index].usage.isUsed(bin) {
+    let habits = apps[index].usage.habits(at: localTime, after: limits.fetchLearningDays)
+    while count < 4, habits.isUsed(bin) {
       count += 1
       bin = (bin + 1) % UsagePattern.binCount
     }

@@ -8,6 +8,7 @@ extension Phone {
   /// Everything ends as over a restart, and nothing falls due until the phone is on again.
   mutating func switchOff(_ effects: inout [PhoneEffect]) {
     lock = .beforeFirstUnlock
+    endAllAccesses(&effects)
     for index in apps.indices where apps[index].state.hasProcess {
       terminate(index, .switchedOff, &effects)
     }

@@ -4,11 +4,15 @@ import Primitives
 /// the app is there or not.
 extension Phone {
   /// Takes a transfer on. Queued from the background it is always discretionary.
+  @discardableResult
   mutating func queue(
     _ request: TransferRequest, of index: Int, _ effects: inout [PhoneEffect],
     fromForeground: Bool = false
-  ) {
-    guard service.transfers.count < limits.transfers else { return ignore(.limitReached, &effects) }
+  ) -> TransferID? {
+    guard service.transfers.count < limits.transfers else {
+      ignore(.limitReached, &effects)
+      return nil
+    }
     let isForeground = fromForeground || apps[index].state == .foreground
     let isDiscretionary = request.isDiscretionary || !isForeground
     accountTransfers()
@@ -16,6 +20,7 @@ extension Phone {
     let step = TransferStep.queued(request, isDiscretionary: isDiscretionary)
     emit(.transfer(id, AppID(index), step), &effects)
     mustReviewTransfers = true
+    return id
   }
 
   /// Brings the modelled progress up to now, and charges for it: data as it comes, the radio by
@@ -153,8 +158,10 @@ extension Phone {
     let transfer = service.transfers[index]
     service.transfers[index].phase = .ended(result)
     emit(.transfer(transfer.id, transfer.app, .ended(result)), &effects)
-    if let document = transfer.request.document {
-      contentArrived(for: document, transfer, result, &effects)
+    switch (transfer.request.document, transfer.request.direction) {
+    case (let document?, .download): contentArrived(for: document, transfer, result, &effects)
+    case (_?, .upload): documentSent(service.transfers[index], &effects)
+    case (nil, _): break
     }
   }
 

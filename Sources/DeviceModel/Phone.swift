@@ -82,6 +82,11 @@ package struct Phone: Sendable {
   var transferTimer = Instant.never
   /// Documents that somebody uses or waits for.
   var busyDocuments: [DocumentID] = []
+  /// What apps do with documents, by number.
+  var uses: [UInt64: RunningUse] = [:]
+  /// What was asked for by one of them, until it ends.
+  var usesOfAccesses: [AccessID: UInt64] = [:]
+  var useNumbering = Numbering()
   /// Something has changed that transfers or the fetches of an awake period depend on.
   var mustReviewTransfers = false
   var mustCoalesce = false
@@ -171,6 +176,8 @@ package struct RunningCallback: Hashable, Codable, Sendable {
     case authentication(TransferID)
     /// A place that the app watches.
     case region
+    /// One of those that it provides.
+    case document(DocumentID)
   }
 
   package enum Phase: Hashable, Codable, Sendable {
@@ -265,6 +272,7 @@ extension Phone {
       transferTimer = .never
       mustReviewTransfers = true
     case .documentWritten(let document): syncServiceWrote(document, &effects)
+    case .documentUse(let use): documentWorked(use, &effects)
     }
   }
 

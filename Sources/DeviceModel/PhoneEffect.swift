@@ -88,8 +88,10 @@ package enum AppStep: Hashable, Sendable {
   case taskEnded
   /// Its time was over before its work.
   case taskExpired
-  /// What it downloaded while locked is in its database now.
-  case merged(Int)
+  /// Content was put into its database, or into a file beside it while locked.
+  case wrote([String], isBeside: Bool)
+  /// What it wrote while locked is in its database now.
+  case merged([ContentFile])
   /// A file or key could not be had while locked.
   case dataUnavailable(DataProtection)
   /// It made do with a credential that is good for its work in the background only.
@@ -138,6 +140,8 @@ public enum RunCause: Hashable, Sendable {
   case transfers
   case authentication
   case region
+  /// Of those that it provides, one is wanted or was written.
+  case document
 }
 
 /// What is shown while an app starts (WWDC 2013 session 222).
@@ -169,6 +173,8 @@ package enum FreshReason: String, CaseIterable, Hashable, Sendable {
   case noArchive
   case locked
   case declined
+  /// It is another version's, and nothing makes it one of this.
+  case otherVersion
 }
 
 /// Steps of a callback. Exactly one of `completed` and `abandoned` ends it.
@@ -184,7 +190,9 @@ package enum ArchiveStep: Hashable, Sendable {
   /// Locked: neither read nor overwritten; or the process never had the state it would replace.
   case kept
   case deleted
-  /// Told in developer mode only.
+  case transformed(from: String, to: String)
+  /// Told in developer mode only: what is saved, and each step of restoring.
+  case encoded(StatePath)
   case step(RestorationStep)
 }
 
@@ -209,6 +217,9 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case limitReached
   case notAllowed
   case unknownDocument
+  case unknownLine
+  case unknownVersion
+  case nothingToUndo
   case alreadySo
   case switchedOff
 }

@@ -100,6 +100,17 @@ package struct PhoneLimits: Hashable, Sendable {
   /// Documents on the phone, and requests for access that wait for one of them (ours).
   package var documents = 10_000
   package var waitingAccesses = 64
+  /// Uses under way, versions of a document that are kept of its conflicts, and edits that an app
+  /// can take back (ours).
+  package var documentUses = 256
+  package var documentVersions = 16
+  package var undoneEdits = 100
+
+  // MARK: Content (ours)
+
+  /// What an app's database holds; the oldest go first. And files beside it.
+  package var contentItems = 1000
+  package var contentFiles = 100
 
   // MARK: Archives (ours)
 

@@ -257,14 +257,16 @@ extension App {
   fileprivate var isSound: Bool {
     definition.isSound && behaviour.isSound && energy.isSound && data.isSound && usage.isSound
       && Numbering.range.contains(Int64(content.revision))
-      && Numbering.range.contains(Int64(content.unmerged)) && plan.app == id
+      && plan.app == id
       && heldPush.map { $0.app == id } ?? true
   }
 }
 
 extension AppDefinition {
   fileprivate var isSound: Bool {
-    let callbacks = [script.onPush, script.onFetch, script.onTransfers]
+    let callbacks =
+      [script.onPush, script.onFetch, script.onTransfers]
+      + [script.onRegion, script.onDocument].compactMap(\.self)
     let transfers = callbacks.flatMap(\.transfers) + script.onLeave.transfers
     return script.interface.isSound && transfers.allSatisfy { $0.bytes >= 0 }
   }
@@ -279,7 +281,9 @@ extension Transfer {
 
 extension Document {
   fileprivate var isSound: Bool {
-    coordination.isSound && bytes >= 0 && arrivedBytes >= 0 && remoteBytes ?? 0 >= 0
+    let kept = versions ?? []
+    return coordination.isSound && bytes >= 0 && arrivedBytes >= 0 && remoteBytes ?? 0 >= 0
+      && kept.allSatisfy { Numbering.range.contains(Int64($0.revision)) && $0.body.bytes >= 0 }
       && Numbering.range.contains(Int64(revision))
       && Numbering.range.contains(Int64(remoteRevision))
   }

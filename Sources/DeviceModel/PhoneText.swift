@@ -29,14 +29,24 @@ extension Phone {
     case .app(let app, let step): "\(name(app)): \(step)"
     case .callback(let id, let app, let step): "\(name(app)): callback \(id.number) \(step)"
     case .fetch(let plan): "\(name(plan.app)): fetch \(plan.phrase)"
-    case .document(let id, let step): "document \(id.number): \(text(of: step))"
+    case .document(let id, let step): "document \(id.number): \(step.text(name))"
     case .phone(let step): "phone: \(step)"
     case .ignored(let reason): "ignored: \(reason)"
     }
   }
 
-  private func text(of step: DocumentStep) -> String {
-    switch step {
+}
+
+extension DocumentStep {
+  /// What it says; apps are called by their names.
+  package func text(_ name: (AppID) -> String) -> String {
+    func text(of party: Coordination.Party) -> String {
+      switch party {
+      case .app(let app): name(app)
+      case .syncService: "the sync service"
+      }
+    }
+    return switch self {
     case .appeared(.placeholder): "appeared as a placeholder"
     case .appeared: "appeared"
     case .renamed(let name): "renamed to \"\(name)\""
@@ -46,16 +56,35 @@ extension Phone {
     case .changed(let revision, let bytes): "changed, revision \(revision), \(bytes) bytes"
     case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
     case .contentComing(let transfer): "content coming by transfer \(transfer.number)"
-    case .conflict: "changed here and elsewhere, the later write stands"
+    case .conflict(let kept):
+      "changed here and elsewhere, the later write stands, and revision \(kept.revision) from "
+        + "\(kept.isFromHere ? "here" : "elsewhere"), \(kept.body.bytes) bytes, is kept"
     case .referenced(let app, _): "\(name(app)) has a reference"
+    case .edited(let app, let difference): "edited by \(name(app)): \(difference.words)"
+    case .chosen(.revision(let revision)): "revision \(revision) chosen"
+    case .chosen(.all): "all versions chosen"
+    case .copied(let copy, let app): "copied to \(name(app)) as document \(copy.number)"
+    case .moved(let app): "moved to \(name(app))"
+    case .uploading(let transfer, let revision):
+      "revision \(revision) going up by transfer \(transfer.number)"
+    case .uploaded(let revision): "revision \(revision) is with its provider"
+    case .listed(let app, let entry):
+      "listed by \(name(app)): \(entry.words(of: entry.modifiedAt.iso8601))"
+    case .deadlock(let waits):
+      "deadlock: "
+        + waits.map { "\(name($0.app)) waits for document \($0.document.number)" }
+        .joined(separator: ", ")
+    case .givenUp(let app): "given up by \(name(app))"
     }
   }
+}
 
-  private func text(of party: Coordination.Party) -> String {
-    switch party {
-    case .app(let app): name(app)
-    case .syncService: "the sync service"
-    }
+extension DocumentListing {
+  /// What it says; the moment of its last change is given in words.
+  package func words(of moment: String) -> String {
+    "\(name), \(body.bytes) bytes, of \(moment), "
+      + (isLocal ? "here" : "a placeholder")
+      + (thumbnail.map { ", thumbnail of \($0.count) bytes" } ?? "")
   }
 }
 
@@ -80,6 +109,7 @@ extension RunCause: CustomStringConvertible {
     case .transfers: "transfers"
     case .authentication: "a server's question"
     case .region: "a place"
+    case .document: "a document"
     }
   }
 }
@@ -111,7 +141,9 @@ extension AppStep: CustomStringConvertible {
     case .taskBegan(let work): "background task of \(work.milliseconds / 1000) s begun"
     case .taskEnded: "background task ended"
     case .taskExpired: "background task expired"
-    case .merged(let count): "merged \(count) downloads made while locked"
+    case .wrote(let items, let isBeside):
+      "wrote \(items.joined(separator: ", "))" + (isBeside ? " beside its database" : "")
+    case .merged(let files): "merged \(ContentFile.words(files)) downloads made while locked"
     case .dataUnavailable(let protection): "data unavailable while locked: \(protection)"
     case .limitedCredential: "made do with a limited credential"
     case .contentShown(let waited): "content shown after \(waited.milliseconds) ms"
@@ -119,6 +151,7 @@ extension AppStep: CustomStringConvertible {
     case .startedFresh(.noArchive): "started fresh"
     case .startedFresh(.locked): "started without its state: locked"
     case .startedFresh(.declined): "started fresh, its archive is too old"
+    case .startedFresh(.otherVersion): "started fresh, its archive is another version's"
     case .notRun(let cause, let refusal): "not run for \(cause): \(refusal.rawValue)"
     case .audio(let isOn): isOn ? "plays" : "plays no more"
     case .asked(let refusal): "will it run? \(refusal?.rawValue ?? "yes")"
@@ -162,6 +195,14 @@ extension TerminationReason {
   }
 }
 
+extension ContentFile {
+  /// How many, and what is in them.
+  package static func words(_ files: [ContentFile]) -> String {
+    let items = files.flatMap(\.items)
+    return items.isEmpty ? "\(files.count)" : "\(files.count): \(items.joined(separator: ", "))"
+  }
+}
+
 extension CallbackStep: CustomStringConvertible {
   package var description: String {
     switch self {
@@ -178,6 +219,8 @@ extension ArchiveStep: CustomStringConvertible {
     case .saved(let archive): "saved, \(archive.objects.count) objects"
     case .kept: "kept as it was"
     case .deleted: "deleted"
+    case .transformed(let old, let new): "of version \(old), made one of \(new)"
+    case .encoded(let path): "\(path): encoded"
     case .step(let step): "\(step)"
     }
   }

@@ -119,3 +119,108 @@ package struct ArchiveVault: Sendable {
   /// Deleting needs no key.
   package mutating func delete(_ app: AppID) -> Bool { archives.removeValue(forKey: app) != nil }
 }
+
+/// How an archive of one version of an app becomes one of another.
+public struct ArchiveTransform: Hashable, Codable, Sendable {
+  public var from: String
+  public var to: String
+  public var changes: [ArchiveChange]
+
+  public init(from: String, to: String, changes: [ArchiveChange]) {
+    self.from = from
+    self.to = to
+    self.changes = changes
+  }
+}
+
+/// One thing that is other in a later version. One that does not apply changes nothing.
+public enum ArchiveChange: Hashable, Codable, Sendable {
+  /// An object has another identifier, and so have the paths of those below it.
+  case rename(StatePath, to: String)
+  case renameKey(StatePath, key: String, to: String)
+  case set(StatePath, key: String, StateValue)
+  /// An object is there no more, with all below it and what referred to them.
+  case drop(StatePath)
+}
+
+extension StateArchive {
+  /// The archive as the later version would have saved it.
+  package func transformed(by transform: ArchiveTransform) -> StateArchive {
+    var (objects, top) = (objects, top)
+    for change in transform.changes {
+      switch change {
+      case .rename(let path, let identifier): Self.rename(path, to: identifier, in: &objects)
+      case .renameKey(let path, let key, let new):
+        Self.change(path, in: &objects) { entry in
+          entry.key == key ? StateObject.Entry(key: new, value: entry.value) : entry
+        }
+      case .set(let path, let key, let value):
+        guard !value.hasReferences else { continue }
+        Self.change(path, in: &objects, adding: .init(key: key, value: value)) { $0 }
+      case .drop(let path): Self.drop(path, in: &objects, &top)
+      }
+    }
+    return StateArchive(
+      appVersion: transform.to, systemVersion: systemVersion, savedAt: savedAt, objects: objects,
+      top: top)
+  }
+
+  private static func rename(
+    _ path: StatePath, to identifier: String, in objects: inout [Object]
+  ) {
+    let new = StatePath(path.components.dropLast() + [identifier])
+    guard !identifier.isEmpty, objects.contains(where: { $0.path == path }),
+      !objects.contains(where: { $0.path == new })
+    else { return }
+    objects = objects.map { object in
+      guard object.path.components.starts(with: path.components) else { return object }
+      let below = object.path.components.dropFirst(path.components.count)
+      return object.at(StatePath(new.components + below))
+    }
+  }
+
+  /// What is there already under a key of what is added or renamed gives way to it.
+  private static func change(
+    _ path: StatePath, in objects: inout [Object], adding new: StateObject.Entry? = nil,
+    _ change: (StateObject.Entry) -> StateObject.Entry
+  ) {
+    guard let place = objects.firstIndex(where: { $0.path == path }) else { return }
+    let old = objects[place].entries
+    let changed = old.map(change).filter { !old.contains($0) } + [new].compactMap(\.self)
+    let kept = old.filter { old in
+      change(old) == old && !changed.contains { $0.key == old.key }
+    }
+    objects[place].entries = (kept + changed).sorted { $0.key < $1.key }
+  }
+
+  private static func drop(
+    _ path: StatePath, in objects: inout [Object], _ top: inout StateObjectID?
+  ) {
+    var places: [StateObjectID: StateObjectID] = [:]
+    var kept: [Object] = []
+    for (place, object) in objects.enumerated() {
+      let isGone =
+        object.path == path || object.parent.map { places[$0] == nil } ?? false
+      guard !isGone else { continue }
+      places[StateObjectID(number: Int32(place))] = StateObjectID(number: Int32(kept.count))
+      kept.append(object.at(object.path, below: object.parent.flatMap { places[$0] }))
+    }
+    for index in kept.indices {
+      kept[index].entries = kept[index].entries.compactMap { entry in
+        entry.value.mapReferences { places[$0] }.map { .init(key: entry.key, value: $0) }
+      }
+    }
+    objects = kept
+    top = top.flatMap { places[$0] }
+  }
+}
+
+extension StateArchive.Object {
+  fileprivate func at(_ path: StatePath) -> Self { at(path, below: parent) }
+
+  fileprivate func at(_ path: StatePath, below parent: StateObjectID?) -> Self {
+    Self(
+      path: path, className: className, restorationClass: restorationClass,
+      isRegistered: isRegistered, parent: parent, entries: entries)
+  }
+}

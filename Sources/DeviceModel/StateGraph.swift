@@ -72,6 +72,9 @@ public struct StateGraph: Hashable, Codable, Sendable {
     for index in objects.indices { objects[index].removeReferences(to: gone) }
   }
 
+  /// All that its objects remember.
+  var bookmarks: [[UInt8]] { objects.flatMap(\.entries).flatMap(\.value.bookmarks) }
+
   /// Whether it is one that can be made with `add` and `set`: what was decoded may be anything. No
   /// parent is its own descendant, as parents come first.
   var isSound: Bool {
@@ -146,6 +149,9 @@ public struct StateObject: Hashable, Codable, Sendable {
   /// Sorted by key.
   public private(set) var entries: [Entry] = []
 
+  /// What it remembers under a key.
+  subscript(key: String) -> StateValue? { entries.first { $0.key == key }?.value }
+
   mutating func set(_ key: String, _ value: StateValue?) {
     let place = entries.firstIndex { $0.key >= key } ?? entries.count
     let isThere = place < entries.count && entries[place].key == key
@@ -170,6 +176,8 @@ public enum StateValue: Hashable, Codable, Sendable {
   case text(String)
   case flag(Bool)
   case data([UInt8])
+  /// Lasting access to a document, resolved when it is restored.
+  case bookmark([UInt8])
   /// Another object; never a copy of it.
   case reference(StateObjectID)
   case list([StateValue])
@@ -178,7 +186,7 @@ public enum StateValue: Hashable, Codable, Sendable {
   /// such a reference itself.
   func mapReferences(_ lead: (StateObjectID) -> StateObjectID?) -> StateValue? {
     switch self {
-    case .number, .text, .flag, .data: self
+    case .number, .text, .flag, .data, .bookmark: self
     case .reference(let id): lead(id).map { .reference($0) }
     case .list(let values): .list(values.compactMap { $0.mapReferences(lead) })
     }
@@ -187,9 +195,18 @@ public enum StateValue: Hashable, Codable, Sendable {
   /// Whether a reference of that sort is in it.
   func refers(where isOne: (StateObjectID) -> Bool) -> Bool {
     switch self {
-    case .number, .text, .flag, .data: false
+    case .number, .text, .flag, .data, .bookmark: false
     case .reference(let id): isOne(id)
     case .list(let values): values.contains { $0.refers(where: isOne) }
+    }
+  }
+
+  /// The bookmarks in it.
+  fileprivate var bookmarks: [[UInt8]] {
+    switch self {
+    case .bookmark(let data): [data]
+    case .list(let values): values.flatMap(\.bookmarks)
+    case .number, .text, .flag, .data, .reference: []
     }
   }
 

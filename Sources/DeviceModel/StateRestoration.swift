@@ -10,6 +10,8 @@ package enum RestorationStep: Hashable, Sendable {
   case unwired(StatePath, key: String)
   case decoded(StatePath)
   case finished(StatePath)
+  /// When all have decoded, it has taken over what another one decoded.
+  case applied(StatePath, key: String)
 }
 
 /// Why an object of the archive is not restored.
@@ -26,7 +28,8 @@ package enum SkipReason: Hashable, Sendable {
 ///
 /// The order is the whole point: base objects are there, dynamic ones are made on demand, parents
 /// before children; then all references are wired; then each object decodes its own state; and at
-/// the end each is told that restoring has finished. So no object depends on the order of others.
+/// the end each is told that restoring has finished, and applies what others have decoded. So no
+/// object depends on the order of others.
 package struct StateRestoration: Sendable {
   /// The objects that are there now.
   package private(set) var graph: StateGraph
@@ -40,7 +43,8 @@ package struct StateRestoration: Sendable {
   /// `base` holds the objects that exist before restoring. `recreates` is asked once for each
   /// dynamic object, with its restoration class and path; false means that its data is gone.
   package init(
-    _ archive: StateArchive, base: StateGraph, recreates: (String, StatePath) -> Bool
+    _ archive: StateArchive, base: StateGraph, applies: [StateApplication] = [],
+    recreates: (String, StatePath) -> Bool
   ) {
     graph = base
     for object in archive.objects { places.append(place(object, recreates)) }
@@ -50,8 +54,24 @@ package struct StateRestoration: Sendable {
       graph.top = restored(top)
       hasTop = graph.top != nil
     }
-    for (index, object) in archive.objects.enumerated() where places[index] != nil {
-      steps.append(.finished(object.path))
+    let decoded = graph
+    for (index, object) in archive.objects.enumerated() {
+      finish(object.path, places[index], applies, decoded)
+    }
+  }
+
+  /// What one applies is what others decoded, never what they applied.
+  private mutating func finish(
+    _ path: StatePath, _ id: StateObjectID?, _ applies: [StateApplication], _ decoded: StateGraph
+  ) {
+    guard let id else { return }
+    steps.append(.finished(path))
+    for application in applies where application.path == path {
+      guard case .reference(let other)? = decoded[id]?[application.through],
+        let value = decoded[other]?[application.theirs]
+      else { continue }
+      graph.set(id, application.key, value)
+      steps.append(.applied(path, key: application.key))
     }
   }
 

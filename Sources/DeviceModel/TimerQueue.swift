@@ -15,6 +15,7 @@ enum TimerKind: Hashable, Sendable {
   case fetchesDue
   case transfersDue
   case documentWritten(DocumentID)
+  case documentUse(UInt64)
 }
 
 /// The phone's timers: earliest first, and among equals the one set first.

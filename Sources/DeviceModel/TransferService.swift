@@ -112,6 +112,8 @@ package struct Transfer: Hashable, Codable, Sendable {
   package internal(set) var isForDocumentOnly = false
   /// Its connection has broken, as it was to; nil for no.
   var hasBrokenOff: Bool?
+  /// Of a document that goes up: which revision that is.
+  var revision: Int?
 
   /// Where it ends, or breaks off.
   var nextStop: Int64 {

@@ -42,6 +42,7 @@ extension AppScript {
     if let work = reader["onFetch"] { onFetch = try .read(work) }
     if let work = reader["onTransfers"] { onTransfers = try .read(work) }
     if let work = reader["onRegion"] { onRegion = try .read(work) }
+    if let work = reader["onDocument"] { onDocument = try .read(work) }
     if let answer = reader["onAuthentication"] { onAuthentication = try .read(answer) }
     if let leave = reader["onLeave"] {
       try leave.check(ScenarioKeys.leave)
@@ -49,10 +50,7 @@ extension AppScript {
       if let task = leave["task"] { onLeave.task = try .read(task) }
     }
     if let time = reader["contentTime"] { contentTime = try time.lapse() }
-    for (path, memos) in try StatePath.readMemos(reader["state"]) {
-      guard let id = interface.add(path) else { continue }
-      for (key, value) in memos { interface.set(id, key, value) }
-    }
+    interface = try StateGraph(reader)
     if let restoration = reader["restoration"] { self.restoration = try .read(restoration) }
     hidesContent = try reader["hidesContent"]?.flag() ?? false
     if try reader["keepsOneHandler"]?.flag() ?? false { handlers = .oneProperty }
@@ -69,18 +67,6 @@ extension AuthenticationScript {
     if let wrong = reader["wrong"] { return .wrong(after: try wrong.lapse()) }
     if let cancels = reader["cancels"] { return .cancels(after: try cancels.lapse()) }
     return .provides(after: try reader.required("provides").lapse())
-  }
-}
-
-extension RestorationScript {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> RestorationScript {
-    try reader.check(ScenarioKeys.restoration)
-    var script = RestorationScript()
-    script.oldest = try reader["oldest"].map { time throws(ScenarioError) in try time.lapse() }
-    for name in try reader.list("answersNothing") { script.answersNothing.insert(try name.text()) }
-    for path in try reader.list("gone") { script.gone.insert(StatePath(text: try path.text())) }
-    script.crashes = try reader["crashes"]?.flag() ?? false
-    return script
   }
 }
 
@@ -105,8 +91,10 @@ extension CallbackScript {
     var script = CallbackScript()
     if let time = reader["takes"] { script.work = try time.lapse() }
     if let time = reader["jitter"] { script.workJitter = try time.lapse() }
-    for (path, memos) in try StatePath.readMemos(reader["remembers"]) {
-      script.changes += memos.map { .set(path, key: $0, $1) }
+    if let memos = reader["remembers"] {
+      for (path, values) in try StatePath.members(of: memos) {
+        script.changes += try StateChange.readMemos(values, at: path)
+      }
     }
     if let bytes = reader["bytes"] { script.bytes = try bytes.number(0...1_000_000_000_000) }
     if let energy = reader["energy"] { script.energy = try energy.number(0...1_000_000_000) }
@@ -133,6 +121,19 @@ extension CallbackScript {
         }, hasSound: try notification["sound"]?.flag() ?? false)
     }
     if let task = reader["task"] { script.task = try .read(task) }
+    script.brings = try reader["brings"].map { brings throws(ScenarioError) in
+      var items: [String] = []
+      for item in try brings.list() { items.append(try item.text()) }
+      return items
+    }
+    script.uses = try reader["uses"].map { uses throws(ScenarioError) in
+      var all: [DocumentUse] = []
+      for use in try uses.list() {
+        try use.check(ScenarioKeys.use)
+        all.append(try .read(use))
+      }
+      return all
+    }
     if let fetch = reader["fetch"] { script.setsFetchInterval = try .read(fetch) }
     script.ignoresNextSnapshot = try reader["ignoresSnapshot"]?.flag() ?? false
     return script
@@ -182,38 +183,5 @@ extension TransferRequest {
       transfer.authorization = try authorization.fieldValue()
     }
     return transfer
-  }
-}
-
-extension StateValue {
-  static func read(_ reader: Reader) throws(ScenarioError) -> StateValue {
-    switch reader.tree.value {
-    case .text(let text): return .text(text)
-    case .flag(let flag): return .flag(flag)
-    case .number: return .number(try reader.number(-(1 << 53)...(1 << 53)))
-    case .object, .list, .null:
-      throw reader.problem("a text, a whole number, true or false is wanted")
-    }
-  }
-}
-
-extension StatePath {
-  /// An object: by paths, what is remembered there by keys, which are answered in their order.
-  fileprivate static func readMemos(
-    _ reader: Reader?
-  ) throws(ScenarioError) -> [(path: StatePath, memos: [(key: String, value: StateValue)])] {
-    guard let reader else { return [] }
-    var all: [(path: StatePath, memos: [(key: String, value: StateValue)])] = []
-    for (text, place) in try reader.members() {
-      let path = StatePath(text: text)
-      guard !path.components.isEmpty else {
-        throw place.problem("a path such as window/inbox is wanted")
-      }
-      var memos: [(key: String, value: StateValue)] = []
-      for (key, value) in try place.members() { memos.append((key, try .read(value))) }
-      all.append((path, memos.sorted { $0.key < $1.key }))
-    }
-    guard all.count <= 100 else { throw reader.problem("the most is 100 objects") }
-    return all
   }
 }

@@ -18,10 +18,13 @@ struct Expectation: Sendable {
     var before: Int64?
     /// Counted from `after`, or from when the push was posted that is looked for, or the start.
     var within: Int64?
+    /// Of every day, in milliseconds since midnight.
+    var clocks: ClosedRange<Int64>?
 
     func shifted(by origin: Int64) -> Window {
       Window(
-        after: after.map { $0 + origin }, before: before.map { $0 + origin }, within: within)
+        after: after.map { $0 + origin }, before: before.map { $0 + origin }, within: within,
+        clocks: clocks)
     }
   }
 
@@ -57,7 +60,7 @@ extension Expectation {
     guard kinds.count == 1 else {
       throw reader.problem("one of expect, never, order, fetchedBeforeUse is wanted")
     }
-    for name in ["after", "before", "within", "count"] {
+    for name in ["after", "before", "within", "between", "count"] {
       guard let extra = reader[name] else { continue }
       guard kinds[0] == "expect" || kinds[0] == "never" && name != "count" else {
         throw extra.problem("\(kinds[0]) does not have it")
@@ -124,6 +127,7 @@ extension Expectation.Window {
       throw try reader.required("before").problem("it is not later than after")
     }
     if hasWithin { within = try reader["within"]?.duration() }
+    clocks = try reader["between"]?.range { one throws(ScenarioError) in try one.clock() }
   }
 
   fileprivate var words: String {
@@ -131,6 +135,11 @@ extension Expectation.Window {
     if let within { words.append("within \(TimeText.text(duration: within))") }
     if let after { words.append("after \(TimeText.text(time: after))") }
     if let before { words.append("before \(TimeText.text(time: before))") }
+    if let clocks {
+      words.append(
+        "between \(TimeText.text(clock: clocks.lowerBound)) and "
+          + TimeText.text(clock: clocks.upperBound))
+    }
     return words.map { " " + $0 }.joined()
   }
 }
@@ -266,7 +275,10 @@ extension Simulation {
     let from = window.after ?? (window.within == nil ? 0 : start)
     let times = from...max(from, end)
     let all = entries.indices.filter { matches(match, $0) }
-    let inside = all.filter { times.contains(entries[$0].at) }
+    let inside = all.filter { place in
+      let at = entries[place].at
+      return times.contains(at) && window.clocks?.contains(at % TimeText.day) ?? true
+    }
     let isPassed = count.contains(Int64(inside.count))
     // `time` is when the scenario ended.
     let isCut = window.within != nil && end > time && (count.lowerBound == 0 || !isPassed)
@@ -359,7 +371,7 @@ extension Simulation {
     if let app = match.app {
       guard entry.app >= 0, apps[Int(entry.app)].name == app else { return false }
     }
-    return match.why.map { Self.fits(entry.why(since: start), $0) } ?? true
+    return match.why.map { Self.fits(entry.why(by: clock), $0) } ?? true
   }
 
   /// Whether a text is what is wanted, `*` at an end standing for anything.

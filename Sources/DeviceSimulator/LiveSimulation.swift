@@ -306,6 +306,9 @@ package enum LiveOrder: Hashable, Sendable {
   case keepAlive(phone: Int)
   case transfer(phone: Int, TransferID, TransferStep)
   case archive(phone: Int, app: String, ArchiveStep)
+  /// An app is there again; or not any more, as its provider is to hear.
+  case register(phone: Int, topic: String)
+  case unregister(phone: Int, topic: String)
   /// The keys of protected files are there from now on, or gone.
   case unlock(phone: Int)
   case lock(phone: Int)
@@ -323,7 +326,8 @@ package enum LiveOrder: Hashable, Sendable {
   package var isOfFiles: Bool {
     switch self {
     case .archive, .lock: true
-    case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock:
+    case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock,
+      .register, .unregister:
       false
     }
   }
@@ -335,7 +339,8 @@ package enum LiveOrder: Hashable, Sendable {
       .ack(let phone, _, _),
       .decision(let phone, _, _),
       .state(let phone, _), .keepAlive(let phone), .transfer(let phone, _, _),
-      .archive(let phone, _, _), .unlock(let phone), .lock(let phone):
+      .archive(let phone, _, _), .register(let phone, _), .unregister(let phone, _),
+      .unlock(let phone), .lock(let phone):
       phone
     }
   }

@@ -198,13 +198,20 @@ extension Simulation {
       return
     }
     let credential = phones[Int(app.phone)].credential
-    tellRelay(.unregistered(credential, app.topic, from: relay.nextRequest()))
+    switch relay {
+    case .modelled: tellRelay(.unregistered(credential, app.topic, from: relay.nextRequest()))
+    case .external: relay.order(.unregister(phone: Int(app.phone), topic: app.name))
+    }
   }
 
   mutating func register(_ app: AppEntry) {
     let credential = phones[Int(app.phone)].credential
-    tellRelay(
-      .registered(credential, app.topic, app.token, isOwn: false, from: relay.nextRequest()))
+    switch relay {
+    case .modelled:
+      tellRelay(
+        .registered(credential, app.topic, app.token, isOwn: false, from: relay.nextRequest()))
+    case .external: relay.order(.register(phone: Int(app.phone), topic: app.name))
+    }
   }
 
   /// A provider that hears nothing.

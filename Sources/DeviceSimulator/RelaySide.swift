@@ -180,7 +180,15 @@ extension Simulation {
       schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
     case .external:
       if let order = order(item, from: Int(phone)) { relay.order(order) }
+      if case .ack(let push, let outcome) = item { noticeMissing(push, outcome) }
     }
+  }
+
+  /// The relay hears that an app is not there any more when it has been sent to.
+  mutating func noticeMissing(_ push: Int32, _ outcome: DeliveryOutcome?) {
+    guard outcome == DeliveryOutcome(.notLaunched(.notInstalled)), let entry = entry(of: push)
+    else { return }
+    unregister(apps[Int(entry.app)])
   }
 
   private mutating func loses(_ item: ItemUp, of phone: Int32) -> Bool {
@@ -231,6 +239,7 @@ extension Simulation {
     loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
     let isOn = phones[Int(phone)].model.wakefulness != .off
     if network.isConnected, isOn { connectSoon(phone) }
+    if network.isConnected, !before.isConnected { sendDocuments(of: phone) }
   }
 
   mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
@@ -392,9 +401,7 @@ extension Simulation {
     case .decision(let push, let decision): tellRelay(.decided(id, uniqueID(push), decision))
     case .ack(let push, let outcome):
       tellRelay(.acked(id, uniqueID(push), outcome))
-      if outcome == DeliveryOutcome(.notLaunched(.notInstalled)), let entry = entry(of: push) {
-        unregister(apps[Int(entry.app)])
-      }
+      noticeMissing(push, outcome)
     case .keepAlive: tellRelay(.keptAlive(id))
     }
   }

@@ -160,18 +160,24 @@ enum ScenarioKeys {
   static let budgets = ["appEnergy", "energy", "appData", "data"]
   static let app = [
     "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onRegion",
-    "onAuthentication", "onLeave", "contentTime", "state", "restoration", "hidesContent",
-    "keepsOneHandler",
+    "onDocument", "onAuthentication", "onLeave", "contentTime", "state", "objects", "restoration",
+    "hidesContent", "keepsOneHandler",
   ]
   static let work = [
     "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
     "reads", "writes", "limitedCredential", "transfers", "notification", "task", "fetch",
-    "remembers",
-    "ignoresSnapshot",
+    "remembers", "brings", "uses", "ignoresSnapshot",
   ]
+  static let object = ["path", "class", "madeBy", "registered", "remembers"]
+  static let use = ["documents", "for", "bytes", "line", "text"]
   static let authentication = ["provides", "cancels", "wrong"]
   static let leave = ["transfers", "task"]
-  static let restoration = ["oldest", "answersNothing", "gone", "crashes"]
+  static let restoration = [
+    "oldest", "answersNothing", "gone", "crashes", "transforms", "otherVersions", "applies",
+  ]
+  static let transform = ["from", "to", "changes"]
+  static let archiveChange = ["rename", "set", "drop", "key", "value", "to"]
+  static let application = ["path", "key", "through", "theirs"]
   static let task = ["takes", "endsInTime", "energy"]
   static let notification = ["text", "badge", "sound"]
   static let transfer = [
@@ -188,7 +194,8 @@ enum ScenarioKeys {
     "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",
   ]
   static let expectation = [
-    "says", "expect", "never", "order", "fetchedBeforeUse", "after", "before", "within", "count",
+    "says", "expect", "never", "order", "fetchedBeforeUse", "after", "before", "within", "between",
+    "count",
   ]
   static let match = ["what", "phone", "app", "push", "why"]
   static let count = ["min", "max"]
@@ -198,7 +205,8 @@ enum ScenarioKeys {
     ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
     ("phone", phone), ("budgets", budgets), ("app", app), ("work", work),
     ("onAuthentication", authentication), ("onLeave", leave), ("restoration", restoration),
-    ("task", task),
+    ("transform", transform), ("archive change", archiveChange), ("application", application),
+    ("object", object), ("use", use), ("task", task),
     ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),
     ("event", event), ("push", push), ("expectation", expectation), ("match", match),
     ("count", count), ("fetchedBeforeUse", fetchedBeforeUse),

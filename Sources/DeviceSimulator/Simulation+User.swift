@@ -70,7 +70,7 @@ extension Simulation {
       apps[place].token = token
     }
     tell(apps[place].phone, .appInstalled(model.definition))
-    if case .modelled = relay, apps[place].topic != .vacant { register(apps[place]) }
+    if apps[place].topic != .vacant { register(apps[place]) }
   }
 
   /// Background App Refresh for one app.
@@ -98,14 +98,18 @@ extension Simulation {
     tell(app) { .stateChanged($0, [change]) }
   }
 
-  /// An app that runs makes a document, which is then with the sync service too.
-  public mutating func createDocument(_ name: String, bytes: Int64, by app: AppHandle) {
-    tell(app) { .document(.created(by: $0, name: name, bytes: bytes)) }
-    let entry = apps[Int(app.number)]
-    let made = phones[Int(entry.phone)].model.documents.documents.values
-      .filter { $0.name == name && $0.container == entry.id }.map(\.id.number).max()
-    guard let made else { return }
-    tell(entry.phone, .document(.uploaded(DocumentID(made), revision: 1)))
+  /// Another version of an app is installed: with its state, and what its user and the phone know
+  /// of it.
+  public mutating func update(_ app: AppHandle, to version: AppDefinition) {
+    var version = version
+    version.name = app.name
+    tell(apps[Int(app.number)].phone, .appInstalled(version))
+  }
+
+  private mutating func update(_ app: AppHandle, to version: String) {
+    guard var definition = model(of: app)?.definition else { return }
+    definition.version = version
+    update(app, to: definition)
   }
 
   private mutating func unlockIfLocked(_ app: AppHandle) {
@@ -113,7 +117,7 @@ extension Simulation {
     if phones[Int(phone)].model.lock != .unlocked { tell(phone, .unlocked) }
   }
 
-  private mutating func tell(_ app: AppHandle, _ event: (AppID) -> PhoneEvent) {
+  mutating func tell(_ app: AppHandle, _ event: (AppID) -> PhoneEvent) {
     let entry = apps[Int(app.number)]
     tell(entry.phone, event(entry.id))
   }
@@ -163,13 +167,6 @@ extension Simulation {
   /// Suspended apps have to make room.
   public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
 
-  /// A document was edited on another device.
-  public mutating func changeDocumentElsewhere(
-    _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
-  ) {
-    tell(phone.number, .document(.changedElsewhere(id, bytes: bytes)))
-  }
-
   private mutating func change(_ what: String, _ event: PhoneEvent, _ phone: PhoneHandle) {
     record(.changed(what), phone: phone.number)
     tell(phone.number, event)
@@ -202,6 +199,15 @@ extension Simulation {
     case .setFetch(let interval): setFetch(interval, of: app)
     case .queue(let transfer): queue(transfer, by: app)
     case .createDocument(let name, let bytes): createDocument(name, bytes: bytes, by: app)
+    case .announceDocument(let name, let bytes): announceDocument(name, bytes: bytes, to: app)
+    case .listDocuments: tell(app) { .document(.listed(by: $0)) }
+    case .coordinate(let use): self.use(use, by: app)
+    case .importDocument(let id):
+      let want = DocumentUse.Want(id, isWriting: false)
+      use(DocumentUse(wants: [want], edit: .copied(to: app.name)), by: app)
+    case .keepBookmark(let id, let path, let key):
+      tell(app) { .document(.bookmarkKept(id, by: $0, at: path, key: key)) }
+    case .update(let version): update(app, to: version)
     case .document(let id, .rename(let name)):
       tell(app) { .document(.renamed(id, by: $0, to: name)) }
     case .document(let id, .delete): tell(app) { .document(.deleted(id, by: $0)) }
@@ -226,6 +232,8 @@ extension Simulation {
     case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
     case .refresh(let isOn): setRefresh(isOn, of: phone)
     case .changeDocument(let id, let bytes): changeDocumentElsewhere(id, bytes: bytes, on: phone)
+    case .rewriteDocument(let id, let text):
+      tell(phone.number, .document(.rewrittenElsewhere(id, text)))
     case .loseDocument(let id): tell(phone.number, .document(.deletedElsewhere(id)))
     case .link(let change): setLink(change.applied(to: phones[Int(phone.number)].path), of: phone)
     case .connectAgain: connectAgain(phone)

@@ -241,7 +241,8 @@ extension Simulation {
       AppEntry(
         phone: phone, id: id, name: name, topic: topic, token: token))
     phones[owner].apps.append(number)
-    if topic != .vacant { register(apps[Int(number)]) }
+    // Whoever connects phones to a real relay registers their apps then.
+    if case .modelled = relay, topic != .vacant { register(apps[Int(number)]) }
     return number
   }
 
@@ -285,6 +286,7 @@ extension Simulation {
       if step == .booted {
         loseConnection(phone, saysGoodbye: false)
         if phones[Int(phone)].model.network.isConnected { connectSoon(phone) }
+        sendDocuments(of: phone)
       }
     case .callback(let id, let app, .began(.fetch)):
       let number = number(app)
@@ -309,7 +311,12 @@ extension Simulation {
     case .badge(let app, _), .sound(let app), .snapshot(let app, _), .app(let app, _),
       .callback(_, let app, _):
       record(.phone(action), app: number(app))
-    case .document, .ignored: record(.phone(action), phone: phone)
+    case .document(let id, let step):
+      let apps = phones[Int(phone)].model.apps
+      let words = step.words(by: clock) { apps[$0.number].definition.name }
+      record(.document("document \(id.number) \(words)"), phone: phone)
+      if case .uploadNeeded = step { sendDocuments(of: phone) }
+    case .ignored: record(.phone(action), phone: phone)
     }
   }
 

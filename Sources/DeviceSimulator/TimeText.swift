@@ -45,10 +45,14 @@ enum TimeText {
 
   /// `day 3 08:15:00.000`.
   static func text(time milliseconds: Int64) -> String {
-    let inDay = milliseconds % day
+    "day \(milliseconds / day + 1) \(text(clock: milliseconds % day))"
+  }
+
+  /// `08:15:00.000`.
+  static func text(clock inDay: Int64) -> String {
     let clock = [inDay / 3_600_000, inDay / 60_000 % 60, inDay / 1000 % 60]
       .map { padded($0, 2) }.joined(separator: ":")
-    return "day \(milliseconds / day + 1) \(clock).\(padded(inDay % 1000, 3))"
+    return "\(clock).\(padded(inDay % 1000, 3))"
   }
 
   /// `1h30m`; `0s` for none.

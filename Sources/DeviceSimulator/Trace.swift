@@ -16,6 +16,8 @@ struct TraceEntry: Sendable {
     /// A step of the transfer with that name.
     case transfer(String, PhoneAction)
     case fetchBegan(CallbackID, FetchReason?)
+    /// A step of a document, in words that name apps.
+    case document(String)
     case phone(PhoneAction)
   }
 
@@ -50,6 +52,7 @@ extension TraceEntry {
     case .changed: .changed
     case .relay(let step): step.kind
     case .fetchBegan: .began
+    case .document: .document
     case .phone(let action), .transfer(_, let action): action.kind
     }
   }
@@ -63,14 +66,15 @@ extension TraceEntry {
   var isRelays: Bool {
     switch fact {
     case .life, .refused, .connected, .disconnected, .relay: true
-    case .arrived, .changed, .fetchBegan, .phone, .transfer: false
+    case .arrived, .changed, .fetchBegan, .document, .phone, .transfer: false
     }
   }
 
-  /// Why; empty when there is nothing to say. Times are told as counted from that start.
-  func why(since start: Int64) -> String {
+  /// Why; empty when there is nothing to say.
+  func why(by clock: TraceClock) -> String {
     switch fact {
-    case .life(let step): step.why(since: start)
+    case .life(let step): step.why(by: clock)
+    case .document(let words): words
     case .refused(0, let reason): reason
     case .refused(let status, let reason): "\(status) \(reason)"
     case .relay(let step): step.why
@@ -78,14 +82,29 @@ extension TraceEntry {
     case .changed(let what): what
     case .fetchBegan(_, let reason): "fetch" + (reason.map { ", \($0)" } ?? "")
     case .arrived(let what): what
-    case .phone(let action), .transfer(_, let action): action.why(since: start, push: push)
+    case .phone(let action), .transfer(_, let action): action.why(by: clock, push: push)
     case .connected: ""
     }
   }
 }
 
+/// How moments are told in a trace.
+enum TraceClock: Sendable {
+  /// As counted from the start of a simulation.
+  case since(Int64)
+  /// As the calendar has them: beside a real relay.
+  case calendar
+
+  func text(_ instant: Instant) -> String {
+    switch self {
+    case .since(let start): TimeText.text(time: max(0, instant.milliseconds - start))
+    case .calendar: instant.iso8601
+    }
+  }
+}
+
 extension DeliveryStep {
-  fileprivate func why(since start: Int64) -> String {
+  fileprivate func why(by clock: TraceClock) -> String {
     switch self {
     case .received(let notificationClass, _, _, _): notificationClass.name
     case .restored: "from the journal"
@@ -94,27 +113,22 @@ extension DeliveryStep {
     case .storedOffline: "device offline"
     case .storedPower(.none, let limit): "held by \(limit.name)"
     case .storedPower(let until?, let limit):
-      "held until \(TraceEntry.text(until, since: start)) by \(limit.name)"
+      "held until \(clock.text(until)) by \(limit.name)"
     case .discarded(.replaced(let id)): "replaced by push \(Simulation.pushNumber(id) + 1)"
     case .discarded(let reason): reason.name
     case .outcome(let outcome): "\(outcome)"
-    case .decided(let decision): decision.words(since: start)
+    case .decided(let decision): decision.words(by: clock)
     case .faulted(let mark): "\(mark.name): \(mark.action) at \(mark.place)"
     }
   }
 }
 
-extension TraceEntry {
-  static func text(_ instant: Instant, since start: Int64) -> String {
-    TimeText.text(time: max(0, instant.milliseconds - start))
-  }
-
-  static func text(_ plan: FetchPlan, since start: Int64) -> String {
-    switch plan.when {
-    case .fetch(let moment): "\(text(moment, since: start)), \(plan.reason)"
-    case .reconsider(let moment):
-      "not before \(text(moment, since: start)), \(plan.reason)"
-    case .onChange: "none, \(plan.reason)"
+extension FetchPlan {
+  fileprivate func words(by clock: TraceClock) -> String {
+    switch when {
+    case .fetch(let moment): "\(clock.text(moment)), \(reason)"
+    case .reconsider(let moment): "not before \(clock.text(moment)), \(reason)"
+    case .onChange: "none, \(reason)"
     }
   }
 }
@@ -152,10 +166,10 @@ extension PhoneAction {
     }
   }
 
-  fileprivate func why(since start: Int64, push: Int32) -> String {
+  fileprivate func why(by clock: TraceClock, push: Int32) -> String {
     switch self {
     case .report(_, let outcome): outcome.map { "\($0)" } ?? "delivered"
-    case .decision(_, _, let decision): decision.words(since: start)
+    case .decision(_, _, let decision): decision.words(by: clock)
     case .condition(let condition): "\(condition)"
     case .transfer(_, _, .queued(let request, let isDiscretionary)):
       "\(request.direction) of \(request.name), \(request.bytes) bytes"
@@ -169,23 +183,24 @@ extension PhoneAction {
     case .banner(let banner): banner.text + (banner.isContentReady ? " (content ready)" : "")
     case .badge(_, let number): "\(number)"
     case .snapshot(_, let snapshot): "\(snapshot.shows)"
-    case .app(_, let step): step.why(since: start, push: push)
+    case .app(_, let step): step.why(by: clock, push: push)
     case .callback(_, _, .began(let cause)): cause.words(push: push)
     case .callback(_, _, .completed(let outcome)): outcome.rawValue
     case .callback(_, _, .abandoned(let reason)): reason.text
-    case .fetch(let plan): TraceEntry.text(plan, since: start)
-    case .document(let id, let step): "document \(id.number) \(step.words)"
+    case .fetch(let plan): plan.words(by: clock)
+    case .document(let id, let step):
+      "document \(id.number) \(step.words(by: clock) { "app \($0.number)" })"
     case .ignored(let reason): reason.rawValue
     }
   }
 }
 
 extension PushDecision {
-  fileprivate func words(since start: Int64) -> String {
+  fileprivate func words(by clock: TraceClock) -> String {
     switch self {
     case .waits(let limit, nil): limit.rawValue
     case .waits(let limit, let until?):
-      "\(limit.rawValue) until \(TraceEntry.text(until, since: start))"
+      "\(limit.rawValue) until \(clock.text(until))"
     case .runs: "no longer"
     }
   }
@@ -214,6 +229,7 @@ extension AppStep {
     case .taskBegan: .taskBegan
     case .taskEnded: .taskEnded
     case .taskExpired: .taskExpired
+    case .wrote: .wrote
     case .merged: .merged
     case .dataUnavailable: .dataUnavailable
     case .limitedCredential: .limitedCredential
@@ -223,7 +239,7 @@ extension AppStep {
     }
   }
 
-  fileprivate func why(since start: Int64, push: Int32) -> String {
+  fileprivate func why(by clock: TraceClock, push: Int32) -> String {
     switch self {
     case .launched(let cause), .resumed(let cause): cause.words(push: push)
     case .opened(let age?):
@@ -233,19 +249,22 @@ extension AppStep {
     case .launchImage(.plain): "plain"
     case .terminated(let reason): reason.text
     case .taskBegan(let work): TimeText.text(duration: work.milliseconds)
-    case .merged(let count): "\(count)"
+    case .wrote(let items, let isBeside):
+      items.joined(separator: ", ") + (isBeside ? " (beside its database)" : "")
+    case .merged(let files): ContentFile.words(files)
     case .dataUnavailable(let protection): protection.rawValue
     case .contentShown(let waited): "waited \(TimeText.text(duration: waited.milliseconds))"
     case .restored(let archive): "\(archive.objects.count) objects"
     case .startedFresh(.noArchive): "no archive"
     case .startedFresh(.locked): "locked"
     case .startedFresh(.declined): "declined"
+    case .startedFresh(.otherVersion): "declined, another version"
     case .notRun(let cause, let refusal): "\(cause), \(refusal.rawValue)"
     case .audio(let isOn): isOn ? "plays" : "plays no more"
     case .asked(let refusal): refusal.map { "no, \($0.rawValue)" } ?? "yes"
     case .spent(let cost): "\(cost)"
     case .judged(let standing): "\(standing)"
-    case .fetchedEarly(let planned): "planned for \(TraceEntry.text(planned, since: start))"
+    case .fetchedEarly(let planned): "planned for \(clock.text(planned))"
     case .taskPaused(let left), .taskResumed(let left):
       "\(TimeText.text(duration: left.milliseconds)) left"
     case .installed, .uninstalled, .limitedCredential, .enteredBackground, .suspended, .taskEnded,
@@ -263,19 +282,31 @@ extension RunCause {
 }
 
 extension DocumentStep {
-  fileprivate var words: String {
+  func words(by clock: TraceClock, _ name: (AppID) -> String) -> String {
     switch self {
     case .appeared(.placeholder): "appeared as a placeholder"
     case .appeared: "appeared"
     case .renamed(let name): "renamed to \(name)"
     case .deleted: "deleted"
-    case .granted(let access): "\(access.kind) granted"
-    case .waits(let access): "\(access.kind) waits"
+    case .granted(let access): "\(access.kind) granted\(access.party.words(" to", name))"
+    case .waits(let access): "\(access.kind)\(access.party.words(" of", name)) waits"
     case .changed(let revision, let bytes): "changed, revision \(revision), \(bytes) bytes"
     case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
     case .contentComing: "content coming by transfer"
-    case .conflict: "changed here and elsewhere, the later write stands"
-    case .referenced: "referenced"
+    case .uploading(_, let revision): "revision \(revision) going up by transfer"
+    case .referenced(let app, _): "referenced by \(name(app))"
+    case .listed(let app, let entry):
+      "listed by \(name(app)): \(entry.words(of: clock.text(entry.modifiedAt)))"
+    case .conflict, .edited, .chosen, .copied, .moved, .uploaded, .deadlock, .givenUp: text(name)
+    }
+  }
+}
+
+extension Coordination.Party {
+  fileprivate func words(_ before: String, _ name: (AppID) -> String) -> String {
+    switch self {
+    case .app(let app): "\(before) \(name(app))"
+    case .syncService: ""
     }
   }
 }
@@ -313,8 +344,11 @@ extension Simulation {
       app: entry.app >= 0 ? apps[Int(entry.app)].name : nil,
       transfer: entry.transfer, pushNumber: push == nil ? nil : Int(entry.push) + 1,
       pushName: push?.name,
-      pushID: push?.id, kind: entry.kind, why: entry.why(since: start))
+      pushID: push?.id, kind: entry.kind, why: entry.why(by: clock))
   }
+
+  /// How moments are told.
+  var clock: TraceClock { relay.modelled == nil ? .calendar : .since(start) }
 }
 
 /// One thing that happened.

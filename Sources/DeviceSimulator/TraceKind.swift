@@ -43,6 +43,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case notRun = "not-run"
   case spent
   case standing
+  case wrote
   case merged
   case dataUnavailable = "data-unavailable"
   case limitedCredential = "limited-credential"
@@ -139,13 +140,17 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     case .standing:
       "how an app's use of its time counts, of 1000; why: before, after, and how far apart silent "
         + "pushes to it have to be"
-    case .merged: "what was downloaded while locked was taken in; why: how much"
+    case .wrote:
+      "what an app's work has brought was put into its database, or beside it while locked; why: "
+        + "what"
+    case .merged: "what was downloaded while locked was taken in; why: how much, and what"
     case .dataUnavailable: "locked, the app could not have its data; why: which protection"
     case .limitedCredential: "locked, it made do with a credential for its background work only"
     case .contentShown: "what a banner announced is on the screen; why: after which wait"
     case .restored: "an app came back with its state; why: how many objects"
-    case .startedFresh: "an app began without its state; why: `no archive`, `locked`, `declined`"
-    case .state: "an app's state was saved, kept or deleted; why: which"
+    case .startedFresh: "an app began without its state; why: `no archive`, `locked`, `declined`, …"
+    case .state:
+      "an app's state was saved, kept, deleted, or made one of a later version; why: which"
     case .transferQueued: "a transfer was queued; why: what"
     case .transferStarted: "a transfer began or went on; why: from which byte"
     case .transferBroke: "a transfer's connection broke, and it is tried again; why: where"

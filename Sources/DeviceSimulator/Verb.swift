@@ -28,6 +28,7 @@ struct Verb: Sendable {
     static let name = Key(name: "name", words: "NAME")
     static let bytes = Key(name: "bytes", words: "BYTES", isPlain: true)
     static let document = Key(name: "document", words: "DOCUMENT", isPlain: true)
+    static let container = Key(name: "to", words: "APP")
   }
 
   /// What a row makes of its keys' values.
@@ -78,6 +79,10 @@ struct Verb: Sendable {
       "ask", "a running app asks whether it will be run in the background", .app { _ in .ask }),
     Verb("crash", "a running app crashes", .app { _ in .crash }),
     Verb(
+      "update", keys: [Key(name: "version", words: "VERSION")],
+      "another version of it is installed; its state stays",
+      .app { r throws(ScenarioError) in .update(try r.required("version").text()) }),
+    Verb(
       "set fetch", keys: [Key(name: "to", words: "never|minimum|TIME")],
       "a running app asks for another fetch interval",
       .app { r throws(ScenarioError) in .setFetch(try .read(try r.required("to"))) }),
@@ -104,8 +109,69 @@ struct Verb: Sendable {
       "of what is only a placeholder a running app wants the content",
       .app { r throws(ScenarioError) in .document(try r.document(), .want) }),
     Verb(
-      "pick document", keys: [.document], "the user chooses it for an app that does not contain it",
+      "pick document", keys: [.document],
+      "the user chooses it for an app that does not contain it, which opens it where it is",
       .app { r throws(ScenarioError) in .document(try r.document(), .pick) }),
+    Verb(
+      "announce document", keys: [.name, .bytes],
+      "another device has made one, of which the app has a placeholder",
+      .app { r throws(ScenarioError) in
+        .announceDocument(try r.required("name").text(), bytes: try r.bytes())
+      }),
+    Verb(
+      "list documents", "a running app lists what it has and what it may use",
+      .app { _ in .listDocuments }),
+    Verb(
+      "coordinate",
+      keys: [
+        Key(name: "documents", words: "read:N,write:N"),
+        Key(name: "for", words: "TIME", isOptional: true),
+        Key(name: "bytes", words: "BYTES", isOptional: true, isPlain: true),
+      ],
+      "a running app asks for documents one after the other, works on each so long (default "
+        + "`1s`), and lets go of them all; `bytes` is how large those are then that it writes",
+      .app { r throws(ScenarioError) in .coordinate(try .read(r)) }),
+    Verb(
+      "edit line",
+      keys: [
+        .document, Key(name: "line", words: "LINE", isPlain: true),
+        Key(name: "text", words: "TEXT", isOptional: true),
+      ], "a running app writes a line of a document's text, or removes it",
+      .app { r throws(ScenarioError) in
+        let line = Int(try r.required("line").number(1...10_000))
+        return .coordinate(try r.edit(.line(line, try r["text"]?.text())))
+      }),
+    Verb(
+      "undo edit", keys: [.document], "it takes back its last edit",
+      .app { r throws(ScenarioError) in .coordinate(try r.edit(.undo)) }),
+    Verb(
+      "choose version",
+      keys: [.document, Key(name: "version", words: "REVISION|all", isPlain: true)],
+      "of a document that was changed in two places a version is chosen; `all`: each other becomes "
+        + "a document of its own",
+      .app { r throws(ScenarioError) in .coordinate(try r.edit(.choose(try r.version()))) }),
+    Verb(
+      "import document", keys: [.document], "the user has an app make a copy of it for itself",
+      .app { r throws(ScenarioError) in .importDocument(try r.document()) }),
+    Verb(
+      "export document", keys: [.document, .container],
+      "a running app puts a copy of it into another app's container",
+      .app { r throws(ScenarioError) in
+        .coordinate(try r.edit(.copied(to: try r.required("to").text()), isWriting: false))
+      }),
+    Verb(
+      "move document", keys: [.document, .container],
+      "it lies in another app's container from now on, and the running app keeps a reference",
+      .app { r throws(ScenarioError) in
+        .coordinate(try r.edit(.moved(to: try r.required("to").text())))
+      }),
+    Verb(
+      "keep bookmark", keys: [.path, .key, .document],
+      "an object in a running app's interface remembers a bookmark of a document",
+      .app { r throws(ScenarioError) in
+        .keepBookmark(
+          try r.document(), at: try r.path(), key: try r.required("key").text())
+      }),
     Verb(
       "remember", keys: [.path, .key, Key(name: "value", words: "VALUE", isPlain: true)],
       "an object in a running app's interface remembers something",
@@ -113,6 +179,15 @@ struct Verb: Sendable {
         .change(
           .set(
             try r.path(), key: try r.required("key").text(), try .read(try r.required("value"))))
+      }),
+    Verb(
+      "refer", keys: [.path, .key, Key(name: "target", words: "PATH")],
+      "it refers to another object",
+      .app { r throws(ScenarioError) in
+        .change(
+          .link(
+            try r.path(), key: try r.required("key").text(),
+            to: StatePath(text: try r.required("target").text())))
       }),
     Verb(
       "forget", keys: [.path, .key], "it forgets it",
@@ -123,7 +198,13 @@ struct Verb: Sendable {
       "show", keys: [.path], "it comes to the top",
       .app { r throws(ScenarioError) in .change(.show(try r.path())) }),
     Verb(
-      "add object", keys: [.path], "a running app makes another one, below one that there is",
+      "add object",
+      keys: [
+        .path, Key(name: "class", words: "CLASS", isOptional: true),
+        Key(name: "madeBy", words: "CLASS", isOptional: true),
+      ],
+      "a running app makes another one, below one that there is: of which class, and which "
+        + "restoration class makes it again (default `View`)",
       .app { r throws(ScenarioError) in .change(try .add(try r.path(), r)) }),
     Verb(
       "remove object", keys: [.path], "it does away with one that it has made",
@@ -161,6 +242,14 @@ struct Verb: Sendable {
       "the n-th document of the phone was edited elsewhere",
       .phone { r throws(ScenarioError) in
         .changeDocument(try r.document(), bytes: try r.bytes())
+      }),
+    Verb(
+      "rewrite document", keys: [.document, Key(name: "text", words: "TEXT")],
+      "it was edited elsewhere, and this is its text; a vertical bar ends a line",
+      .phone { r throws(ScenarioError) in
+        let lines = try r.required("text").text().split(
+          separator: "|", omittingEmptySubsequences: false)
+        return .rewriteDocument(try r.document(), DocumentText(lines: lines.map(String.init)))
       }),
     Verb(
       "lose document", keys: [.document], "it was deleted elsewhere",
@@ -245,75 +334,6 @@ struct Verb: Sendable {
   }
 }
 
-/// What is done to an app.
-enum AppDeed: Hashable, Sendable {
-  case open
-  case openBanner
-  case swipeAway
-  case use(Int64)
-  case refresh(Bool)
-  case crash
-  case uninstall
-  case installAgain
-  case enterRegion
-  case play(Bool)
-  case ask
-  case setFetch(FetchInterval)
-  case queue(TransferRequest)
-  case createDocument(String, bytes: Int64)
-  case document(DocumentID, DocumentDeed)
-  case change(StateChange)
-  case ignoreSnapshot
-}
-
-/// What an app does with a document, or its user for it.
-enum DocumentDeed: Hashable, Sendable {
-  case rename(String)
-  case delete
-  case want
-  case pick
-}
-
-/// What is done to a phone, or happens to it.
-enum PhoneDeed: Hashable, Sendable {
-  case unlock
-  case lock
-  case leave
-  case reboot
-  case power(Bool)
-  case exhaustMemory
-  case network(Network)
-  case charger(Bool)
-  case lowPower(Bool)
-  case developerMode(Bool)
-  case refresh(Bool)
-  case changeDocument(DocumentID, bytes: Int64)
-  case loseDocument(DocumentID)
-  case link(LinkChange)
-  case connectAgain
-}
-
-/// What changes about a phone's link.
-struct LinkChange: Hashable, Sendable {
-  let lossPercent: Int
-  let latency: Duration?
-  let jitter: Duration?
-
-  func applied(to link: LinkModel) -> LinkModel {
-    LinkModel(
-      latency: latency ?? link.latency, jitter: jitter ?? link.jitter, reconnect: link.reconnect,
-      lossPercent: lossPercent)
-  }
-}
-
-/// What is done to the relay, or happens to it.
-enum RelayDeed: Hashable, Sendable {
-  case policy(RelayPolicy)
-  case journalTakes(Int64)
-  case journalFails(Bool)
-  case crash(Int64)
-}
-
 extension StateChange {
   /// Another object of a running app, with that path.
   fileprivate static func add(
@@ -323,8 +343,9 @@ extension StateChange {
       throw try reader.required("path").problem("a path such as window/inbox is wanted")
     }
     return .add(
-      className: "View", identifier: identifier, parent: StatePath(path.components.dropLast()),
-      restorationClass: "View", isRegistered: false)
+      className: try reader["class"]?.text() ?? "View", identifier: identifier,
+      parent: StatePath(path.components.dropLast()),
+      restorationClass: try reader["madeBy"]?.text() ?? "View", isRegistered: false)
   }
 }
 
@@ -340,6 +361,21 @@ extension Reader {
   /// The n-th that came to be on the phone.
   fileprivate func document() throws(ScenarioError) -> DocumentID {
     DocumentID(UInt64(try required("document").number(1...10_000)))
+  }
+
+  /// An edit of one document, under coordination.
+  fileprivate func edit(
+    _ edit: DocumentEdit, isWriting: Bool = true
+  ) throws(ScenarioError) -> DocumentUse {
+    DocumentUse(
+      wants: [DocumentUse.Want(try document(), isWriting: isWriting)], time: .milliseconds(200),
+      edit: edit)
+  }
+
+  fileprivate func version() throws(ScenarioError) -> VersionChoice {
+    let reader = try required("version")
+    if case .text("all") = reader.tree.value { return .all }
+    return .revision(Int(try reader.number(1...1_000_000_000)))
   }
 
   fileprivate func path() throws(ScenarioError) -> StatePath {

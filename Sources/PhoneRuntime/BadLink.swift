@@ -37,17 +37,22 @@ package struct BadLink: Hashable, Sendable {
 struct LinkChance {
   private let link: BadLink
   private var random: SeededRandom
+  /// When the latest of what was sent arrives.
+  private var last: ContinuousClock.Instant?
 
   init(_ link: BadLink, seed: UInt64) {
     self.link = link
     random = SeededRandom(seed: seed)
   }
 
-  /// How long the next one takes.
-  mutating func delay() -> Duration {
+  /// When what was sent at that time arrives: so long after it as the next one takes, and not
+  /// before what was sent earlier.
+  mutating func arrival(sentAt sent: ContinuousClock.Instant) -> ContinuousClock.Instant {
     let jitter = link.jitter.milliseconds
     let more = jitter > 0 ? Int64.random(in: 0...jitter, using: &random) : 0
-    return .milliseconds(link.latency.milliseconds + more)
+    let arrival = sent + .milliseconds(link.latency.milliseconds + more)
+    last = max(last ?? arrival, arrival)
+    return last ?? arrival
   }
 
   /// Whether the next one is lost.

@@ -9,6 +9,9 @@ import RelayCore
 /// phones, gives it the time and what the relay sends, and performs what it orders: streams and the
 /// lines on them, transfers, archives.
 package actor PhoneDriver {
+  package typealias Identify =
+    @Sendable (Int, _ gone: Set<String>, DeviceAPI) async throws -> DeviceIdentity
+
   /// What a driver needs from outside.
   package struct Configuration: Sendable {
     /// The phones, what happens to them, and what must come of it.
@@ -30,8 +33,9 @@ package actor PhoneDriver {
     package var transferTrustRoots: String?
     /// Connects with the relay.
     package var connect: @Sendable () async throws -> RelayClient
-    /// Who a phone, by its place, is to the relay; asked before each stream.
-    package var identify: @Sendable (Int, DeviceAPI) async throws -> DeviceIdentity
+    /// Who a phone, by its place, is to the relay, with its apps registered but for those that are
+    /// not there any more; asked before each stream.
+    package var identify: Identify
     /// Shown to people, as it happens.
     package var tell: @Sendable ([TraceLine]) -> Void
     /// Shown to people: what could not be kept or done, and what to do.
@@ -44,7 +48,7 @@ package actor PhoneDriver {
     package init(
       scenario: Scenario, seed: UInt64,
       connect: @escaping @Sendable () async throws -> RelayClient,
-      identify: @escaping @Sendable (Int, DeviceAPI) async throws -> DeviceIdentity,
+      identify: @escaping Identify,
       tell: @escaping @Sendable ([TraceLine]) -> Void, now: @escaping @Sendable () -> Int64
     ) {
       self.scenario = scenario
@@ -65,7 +69,7 @@ package actor PhoneDriver {
     var task: Task<Void, Never>?
     /// A stream that the relay is to give up by itself, for the phone has no coverage.
     var abandoned: Task<Void, Never>?
-    var lines: AsyncStream<[UInt8]>.Continuation?
+    var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
     /// Whether the relay wants to hear what the phone decides.
     var tellsDecisions = false
@@ -80,6 +84,8 @@ package actor PhoneDriver {
   /// What is being carried out.
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
+  /// What the relay is being told of a phone's apps.
+  private var registrations: [Int: Task<Void, Never>] = [:]
   /// When what lasts of the phones is to be kept next.
   var saveAt = Int64.max
   /// Phones that something has happened to since they were last kept.
@@ -262,6 +268,9 @@ package actor PhoneDriver {
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
     for task in tasks { await task.value }
+    // They have had the time that the streams took to end.
+    for task in registrations.values { task.cancel() }
+    for task in registrations.values { await task.value }
     for transfer in transfers.values { transfer.cancel() }
     for transfer in transfers.values { await transfer.value }
     await transferClient?.shutdown()
@@ -294,6 +303,29 @@ extension PhoneDriver {
     case .lock: keeper.lock(phone)
     case .unlock: attempt { try keeper.unlock(phone) }
     case .transfer(_, let id, let step): perform(step, of: id, phone)
+    case .register(_, let topic): tellRelay(of: topic, isInstalled: true, phone)
+    case .unregister(_, let topic): tellRelay(of: topic, isInstalled: false, phone)
+    }
+  }
+
+  /// Who a phone is to the relay, with the apps that it has.
+  func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
+    let gone = simulation.model(of: phone).apps.filter { $0.state == .uninstalled }
+    return try await configuration.identify(phone, Set(gone.map(\.definition.name)), api)
+  }
+
+  /// Of an app that was uninstalled, or is there again, one after the other.
+  private func tellRelay(of topic: String, isInstalled: Bool, _ phone: Int) {
+    let (pool, configuration, before) = (pool, configuration, registrations[phone])
+    registrations[phone] = Task {
+      await before?.value
+      do {
+        let api = DeviceAPI(try await pool.client(for: phone))
+        let identity = try await identity(of: phone, api)
+        if !isInstalled { try await api.unregister(topic: topic, of: identity) }
+      } catch {
+        configuration.warn("\(topic): the relay could not be told: \(error)")
+      }
     }
   }
 
@@ -309,7 +341,7 @@ extension PhoneDriver {
   func write(_ line: UpLine, _ phone: Int) {
     var bytes: [UInt8] = []
     line.write(to: &bytes)
-    phones[phone].lines?.yield(bytes)
+    phones[phone].lines?.yield(PhoneSession.SentLine(bytes: bytes))
   }
 
   func disconnect(_ phone: Int, saysGoodbye: Bool) {
@@ -336,6 +368,10 @@ extension PhoneDriver {
     guard case .started = step, let transfer = simulation.model(of: phone).service[id],
       transfer.isPerformed
     else { return }
+    guard transfer.request.actualBytes == nil, transfer.request.breaksAt == nil else {
+      let why = "actualBytes and breaksAt are for transfers without a url; here its server decides"
+      return reported(.failed(why), key)
+    }
     attempt {
       guard let file = try keeper.file(for: transfer, of: phone) else {
         reported(.failed("there is no directory to keep it in"), key)
@@ -395,7 +431,9 @@ extension PhoneDriver {
   }
 
   /// A stream is open; false if nobody wants it any more.
-  func opened(_ session: PhoneSession, _ lines: AsyncStream<[UInt8]>.Continuation) -> Bool {
+  func opened(
+    _ session: PhoneSession, _ lines: AsyncStream<PhoneSession.SentLine>.Continuation
+  ) -> Bool {
     guard isWanted(session) else { return false }
     if phones[session.phone].hasConnected { counts.reconnects += 1 }
     phones[session.phone].hasConnected = true

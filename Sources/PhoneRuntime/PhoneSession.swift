@@ -51,15 +51,26 @@ struct PhoneSession: Sendable {
     _ client: RelayClient, _ connection: inout Reconnection
   ) async throws -> String {
     let api = DeviceAPI(client)
-    let identity = try await configuration.identify(phone, api)
+    let identity = try await driver.identity(of: phone, api)
     let stream = try await api.openStream(of: identity)
     let (lines, feed) = AsyncStream.makeStream(
-      of: [UInt8].self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
+      of: SentLine.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     defer { feed.finish() }
     guard await driver.opened(self, feed) else { return "not wanted any more" }
     connection.stands()
+    let (heard, ear) = AsyncStream.makeStream(
+      of: Heard.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     return try await withThrowingTaskGroup(of: String?.self) { group in
-      group.addTask { try await read(stream) }
+      group.addTask {
+        defer { ear.finish() }
+        return try await read(stream, ear)
+      }
+      if link.isBad {
+        group.addTask {
+          try await handOn(heard)
+          return nil
+        }
+      }
       group.addTask {
         try await write(lines, to: stream)
         // Nobody has more to say: the relay ends its side when it has read ours.
@@ -77,17 +88,23 @@ struct PhoneSession: Sendable {
     }
   }
 
-  private func write(_ lines: AsyncStream<[UInt8]>, to stream: ClientStream) async throws {
+  /// A line of the phone's, and when it was sent.
+  struct SentLine: Sendable {
+    let bytes: [UInt8]
+    let sent = ContinuousClock.now
+  }
+
+  private func write(_ lines: AsyncStream<SentLine>, to stream: ClientStream) async throws {
     guard link.isBad else {
-      for await line in lines { try await stream.write(line) }
+      for await line in lines { try await stream.write(line.bytes) }
       return
     }
     var chance = chance(1)
     for await line in lines {
-      try await Task.sleep(for: chance.delay())
+      try await Task.sleep(until: chance.arrival(sentAt: line.sent), clock: .continuous)
       // A clock that moves when told waits for these.
-      let isBarrier = line.starts(with: Self.barrier)
-      if isBarrier || !chance.loses() { try await stream.write(line) }
+      let isBarrier = line.bytes.starts(with: Self.barrier)
+      if isBarrier || !chance.loses() { try await stream.write(line.bytes) }
     }
   }
 
@@ -119,11 +136,28 @@ struct PhoneSession: Sendable {
     }
   }
 
+  /// What one read has brought, and when.
+  private struct Heard: Sendable {
+    let said: [Said]
+    let sent = ContinuousClock.now
+  }
+
+  /// Over a bad link it takes its time.
+  private func handOn(_ heard: AsyncStream<Heard>) async throws {
+    var chance = chance(0)
+    for await one in heard {
+      try await Task.sleep(until: chance.arrival(sentAt: one.sent), clock: .continuous)
+      let left = one.said.filter { !($0.mayBeLost && chance.loses()) }
+      if !left.isEmpty { await driver.heard(left, by: self) }
+    }
+  }
+
   /// Hands on what the relay says, a read at a time.
-  private func read(_ stream: ClientStream) async throws -> String {
+  private func read(
+    _ stream: ClientStream, _ ear: AsyncStream<Heard>.Continuation
+  ) async throws -> String {
     var splitter = LineSplitter()
     var reason = "the relay ended the stream"
-    var chance = chance(0)
     for try await bytes in stream.chunks {
       var said: [Said] = []
       splitter.take(bytes.span) { piece in
@@ -144,11 +178,8 @@ struct PhoneSession: Sendable {
         case .unknown, nil: break
         }
       }
-      if link.isBad {
-        try await Task.sleep(for: chance.delay())
-        said.removeAll { $0.mayBeLost && chance.loses() }
-      }
-      if !said.isEmpty { await driver.heard(said, by: self) }
+      if said.isEmpty { continue }
+      if link.isBad { ear.yield(Heard(said: said)) } else { await driver.heard(said, by: self) }
     }
     return reason
   }

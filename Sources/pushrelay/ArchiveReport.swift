@@ -70,7 +70,7 @@ struct ArchiveReport: Encodable {
     case .number(let number): .number(number)
     case .text(let text): .text(text)
     case .flag(let flag): .flag(flag)
-    case .data(let bytes): .data(Data(bytes))
+    case .data(let bytes), .bookmark(let bytes): .data(Data(bytes))
     case .reference(let place): .reference(paths[Int(place.number)])
     case .list(let values): .list(values.map { Self.value($0, paths) })
     }

@@ -16,20 +16,24 @@ struct DeviceAccount: Sendable {
 
   /// The device's identity, known or new, with its apps registered. A relay that has forgotten the
   /// device gets to know it anew.
-  func register(_ api: DeviceAPI, isFirst: Bool) async throws -> DeviceIdentity {
+  ///
+  /// - Parameter gone: apps that are not there any more.
+  func register(
+    _ api: DeviceAPI, isFirst: Bool, without gone: Set<String> = []
+  ) async throws -> DeviceIdentity {
     if let file = try DeviceFile.load(name, state: state) {
       do {
-        return try await registerApps(api, file, isFirst: isFirst)
+        return try await registerApps(api, file, isFirst: isFirst, without: gone)
       } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
         Console.note(
           "\(name): this relay does not know the device (its store was memory?); enrolling anew")
         var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
         fresh.apps = file.apps
-        return try await registerApps(api, fresh, isFirst: true)
+        return try await registerApps(api, fresh, isFirst: true, without: gone)
       }
     }
     let fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
-    return try await registerApps(api, fresh, isFirst: true)
+    return try await registerApps(api, fresh, isFirst: true, without: gone)
   }
 
   /// The apps to register: those asked for, those of last time, or one.
@@ -40,13 +44,13 @@ struct DeviceAccount: Sendable {
   }
 
   private func registerApps(
-    _ api: DeviceAPI, _ known: DeviceFile, isFirst: Bool
+    _ api: DeviceAPI, _ known: DeviceFile, isFirst: Bool, without gone: Set<String>
   ) async throws -> DeviceIdentity {
     var file = known
-    for topic in try Self.topics(topics, of: name, state: state) {
+    for topic in try Self.topics(topics, of: name, state: state) where !gone.contains(topic) {
       let token = try await api.register(topic: topic, token: token, of: file.identity)
-      file.apps[topic] = token
-      if isFirst { say("token of \(topic): \(token)") }
+      let isNew = file.apps.updateValue(token, forKey: topic) != token
+      if isFirst || isNew { say("token of \(topic): \(token)") }
     }
     let saved = try DeviceFile.load(name, state: state)
     if file != saved { try file.save(name, state: state) }

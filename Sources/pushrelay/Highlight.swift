@@ -30,7 +30,8 @@ enum Highlight {
   private static let styles: [TraceKind: Style] = [
     .stored: ("○", 33), .waits: ("○", 33), .discarded: ("✕", 31), .refused: ("!", 31),
     .abandoned: ("!", 31), .taskExpired: ("!", 31), .dataUnavailable: ("!", 31), .fault: ("!", 31),
-    .connected: ("·", 36), .disconnected: ("·", 36), .booted: ("·", 36),
+    .connected: ("·", 36), .disconnected: ("·", 36), .booted: ("·", 36), .crashed: ("!", 31),
+    .started: ("·", 36),
   ]
   /// Of what was sent, by why.
   private static let sent: [String: Style] = [

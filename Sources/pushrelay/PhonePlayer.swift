@@ -70,9 +70,9 @@ struct PhonePlayer: Sendable {
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
       connect: { try await command.connection.connect(to: command.device) },
-      identify: { [roster] phone, api in
+      identify: { [roster] phone, gone, api in
         if let roster { return roster.members[phone].identity }
-        return try await accounts[phone].register(api)
+        return try await accounts[phone].register(api, without: gone)
       },
       tell: { lines in
         guard !isFleet else { return }
@@ -128,15 +128,15 @@ struct PhonePlayer: Sendable {
       })
   }
 
-  /// Registers a phone whenever it connects, and tells of its tokens once.
+  /// Registers a phone whenever it connects, and tells of each of its tokens once.
   private actor Account {
     let account: DeviceAccount
     private var isFirst = true
 
     init(_ account: DeviceAccount) { self.account = account }
 
-    func register(_ api: DeviceAPI) async throws -> DeviceIdentity {
-      let identity = try await account.register(api, isFirst: isFirst)
+    func register(_ api: DeviceAPI, without gone: Set<String>) async throws -> DeviceIdentity {
+      let identity = try await account.register(api, isFirst: isFirst, without: gone)
       isFirst = false
       return identity
     }

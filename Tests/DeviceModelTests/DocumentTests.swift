@@ -151,7 +151,10 @@ import Testing
     guard let writing = granted(bench).first else { return }
     bench.send(.document(.accessEnded(first, writing.id, bytes: 30)))
     #expect(steps(bench).contains(.uploadNeeded(revision: 3)))
-    #expect(steps(bench).contains(.conflict))
+    // Both versions are there: the one from elsewhere is kept.
+    let kept = steps(bench).compactMap { if case .conflict(let kept) = $0 { kept } else { nil } }
+    #expect(kept.map(\.revision) == [2] && kept.first?.isFromHere == false)
+    #expect(bench.phone.documents.documents[first]?.versions == kept)
     bench.wait(.seconds(1))
     #expect(granted(bench).map(\.party) == [.app(mail), .syncService])
   }

@@ -232,10 +232,10 @@ import Testing
       pattern.record(at: Bench.start + .days(day) + .hours(8) + .minutes(3))
     }
     #expect(pattern.days == 4)
-    #expect(pattern.percentInHour(from: 32) >= 100)
-    #expect(pattern.percentInHour(from: 29) >= 100)
-    #expect(pattern.percentInHour(from: 33) == 0)
-    #expect(pattern.isUsed(32) && !pattern.isUsed(31))
+    #expect(pattern.all.percentInHour(from: 32) >= 100)
+    #expect(pattern.all.percentInHour(from: 29) >= 100)
+    #expect(pattern.all.percentInHour(from: 33) == 0)
+    #expect(pattern.all.isUsed(32) && !pattern.all.isUsed(31))
   }
 
   @Test func oldHabitsFade() {
@@ -244,17 +244,61 @@ import Testing
     var percents: [Int64] = []
     for day in Int64(10)..<30 {
       pattern.roll(to: Bench.start + .days(day))
-      percents.append(pattern.percentInHour(from: 32))
+      percents.append(pattern.all.percentInHour(from: 32))
     }
     #expect(percents == percents.sorted(by: >))
     #expect((percents.last ?? 100) < 10)
     pattern.roll(to: Bench.start + .days(100_000))
-    #expect(pattern.percentInHour(from: 32) == 0)
+    #expect(pattern.all.percentInHour(from: 32) == 0)
   }
 
   @Test func theHourWrapsAroundMidnight() {
     var pattern = UsagePattern(at: Bench.start)
     for day in Int64(0)..<5 { pattern.record(at: Bench.start + .days(day) + .minutes(5)) }
-    #expect(pattern.percentInHour(from: 94) > 50)
+    #expect(pattern.all.percentInHour(from: 94) > 50)
+  }
+
+  /// Day 0 of the bench is a Saturday. After two weekends and a week each kind of day is known.
+  @Test func weekdaysAndWeekendsAreLearnedApart() {
+    var pattern = UsagePattern(at: Bench.start)
+    let (eight, eleven) = (32, 44)
+    for day in Int64(0)..<16 {
+      let isWeekend = day % 7 < 2
+      pattern.record(at: Bench.start + .days(day) + .hours(isWeekend ? 11 : 8))
+      let sunday = Bench.start + .days(1)
+      let monday = Bench.start + .days(2)
+      if day == 1 {
+        // A single weekend is not enough to tell them apart.
+        #expect(pattern.habits(at: sunday, after: 3) == pattern.all)
+        #expect(pattern.habits(at: monday, after: 3) == pattern.all)
+      }
+      guard day > 8 else { continue }
+      let (weekday, weekend) = (
+        pattern.habits(at: monday, after: 3), pattern.habits(at: sunday, after: 3)
+      )
+      #expect(weekday.isUsed(eight) && !weekday.isUsed(eleven), "day \(day)")
+      #expect(weekday.percentInHour(from: eight) > 80 && weekday.percentInHour(from: eleven) == 0)
+      #expect(!weekend.isUsed(eight) || weekend == pattern.all, "day \(day)")
+      #expect(weekend.isUsed(eleven))
+    }
+    #expect(pattern.weekends.days == 5 && pattern.weekdays.days == 10 && pattern.days == 15)
+  }
+
+  /// Every day is of one kind: together they are all.
+  @Test func theKindsAddUp() {
+    for seed in UInt64(1)...50 {
+      var random = SeededRandom(seed: seed)
+      var pattern = UsagePattern(at: Bench.start)
+      var now = Bench.start
+      for _ in 0..<200 {
+        now = now + .minutes(random.below(2000))
+        pattern.record(at: now)
+        #expect(pattern.weekdays.days + pattern.weekends.days == pattern.days, "seed \(seed)")
+        #expect(pattern.isSound, "seed \(seed)")
+        // What was used just now counts for its kind of day.
+        let bin = UsagePattern.bin(now)
+        #expect(pattern.habits(at: now, after: 0).isUsed(bin), "seed \(seed)")
+      }
+    }
   }
 }

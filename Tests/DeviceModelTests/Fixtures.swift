@@ -62,6 +62,11 @@ struct Bench {
     }
   }
 
+  /// How many files each merge took in.
+  func merged(of app: AppID) -> [Int] {
+    steps(of: app).compactMap { if case .merged(let files) = $0 { files.count } else { nil } }
+  }
+
   func callbackSteps(of app: AppID) -> [CallbackStep] {
     actions.compactMap { if case .callback(_, app, let step) = $0 { step } else { nil } }
   }

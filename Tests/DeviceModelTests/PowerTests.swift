@@ -154,13 +154,13 @@ import Testing
       bench.send(.pushReceived(.silent(id)))
       bench.wait(.hours(1))
     }
-    #expect(bench.phone[mail]?.content.unmerged == 2)
+    #expect(bench.phone[mail]?.content.files.count == 2)
     #expect(bench.phone[mail]?.content.revision == 0)
     bench.send(.unlocked)
     // Suspended, it does not run; it merges when it does.
-    #expect(bench.phone[mail]?.content.unmerged == 2)
+    #expect(bench.phone[mail]?.content.files.count == 2)
     bench.send(.appOpened(mail))
-    #expect(bench.steps(of: mail).contains(.merged(2)))
+    #expect(bench.merged(of: mail) == [2])
     #expect(bench.phone[mail]?.content.revision == 1)
   }
 }

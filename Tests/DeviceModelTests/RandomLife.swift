@@ -29,6 +29,7 @@ struct RandomLife {
     script.onPush = callback()
     script.onFetch = callback()
     script.onTransfers = callback()
+    if chance(25) { script.onDocument = callback() }
     script.onAuthentication =
       chance(70) ? .provides(after: .seconds(1)) : .cancels(after: .seconds(40))
     script.handlers = chance(80) ? .eachItsOwn : .oneProperty
@@ -39,8 +40,14 @@ struct RandomLife {
     if chance(30) { script.onLeave.transfers = [transfer()] }
     if chance(10) { script.restoration.oldest = .days(2) }
     if chance(10) { script.restoration.crashes = true }
+    script.restoration.declinesOtherVersions = chance(30)
+    script.restoration.transforms = [
+      ArchiveTransform(
+        from: "1.0", to: "2.0",
+        changes: [.renameKey(["window", "list"], key: "row", to: "line")])
+    ]
     return AppDefinition(
-      name: "app \(number)",
+      name: "app \(number)", version: pick(["1.0", "1.0", "2.0"]),
       modes: pick([
         [.fetch, .remoteNotification], [.fetch, .remoteNotification, .location, .audio],
         [.newsstand, .location], [.fetch, .remoteNotification], [],
@@ -63,6 +70,11 @@ struct RandomLife {
     if chance(40) { script.transfers = [transfer()] }
     if chance(30) { script.notification = LocalNotification(text: "new", hasSound: true) }
     script.changes = changes()
+    if chance(30) { script.brings = ["item \(random.below(10))"] }
+    if chance(20) {
+      let want = DocumentUse.Want(document(), isWriting: chance(50))
+      script.uses = [DocumentUse(wants: [want], time: .seconds(1), edit: .line(1, "new"))]
+    }
     if chance(20) {
       script.task = TaskScript(work: .seconds(random.below(20)), endsInTime: chance(80))
     }
@@ -171,9 +183,12 @@ struct RandomLife {
 
   private mutating func documentEvent(_ phone: Phone) -> DocumentEvent {
     let id = document()
-    return switch random.below(8) {
+    return switch random.below(14) {
     case 0: .created(by: app(), name: "plan", bytes: random.below(1000))
     case 1: .accessRequested(id, by: app(), pick([.read, .write]))
+    case 8...11: .used(use(phone), by: app())
+    case 12: pick([.listed(by: app()), .rewrittenElsewhere(id, DocumentText(lines: ["a", "b"]))])
+    case 13: .bookmarkKept(id, by: app(), at: ["window"], key: "document")
     case 2, 3: .accessEnded(id, held(phone, id), bytes: random.below(1000))
     case 4: .picked(id, by: app())
     case 5: .changedElsewhere(id, bytes: random.below(1000))
@@ -183,6 +198,19 @@ struct RandomLife {
         hasThumbnail: false)
     default: .contentRequested(id, by: app())
     }
+  }
+
+  private mutating func use(_ phone: Phone) -> DocumentUse {
+    let wants = (0...random.below(3)).map { _ in
+      DocumentUse.Want(document(), isWriting: chance(60))
+    }
+    let name = "app \(random.below(Self.appCount))"
+    return DocumentUse(
+      wants: wants, time: .milliseconds(random.below(4000)),
+      edit: pick([
+        .nothing, .size(random.below(1000)), .line(Int(1 + random.below(3)), "line"), .line(1, nil),
+        .undo, .choose(.all), .choose(.revision(2)), .copied(to: name), .moved(to: name),
+      ]))
   }
 
   private func held(_ phone: Phone, _ id: DocumentID) -> AccessID {

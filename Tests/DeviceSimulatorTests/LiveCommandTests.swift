@@ -1,3 +1,5 @@
+import DeviceModel
+import Primitives
 import Testing
 
 @testable import DeviceSimulator
@@ -44,6 +46,39 @@ struct LiveCommandTests {
     let scenario = try scenario(apps: Self.one)
     let error = #expect(throws: LiveCommandError.self) { try LiveCommand(line, in: scenario) }
     #expect(error?.description.hasPrefix(problem) == true, "\(String(describing: error))")
+  }
+
+  @Test func documentsAreUsedUnderCoordination() throws {
+    func use(_ line: String) throws -> DocumentUse? {
+      let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
+      guard case .app(_, .coordinate(let use)) = action else { return nil }
+      return use
+    }
+    func want(_ number: UInt64, _ isWriting: Bool) -> DocumentUse.Want {
+      DocumentUse.Want(DocumentID(number), isWriting: isWriting)
+    }
+    #expect(
+      try use("coordinate write:1,read:2 5s 900")
+        == DocumentUse(
+          wants: [want(1, true), want(2, false)], time: .seconds(5), edit: .size(900)))
+    for (line, isWriting, edit) in [
+      ("edit line 1 3 milk", true, DocumentEdit.line(3, "milk")),
+      ("edit line 1 3", true, .line(3, nil)), ("undo edit 1", true, .undo),
+      ("choose version 1 2", true, .choose(.revision(2))),
+      ("choose version 1 all", true, .choose(.all)),
+      ("export document 1 news", false, .copied(to: "news")),
+      ("move document 1 news", true, .moved(to: "news")),
+    ] {
+      #expect(
+        try use(line)
+          == DocumentUse(wants: [want(1, isWriting)], time: .milliseconds(200), edit: edit),
+        "\(line)")
+    }
+    for line in [
+      "coordinate 1", "coordinate write:0", "coordinate look:1", "choose version 1 best",
+    ] {
+      #expect(throws: LiveCommandError.self, "\(line)") { try use(line) }
+    }
   }
 
   @Test func ofSeveralOneIsNamed() throws {

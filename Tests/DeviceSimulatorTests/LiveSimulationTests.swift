@@ -96,6 +96,32 @@ struct LiveSimulationTests {
     #expect(simulation.takeOrders().contains(.connect(phone: 0)))
   }
 
+  /// The relay hears of it as it would of a phone: with the next push. Installed again, the app is
+  /// registered again.
+  @Test func anUninstalledAppIsUnregistered() throws {
+    var simulation = try connected()
+    try simulation.perform(command: "uninstall", at: Self.start + 1000)
+    #expect(simulation.takeOrders().allSatisfy { !$0.isAck })
+    simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 2000)
+    let orders = simulation.takeOrders()
+    #expect(orders.contains(.unregister(phone: 0, topic: "chat")), "\(orders)")
+    try simulation.perform(command: "install again", at: Self.start + 3000)
+    #expect(simulation.takeOrders() == [.register(phone: 0, topic: "chat")])
+    simulation.handle(.received(arrival(2)), of: 0, at: Self.start + 4000)
+    #expect(!simulation.takeOrders().contains(.unregister(phone: 0, topic: "chat")))
+  }
+
+  /// Beside a real relay moments are the calendar's, not a simulation's days.
+  @Test func momentsAreTheCalendars() throws {
+    var simulation = try connected()
+    for number in UInt64(1)...5 {
+      simulation.handle(
+        .received(arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
+    }
+    let waits = simulation.takeTrace().filter { $0.kind == .waits }.map(\.why)
+    #expect(!waits.isEmpty && waits.allSatisfy { $0.contains("until 2026-11-21T") }, "\(waits)")
+  }
+
   @Test func keepAlivesAreAnswered() throws {
     var simulation = try connected()
     simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1000)

@@ -47,6 +47,10 @@ struct RandomScenario {
     }
     members.append("\"reads\":\"\(pick(["complete", "unlessOpen", "untilFirstUnlock", "none"]))\"")
     if random.below(4) == 0 { members.append("\"ignoresSnapshot\":true") }
+    if random.below(4) == 0 { members.append("\"brings\":[\"a\",\"b\"]") }
+    if random.below(4) == 0 {
+      members.append(#""uses":[{"documents":"write:1","line":1,"text":"x"}]"#)
+    }
     if random.below(4) == 0 { members.append("\"fetch\":\"\(pick(["never", "minimum", "1h"]))\"") }
     return "{\(members.joined(separator: ","))}"
   }
@@ -56,7 +60,7 @@ struct RandomScenario {
     return """
       {"name":"app\(number)","modes":\(modes),
        "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
-       "onTransfers":\(work()),
+       "onTransfers":\(work())\(random.below(3) == 0 ? ",\"onDocument\":\(work())" : ""),
        "onAuthentication":{"\(pick(["provides", "cancels"]))":"\(span(5000))"},
        "restoration":{"oldest":"1h","crashes":\(pick([true, false])),"gone":["window"]},
        "onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
@@ -93,6 +97,7 @@ struct RandomScenario {
       case "network": pick(["wifi", "cellular", "none", "airplane"])
       case "slow journal": pick(["0s", "3s", "2m"])
       case "policy": pick(["documented", "strict", "unlimited"])
+      case "export document", "move document": "app\(random.below(4))"
       default: pick(["on", "off"])
       }
     let path = pick(["window", "window/inbox", "gone/"])
@@ -103,6 +108,11 @@ struct RandomScenario {
       "value": pick(["true", "7", "\"here\""]), "to": "\"\(to)\"",
       "for": "\"\(span(600_000))\"", "loss": "\(random.below(101))",
       "latency": "\"\(span(3000))\"", "jitter": "\"\(span(3000))\"",
+      "documents": "\"\(pick(["read:1", "write:2,write:1", "write:1,read:2,read:3"]))\"",
+      "line": "\(1 + random.below(3))",
+      "text": verb.name == "rewrite document" ? "\"a|b\"" : pick(["\"a\"", "null"]),
+      "version": verb.name == "update" ? "\"2.0\"" : pick(["2", "\"all\""]),
+      "target": "\"window\"", "class": "\"Detail\"", "madeBy": "\"Maker\"",
     ]
     var keys = verb.allKeys
     // Of an app or of all.

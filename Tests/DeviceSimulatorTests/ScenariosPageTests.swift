@@ -71,10 +71,11 @@ import Testing
     for name in Files.scenarios {
       let scenario = try Files.scenario(name)
       let result = scenario.run()
-      let short = scenario.length <= TimeText.day
+      let lines = lines(of: result.simulation, in: name)
       text += "### \(name)\n\n\(scenario.about)\n\n"
       text += "[payloads/scenarios/\(name).json](../payloads/scenarios/\(name).json)\n\n```text\n"
-      if short { text += result.simulation.timeline + "\n" }
+      // Weeks are too long to be read.
+      if lines.count <= 250 { text += result.simulation.text(of: lines) + "\n" }
       for verdict in result.verdicts {
         text += "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)\n"
       }
@@ -84,6 +85,19 @@ import Testing
       text += "```\n\n"
     }
     return String(text.dropLast())
+  }
+
+  /// Details that a story is about.
+  private static let details: [String: Set<TraceKind>] = [
+    "state": [.state, .restored, .startedFresh, .launchImage],
+    "restoration": [.state, .restored, .startedFresh, .launchImage],
+    "documents": [.restored],
+  ]
+
+  private func lines(of simulation: Simulation, in name: String) -> [TraceLine] {
+    simulation.trace().filter {
+      !$0.kind.isDetail || Self.details[name]?.contains($0.kind) == true
+    }
   }
 
   /// Replaces what stands between two marks.

@@ -34,16 +34,20 @@ import Testing
 
   private func driver(
     _ count: Int, as identities: [DeviceIdentity], _ device: RelayConfiguration.Endpoint,
-    _ story: Story, relayTime: Int64? = nil
+    _ story: Story, relayTime: Int64? = nil, scenario: Scenario? = nil,
+    warn: @escaping @Sendable (String) -> Void = { _ in },
+    identify: PhoneDriver.Identify? = nil
   ) throws -> PhoneDriver {
-    let scenario = Scenario(
-      phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
+    let scenario =
+      scenario
+      ?? Scenario(phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: 1, connect: { try await LoopbackRelay.connect(device) },
-      identify: { phone, _ in identities[phone] }, tell: { story.add($0) },
+      identify: identify ?? { phone, _, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2
     configuration.relayTime = relayTime
+    configuration.warn = warn
     return try PhoneDriver(configuration)
   }
 
@@ -186,6 +190,72 @@ import Testing
         #expect(story.count("arrived") == 1)
         #expect(await driver.counts.reconnects == 1)
       }
+    }
+  }
+
+  /// What a phone has not any more is refused by the relay after the next push, and taken again, by
+  /// another token, when it is there again.
+  @Test func anUninstalledAppIsUnregisteredAtTheRelay() async throws {
+    try await LoopbackRelay.run { addresses, _ in
+      let (identities, tokens) = try await enroll(1, addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let story = Story()
+      let seen = Mutex<[String]>([])
+      let identify: PhoneDriver.Identify = { _, gone, api in
+        if !gone.contains(Self.topic) {
+          let token = try await api.register(topic: Self.topic, of: identities[0])
+          seen.withLock { $0.append(token) }
+        }
+        return identities[0]
+      }
+      let driver = try driver(1, as: identities, addresses.device, story, identify: identify)
+      func status(of token: String) async throws -> Int {
+        var push = PushRequest(token: token, payload: Array(#"{"aps":{"alert":"Lunch?"}}"#.utf8))
+        push.topic = Self.topic
+        push.pushType = "alert"
+        return Int(try await provider.push(push, providerToken: nil).status)
+      }
+      try await running(driver) {
+        try await story.wait(for: " connected")
+        try await driver.perform(command: "uninstall")
+        #expect(try await status(of: tokens[0]) == 200)
+        while try await status(of: tokens[0]) == 200 {
+          try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(try await status(of: tokens[0]) == 410)
+        try await driver.perform(command: "install again")
+        while seen.withLock({ $0.last }) == tokens[0] {
+          try await Task.sleep(for: .milliseconds(10))
+        }
+        let token = try #require(seen.withLock { $0.last })
+        #expect(try await status(of: token) == 200)
+        #expect(try await status(of: tokens[0]) == 410)
+        try await story.wait(for: "banner: Lunch?")
+      }
+    }
+  }
+
+  /// What only a modelled network does is not passed over when there is a server.
+  @Test func aBreakThatWasOrderedIsRefusedOverHTTP() async throws {
+    try await LoopbackRelay.run { addresses, _ in
+      let (identities, _) = try await enroll(1, addresses.device)
+      let text = """
+        {"title":"t","length":"1h","phones":[{"name":"phone0","apps":[{"name":"\(Self.topic)"}]}],
+         "events":[{"at":"1ms","do":"open","phone":"phone0","app":"\(Self.topic)"},
+          {"at":"2ms","do":"queue transfer","phone":"phone0","app":"\(Self.topic)","transfer":
+           {"name":"film","bytes":9,"breaksAt":3,"url":"http://127.0.0.1:1/film"}}]}
+        """
+      let story = Story()
+      let warnings = Mutex<[String]>([])
+      let driver = try driver(
+        1, as: identities, addresses.device, story,
+        scenario: try Scenario(json: Array(text.utf8), file: "test.json"),
+        warn: { text in warnings.withLock { $0.append(text) } })
+      try await running(driver) {
+        try await story.wait(for: "transfer-ended (film): failed")
+      }
+      let told = warnings.withLock { $0 }
+      #expect(told.contains { $0.contains("breaksAt are for transfers without a url") }, "\(told)")
     }
   }
 

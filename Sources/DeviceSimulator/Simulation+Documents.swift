@@ -1,0 +1,77 @@
+public import DeviceModel
+import Primitives
+
+/// Documents: what apps and their users do with them, what other devices do, and the service that
+/// keeps them the same where no provider does.
+extension Simulation {
+  /// An app that runs makes a document, which is then with the sync service too, when the network
+  /// is there.
+  public mutating func createDocument(_ name: String, bytes: Int64, by app: AppHandle) {
+    tell(app) { .document(.created(by: $0, name: name, bytes: bytes)) }
+  }
+
+  /// Another device has made a document: the app's container has a placeholder of it.
+  public mutating func announceDocument(_ name: String, bytes: Int64, to app: AppHandle) {
+    let moment = moment
+    tell(app) {
+      .document(
+        .announced(in: $0, name: name, bytes: bytes, modifiedAt: moment, hasThumbnail: true))
+    }
+  }
+
+  /// A running app uses documents under coordination.
+  public mutating func use(_ use: DocumentUse, by app: AppHandle) {
+    tell(app) { .document(.used(use, by: $0)) }
+  }
+
+  /// A document was edited on another device.
+  public mutating func changeDocumentElsewhere(
+    _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
+  ) {
+    tell(phone.number, .document(.changedElsewhere(id, bytes: bytes)))
+  }
+
+  /// What an app can list: its own documents and those it has a reference to, by name.
+  public func documents(of app: AppHandle) -> [DocumentState] {
+    guard let model = model(of: app) else { return [] }
+    let store = phones[Int(apps[Int(app.number)].phone)].model.documents
+    return store.listing(for: model.id, references: model.process.references).map { document in
+      DocumentState(
+        id: document.id, name: document.name, bytes: document.body.bytes, text: document.text,
+        isLocal: document.content == .local, thumbnail: document.thumbnail,
+        revision: document.revision, otherRevisions: (document.versions ?? []).map(\.revision))
+    }
+  }
+
+  /// What an app's work has brought into its database, oldest first.
+  public func items(of app: AppHandle) -> [String] { model(of: app)?.content.items ?? [] }
+
+  /// The service takes what was written here, unless a provider does, or something newer has to
+  /// come first.
+  mutating func sendDocuments(of phone: Int32) {
+    let model = phones[Int(phone)].model
+    guard model.network.isConnected, model.wakefulness != .off else { return }
+    let unsent = model.documents.documents.values.filter {
+      $0.isUnsent && !$0.isStale && !model.isProvider($0.container)
+    }
+    for document in unsent.sorted(by: { $0.id.number < $1.id.number }) {
+      tell(phone, .document(.uploaded(document.id, revision: document.revision)))
+    }
+  }
+}
+
+/// A document as an app finds it.
+public struct DocumentState: Hashable, Sendable {
+  public let id: DocumentID
+  public let name: String
+  public let bytes: Int64
+  /// Nil where only the size is known.
+  public let text: DocumentText?
+  /// Else it is a placeholder.
+  public let isLocal: Bool
+  /// The bytes of a picture, a bitmap.
+  public let thumbnail: [UInt8]?
+  public let revision: Int
+  /// Of a conflict, those that are kept beside it, oldest first.
+  public let otherRevisions: [Int]
+}
