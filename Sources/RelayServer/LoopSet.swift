@@ -282,14 +282,14 @@ final class LoopSet: Sendable {
 final class Inbox: Sendable {
   private struct Running {
     let loops: LoopSet
-    let journal: Journal?
+    let journal: (any DurableJournal)?
     let clock: VirtualClock?
   }
 
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)
 
-  func open(_ loops: LoopSet, _ journal: Journal?, _ clock: VirtualClock?) {
+  func open(_ loops: LoopSet, _ journal: (any DurableJournal)?, _ clock: VirtualClock?) {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
@@ -297,7 +297,7 @@ final class Inbox: Sendable {
   var clock: VirtualClock? { running.withLock { $0 }?.clock }
 
   /// The journal that the loops use, if they do.
-  var journal: Journal? { running.withLock { $0 }?.journal }
+  var journal: (any DurableJournal)? { running.withLock { $0 }?.journal }
 
   /// The loops, once there are any.
   var loops: LoopSet? { running.withLock { $0 }?.loops }

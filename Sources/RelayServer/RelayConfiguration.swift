@@ -2,6 +2,7 @@ package import Configuration
 import FoundationEssentials
 package import Logging
 package import Primitives
+import RelayCluster
 package import RelayCore
 package import RelayRecording
 
@@ -52,6 +53,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     case sqlite
     /// Nothing survives the process.
     case memory
+    /// A journal in NATS JetStream (docs/CLUSTER.md).
+    case jetstream
   }
 
   package enum Authentication: String, CaseIterable, Sendable {
@@ -109,6 +112,15 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// What the age of provider tokens is judged by.
   package var tokenClock = Clock.system
   package var seed: UInt64?
+  /// The servers of JetStream, as URLs, and what this relay is called there.
+  package var nats: [String] = []
+  package var node = ""
+  /// Where one of them tells how it is set up; empty for nowhere.
+  package var natsMonitor = ""
+  /// How many of them have the journal.
+  package var natsReplicas = 1
+  /// How long a node that is gone keeps its journal.
+  package var lease = Interval.seconds(3)
 
   package init() {}
 
@@ -202,6 +214,11 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
   /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
   /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
+  /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
+  /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
+  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means; empty for none | none |
+  /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
+  /// | `lease` | seconds after which another node takes over from one that is gone | 3 |
   /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
@@ -252,6 +269,12 @@ package struct RelayConfiguration: Equatable, Sendable {
     clock = try reader.choice("clock", clock)
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
+    nats = try reader.text("nats", "").split(separator: ",").map(String.init)
+    node = try reader.text("node", node)
+    natsMonitor = try reader.text("natsMonitor", natsMonitor)
+    natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
+    lease = try reader.seconds("lease", lease)
+    try checkCluster()
     guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
       throw ReadingError(
         key: legacy == nil ? "feedback" : "legacy",
@@ -261,6 +284,26 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
     guard tokenClock == .system || clock == .virtual else {
       throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
+    }
+  }
+
+  private func checkCluster() throws(ReadingError) {
+    func fail(_ key: String, _ text: String) -> ReadingError {
+      ReadingError(key: key, description: text)
+    }
+    guard store == .jetstream else {
+      guard nats.isEmpty, node.isEmpty else {
+        throw fail("nats", "nats and node need store jetstream")
+      }
+      return
+    }
+    guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
+    guard ClusterJournal.isNodeName(node) else {
+      throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
+    }
+    guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
+    guard clock == .system else {
+      throw fail("clock", "clock virtual needs store sqlite or memory")
     }
   }
 
@@ -276,7 +319,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
-    "clock", "tokenClock", "seed",
+    "clock", "tokenClock", "seed", "nats", "node", "natsMonitor", "natsReplicas", "lease",
   ]
 }
 
