@@ -1,0 +1,71 @@
+import Foundation
+import Primitives
+import RelayCluster
+import Testing
+
+/// Thousands of histories of nodes and an engine that do what they should not.
+@Suite("Simulated cluster") struct SimulationTests {
+  /// `RELAY_TEST_CLUSTER_SEEDS` asks for more than the suite has time for.
+  private static let seedCount =
+    ProcessInfo.processInfo.environment["RELAY_TEST_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 60
+
+  @Test func whatWasAcknowledgedIsFoundByTheNextOwnerAndNobodyElseWrites() throws {
+    var (takeovers, acknowledged, failed) = (0, 0, 0)
+    for seed in 0..<Self.seedCount {
+      var cluster = SimulatedCluster(seed: seed)
+      cluster.start("a")
+      cluster.start("b")
+      try cluster.run(milliseconds: 20_000)
+      try cluster.run(milliseconds: 14_000, isWild: false)
+      try checkMirrors(cluster, seed)
+      cluster.killAll()
+      cluster.start("z")
+      try cluster.run(milliseconds: 8_000, isWild: false)
+      try checkHistory(cluster, seed)
+      let last = try #require(cluster.processes.last)
+      guard case .owner = last.phase else {
+        Issue.record("seed \(seed): the last node has not taken over")
+        continue
+      }
+      let lost = cluster.acknowledged.subtracting(last.stored)
+      #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone")
+      takeovers += cluster.takeovers
+      acknowledged += cluster.acknowledged.count
+      failed += cluster.failed.count
+    }
+    // The histories have what they are there for.
+    #expect(takeovers > Int(Self.seedCount) * 2)
+    #expect(acknowledged > Int(Self.seedCount) && failed > Int(Self.seedCount))
+  }
+
+  /// Once somebody else has written on a stripe, who had it before never does.
+  private func checkHistory(_ cluster: SimulatedCluster, _ seed: UInt64) throws {
+    var owners: [Int: [UInt64]] = [:]
+    for message in cluster.engine.history {
+      guard case .stripe(let stripe) = message.target else { continue }
+      let run = try SimulatedEngine.head(message.bytes).stamp.run
+      if owners[stripe]?.last == run { continue }
+      let isNew = owners[stripe]?.contains(run) != true
+      // One that claims again after it was refused a later stripe is no earlier owner.
+      let hasOwned = cluster.processes[Int(run) - 1].hasOwned
+      #expect(isNew || !hasOwned, "seed \(seed): run \(run) writes again on stripe \(stripe)")
+      owners[stripe, default: []].append(run)
+    }
+  }
+
+  /// What the owner believes to be stored is what the engine has; nothing that it has called failed
+  /// is among it.
+  private func checkMirrors(_ cluster: SimulatedCluster, _ seed: UInt64) throws {
+    let replays = try cluster.engine.replay(
+      stripes: SimulatedCluster.stripeCount, empty: SimulatedCluster.empty)
+    let there = Set(replays.flatMap { $0.state.sequences })
+    for process in cluster.processes where !process.isDead {
+      guard case .owner = process.phase, let node = process.node, node.isIdle,
+        !node.stripes.contains(where: \.isLost), node.lease.heldUntil > cluster.now
+      else { continue }
+      #expect(Set(node.stripes.flatMap { $0.state.sequences }) == there, "seed \(seed)")
+      let mine = cluster.failed.filter { $0 >> 40 == process.run }
+      #expect(there.isDisjoint(with: mine), "seed \(seed): what was refused is kept")
+    }
+  }
+}
