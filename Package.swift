@@ -300,7 +300,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "RelayClusterTests",
-      dependencies: ["Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster"],
+      dependencies: [
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
+      ],
       swiftSettings: safe),
     .testTarget(
       name: "EndToEndTests",
@@ -308,6 +310,7 @@ let package = Package(
         "Primitives",
         "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel", "PhoneRuntime",
         "TLS",
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),

@@ -46,12 +46,14 @@ extension ClusterJournal {
 
   /// Waits for its turn and claims all stripes, the first one first: who has that one has won.
   private func takeOver(_ onNotice: (Notice) -> Void) async throws(StoreError) -> UInt64 {
+    var first: UInt64 = 0
     while true {
       try await waitForTurn(onNotice)
-      let epoch = try await claimAll()
+      let epoch = try await claimAll(from: first)
       if let epoch { return epoch }
       // Somebody was faster, or wrote once more: look again.
       core.withLock { $0.node = nil }
+      first += 1 << 32
     }
   }
 
@@ -86,12 +88,14 @@ extension ClusterJournal {
   }
 
   /// The epoch in which all stripes are this node's; nil when one is not.
-  private func claimAll() async throws(StoreError) -> UInt64? {
+  ///
+  /// - Parameter first: the number of its first messages, above those of an earlier attempt.
+  private func claimAll(from first: UInt64) async throws(StoreError) -> UInt64? {
     let key = try await last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let heads = try await lastOfAll()
     let epoch = (heads.compactMap { $0.head?.stamp.epoch }.max() ?? 0) + 1
-    let stamp = Stamp(node: configuration.node, run: run, epoch: epoch)
+    let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: first)
     var limits = StripeWriter.Configuration()
     limits.linger = configuration.linger
     limits.messageBytes = client.maximumPayloadBytes - Self.overheadBytes
@@ -105,7 +109,8 @@ extension ClusterJournal {
       core.node = JournalNode(
         stamp: stamp, partitionCount: stream.partitionCount, stripes: writers,
         lease: LeaseKeeper(
-          subject: SubjectWriter(run: run, last: key.sequence), length: configuration.lease))
+          subject: SubjectWriter(run: run, last: key.sequence, first: first),
+          length: configuration.lease, first: first))
       core.wakeAt = .never
     }
     for (stripe, writer) in writers.enumerated() {

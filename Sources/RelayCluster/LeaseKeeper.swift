@@ -8,16 +8,18 @@ package struct LeaseKeeper: Hashable, Sendable {
   package var subject: SubjectWriter
   /// How long the others wait before they take over.
   private let length: Interval
-  private var number: UInt64 = 0
+  private var number: UInt64
   /// When the write that is under way began.
   private var writtenAt = Instant(milliseconds: 0)
   /// Up to when nobody else takes over, by this node's clock: counted from before the engine had
   /// the key, and so no later than anybody else counts.
   package private(set) var heldUntil = Instant(milliseconds: 0)
 
-  package init(subject: SubjectWriter, length: Interval) {
+  /// - Parameter first: the numbers of its writes begin behind it.
+  package init(subject: SubjectWriter, length: Interval, first: UInt64 = 0) {
     self.subject = subject
     self.length = length
+    number = first
   }
 
   /// When the next write is due, or a step of the one that is under way.

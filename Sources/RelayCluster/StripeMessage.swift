@@ -11,7 +11,7 @@ package struct Stamp: Hashable, Sendable {
   package var run: UInt64
   /// Each owner's is one above that of the owner before.
   package var epoch: UInt64
-  /// From 0, the message by which the owner took the subject.
+  /// Rises from message to message of the run.
   package var number: UInt64
 
   package init(node: String, run: UInt64, epoch: UInt64 = 0, number: UInt64 = 0) {

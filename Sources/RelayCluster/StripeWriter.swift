@@ -93,7 +93,7 @@ package struct StripeWriter: Sendable {
   package private(set) var skippedCount = 0
 
   /// - Parameters:
-  ///   - stamp: the owner, with the epoch of its ownership.
+  ///   - stamp: the owner, with the epoch of its ownership and the number of its first message.
   ///   - last: the last sequence on the subject.
   package init(
     stamp: Stamp, last: UInt64, highest: UInt64, state: StripeState,
@@ -103,7 +103,7 @@ package struct StripeWriter: Sendable {
     self.highest = highest
     self.state = state
     self.configuration = configuration
-    subject = SubjectWriter(run: stamp.run, last: last)
+    subject = SubjectWriter(run: stamp.run, last: last, first: stamp.number)
   }
 
   package var isLost: Bool { subject.isLost }

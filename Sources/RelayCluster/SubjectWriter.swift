@@ -81,11 +81,14 @@ package struct SubjectWriter: Hashable, Sendable {
   /// The sequence of the last message that is known.
   package private(set) var last: UInt64
   private var phase = Phase.idle
-  private var questions: UInt64 = 0
+  private var questions: UInt64
 
-  package init(run: UInt64, last: UInt64) {
+  /// - Parameter first: the numbers of messages and questions begin behind it. One that tries again
+  ///   begins higher up: an answer to what it asked before is none.
+  package init(run: UInt64, last: UInt64, first: UInt64 = 0) {
     self.run = run
     self.last = last
+    questions = first
   }
 
   package var isIdle: Bool { phase == .idle }

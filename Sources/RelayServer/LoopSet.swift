@@ -312,6 +312,15 @@ final class Inbox: Sendable {
     running.withLock { $0 }?.loops.deliver(outcomes)
   }
 
+  /// The journal knows by itself that it cannot write, or that it can again.
+  func note(_ notice: StoreNotice) {
+    switch notice {
+    case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
+    case .recovered: isJournalFailing.store(false, ordering: .relaxed)
+    case .compactionFailed: break
+    }
+  }
+
   /// Whether the journal could not write what it was last given.
   var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
 }

@@ -49,7 +49,11 @@ extension Relay {
     do {
       return try await cancelWhenGracefulShutdown { [options, inbox, logger] in
         try await ClusterJournal.open(
-          options, report: { inbox.deliver($0) }, onProblem: { Self.say($0, to: logger) },
+          options, report: { inbox.deliver($0) },
+          onProblem: { problem in
+            inbox.note(problem)
+            Self.say(problem, to: logger)
+          },
           onNotice: { Self.say($0, to: logger) })
       }
     } catch let error as StoreError {

@@ -1,4 +1,5 @@
 import Foundation
+import Subprocess
 import Testing
 
 /// Relays whose journal is a real nats-server, and what is left of it when one of them dies.
@@ -129,7 +130,7 @@ import Testing
           let refused = try await first.push(token, "not any more")
           #expect(refused.status == 503 && refused.reason == "ServiceUnavailable")
           phone.relay = second.relay
-          #expect(try await phone.report().contains("visible"))
+          #expect(try await phone.report().apps.first?.visible != nil)
           #expect(try await second.push(token, "second").status == 200)
           #expect(try await first.push(token, "nor later").status == 503)
         }

@@ -27,8 +27,11 @@ struct SimulatedCluster {
     let run: UInt64
     var phase = Phase.waiting(LeaseWatch(length: SimulatedCluster.lease))
     var node: JournalNode?
+    /// How often it has tried to become the owner.
+    var attempts: UInt64 = 0
     var isDead = false
-    var hasOwned = false
+    /// How many messages there had been when it became the owner.
+    var ownsSince = Int.max
     /// Its clock stands until then, and what comes for it waits.
     var stoppedUntil = Instant(milliseconds: 0)
     var nextSequence: UInt64
@@ -46,13 +49,14 @@ struct SimulatedCluster {
   private(set) var processes: [Process] = []
   private var random: SeededRandom
   private var actions: [Int64: [Action]] = [:]
-  private(set) var now = Instant(milliseconds: 0)
+  private(set) var now = Instant(milliseconds: 1_000_000)
   /// In so many of a thousand messages.
   private let dropRate: Int64
   private let slowRate: Int64
   /// Reported as safe and not forgotten since, by whichever node.
   private(set) var acknowledged: Set<UInt64> = []
   private(set) var failed: Set<UInt64> = []
+  private var forgotten: Set<UInt64> = []
   private(set) var takeovers = 0
 
   init(seed: UInt64) {
@@ -176,14 +180,16 @@ struct SimulatedCluster {
   }
 
   private mutating func begin(_ index: Int) throws {
+    processes[index].attempts += 1
     let process = processes[index]
+    let first = process.attempts << 32
     let heads = try (0..<Self.stripeCount).map { stripe in
       try engine.last(.stripe(stripe), of: "").map {
         (sequence: $0.sequence, head: try SimulatedEngine.head($0.bytes))
       }
     }
     let epoch = (heads.compactMap { $0?.head.stamp.epoch }.max() ?? 0) + 1
-    let stamp = Stamp(node: process.name, run: process.run, epoch: epoch)
+    let stamp = Stamp(node: process.name, run: process.run, epoch: epoch, number: first)
     var configuration = StripeWriter.Configuration()
     configuration.messageBytes = 400
     configuration.snapshotBytes = 3000
@@ -196,7 +202,8 @@ struct SimulatedCluster {
           state: Self.empty, configuration: configuration)
       },
       lease: LeaseKeeper(
-        subject: SubjectWriter(run: process.run, last: key?.sequence ?? 0), length: Self.lease))
+        subject: SubjectWriter(run: process.run, last: key?.sequence ?? 0, first: first),
+        length: Self.lease, first: first))
     processes[index].phase = .claiming(0, epoch: epoch)
     claim(index, 0)
   }
@@ -224,7 +231,7 @@ struct SimulatedCluster {
     processes[index].node?.restored(replays)
     processes[index].stored = Set(replays.flatMap { $0.state.sequences })
     processes[index].phase = .owner
-    processes[index].hasOwned = true
+    processes[index].ownsSince = engine.history.count
     takeovers += 1
   }
 
@@ -243,6 +250,7 @@ struct SimulatedCluster {
       processes[index].stored.remove(sequence)
       processes[index].open.remove(sequence)
       acknowledged.remove(sequence)
+      forgotten.insert(sequence)
     }
     processes[index].open.formUnion(records.map(\.sequence))
     processes[index].node?.submit(shard: 0, records: records, forgets: forgets, at: now)
@@ -263,7 +271,8 @@ struct SimulatedCluster {
       for sequence in processes[index].open where sequence <= last {
         processes[index].open.remove(sequence)
         if isSafe {
-          acknowledged.insert(sequence)
+          // One that was stopped may hear of it when the next owner has delivered it already.
+          if !forgotten.contains(sequence) { acknowledged.insert(sequence) }
           processes[index].stored.insert(sequence)
         } else {
           failed.insert(sequence)

@@ -96,14 +96,16 @@ import Testing
     var lease = LeaseKeeper(subject: SubjectWriter(run: 1, last: 0), length: .seconds(3))
     #expect(lease.tick(at: time(999)) { _ in [] } == nil)
     #expect(
-      lease.tick(at: time(5000)) { [UInt8($0)] } == .publish(.init(number: 1, bytes: [1]), after: 0))
+      lease.tick(at: time(5000)) { [UInt8($0)] } == .publish(.init(number: 1, bytes: [1]), after: 0)
+    )
     #expect(lease.heldUntil < time(5000))
     #expect(
       lease.handle(.stored(number: 1, sequence: 7), at: time(5600)) == .stored(sequence: 7))
     #expect(lease.heldUntil == time(8000))
     #expect(lease.deadline == time(6000))
     #expect(
-      lease.tick(at: time(6000)) { [UInt8($0)] } == .publish(.init(number: 2, bytes: [2]), after: 7))
+      lease.tick(at: time(6000)) { [UInt8($0)] } == .publish(.init(number: 2, bytes: [2]), after: 7)
+    )
   }
 
   @Test func aWatcherGoesByItsOwnClock() {
