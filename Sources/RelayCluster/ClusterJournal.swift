@@ -330,7 +330,7 @@ package final class ClusterJournal: DurableJournal {
     guard before != now else { return }
     guard let now else {
       let failed = core.withLock { core in
-        let count = core.node?.statistics.recordsFailed ?? 0
+        let count = core.node?.statistics.failedBatches ?? 0
         defer { core.failuresBefore = count }
         return count - core.failuresBefore
       }

@@ -121,6 +121,8 @@ package struct JournalNode: Sendable {
   package mutating func submit(
     shard: Int, records: [JournalRecord], forgets: [UInt64], failing: Bool = false, at now: Instant
   ) {
+    let failedBefore = counts.recordsFailed
+    defer { noteFailures(since: failedBefore) }
     while lines.count <= shard { lines.append(SettlementLine(shard: lines.count)) }
     let refuses = failing || lostTo != nil || now >= lease.heldUntil
     for record in records {
@@ -211,7 +213,13 @@ package struct JournalNode: Sendable {
   ) {
     var done: [StripeWriter.Effect] = []
     stripes[index].handle(event, at: now, wall: wall, into: &done)
+    let failedBefore = counts.recordsFailed
     perform(done, index)
+    noteFailures(since: failedBefore)
+  }
+
+  private mutating func noteFailures(since recordsFailed: Int) {
+    if counts.recordsFailed > recordsFailed { counts.failedBatches += 1 }
   }
 
   private mutating func perform(_ done: [StripeWriter.Effect], _ stripe: Int) {

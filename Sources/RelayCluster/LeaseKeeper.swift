@@ -2,8 +2,8 @@ package import Primitives
 
 /// A node's sign of life: a key that it writes anew before others may think it gone. A value.
 ///
-/// The lease prevents nothing: what keeps two nodes from writing the same stripe is `SubjectWriter`.
-/// It says when one may try.
+/// The lease prevents nothing: what keeps two nodes from writing one stripe is `SubjectWriter`. It
+/// says when one may try.
 package struct LeaseKeeper: Hashable, Sendable {
   package var subject: SubjectWriter
   /// How long the others wait before they take over.

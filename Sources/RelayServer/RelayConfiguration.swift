@@ -216,7 +216,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
   /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
   /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
-  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means; empty for none | none |
+  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means | none |
   /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
   /// | `lease` | seconds after which another node takes over from one that is gone | 3 |
   /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |

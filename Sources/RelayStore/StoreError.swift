@@ -59,8 +59,8 @@ extension StoreError: CustomStringConvertible {
       "no answer from \(servers.joined(separator: ", ")) (\(reason)); see that nats-server runs "
         + "there and that --nats names it"
     case .engineTooOld(let server, let level):
-      "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 and "
-        + "the oldest that will do; run a newer nats-server"
+      "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 "
+        + "and the oldest that will do; run a newer nats-server"
     case .engineRefuses(let reason):
       "the engine cannot keep the journal: \(reason)"
     }

@@ -28,7 +28,8 @@ import Testing
         continue
       }
       let lost = cluster.acknowledged.subtracting(last.stored)
-      #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone")
+      let story = try lost.min().map { try self.story(of: $0, cluster) }
+      #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone, \(story ?? [])")
       takeovers += cluster.takeovers
       acknowledged += cluster.acknowledged.count
       failed += cluster.failed.count
@@ -36,6 +37,27 @@ import Testing
     // The histories have what they are there for.
     #expect(takeovers > Int(Self.seedCount) * 2)
     #expect(acknowledged > Int(Self.seedCount) && failed > Int(Self.seedCount))
+  }
+
+  /// What the engine has heard of a notification.
+  private func story(of sequence: UInt64, _ cluster: SimulatedCluster) throws -> [String] {
+    var story: [String] = []
+    for stored in cluster.engine.history where stored.target != .lease {
+      let message = try StripeMessage(stored.bytes)
+      let mentions = message.entries.filter { entry in
+        switch entry {
+        case .record(let record): record.sequence == sequence
+        case .forgotten(let sequences): sequences.contains(sequence)
+        case .restored(.notification(_, let restored, _)): restored == sequence
+        case .restored, .budgets, .cursor, .keys, .listed: false
+        }
+      }
+      let (run, place) = (message.head.stamp.run, stored.sequence)
+      for case .record in mentions { story.append("written by \(run) at \(place)") }
+      for case .forgotten in mentions { story.append("forgotten by \(run) at \(place)") }
+      for case .restored in mentions { story.append("in a snapshot by \(run) at \(place)") }
+    }
+    return story
   }
 
   /// Once somebody else has written on a stripe, who had it before never does.
@@ -61,7 +83,14 @@ import Testing
     let replays = try cluster.engine.replay(
       stripes: SimulatedCluster.stripeCount, empty: SimulatedCluster.empty)
     let there = Set(replays.flatMap { $0.state.sequences })
-    for process in cluster.processes where !process.isDead {
+    let owners = try (0..<SimulatedCluster.stripeCount).map { stripe in
+      try cluster.engine.last(.stripe(stripe), of: "").map {
+        try SimulatedEngine.head($0.bytes).stamp.run
+      }
+    }
+    // One that has written nothing since it lost them does not know yet.
+    for process in cluster.processes
+    where !process.isDead && owners.allSatisfy({ $0 == process.run }) {
       guard case .owner = process.phase, let node = process.node, node.isIdle,
         !node.stripes.contains(where: \.isLost), node.lease.heldUntil > cluster.now
       else { continue }
