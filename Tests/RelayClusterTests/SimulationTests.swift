@@ -44,18 +44,18 @@ import Testing
     var story: [String] = []
     for stored in cluster.engine.history where stored.target != .lease {
       let message = try StripeMessage(stored.bytes)
-      let mentions = message.entries.filter { entry in
+      let (run, place) = (message.head.stamp.run, stored.sequence)
+      for entry in message.entries {
         switch entry {
-        case .record(let record): record.sequence == sequence
-        case .forgotten(let sequences): sequences.contains(sequence)
-        case .restored(.notification(_, let restored, _)): restored == sequence
-        case .restored, .budgets, .cursor, .keys, .listed: false
+        case .record(let record) where record.sequence == sequence:
+          story.append("written by \(run) at \(place)")
+        case .forgotten(let sequences) where sequences.contains(sequence):
+          story.append("forgotten by \(run) at \(place)")
+        case .restored(.notification(_, let restored, _)) where restored == sequence:
+          story.append("in a snapshot by \(run) at \(place)")
+        case .record, .forgotten, .restored, .budgets, .cursor, .keys, .listed: break
         }
       }
-      let (run, place) = (message.head.stamp.run, stored.sequence)
-      for case .record in mentions { story.append("written by \(run) at \(place)") }
-      for case .forgotten in mentions { story.append("forgotten by \(run) at \(place)") }
-      for case .restored in mentions { story.append("in a snapshot by \(run) at \(place)") }
     }
     return story
   }
