@@ -1,6 +1,7 @@
 import Foundation
 import Primitives
 import RelayCluster
+import RelayCore
 import Testing
 
 /// Thousands of histories of nodes and an engine that do what they should not.
