@@ -66,6 +66,8 @@ package struct StripeWriter: Sendable {
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
   package private(set) var state: StripeState
+  /// Whether the state is all of what is on the stripe: before, it is no snapshot.
+  private var isRead: Bool
   /// The highest sequence of a record that was ever on this stripe.
   package private(set) var highest: UInt64
   /// In the order in which they came; nil where nobody needs it any more, but never first.
@@ -96,9 +98,10 @@ package struct StripeWriter: Sendable {
   ///   - stamp: the owner, with the epoch of its ownership and the number of its first message.
   ///   - last: the last sequence on the subject.
   package init(
-    stamp: Stamp, last: UInt64, highest: UInt64, state: StripeState,
+    stamp: Stamp, last: UInt64, highest: UInt64, state: StripeState, isRead: Bool = false,
     configuration: Configuration = Configuration()
   ) {
+    self.isRead = isRead
     self.stamp = stamp
     self.highest = highest
     self.state = state
@@ -111,6 +114,7 @@ package struct StripeWriter: Sendable {
   /// The stripe was read up to the owner's first message, and nothing was written since.
   package mutating func restored(_ replay: StripeReplay) {
     state = replay.state
+    isRead = true
     highest = max(highest, replay.highest)
     bytesSinceSnapshot = replay.bytesSinceSnapshot
   }
@@ -285,7 +289,9 @@ package struct StripeWriter: Sendable {
     isFailing = false
     let counts = flight.message.counts
     effects.append(.written(records: counts.records, forgets: counts.forgets))
-    if parts.isEmpty, bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize) {
+    if isRead, parts.isEmpty,
+      bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
+    {
       beginSnapshot()
     }
   }
@@ -293,7 +299,7 @@ package struct StripeWriter: Sendable {
   /// Its records were called failed, and are there all the same.
   private mutating func disown(_ flight: Flight, at now: Instant) {
     forgets += flight.message.entries.compactMap(\.accepted)
-    forgetsDueAt = min(forgetsDueAt, now)
+    if !forgets.isEmpty { forgetsDueAt = min(forgetsDueAt, now) }
   }
 
   /// What is on its way and what waits is refused. It goes on being asked for: it may be there.

@@ -17,7 +17,7 @@ import Testing
       var configuration = StripeWriter.Configuration()
       configure(&configuration)
       writer = StripeWriter(
-        stamp: stamp, last: 0, highest: 0, state: StripeState(feedbackLimit: 10),
+        stamp: stamp, last: 0, highest: 0, state: StripeState(feedbackLimit: 10), isRead: true,
         configuration: configuration)
     }
 
@@ -137,6 +137,17 @@ import Testing
     scene.hear(at: 2600)
     try scene.ack(at: 2601)
     #expect(scene.settled(5) == true)
+  }
+
+  @Test func aClaimThatWasLateIsAllThatIsWritten() throws {
+    var scene = Scene()
+    scene.effects += scene.writer.claim(.question(1), at: Self.time(0), wall: Self.time(0))
+    scene.hear(at: 2000)
+    #expect(scene.effects.last == .settled(.question(1), isPersisted: false))
+    try scene.ack(at: 2100)
+    scene.hear(at: 3000)
+    #expect(scene.published.count == 1 && scene.writer.deadline == nil)
+    #expect(!scene.writer.isFailing)
   }
 
   @Test func whoHasLostTheStripeRefusesEverything() throws {
