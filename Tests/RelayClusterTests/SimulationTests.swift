@@ -6,8 +6,7 @@ import Testing
 
 /// Thousands of histories of nodes and an engine that do what they should not.
 @Suite("Simulated cluster") struct SimulationTests {
-  /// `RELAY_TEST_CLUSTER_SEEDS` asks for more than the suite has time for. Among the first are those
-  /// that once failed.
+  /// `RELAY_TEST_CLUSTER_SEEDS` asks for more than the suite has time for. Seed 129 once failed.
   private static let seedCount =
     ProcessInfo.processInfo.environment["RELAY_TEST_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 140
 
