@@ -129,6 +129,12 @@ package final class ClusterJournal: DurableJournal {
 
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
     queue.async {
+      guard !self.core.withLock({ $0.isStopped }) else {
+        if let last = records.last?.sequence {
+          self.report([.failed(shard: shard, through: last)])
+        }
+        return
+      }
       self.perform { node, now in
         node.submit(
           shard: shard, records: records, forgets: forgets,
@@ -242,7 +248,7 @@ package final class ClusterJournal: DurableJournal {
     var wake: Instant?
     var idle: CheckedContinuation<Void, Never>?
     core.withLock { core in
-      guard core.node != nil else { return }
+      guard core.node != nil, !core.isStopped else { return }
       work(&core.node!, now)
       core.node!.handle(.tick, at: now, wall: wall)
       (effects, outcomes) = core.node!.take()
@@ -373,6 +379,5 @@ package final class ClusterJournal: DurableJournal {
         ], within: .seconds(1))
     }
     client.setHandler(nil)
-    queue.sync { core.withLock { $0.node = nil } }
   }
 }
