@@ -10,7 +10,7 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
-/// For every target but `TLS` and `HTTP2`, which wrap C libraries: no unsafe code unseen.
+/// For every target but `TLS`, `HTTP2` and `NATS`, which wrap C libraries: no unsafe code unseen.
 let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 
 // What the admin listener serves is compiled in: a copied binary still has it.
@@ -77,6 +77,9 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    .systemLibrary(name: "CNATS"),
+    .target(name: "NATS", dependencies: ["CNATS"], swiftSettings: strict),
+
     // Layer 1: codecs and clients.
     .target(name: "DeviceLink", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
     .target(
@@ -103,11 +106,21 @@ let package = Package(
     .target(
       name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
 
+    // Layer 1: the journal in a cluster's engine.
+    .target(
+      name: "RelayCluster",
+      dependencies: [
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "NATS",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
+
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "TLS", "HTTP2",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "DeviceLink",
+        "TLS", "HTTP2",
         "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
@@ -286,11 +299,18 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "RelayClusterTests",
+      dependencies: [
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
+      ],
+      swiftSettings: safe),
+    .testTarget(
       name: "EndToEndTests",
       dependencies: [
         "Primitives",
         "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel", "PhoneRuntime",
         "TLS",
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
         .product(name: "SystemPackage", package: "swift-system"),

@@ -282,14 +282,14 @@ final class LoopSet: Sendable {
 final class Inbox: Sendable {
   private struct Running {
     let loops: LoopSet
-    let journal: Journal?
+    let journal: (any DurableJournal)?
     let clock: VirtualClock?
   }
 
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)
 
-  func open(_ loops: LoopSet, _ journal: Journal?, _ clock: VirtualClock?) {
+  func open(_ loops: LoopSet, _ journal: (any DurableJournal)?, _ clock: VirtualClock?) {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
@@ -297,7 +297,7 @@ final class Inbox: Sendable {
   var clock: VirtualClock? { running.withLock { $0 }?.clock }
 
   /// The journal that the loops use, if they do.
-  var journal: Journal? { running.withLock { $0 }?.journal }
+  var journal: (any DurableJournal)? { running.withLock { $0 }?.journal }
 
   /// The loops, once there are any.
   var loops: LoopSet? { running.withLock { $0 }?.loops }
@@ -310,6 +310,15 @@ final class Inbox: Sendable {
     let fails = outcomes.contains { if case .failed = $0 { true } else { false } }
     isJournalFailing.store(fails, ordering: .relaxed)
     running.withLock { $0 }?.loops.deliver(outcomes)
+  }
+
+  /// The journal knows by itself that it cannot write, or that it can again.
+  func note(_ notice: StoreNotice) {
+    switch notice {
+    case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
+    case .recovered: isJournalFailing.store(false, ordering: .relaxed)
+    case .compactionFailed: break
+    }
   }
 
   /// Whether the journal could not write what it was last given.

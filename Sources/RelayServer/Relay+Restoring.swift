@@ -4,30 +4,68 @@ import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import RelayCluster
 import RelayCore
 import RelayRecording
 import RelayStore
+import ServiceLifecycle
 import TLS
 
 extension Relay {
   /// Opens the journal, or makes do with memory.
-  func openStorage() throws -> RelayStorage {
-    guard configuration.store == .sqlite else {
-      return .memory(MemoryFeedback(start: RelayClock.wall))
+  func openStorage() async throws -> RelayStorage {
+    do throws(StoreError) {
+      switch configuration.store {
+      case .memory: return .memory(MemoryFeedback(start: RelayClock.wall))
+      case .sqlite: return .journal(try openJournal())
+      case .jetstream: return .journal(try await openCluster())
+      }
+    } catch {
+      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
+  }
+
+  private func openJournal() throws(StoreError) -> Journal {
     var options = Journal.Configuration(directory: configuration.state)
     options.linger = .milliseconds(configuration.linger.milliseconds)
     options.now = settings.clock.now
-    options.failsWrite = { [board, clock = settings.clock] in
-      board.set?.journalHit(failing: true, at: clock.now()) != nil
-    }
-    do throws(StoreError) {
-      return .journal(
-        try Journal.open(
-          options, report: { [inbox] in inbox.deliver($0) },
-          onProblem: { [logger] in Self.say($0, to: logger) }))
+    options.failsWrite = failsWrite
+    return try Journal.open(
+      options, report: { [inbox] in inbox.deliver($0) },
+      onProblem: { [logger] in Self.say($0, to: logger) })
+  }
+
+  /// Waits for this node's turn; `stopped` when the relay is to end before.
+  private func openCluster() async throws(StoreError) -> ClusterJournal {
+    var options = ClusterJournal.Configuration(
+      directory: configuration.state, servers: configuration.nats, node: configuration.node,
+      now: settings.clock.now)
+    options.linger = configuration.linger
+    options.lease = configuration.lease
+    options.replicas = configuration.natsReplicas
+    options.failsWrite = failsWrite
+    let promise = await EnginePromise.told(by: configuration.natsMonitor)
+    logger.log(level: promise.level, "\(promise.text)")
+    do {
+      return try await cancelWhenGracefulShutdown { [options, inbox, logger] in
+        try await ClusterJournal.open(
+          options, report: { inbox.deliver($0) },
+          onProblem: { problem in
+            inbox.note(problem)
+            Self.say(problem, to: logger)
+          },
+          onNotice: { Self.say($0, to: logger) })
+      }
+    } catch let error as StoreError {
+      throw error
     } catch {
-      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
+      throw .stopped
+    }
+  }
+
+  private var failsWrite: @Sendable () -> Bool {
+    { [board, clock = settings.clock] in
+      board.set?.journalHit(failing: true, at: clock.now()) != nil
     }
   }
 
@@ -51,7 +89,7 @@ extension Relay {
   }
 
   /// Hands the shards what the journal remembers, and brings provider keys back that only it has.
-  func restore(from journal: Journal, into loops: LoopSet) async throws {
+  func restore(from journal: any DurableJournal, into loops: LoopSet) async throws {
     let begin = ContinuousClock.now
     do {
       let count = try await loops.restore(from: journal, logger: logger)
@@ -64,7 +102,7 @@ extension Relay {
   }
 
   /// The journal holds the public halves of all provider keys, so that one file is a whole backup.
-  func copy(_ keys: ProviderKeys, to journal: Journal?) async {
+  func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async {
     guard let journal else { return }
     do {
       let stored = keys.keys.map { key in
@@ -81,7 +119,7 @@ extension Relay {
 
   /// After a restored backup there is no directory of keys: their public halves come back. An empty
   /// one is left alone: whoever takes keys out of it revokes them, also while no relay runs.
-  private func restoreKeys(from journal: Journal) async throws {
+  private func restoreKeys(from journal: any DurableJournal) async throws {
     guard configuration.auth == .token, !FileManager.default.fileExists(atPath: keyDirectory.path)
     else { return }
     for key in try await journal.providerKeys() {
@@ -92,6 +130,22 @@ extension Relay {
           relatedKeyID: key.relatedKeyID),
         publicKeyPEM: key.publicKey)
       logger.notice("provider key restored from the journal", metadata: ["key": "\(key.keyID)"])
+    }
+  }
+
+  private static func say(_ notice: ClusterJournal.Notice, to logger: Logger) {
+    switch notice {
+    case .waiting(let node):
+      logger.notice(
+        "waiting: another node has the journal, and its lease has not expired",
+        metadata: ["node": "\(node)"])
+    case .owns(let epoch, let stripes, let partitions, let replicas):
+      logger.notice(
+        "the journal is this node's",
+        metadata: [
+          "epoch": "\(epoch)", "stripes": "\(stripes)", "partitions": "\(partitions)",
+          "replicas": "\(replicas)",
+        ])
     }
   }
 
@@ -115,7 +169,7 @@ extension LoopSet {
   ///
   /// Before the first notification, all shards have said whose the tokens are that devices brought
   /// along, and have heard it.
-  func restore(from journal: Journal, logger: Logger) async throws -> Int {
+  func restore(from journal: any DurableJournal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
       var router = RestoringRouter(table, shardCount: count)
       // One batch of a shard may be under way while the next is read, and no more.

@@ -100,7 +100,12 @@ package final class Relay: Service {
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     var settings = settings
-    settings.storage = try openStorage()
+    do {
+      settings.storage = try await openStorage()
+    } catch let error where Task.isShuttingDownGracefully {
+      // It was told to end while it waited for its turn.
+      return logger.info("stopped", metadata: ["before": "\(error)"])
+    }
     if let journal = settings.storage.journal {
       settings.shard.partitionCount = journal.partitionCount
     }
@@ -198,7 +203,9 @@ package final class Relay: Service {
   /// Takes over keys that are changed or removed while the relay runs, and tells what is wrong with
   /// them: looked at once a second. For one that was added nobody waits: see
   /// `ShardRunner.readKeysAgain`.
-  private func followKeys(_ first: ProviderKeys, _ loops: LoopSet, _ journal: Journal?) async {
+  private func followKeys(_ first: ProviderKeys, _ loops: LoopSet, _ journal: (any DurableJournal)?)
+    async
+  {
     guard configuration.auth == .token else { return }
     var known: ProviderKeys?
     var problem: CredentialFileError?

@@ -2,6 +2,7 @@ package import Configuration
 import FoundationEssentials
 package import Logging
 package import Primitives
+import RelayCluster
 package import RelayCore
 package import RelayRecording
 
@@ -52,6 +53,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     case sqlite
     /// Nothing survives the process.
     case memory
+    /// A journal in NATS JetStream (docs/CLUSTER.md).
+    case jetstream
   }
 
   package enum Authentication: String, CaseIterable, Sendable {
@@ -109,6 +112,15 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// What the age of provider tokens is judged by.
   package var tokenClock = Clock.system
   package var seed: UInt64?
+  /// The servers of JetStream, as URLs, and what this relay is called there.
+  package var nats: [String] = []
+  package var node = ""
+  /// Where one of them tells how it is set up; empty for nowhere.
+  package var natsMonitor = ""
+  /// How many of them have the journal.
+  package var natsReplicas = 1
+  /// How long a node that is gone keeps its journal.
+  package var lease = Interval.seconds(3)
 
   package init() {}
 
@@ -202,6 +214,11 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
   /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
   /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
+  /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
+  /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
+  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means | none |
+  /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
+  /// | `lease` | seconds after which another node takes over from one that is gone | 3 |
   /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
@@ -252,6 +269,12 @@ package struct RelayConfiguration: Equatable, Sendable {
     clock = try reader.choice("clock", clock)
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
+    nats = try reader.text("nats", "").split(separator: ",").map(String.init)
+    node = try reader.text("node", node)
+    natsMonitor = try reader.text("natsMonitor", natsMonitor)
+    natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
+    lease = try reader.seconds("lease", lease)
+    try checkCluster()
     guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
       throw ReadingError(
         key: legacy == nil ? "feedback" : "legacy",
@@ -261,6 +284,26 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
     guard tokenClock == .system || clock == .virtual else {
       throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
+    }
+  }
+
+  private func checkCluster() throws(ReadingError) {
+    func fail(_ key: String, _ text: String) -> ReadingError {
+      ReadingError(key: key, description: text)
+    }
+    guard store == .jetstream else {
+      guard nats.isEmpty, node.isEmpty else {
+        throw fail("nats", "nats and node need store jetstream")
+      }
+      return
+    }
+    guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
+    guard ClusterJournal.isNodeName(node) else {
+      throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
+    }
+    guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
+    guard clock == .system else {
+      throw fail("clock", "clock virtual needs store sqlite or memory")
     }
   }
 
@@ -276,118 +319,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
-    "clock", "tokenClock", "seed",
+    "clock", "tokenClock", "seed", "nats", "node", "natsMonitor", "natsReplicas", "lease",
   ]
-}
-
-/// Typed reading with errors: a value that is there but unusable must not turn into the default.
-struct SettingReader {
-  private let config: ConfigReader
-
-  init(_ config: ConfigReader) {
-    self.config = config
-  }
-
-  func text(_ key: String, _ fallback: String) throws(RelayConfiguration.ReadingError) -> String {
-    if let value = config.string(forKey: ConfigKey(key)) { return value }
-    guard !isPresent(key) else { throw problem(key, "a text") }
-    return fallback
-  }
-
-  func number(
-    _ key: String, _ fallback: Int, _ range: ClosedRange<Int>
-  ) throws(RelayConfiguration.ReadingError) -> Int {
-    if let value = config.int(forKey: ConfigKey(key)), range.contains(value) { return value }
-    guard !isPresent(key) else {
-      throw problem(key, "a whole number from \(range.lowerBound) to \(range.upperBound)")
-    }
-    return fallback
-  }
-
-  func optionalNumber(
-    _ key: String, _ range: ClosedRange<Int>
-  ) throws(RelayConfiguration.ReadingError) -> Int? {
-    isPresent(key) ? try number(key, range.lowerBound, range) : nil
-  }
-
-  func seconds(
-    _ key: String, _ fallback: Interval, mayBeZero: Bool = false
-  ) throws(RelayConfiguration.ReadingError) -> Interval {
-    if let value = config.double(forKey: ConfigKey(key)), value < 1e9,
-      value > 0 || mayBeZero && value == 0
-    {
-      return .milliseconds(Int64(value * 1000))
-    }
-    guard !isPresent(key) else {
-      throw problem(key, "a number of seconds \(mayBeZero ? "from 0" : "above 0")")
-    }
-    return fallback
-  }
-
-  func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.ReadingError) -> Bool {
-    if let value = config.bool(forKey: ConfigKey(key)) { return value }
-    guard !isPresent(key) else { throw problem(key, "true or false") }
-    return fallback
-  }
-
-  func choice<Choice: RawRepresentable<String> & CaseIterable>(
-    _ key: String, _ fallback: Choice
-  ) throws(RelayConfiguration.ReadingError) -> Choice {
-    let name = try text(key, fallback.rawValue)
-    guard let choice = Choice(rawValue: name) else {
-      throw problem(key, Choice.allCases.map(\.rawValue).joined(separator: " or "))
-    }
-    return choice
-  }
-
-  func endpoint(
-    _ key: String, _ fallback: RelayConfiguration.Endpoint
-  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint {
-    let value = try text(key, fallback.description)
-    guard let endpoint = RelayConfiguration.Endpoint(value) else {
-      throw problem(key, "HOST:PORT, for example \(fallback)")
-    }
-    return endpoint
-  }
-
-  /// nil when there is none, or an empty text.
-  func optionalEndpoint(
-    _ key: String
-  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint? {
-    guard try !text(key, "").isEmpty else { return nil }
-    return try endpoint(key, .init(host: "127.0.0.1", port: 0))
-  }
-
-  func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
-    let name = try text("policy", SilentPolicy.documented.name)
-    if let named = SilentPolicy.named.first(where: { $0.name == name }) { return named }
-    guard name == "custom" else {
-      throw problem(
-        "policy", SilentPolicy.named.map(\.name).joined(separator: " or ") + " or custom")
-    }
-    func limit(
-      _ count: String, _ burst: String, _ fallback: Int
-    ) throws(RelayConfiguration.ReadingError) -> RateLimit {
-      RateLimit(
-        Int64(try number(count, fallback, 1...3_600_000)), per: .hours(1),
-        burst: Int64(try number(burst, fallback, 1...1_000_000)))
-    }
-    return SilentPolicy(
-      name: name, perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
-      perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
-  }
-
-  /// Whether some source has a value for the key, of whatever type.
-  private func isPresent(_ key: String) -> Bool {
-    let key = ConfigKey(key)
-    return config.string(forKey: key) != nil || config.double(forKey: key) != nil
-      || config.int(forKey: key) != nil || config.bool(forKey: key) != nil
-      || config.stringArray(forKey: key) != nil
-  }
-
-  private func problem(_ key: String, _ expected: String) -> RelayConfiguration.ReadingError {
-    RelayConfiguration.ReadingError(key: key, description: "\(key) must be \(expected)")
-  }
 }
 
 /// Where settings come from is checked before they are read: what nobody reads, because it is

@@ -6,10 +6,10 @@ package import RelayStore
 package enum RelayStorage: Sendable {
   /// Nowhere but in memory: `persist` is answered at once, and nothing survives the process.
   case memory(MemoryFeedback)
-  /// In the journal on disk.
-  case journal(Journal)
+  /// In a journal, on disk or in a cluster's engine.
+  case journal(any DurableJournal)
 
-  var journal: Journal? {
+  var journal: (any DurableJournal)? {
     if case .journal(let journal) = self { journal } else { nil }
   }
 

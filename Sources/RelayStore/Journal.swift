@@ -18,7 +18,7 @@ import Synchronization
 /// What is promised: a record that is reported `persisted` is on disk (`synchronous=FULL`: the
 /// write-ahead log was synced), or nobody needed it any more. What is reported `failed` was
 /// promised to nobody.
-package final class Journal: Sendable {
+package final class Journal: DurableJournal {
   package struct Configuration: Sendable {
     /// The state directory; made when it is not there.
     package var directory: String
@@ -80,6 +80,8 @@ package final class Journal: Sendable {
     package var commitMicroseconds = Histogram()
     /// Of the file and its write-ahead log, at the time of asking.
     package var bytesOnDisk = 0
+
+    package init() {}
   }
 
   let configuration: Configuration
@@ -119,13 +121,6 @@ package final class Journal: Sendable {
     onProblem: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) throws(StoreError) -> Journal {
     let directory = configuration.directory
-    do {
-      try FileManager.default.createDirectory(
-        atPath: directory, withIntermediateDirectories: true,
-        attributes: [.posixPermissions: 0o700])
-    } catch {
-      throw .unusable(path: directory, reason: reason(of: error))
-    }
     let lock = try StateLock(directory: directory)
     let path = directory + "/" + Schema.fileName
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
@@ -206,6 +201,12 @@ package final class Journal: Sendable {
         try file.feedback(since: position, topics: topics, limit: max(0, limit))
       }
     }
+  }
+
+  package func feedback(
+    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
+  ) async throws(StoreError) -> [FeedbackItem] {
+    try await feedback(since: position, topics: nil, limit: limit, isWanted: isWanted)
   }
 
   /// Up to where the reader of this name has read the listing; 0 for one that has not.

@@ -10,14 +10,15 @@ import Primitives
 /// The right to use a state directory: a lock on the file `relay.lock` in it, which the kernel
 /// takes back when the process ends, however it ends. The file says who holds it; a file that
 /// nobody holds is no obstacle.
-final class StateLock: Sendable {
+package final class StateLock: Sendable {
   static let fileName = "relay.lock"
 
   /// Closing it gives the lock back.
   private let file: FileHandle
 
   /// Takes the lock, or says who has it.
-  init(directory: String) throws(StoreError) {
+  package init(directory: String) throws(StoreError) {
+    try Self.makeDirectory(directory)
     let path = directory + "/" + Self.fileName
     do {
       // Two that start at once may both try to make it; one is refused and opens the other's.
@@ -37,6 +38,17 @@ final class StateLock: Sendable {
       try file.truncate(atOffset: 0)
       try file.write(
         contentsOf: Data("\(ProcessInfo.processInfo.processIdentifier)\n\(now)\n".utf8))
+    } catch {
+      throw .unusable(path: path, reason: reason(of: error))
+    }
+  }
+}
+
+extension StateLock {
+  private static func makeDirectory(_ path: String) throws(StoreError) {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }

@@ -21,6 +21,12 @@ package enum StoreError: Error, Hashable, Sendable {
   case stopped
   /// Somebody wanted this write to fail.
   case fault
+  /// None of the engine's servers can be reached.
+  case unreachable(servers: [String], reason: String)
+  /// The engine is older than what the journal needs.
+  case engineTooOld(server: String, level: Int)
+  /// The engine does not do what the journal needs.
+  case engineRefuses(reason: String)
 }
 
 extension StoreError: CustomStringConvertible {
@@ -49,6 +55,14 @@ extension StoreError: CustomStringConvertible {
       "the journal was stopped"
     case .fault:
       "a fault was asked for"
+    case .unreachable(let servers, let reason):
+      "no answer from \(servers.joined(separator: ", ")) (\(reason)); see that nats-server runs "
+        + "there and that --nats names it"
+    case .engineTooOld(let server, let level):
+      "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 "
+        + "and the oldest that will do; run a newer nats-server"
+    case .engineRefuses(let reason):
+      "the engine cannot keep the journal: \(reason)"
     }
   }
 }

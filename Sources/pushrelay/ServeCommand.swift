@@ -23,6 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
         pushrelay serve --clock virtual --store memory
+        pushrelay serve --store jetstream --nats nats://127.0.0.1:4222 --node a
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
@@ -48,8 +49,14 @@ struct ServeCommand: AsyncParsableCommand {
   var plaintext = false
   @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
   var admin: String?
-  @Option(help: "sqlite: what is answered 200 is on disk. memory: nothing is (default: sqlite).")
+  @Option(help: "sqlite: a 200 is on disk. jetstream: in NATS. memory: nowhere (default: sqlite).")
   var store: String?
+  @Option(help: "URLs of NATS servers with JetStream, with commas, for --store jetstream.")
+  var nats: String?
+  @Option(help: "What this relay is called among the nodes of that journal.")
+  var node: String?
+  @Option(help: "URL of a NATS server's monitoring, to learn what a 200 means.")
+  var natsMonitor: String?
   @Option(help: "Event loops (default: one per core).")
   var threads: Int?
   @Option(help: "Write down all that happens to this file, for 'pushrelay replay'.")
@@ -145,6 +152,7 @@ struct ServeCommand: AsyncParsableCommand {
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
+      "nats": nats, "node": node, "natsMonitor": natsMonitor,
     ]
     for (key, text) in texts {
       if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }

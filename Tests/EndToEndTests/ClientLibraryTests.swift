@@ -81,18 +81,25 @@ import Testing
     return try #require(Int(version))
   }
 
-  /// A virtual environment that later runs find again, in the temporary directory.
   private static func install() async throws -> String? {
-    let packages = (libraries + [legacy]).map(\.package)
+    try await Program.environment(with: (libraries + [legacy]).map(\.package))
+      .map { $0 + "/bin/python3" }
+  }
+}
+
+extension Program {
+  /// A virtual environment of Python with packages of PyPI, which later runs find again in the
+  /// temporary directory; nil when PyPI cannot be reached.
+  static func environment(with packages: [String]) async throws -> String? {
     let folder = FileManager.default.temporaryDirectory
       .appending(path: "pushrelay-clients-\(packages.joined(separator: "-"))")
       .path(percentEncoded: false)
     let python = folder + "/bin/python3"
     let stamp = folder + "/complete"
-    if FileManager.default.fileExists(atPath: stamp) { return python }
-    _ = try await Program.run("python3", ["-m", "venv", folder]).checked("python3 -m venv")
+    if FileManager.default.fileExists(atPath: stamp) { return folder }
+    _ = try await run("python3", ["-m", "venv", folder]).checked("python3 -m venv")
     let pip = ["-m", "pip", "install", "--quiet", "--retries", "1"]
-    let reach = try await Program.run(
+    let reach = try await run(
       python,
       [
         "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0", "--timeout", "10",
@@ -100,8 +107,8 @@ import Testing
       ])
     guard reach.succeeded else { return nil }
     // From here on the registry is there, and whatever goes wrong is a failure.
-    _ = try await Program.run(python, pip + packages).checked("pip install")
+    _ = try await run(python, pip + packages).checked("pip install")
     try "".write(toFile: stamp, atomically: true, encoding: .utf8)
-    return python
+    return folder
   }
 }

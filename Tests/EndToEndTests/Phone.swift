@@ -6,7 +6,8 @@ import Testing
 struct Phone: Sendable {
   static let topic = "com.example.app"
 
-  let relay: RelayProcess
+  /// Where the phone connects; another one after a restart.
+  var relay: RelayProcess
   let id: String
   let secret: String
 

@@ -125,7 +125,7 @@ struct RelayProcess: Sendable {
     return result.closureResult
   }
 
-  private init(
+  init(
     ready: String, state: String, plaintext: Bool, processID: Int32,
     terminate: @escaping @Sendable () throws -> Void
   ) throws {

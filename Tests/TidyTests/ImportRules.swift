@@ -37,6 +37,8 @@ let importRules: [ImportRule] = [
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),
   ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
+  ImportRule(target: "CNATS", own: [], others: []),
+  ImportRule(target: "NATS", own: ["CNATS"], others: ["Glibc"]),
   ImportRule(target: "HTTP2", own: ["CNghttp2", "Primitives"], others: ["NIOCore", "Glibc"]),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["Primitives", "RelayCore"], others: []),
@@ -44,7 +46,10 @@ let importRules: [ImportRule] = [
   ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),
   ImportRule(
     target: "RelayStore", own: ["Primitives", "RelayCore"], others: toolchain.union(["GRDB"])),
-  ImportRule(target: "RelayCluster", own: ["Primitives", "RelayCore"], others: toolchain),
+  ImportRule(
+    target: "RelayCluster",
+    own: ["Primitives", "RelayCore", "RelayRecording", "RelayStore", "NATS"],
+    others: toolchain.union(collections)),
   ImportRule(
     target: "RelayClient",
     own: ["HTTP2", "TLS", "Transport", "DeviceLink", "RelayCore", "Primitives"],

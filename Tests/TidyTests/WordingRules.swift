@@ -38,7 +38,7 @@ enum WordingRule: CaseIterable {
     case .forcedCast: "has as!: say what happens when it is something else"
     case .uncheckedSendable: "has @unchecked Sendable and is not among the exceptions"
     case .printing: "prints: only the command line talks to standard output"
-    case .unsafeCode: "has unsafe code: only TLS and HTTP2 may, around their C libraries"
+    case .unsafeCode: "has unsafe code: only TLS, HTTP2 and NATS may, around C libraries"
     }
   }
 
@@ -46,7 +46,7 @@ enum WordingRule: CaseIterable {
   func applies(to target: String) -> Bool {
     switch self {
     case .printing: target != "pushrelay"
-    case .unsafeCode: target != "TLS" && target != "HTTP2"
+    case .unsafeCode: !["TLS", "HTTP2", "NATS"].contains(target)
     default: true
     }
   }

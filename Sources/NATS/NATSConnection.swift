@@ -1,0 +1,182 @@
+internal import CNATS
+internal import Glibc
+
+/// A connection to one of the servers, which the C client keeps up and makes again by itself, with
+/// one inbox for all answers.
+///
+/// Questions are messages that name a tag of the inbox to answer to; no thread waits for an answer.
+/// What is published while there is no connection fails or is lost, and so may its answer be:
+/// whoever asks has a deadline.
+package final class NATSConnection: Sendable {
+  /// What the C library's threads call: answers and, with no message, the end of a connection and
+  /// its return.
+  private final class Listener: Sendable {
+    let inbox: String
+    let onMessage: @Sendable (NATSMessage) -> Void
+    let onConnection: @Sendable (Bool) -> Void
+
+    init(
+      inbox: String, onMessage: @escaping @Sendable (NATSMessage) -> Void,
+      onConnection: @escaping @Sendable (Bool) -> Void
+    ) {
+      self.inbox = inbox
+      self.onMessage = onMessage
+      self.onConnection = onConnection
+    }
+  }
+
+  // Threads may share both; the C library locks them.
+  private nonisolated(unsafe) let connection: OpaquePointer
+  private nonisolated(unsafe) let subscription: OpaquePointer
+  private let inbox: String
+
+  /// Connects, which blocks for two seconds a server at most.
+  ///
+  /// - Parameters:
+  ///   - inbox: a name that nobody else has; answers come to subjects below it.
+  ///   - onMessage: told of answers, on a thread of the library's.
+  ///   - onConnection: told when the connection ends, and when it is there again.
+  package init(
+    servers: [String], name: String, inbox: String,
+    onMessage: @escaping @Sendable (NATSMessage) -> Void,
+    onConnection: @escaping @Sendable (Bool) -> Void
+  ) throws(NATSError) {
+    let listener = Listener(inbox: inbox, onMessage: onMessage, onConnection: onConnection)
+    let context = Unmanaged.passUnretained(listener).toOpaque()
+    self.inbox = inbox
+    connection = try Self.connect(servers, name, context)
+    do throws(NATSError) {
+      subscription = try Self.subscribe(connection, inbox, context)
+    } catch {
+      natsConnection_Destroy(connection)
+      throw error
+    }
+    // For as long as the process runs: the library's threads may be in a callback when a connection
+    // is closed, and there are one or two in a process.
+    _ = Unmanaged.passRetained(listener)
+  }
+
+  deinit {
+    natsSubscription_Destroy(subscription)
+    natsConnection_Destroy(connection)
+  }
+
+  /// The greatest message that the server takes, headers included.
+  package var maximumPayloadBytes: Int { Int(natsConnection_GetMaxPayload(connection)) }
+
+  /// The address of the server that it is connected to, without user and password; nil when there
+  /// is none.
+  package var server: String? {
+    var text = [CChar](repeating: 0, count: 512)
+    guard natsConnection_GetConnectedUrl(connection, &text, text.count) == NATS_OK else {
+      return nil
+    }
+    let url = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard !url.isEmpty else { return nil }
+    return url.split(separator: "@").last.map(String.init)
+  }
+
+  /// Sends a message; with a tag, answers to it come to the inbox with that.
+  package func publish(
+    _ body: [UInt8], to subject: String, headers: [(name: String, value: String)] = [],
+    tag: String? = nil
+  ) throws(NATSError) {
+    var message: OpaquePointer?
+    let reply = tag.map { "\(inbox).\($0)" }
+    let made = body.withUnsafeBytes { bytes in
+      natsMsg_Create(
+        &message, subject, reply, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+        Int32(bytes.count))
+    }
+    try Self.check(made)
+    defer { natsMsg_Destroy(message) }
+    for header in headers { try Self.check(natsMsgHeader_Set(message, header.name, header.value)) }
+    try Self.check(natsConnection_PublishMsg(connection, message))
+  }
+
+  // MARK: Details
+
+  private static func check(_ status: natsStatus) throws(NATSError) {
+    guard status != NATS_OK else { return }
+    throw NATSError(String(cString: natsStatus_GetText(status)))
+  }
+
+  private static func connect(
+    _ servers: [String], _ name: String, _ context: UnsafeMutableRawPointer
+  ) throws(NATSError) -> OpaquePointer {
+    var options: OpaquePointer?
+    try check(natsOptions_Create(&options))
+    defer { natsOptions_Destroy(options) }
+    var texts = servers.map { UnsafePointer(strdup($0)) }
+    defer { for text in texts { free(UnsafeMutableRawPointer(mutating: text)) } }
+    try check(natsOptions_SetServers(options, &texts, Int32(texts.count)))
+    try check(natsOptions_SetName(options, name))
+    try check(natsOptions_SetTimeout(options, 2000))
+    // For ever, and soon: the relay refuses pushes meanwhile.
+    try check(natsOptions_SetMaxReconnect(options, -1))
+    try check(natsOptions_SetReconnectWait(options, 100))
+    // A server that hangs is noticed, and does not hold the sender up for long.
+    try check(natsOptions_SetPingInterval(options, 2000))
+    try check(natsOptions_SetMaxPingsOut(options, 2))
+    try check(natsOptions_SetWriteDeadline(options, 1000))
+    // What is sent is a batch already.
+    try check(natsOptions_SetSendAsap(options, true))
+    try check(
+      natsOptions_SetDisconnectedCB(
+        options, { _, context in NATSConnection.listener(context)?.onConnection(false) }, context))
+    try check(
+      natsOptions_SetReconnectedCB(
+        options, { _, context in NATSConnection.listener(context)?.onConnection(true) }, context))
+    // The library would print to standard error otherwise.
+    try check(natsOptions_SetErrorHandler(options, { _, _, _, _ in }, nil))
+    var connection: OpaquePointer?
+    try check(natsConnection_Connect(&connection, options))
+    guard let connection else { throw NATSError("no connection was made") }
+    return connection
+  }
+
+  private static func subscribe(
+    _ connection: OpaquePointer, _ inbox: String, _ context: UnsafeMutableRawPointer
+  ) throws(NATSError) -> OpaquePointer {
+    var subscription: OpaquePointer?
+    try check(
+      natsConnection_Subscribe(
+        &subscription, connection, inbox + ".>",
+        { _, _, message, context in
+          defer { natsMsg_Destroy(message) }
+          guard let message, let listener = NATSConnection.listener(context) else { return }
+          listener.onMessage(NATSConnection.read(message, listener.inbox))
+        }, context))
+    guard let subscription else { throw NATSError("no subscription was made") }
+    return subscription
+  }
+
+  private static func listener(_ context: UnsafeMutableRawPointer?) -> Listener? {
+    context.map { Unmanaged<Listener>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private static func read(_ message: OpaquePointer, _ inbox: String) -> NATSMessage {
+    let subject = natsMsg_GetSubject(message).map { String(cString: $0) } ?? ""
+    let count = Int(natsMsg_GetDataLength(message))
+    let body = natsMsg_GetData(message).map {
+      [UInt8](UnsafeRawBufferPointer(start: $0, count: count))
+    }
+    return NATSMessage(
+      tag: String(subject.dropFirst(inbox.count + 1)), body: body ?? [], headers: headers(message))
+  }
+
+  private static func headers(_ message: OpaquePointer) -> [String: String] {
+    var keys: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+    var count: Int32 = 0
+    guard natsMsgHeader_Keys(message, &keys, &count) == NATS_OK, let keys else { return [:] }
+    defer { free(keys) }
+    var headers: [String: String] = [:]
+    for index in 0..<Int(count) {
+      var value: UnsafePointer<CChar>?
+      guard let key = keys[index], natsMsgHeader_Get(message, key, &value) == NATS_OK, let value
+      else { continue }
+      headers[String(cString: key)] = String(cString: value)
+    }
+    return headers
+  }
+}

@@ -1,0 +1,25 @@
+/// A message that came in on the inbox of a connection.
+package struct NATSMessage: Sendable {
+  /// What stands behind the inbox's own name: what the question was sent with.
+  package var tag: String
+  package var body: [UInt8]
+  /// Empty where the message has none, as most answers do.
+  package var headers: [String: String]
+
+  package init(tag: String, body: [UInt8], headers: [String: String] = [:]) {
+    self.tag = tag
+    self.body = body
+    self.headers = headers
+  }
+
+  /// The status in the first line of the headers ("NATS Protocol", "HMSG"): 503 when nobody
+  /// listens to the subject.
+  package var status: Int? { headers["Status"].flatMap { Int($0) } }
+}
+
+/// What went wrong, in the words of the client library.
+package struct NATSError: Error, Equatable, Sendable, CustomStringConvertible {
+  package var description: String
+
+  package init(_ description: String) { self.description = description }
+}

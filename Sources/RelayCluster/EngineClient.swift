@@ -1,0 +1,117 @@
+import Dispatch
+import FoundationEssentials
+import NATS
+import RelayStore
+import Synchronization
+
+/// Questions to the engine that somebody waits for, and the connection that they share with the
+/// journal's messages.
+final class EngineClient: Sendable {
+  private struct Waiter {
+    let continuation: CheckedContinuation<[NATSMessage]?, Never>
+    var messages: [NATSMessage] = []
+    /// Whether more than one message answers, the last of them with a status.
+    let isMany: Bool
+  }
+
+  private struct State {
+    var waiters: [UInt64: Waiter] = [:]
+    var next: UInt64 = 0
+    var handler: (@Sendable (NATSMessage) -> Void)?
+  }
+
+  private let connection: NATSConnection
+  private let answers: Answers
+
+  /// What the connection's threads reach, and nothing that would keep the connection alive.
+  private final class Answers: Sendable {
+    let state = Mutex(State())
+  }
+
+  private init(_ connection: NATSConnection, _ answers: Answers) {
+    self.connection = connection
+    self.answers = answers
+  }
+
+  /// Connects to one of the servers.
+  static func connect(servers: [String], name: String) async throws(StoreError) -> EngineClient {
+    let answers = Answers()
+    let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
+    let result = await withCheckedContinuation { continuation in
+      // Looking for servers blocks.
+      DispatchQueue(label: "relay.engine").async {
+        continuation.resume(
+          returning: Result { () throws(NATSError) in
+            try NATSConnection(
+              servers: servers, name: name, inbox: inbox,
+              onMessage: { Self.take($0, answers) }, onConnection: { _ in })
+          })
+      }
+    }
+    do {
+      return EngineClient(try result.get(), answers)
+    } catch {
+      throw .unreachable(servers: servers.map(Self.withoutUser), reason: error.description)
+    }
+  }
+
+  /// A server's address without user and password.
+  static func withoutUser(_ url: String) -> String {
+    url.split(separator: "@").last.map(String.init) ?? url
+  }
+
+  var maximumPayloadBytes: Int { connection.maximumPayloadBytes }
+
+  var server: String? { connection.server }
+
+  /// Told of all answers but those to `ask`, on a thread of the connection's.
+  func setHandler(_ handler: (@Sendable (NATSMessage) -> Void)?) {
+    answers.state.withLock { $0.handler = handler }
+  }
+
+  /// Sends what the journal's machine wants; when it cannot be sent, no answer comes.
+  func publish(
+    _ body: [UInt8], to subject: String, headers: [(name: String, value: String)] = [], tag: String
+  ) {
+    try? connection.publish(body, to: subject, headers: headers, tag: tag)
+  }
+
+  /// The answer to a message, or nil when none comes in time.
+  func ask(
+    _ subject: String, _ body: [UInt8] = [], headers: [(name: String, value: String)] = [],
+    isMany: Bool = false, within length: DispatchTimeInterval = .seconds(5)
+  ) async -> [NATSMessage]? {
+    await withCheckedContinuation { continuation in
+      let number = answers.state.withLock { state in
+        state.next += 1
+        state.waiters[state.next] = Waiter(continuation: continuation, isMany: isMany)
+        return state.next
+      }
+      DispatchQueue.global().asyncAfter(deadline: .now() + length) { [answers] in
+        answers.state.withLock { $0.waiters.removeValue(forKey: number) }?
+          .continuation.resume(returning: nil)
+      }
+      do {
+        try connection.publish(body, to: subject, headers: headers, tag: "q.\(number)")
+      } catch {
+        answers.state.withLock { $0.waiters.removeValue(forKey: number) }?
+          .continuation.resume(returning: nil)
+      }
+    }
+  }
+
+  private static func take(_ message: NATSMessage, _ answers: Answers) {
+    guard message.tag.hasPrefix("q."), let number = UInt64(message.tag.dropFirst(2)) else {
+      answers.state.withLock { $0.handler }?(message)
+      return
+    }
+    let done = answers.state.withLock { state -> Waiter? in
+      guard var waiter = state.waiters[number] else { return nil }
+      waiter.messages.append(message)
+      let isLast = !waiter.isMany || message.status != nil
+      state.waiters[number] = isLast ? nil : waiter
+      return isLast ? waiter : nil
+    }
+    done?.continuation.resume(returning: done?.messages)
+  }
+}

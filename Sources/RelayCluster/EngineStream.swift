@@ -1,0 +1,149 @@
+import FoundationEssentials
+import NATS
+import RelayCore
+import RelayStore
+
+/// What the relay keeps in JetStream: a stream with the stripes, and a bucket with the leases; both
+/// by the engine's own API, whose answers are JSON (NATS documentation, "JetStream wire API
+/// Reference").
+struct EngineStream: Sendable {
+  /// The stream, and how its subjects begin.
+  static let name = "pushrelay"
+  /// The bucket of leases, a stream as key-value buckets are.
+  static let bucket = "KV_pushrelay"
+
+  static func subject(ofStripe stripe: Int) -> String { "\(name).stripe.\(stripe)" }
+  static func subject(ofLease node: String) -> String { "$KV.pushrelay.lease.\(node)" }
+
+  /// How the stream was made: for good.
+  let partitionCount: Int
+  let stripeCount: Int
+  let replicas: Int
+
+  /// The stream with these numbers, or as it is there already; and the bucket.
+  static func open(
+    _ client: EngineClient, partitions: Int, stripes: Int, replicas: Int
+  ) async throws(StoreError) -> EngineStream {
+    try await checkVersion(client)
+    let wanted = StreamConfiguration(
+      name: name, subjects: ["\(name).stripe.*"], numReplicas: replicas,
+      metadata: [partitionsKey: "\(partitions)", stripesKey: "\(stripes)"])
+    let found = try await streamMade(wanted, client)
+    var leases = StreamConfiguration(
+      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas)
+    leases.maxMsgsPerSubject = 1
+    leases.allowRollupHdrs = true
+    _ = try await streamMade(leases, client)
+    guard let partitions = found.metadata?[partitionsKey].flatMap({ Int($0) }),
+      let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
+      PartitionTable.counts.contains(partitions), (1...256).contains(stripes)
+    else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
+    // What the engine drops by itself was answered 200.
+    guard found.retention == "limits", found.maxAge == 0, found.maxMsgs == -1,
+      found.maxMsgsPerSubject == -1, found.maxBytes == -1 || found.discard == "new",
+      found.allowDirect == true
+    else {
+      throw .engineRefuses(
+        reason: "the stream \(name) was changed: it may have no max_age, max_msgs and "
+          + "max_msgs_per_subject, and needs discard new and allow_direct")
+    }
+    return EngineStream(
+      partitionCount: partitions, stripeCount: stripes, replicas: found.numReplicas)
+  }
+
+  private static let partitionsKey = "pushrelay.partitions"
+  private static let stripesKey = "pushrelay.stripes"
+
+  /// The API level that nats-server 2.12 has (NATS documentation, "JetStream API Levels").
+  private static let oldestLevel = 2
+
+  private static func checkVersion(_ client: EngineClient) async throws(StoreError) {
+    let answer: AccountInfo = try await ask("$JS.API.INFO", nil as StreamConfiguration?, client)
+    let level = answer.api?.level ?? 0
+    guard level >= oldestLevel else {
+      throw .engineTooOld(server: client.server ?? "the engine", level: level)
+    }
+  }
+
+  /// What is there counts; it is made when there is nothing.
+  private static func streamMade(
+    _ wanted: StreamConfiguration, _ client: EngineClient
+  ) async throws(StoreError) -> StreamConfiguration {
+    var answer: StreamAnswer = try await ask(
+      "$JS.API.STREAM.INFO.\(wanted.name)", nil as StreamConfiguration?, client)
+    if answer.error?.code == 404 {
+      answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", wanted, client)
+    }
+    guard let found = answer.config else {
+      throw .engineRefuses(
+        reason: "the stream \(wanted.name): \(answer.error?.description ?? "no configuration")")
+    }
+    return found
+  }
+
+  private static func ask<Answer: Decodable>(
+    _ subject: String, _ body: (some Encodable)?, _ client: EngineClient
+  ) async throws(StoreError) -> Answer {
+    let bytes: [UInt8]
+    do {
+      let encoder = JSONEncoder()
+      encoder.keyEncodingStrategy = .convertToSnakeCase
+      bytes = try body.map { [UInt8](try encoder.encode($0)) } ?? []
+    } catch {
+      throw .engineRefuses(reason: "\(error)")
+    }
+    guard let message = await client.ask(subject, bytes)?.first else {
+      throw .engineRefuses(reason: "no answer to \(subject)")
+    }
+    guard message.status == nil else {
+      throw .engineRefuses(reason: "JetStream is not switched on there (nats-server --jetstream)")
+    }
+    do {
+      let decoder = JSONDecoder()
+      decoder.keyDecodingStrategy = .convertFromSnakeCase
+      return try decoder.decode(Answer.self, from: Data(message.body))
+    } catch {
+      throw .engineRefuses(reason: "an answer to \(subject) cannot be read: \(error)")
+    }
+  }
+}
+
+// The engine's own names, in Swift's form.
+
+private struct AccountInfo: Decodable {
+  struct API: Decodable { var level: Int? }
+  var api: API?
+}
+
+private struct StreamAnswer: Decodable {
+  struct Problem: Decodable {
+    var code: Int
+    var description: String?
+  }
+
+  var config: StreamConfiguration?
+  var error: Problem?
+}
+
+private struct StreamConfiguration: Codable {
+  var name: String
+  var subjects: [String]
+  var numReplicas: Int
+  var metadata: [String: String]?
+  var storage = "file"
+  var retention = "limits"
+  var discard = "new"
+  var maxAge = 0
+  var maxMsgs = -1
+  var maxMsgsPerSubject = -1
+  var maxBytes = -1
+  var allowDirect: Bool? = true
+  var allowRollupHdrs: Bool?
+
+  init(name: String, subjects: [String], numReplicas: Int, metadata: [String: String]? = nil) {
+    self.name = name
+    self.subjects = subjects
+    self.numReplicas = numReplicas
+    self.metadata = metadata
+  }
+}

@@ -1,0 +1,275 @@
+package import Primitives
+package import RelayCore
+import RelayRecording
+package import RelayStore
+
+/// A node's whole journal in the cluster: its stripes, its lease, and which shard is told what.
+/// A value; what it wants of the engine it says in effects.
+package struct JournalNode: Sendable {
+  /// What is written to: a stripe, or the node's key in the bucket of leases.
+  package enum Target: Hashable, Sendable {
+    case stripe(Int)
+    case lease
+  }
+
+  package enum Event: Hashable, Sendable {
+    case subject(Target, SubjectWriter.Event)
+    /// Time has passed.
+    case tick
+  }
+
+  package enum Effect: Hashable, Sendable {
+    case publish(Target, SubjectWriter.Message, after: UInt64)
+    case ask(Target, question: UInt64)
+    /// What is on the stripe before this sequence is not needed any more.
+    case purge(stripe: Int, below: UInt64)
+    /// Somebody's entry is there, or is not going to be.
+    case answered(UInt64, isPersisted: Bool)
+  }
+
+  /// Why new records are refused.
+  package enum Trouble: Hashable, Sendable {
+    /// The engine has not answered in time.
+    case away
+    /// Another node has the stripes, or another relay this node's name; nil when what has written
+    /// is no relay. For good.
+    case lost(to: Stamp?)
+  }
+
+  package private(set) var stripes: [StripeWriter]
+  package private(set) var lease: LeaseKeeper
+  private let stamp: Stamp
+  private let partitionCount: Int
+  private var lines: [SettlementLine] = []
+  /// Which stripe a notification is on.
+  private var places: [UInt64: UInt8] = [:]
+  private var lostTo: Stamp??
+  /// The last sequence of the stream that is known, and what it was when the message that is on its
+  /// way was published: what is listed behind that may be overtaken.
+  private var lastSequence: UInt64 = 0
+  private var floors: [UInt64?]
+  private var counts = Journal.Statistics()
+  private var outcomes: [Journal.Outcome] = []
+  private var effects: [Effect] = []
+
+  package init(
+    stamp: Stamp, partitionCount: Int, stripes: [StripeWriter], lease: LeaseKeeper
+  ) {
+    self.stamp = stamp
+    self.partitionCount = partitionCount
+    self.stripes = stripes
+    self.lease = lease
+    floors = Array(repeating: nil, count: stripes.count)
+  }
+
+  /// Why new records are refused; nil while they are not.
+  package func trouble(at now: Instant) -> Trouble? {
+    if let lostTo { return .lost(to: lostTo) }
+    return now >= lease.heldUntil || stripes.contains(where: \.isFailing) ? .away : nil
+  }
+
+  /// When there is something to do.
+  package var deadline: Instant? {
+    stripes.reduce(lostTo == nil ? lease.deadline : nil) { earliest, stripe in
+      guard let deadline = stripe.deadline else { return earliest }
+      return min(deadline, earliest ?? .never)
+    }
+  }
+
+  /// What was done since the start.
+  package var statistics: Journal.Statistics {
+    var statistics = counts
+    statistics.recordsSkipped = stripes.reduce(0) { $0 + $1.skippedCount }
+    return statistics
+  }
+
+  /// Whether nothing waits and nothing is on its way.
+  package var isIdle: Bool {
+    stripes.allSatisfy { $0.isLost || $0.subject.isIdle && $0.deadline == nil }
+  }
+
+  /// What there is to do and to tell since the last call.
+  package mutating func take() -> (effects: [Effect], outcomes: [Journal.Outcome]) {
+    for index in lines.indices { lines[index].takeOutcomes(into: &outcomes) }
+    defer { (effects, outcomes) = ([], []) }
+    return (effects, outcomes)
+  }
+
+  // MARK: Taking over
+
+  /// Writes the message by which this node takes a stripe; `answered` says whether it has it.
+  package mutating func claim(
+    _ stripe: Int, _ writer: StripeWriter, _ question: UInt64, at now: Instant, wall: Instant
+  ) {
+    stripes[stripe] = writer
+    perform(stripes[stripe].claim(.question(question), at: now, wall: wall), stripe)
+  }
+
+  /// All stripes were claimed and read.
+  package mutating func restored(_ replays: [StripeReplay]) {
+    for (index, replay) in replays.enumerated() {
+      stripes[index].restored(replay)
+      for sequence in replay.state.sequences { places[sequence] = UInt8(index) }
+    }
+  }
+
+  // MARK: Events
+
+  /// Takes in what a shard wants to be written, and what it does not need any more.
+  ///
+  /// - Parameter failing: the records are to be refused, for tests of what comes of that.
+  package mutating func submit(
+    shard: Int, records: [JournalRecord], forgets: [UInt64], failing: Bool = false, at now: Instant
+  ) {
+    let failedBefore = counts.recordsFailed
+    defer { noteFailures(since: failedBefore) }
+    while lines.count <= shard { lines.append(SettlementLine(shard: lines.count)) }
+    let refuses = failing || lostTo != nil || now >= lease.heldUntil
+    for record in records {
+      let place = lines[shard].add(record.sequence)
+      let stripe = self.stripe(of: record)
+      guard !refuses else {
+        lines[shard].settle(place, isPersisted: false)
+        counts.recordsFailed += 1
+        continue
+      }
+      if case .accepted = record.content { places[record.sequence] = UInt8(stripe) }
+      submit(
+        .record(record), .record(shard: shard, place: place), mayLinger: record.mayLinger,
+        to: stripe, at: now)
+    }
+    for sequence in forgets {
+      guard let stripe = places.removeValue(forKey: sequence) else { continue }
+      var settled: [StripeWriter.Effect] = []
+      stripes[Int(stripe)].forget(sequence, at: now, into: &settled)
+      perform(settled, Int(stripe))
+    }
+  }
+
+  /// Takes in something that belongs to no partition; `answered` says what has become of it.
+  package mutating func submit(_ entry: JournalEntry, _ question: UInt64, at now: Instant) {
+    guard lostTo == nil, now < lease.heldUntil else {
+      return effects.append(.answered(question, isPersisted: false))
+    }
+    submit(entry, .question(question), mayLinger: false, to: 0, at: now)
+  }
+
+  /// - Parameters:
+  ///   - now: by a clock that only goes forward.
+  ///   - wall: the relay's time.
+  package mutating func handle(_ event: Event, at now: Instant, wall: Instant) {
+    switch event {
+    case .tick: break
+    case .subject(.lease, let event): perform(lease.handle(event, at: now), .lease)
+    case .subject(.stripe(let index), let event):
+      guard stripes.indices.contains(index) else { return }
+      drive(index, event, at: now, wall: wall)
+    }
+    if lostTo == nil { renew(at: now, wall) }
+    for index in stripes.indices {
+      if let deadline = stripes[index].deadline, deadline <= now {
+        drive(index, .tick, at: now, wall: wall)
+      }
+    }
+  }
+
+  private mutating func renew(at now: Instant, _ wall: Instant) {
+    let effect = lease.tick(at: now) { number in
+      var stamp = stamp
+      stamp.number = number
+      let head = StripeMessage.Head(stamp: stamp, writtenAt: wall)
+      return StripeMessage(head: head, entries: []).bytes
+    }
+    perform(effect, .lease)
+  }
+
+  // MARK: Details
+
+  /// Records are where the shard is that restores them: those of a device and its apps by its id,
+  /// all else by the token (`RestoredRecord`).
+  private func stripe(of record: JournalRecord) -> Int {
+    let key =
+      switch record.content {
+      case .accepted(let notification, _): notification.token.routingKey
+      case .granted(let own, _), .released(let own): own.token.routingKey
+      case .enrolled(let device, _), .registered(let device, _, _, _),
+        .unregistered(let device, _, _, _), .forgotten(let device), .spent(let device, _, _, _):
+        device.routingKey
+      }
+    return Int(PartitionID(routingKey: key, count: partitionCount).number) % stripes.count
+  }
+
+  private mutating func submit(
+    _ entry: JournalEntry, _ ticket: StripeWriter.Ticket, mayLinger: Bool, to stripe: Int,
+    at now: Instant
+  ) {
+    var settled: [StripeWriter.Effect] = []
+    stripes[stripe].submit(entry, ticket, mayLinger: mayLinger, at: now, into: &settled)
+    perform(settled, stripe)
+  }
+
+  private mutating func drive(
+    _ index: Int, _ event: SubjectWriter.Event, at now: Instant, wall: Instant
+  ) {
+    var done: [StripeWriter.Effect] = []
+    stripes[index].handle(event, at: now, wall: wall, into: &done)
+    let failedBefore = counts.recordsFailed
+    perform(done, index)
+    noteFailures(since: failedBefore)
+  }
+
+  private mutating func noteFailures(since recordsFailed: Int) {
+    if counts.recordsFailed > recordsFailed { counts.failedBatches += 1 }
+  }
+
+  private mutating func perform(_ done: [StripeWriter.Effect], _ stripe: Int) {
+    for effect in done {
+      switch effect {
+      case .subject(let effect): perform(effect, .stripe(stripe))
+      case .settled(let ticket, let isPersisted): settle(ticket, isPersisted: isPersisted)
+      case .purge(let sequence): effects.append(.purge(stripe: stripe, below: sequence))
+      case .written(let records, let forgets):
+        counts.commits += 1
+        counts.recordsWritten += records
+        counts.recordsForgotten += forgets
+      }
+    }
+  }
+
+  private mutating func perform(_ effect: SubjectWriter.Effect?, _ target: Target) {
+    switch effect {
+    case nil: break
+    case .publish(let message, let sequence):
+      if case .stripe(let index) = target, floors[index] == nil { floors[index] = lastSequence }
+      effects.append(.publish(target, message, after: sequence))
+    case .ask(let question): effects.append(.ask(target, question: question))
+    case .stored(let sequence):
+      guard case .stripe(let index) = target else { return }
+      floors[index] = nil
+      lastSequence = max(lastSequence, sequence)
+    case .lost(let stamp): if lostTo == nil { lostTo = .some(stamp) }
+    }
+  }
+
+  private mutating func settle(_ ticket: StripeWriter.Ticket, isPersisted: Bool) {
+    switch ticket {
+    case .nobody: break
+    case .question(let number):
+      effects.append(.answered(number, isPersisted: isPersisted))
+    case .record(let shard, let place):
+      guard let sequence = lines[shard].settle(place, isPersisted: isPersisted) else { return }
+      guard !isPersisted else { return }
+      places[sequence] = nil
+      counts.recordsFailed += 1
+    }
+  }
+
+  // MARK: Reading
+
+  /// What is not there yet may come before what is listed already: such a place is not told.
+  package func feedback(after position: Int64, limit: Int) -> [FeedbackItem] {
+    let floor = floors.compactMap(\.self).min().map { StripeState.position(of: $0 + 1) - 1 }
+    return StripeState.feedback(
+      stripes.map(\.state), after: position, through: floor ?? .max, limit: limit)
+  }
+}

@@ -1,0 +1,188 @@
+package import Primitives
+package import RelayCore
+package import RelayRecording
+package import RelayStore
+
+/// Who wrote a message, and which of its messages on that subject it is.
+package struct Stamp: Hashable, Sendable {
+  /// The node's name, for people.
+  package var node: String
+  /// The run of that node: a number by chance, so that no two share it.
+  package var run: UInt64
+  /// Each owner's is one above that of the owner before.
+  package var epoch: UInt64
+  /// Rises from message to message of the run.
+  package var number: UInt64
+
+  package init(node: String, run: UInt64, epoch: UInt64 = 0, number: UInt64 = 0) {
+    self.node = node
+    self.run = run
+    self.epoch = epoch
+    self.number = number
+  }
+}
+
+/// What is on a stripe: batches of records, and snapshots of all that the ones before have made.
+///
+/// A message is its head and then its entries, by the codec of recordings; a byte that says which
+/// form that is comes first. Who changes the codec of what is in here changes `form`.
+package struct StripeMessage: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    case batch
+    /// One part of so many that belong together, one behind the other, from 0.
+    case snapshot(part: UInt32, of: UInt32)
+  }
+
+  /// In every message, so that the last one of a subject, which is never purged, says all that its
+  /// next owner has to know.
+  package struct Head: Hashable, Sendable {
+    package var stamp: Stamp
+    package var kind = Kind.batch
+    /// The highest sequence of a record that was ever on this stripe.
+    package var highest: UInt64 = 0
+    /// The writer's time, for tokens that another one replaces.
+    package var writtenAt: Instant
+
+    package init(
+      stamp: Stamp, kind: Kind = .batch, highest: UInt64 = 0, writtenAt: Instant
+    ) {
+      self.stamp = stamp
+      self.kind = kind
+      self.highest = highest
+      self.writtenAt = writtenAt
+    }
+  }
+
+  static let form: UInt8 = 1
+
+  package var head: Head
+  package var entries: [JournalEntry]
+
+  package init(head: Head, entries: [JournalEntry]) {
+    self.head = head
+    self.entries = entries
+  }
+
+  package init(_ bytes: [UInt8]) throws(CodecError) {
+    var reader = ByteReader(bytes)
+    head = try reader.read()
+    entries = []
+    while !reader.isAtEnd { entries.append(try reader.read()) }
+  }
+
+  package var bytes: [UInt8] {
+    var writer = ByteWriter()
+    writer.put(head)
+    for entry in entries { writer.put(entry) }
+    return writer.bytes
+  }
+}
+
+/// One thing that is remembered, or not any more.
+package enum JournalEntry: Hashable, Sendable {
+  /// What a shard has asked for.
+  case record(JournalRecord)
+  /// These notifications are not needed any more.
+  case forgotten([UInt64])
+  /// The silent policy and the clocks by which budgets are kept from now on.
+  case budgets(SilentBudgets)
+  /// Up to where a reader of the feedback service has read.
+  case cursor(reader: String, position: Int64)
+  /// All provider keys.
+  case keys([StoredProviderKey])
+  /// In snapshots: what there was of devices, apps, aliases and notifications.
+  case restored(RestoredRecord)
+  /// In snapshots: an unregistered token with its place in the listing.
+  case listed(FeedbackItem)
+}
+
+extension Stamp: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(node, run, epoch, number) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      node: try reader.read(), run: try reader.read(), epoch: try reader.read(),
+      number: try reader.read())
+  }
+}
+
+extension StripeMessage.Head: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(tag: StripeMessage.form)
+    writer.put(stamp, kind, highest, writtenAt)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    guard try reader.byte() == StripeMessage.form else { throw reader.invalid(StripeMessage.self) }
+    self.init(
+      stamp: try reader.read(), kind: try reader.read(), highest: try reader.read(),
+      writtenAt: try reader.read())
+  }
+}
+
+extension StripeMessage.Kind: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .batch: writer.put(tag: 0)
+    case .snapshot(let part, let count): writer.put(tag: 1, part, count)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 0: self = .batch
+    case 1: self = .snapshot(part: try reader.read(), of: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension JournalEntry: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .record(let record): writer.put(tag: 1, record)
+    case .forgotten(let sequences): writer.put(tag: 2, sequences)
+    case .budgets(let budgets): writer.put(tag: 3, budgets)
+    case .cursor(let reader, let position): writer.put(tag: 4, reader, position)
+    case .keys(let keys): writer.put(tag: 5, keys)
+    case .restored(let record): writer.put(tag: 6, record)
+    case .listed(let item): writer.put(tag: 7, item)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .record(try reader.read())
+    case 2: self = .forgotten(try reader.read())
+    case 3: self = .budgets(try reader.read())
+    case 4: self = .cursor(reader: try reader.read(), position: try reader.read())
+    case 5: self = .keys(try reader.read())
+    case 6: self = .restored(try reader.read())
+    case 7: self = .listed(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension FeedbackItem: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(position, token, topic, at) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      position: try reader.read(), token: try reader.read(), topic: try reader.read(),
+      at: try reader.read())
+  }
+}
+
+extension StoredProviderKey: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(keyID, teamID, topics, environment, relatedKeyID, publicKey)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      keyID: try reader.read(), teamID: try reader.read(), topics: try reader.read(),
+      environment: try reader.read(), relatedKeyID: try reader.read(),
+      publicKey: try reader.read())
+  }
+}

@@ -1,0 +1,41 @@
+package import RelayRecording
+
+/// Makes a stripe's state of its messages, read in their order.
+package struct StripeReplay: Sendable {
+  package private(set) var state: StripeState
+  /// The highest sequence of a record that was ever on the stripe.
+  package private(set) var highest: UInt64 = 0
+  /// A snapshot of which these parts have been read. It counts when it is complete: what it stands
+  /// for is purged afterwards.
+  private var draft: (state: StripeState, parts: UInt32)?
+  private let empty: StripeState
+  /// Of batches that no snapshot stands for.
+  package private(set) var bytesSinceSnapshot = 0
+
+  package init(empty: StripeState) {
+    self.empty = empty
+    state = empty
+  }
+
+  package mutating func read(_ bytes: [UInt8], at sequence: UInt64) throws(CodecError) {
+    let message = try StripeMessage(bytes)
+    highest = max(highest, message.head.highest)
+    switch message.head.kind {
+    case .batch:
+      draft = nil
+      state.apply(message, at: sequence)
+      bytesSinceSnapshot += bytes.count
+    case .snapshot(let part, let count):
+      if part == 0 { draft = (empty, 0) }
+      guard var draft, draft.parts == part else { return self.draft = nil }
+      draft.state.apply(message, at: sequence)
+      draft.parts += 1
+      self.draft = draft
+      if draft.parts == count {
+        state = draft.state
+        self.draft = nil
+        bytesSinceSnapshot = 0
+      }
+    }
+  }
+}

