@@ -42,7 +42,9 @@ package final class NATSConnection: Sendable {
     onConnection: @escaping @Sendable (Bool) -> Void
   ) throws(NATSError) {
     let listener = Listener(inbox: inbox, onMessage: onMessage, onConnection: onConnection)
-    let context = Unmanaged.passUnretained(listener).toOpaque()
+    // For as long as the process runs: the library's threads may be in a callback when a connection
+    // is closed, and there are one or two in a process.
+    let context = Unmanaged.passRetained(listener).toOpaque()
     self.inbox = inbox
     connection = try Self.connect(servers, name, context)
     do throws(NATSError) {
@@ -51,9 +53,6 @@ package final class NATSConnection: Sendable {
       natsConnection_Destroy(connection)
       throw error
     }
-    // For as long as the process runs: the library's threads may be in a callback when a connection
-    // is closed, and there are one or two in a process.
-    _ = Unmanaged.passRetained(listener)
   }
 
   deinit {

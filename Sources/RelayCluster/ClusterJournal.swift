@@ -124,7 +124,7 @@ package final class ClusterJournal: DurableJournal {
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void
   ) throws(StoreError) {
-    StripeState.replay(states, item)
+    StripeState.replay(core.withLock { $0.node?.stripes.map(\.state) } ?? [], item)
   }
 
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
@@ -146,7 +146,7 @@ package final class ClusterJournal: DurableJournal {
   package func budgets(
     under policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
-    var budgets = states[0].budgets ?? SilentBudgets(policy, at: now)
+    var budgets = common(\.budgets).flatMap(\.self) ?? SilentBudgets(policy, at: now)
     budgets.change(to: policy, at: now)
     try await write(.budgets(budgets))
     return budgets
@@ -161,7 +161,7 @@ package final class ClusterJournal: DurableJournal {
   }
 
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
-    states[0].cursor(of: reader)
+    common { $0.cursor(of: reader) } ?? 0
   }
 
   package func setFeedbackCursor(
@@ -171,7 +171,7 @@ package final class ClusterJournal: DurableJournal {
   }
 
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
-    states[0].keys.sorted { $0.keyID < $1.keyID }
+    (common(\.keys) ?? []).sorted { $0.keyID < $1.keyID }
   }
 
   package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
@@ -181,7 +181,7 @@ package final class ClusterJournal: DurableJournal {
     guard writer.count < client.maximumPayloadBytes / 4 else {
       throw .engineRefuses(reason: "\(keys.count) provider keys are too many for one message")
     }
-    if keys != states[0].keys { try await write(.keys(keys)) }
+    if keys != common(\.keys) { try await write(.keys(keys)) }
   }
 
   package var statistics: Journal.Statistics {
@@ -192,9 +192,10 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// What the stripes hold now.
-  private var states: [StripeState] {
-    core.withLock { $0.node?.stripes.map(\.state) } ?? []
+  /// Something of what belongs to no partition, which the first stripe has; looked at where it
+  /// lies, since a copy of the state would be made whole by the next message.
+  private func common<Value: Sendable>(_ read: (StripeState) -> Value) -> Value? {
+    core.withLock { core in core.node.map { read($0.stripes[0].state) } }
   }
 
   /// Writes an entry and waits until the engine has it.
