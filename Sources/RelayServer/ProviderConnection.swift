@@ -172,6 +172,8 @@ struct ProviderConnection {
   mutating func decided(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
+    // What comes too late from another node was refused in its place.
+    if handler.runner.hops != nil, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
         handler.runner.note(
@@ -222,6 +224,7 @@ struct ProviderConnection {
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
     }
+    if handler.runner.hops != nil { refuseOverdue(at: now, on: handler) }
     let relayNow = handler.runner.now
     // The relay may have been taken back to an earlier time.
     lastActivity = lastActivity.map { min($0, relayNow) }
@@ -232,6 +235,19 @@ struct ProviderConnection {
     handler.transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     handler.runner.markDirty(handler)
+  }
+}
+
+extension ProviderConnection {
+  /// Refuses what another node has not answered in time: nobody knows what has become of it.
+  private mutating func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
+    for (stream, request) in waiting.all
+    where now - request.completedAt >= Limits.hopPatience
+      && !handler.transport.http2.hasAnswer(stream)
+    {
+      decided(stream, .rejected(.serviceUnavailable), on: handler)
+      handler.runner.markDirty(handler)
+    }
   }
 }
 

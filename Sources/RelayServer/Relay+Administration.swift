@@ -167,7 +167,8 @@ extension Relay {
         let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
           continuation.resume(returning: answer)
         }
-        let request = RequestID(loop: runner.index, connection: 0, stream: stream)
+        let request = RequestID(
+          loop: runner.index, connection: 0, stream: stream, node: runner.node)
         runner.notes.remember(note, of: notification.uniqueID)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()

@@ -16,6 +16,8 @@ import Transport
 /// sends each other loop at most one message. Everything here runs on `eventLoop`.
 final class ShardRunner {
   let index: UInt16
+  /// This node in addresses of streams.
+  let node: UInt16
   let eventLoop: any EventLoop
   let settings: ServerSettings
   let logger: Logger
@@ -72,6 +74,8 @@ final class ShardRunner {
   /// Which loop holds which partition, as far as this one has heard.
   var table: PartitionTable
   var parking = Parking()
+  /// What goes to other nodes; nil for a relay on its own.
+  var hops: HopSet?
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
@@ -98,6 +102,7 @@ final class ShardRunner {
   init(index: UInt16, eventLoop: any EventLoop, settings: ServerSettings, logger: Logger) {
     eventLoop.preconditionInEventLoop()
     self.index = index
+    self.node = settings.node
     self.eventLoop = eventLoop
     self.settings = settings
     self.logger = logger
@@ -109,7 +114,8 @@ final class ShardRunner {
       budgets: settings.budgets)
     self.shard = start.makeShard()
     self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
-    self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
+    self.table = settings.firstTable(loopCount: 1)
+    self.hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
@@ -121,8 +127,7 @@ final class ShardRunner {
   func introduce(_ peers: [Peer]) {
     self.peers = peers
     outboxes = peers.map { _ in LoopMessage() }
-    table = PartitionTable(
-      partitionCount: settings.shard.partitionCount, loopCount: peers.count)
+    table = settings.firstTable(loopCount: peers.count)
   }
 
   // MARK: Events in
@@ -156,19 +161,16 @@ final class ShardRunner {
     raise(event, forKey: device.routingKey, at: now)
   }
 
-  private func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
+  func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
     let partition = table.partition(ofRoutingKey: routingKey)
-    guard partition != parking.partition else { return keepBack(event) }
-    hand(event, to: table[partition], at: now)
-  }
-
-  /// Hands an event to the shard of a loop.
-  @inline(__always)
-  func hand(_ event: Event, to loop: Int, at now: Instant) {
+    guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
+    let loop = table[partition]
     if loop == Int(index) {
       decide(event, at: now)
-    } else {
+    } else if loop != PartitionTable.elsewhere {
       outboxes[loop].events.append(event)
+    } else {
+      raiseElsewhere(event, forKey: routingKey, of: partition)
     }
   }
 
@@ -237,7 +239,7 @@ final class ShardRunner {
     dirty.append(connection)
   }
 
-  private func connection(_ number: UInt32) -> ConnectionHandler? {
+  func connection(_ number: UInt32) -> ConnectionHandler? {
     if let recent, recent.number == number { return recent }
     guard let found = connections[number] else { return nil }
     recent = found
@@ -253,6 +255,7 @@ final class ShardRunner {
     repeat {
       performEffects()
       flushConnections()
+      if hops != nil { sendHops() }
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
     if recorder?.endBatch(shard) == false { recorder = nil }
@@ -300,7 +303,7 @@ final class ShardRunner {
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
-      if address.loop == index { metrics.sent(delivery) }
+      if address.loop == index, address.node == node { metrics.sent(delivery) }
       guard isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
@@ -341,7 +344,9 @@ final class ShardRunner {
 
   /// Whether the address is on this loop; if not, the effect goes where it is.
   private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
-    if address.loop == index {
+    if address.node != node {
+      hop(effect, to: address)
+    } else if address.loop == index {
       if address.connection != 0 { return true }
       performForAdmin(effect)
     } else {
@@ -426,6 +431,7 @@ final class ShardRunner {
     let wall = wall(now)
     for connection in connections.values { connection.sweep(at: wall) }
     for connection in binaryConnections.values { connection.sweep(at: wall) }
+    if hops != nil { sweepHops() }
     finishBatch()
     flushRecording()
   }
