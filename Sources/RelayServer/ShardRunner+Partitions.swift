@@ -108,8 +108,9 @@ extension ShardRunner {
     guard parking.events.count >= Limits.parkedEvents else { return parking.events.append(event) }
     switch event {
     case .alias(.forwarded): refuse(event)
-    case .alias, .disconnected, .clockFollowed, .administered:
-      // As many as there are changes of tokens and connections, which have limits of their own.
+    case .alias, .disconnected, .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
+      // As many as there are changes of tokens, connections and what is in flight over those, which
+      // have limits of their own.
       parking.events.append(event)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
@@ -128,7 +129,7 @@ extension ShardRunner {
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
-      .clockFollowed, .administered:
+      .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
       .policyChanged, .faulted, .checkpoint, .shutDown, .tick:

@@ -80,6 +80,8 @@ final class ShardRunner {
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
   var followers = ClockFollowers()
+  /// With a virtual clock: everybody else who listens on this loop.
+  var bystanders: Bystanders?
   /// What this loop can be taken back to (`ShardRunner+Checkpoints.swift`), and how often it was.
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
   var epoch: UInt32 = 0
@@ -113,6 +115,7 @@ final class ShardRunner {
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
+    self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
@@ -153,6 +156,7 @@ final class ShardRunner {
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
+    bystanders?.note(event, at: RelayClock.wall)
     raise(event, forKey: device.routingKey, at: now)
   }
 
@@ -237,7 +241,7 @@ final class ShardRunner {
     dirty.append(connection)
   }
 
-  private func connection(_ number: UInt32) -> ConnectionHandler? {
+  func connection(_ number: UInt32) -> ConnectionHandler? {
     if let recent, recent.number == number { return recent }
     guard let found = connections[number] else { return nil }
     recent = found
@@ -301,11 +305,13 @@ final class ShardRunner {
       forget(sequence)
     case .send(let address, let delivery):
       if address.loop == index { metrics.sent(delivery) }
+      bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
       guard isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)
     case .answer(let address, let answer):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
     case .hello(let address):
@@ -322,6 +328,7 @@ final class ShardRunner {
       guard isHere(address, effect) else { return }
       connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
     case .tell(let routingKey, let event):
@@ -424,6 +431,7 @@ final class ShardRunner {
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
     let wall = wall(now)
+    raiseDue(at: wall)
     for connection in connections.values { connection.sweep(at: wall) }
     for connection in binaryConnections.values { connection.sweep(at: wall) }
     finishBatch()
