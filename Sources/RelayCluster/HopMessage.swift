@@ -93,7 +93,9 @@ extension Event {
       .decided, .reported, .keptAlive, .heard, .queueChecked, .disconnected, .administered:
       true
     case .alias(let event): event != .allConfirmed
-    case .persisted, .persistFailed, .clockFollowed, .partitionRequested, .partitionReceived,
+    // Deadlines by the machine's time are those of a virtual clock, which no cluster has.
+    case .persisted, .persistFailed, .clockFollowed, .keepAliveDue, .acknowledgementDue,
+      .partitionRequested, .partitionReceived,
       .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
       false
     }

@@ -2,6 +2,7 @@ import HTTP2
 import Logging
 import NIOCore
 import Primitives
+import RelayCluster
 import RelayCore
 import RelayStore
 import TLS
@@ -318,13 +319,14 @@ extension ProviderConnection {
     switch query {
     case .notification(let id):
       let peers = runner.peers
-      Self.life(id, peers, question, on: loop)
+      let cluster = runner.settings.storage.cluster
+      Self.life(id, peers, cluster, question, on: loop)
         .flatMap { life in
           // Only the loop that accepted it knows what its provider calls it.
           guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
             return loop.makeSucceededFuture(life)
           }
-          return Self.life(uniqueID, peers, question, on: loop)
+          return Self.life(uniqueID, peers, cluster, question, on: loop)
         }
         .flatMap { Self.withNote($0, peers, on: loop) }
         .whenSuccess { bound.value.answer(stream, .life($0.life, $0.note)) }
@@ -339,11 +341,15 @@ extension ProviderConnection {
     }
   }
 
-  /// What all loops know of a notification.
+  /// What all loops know of a notification, and those of other nodes.
   private static func life(
-    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ question: Question, on loop: any EventLoop
+    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?,
+    _ question: Question, on loop: any EventLoop
   ) -> EventLoopFuture<[DeliveryEvent]> {
-    let found = peers.map { peer in
+    let elsewhere = cluster.map { cluster in
+      loop.makeFutureWithTask { DeliveryLog.join(await cluster.lives(of: id)) }
+    }
+    let found = (elsewhere.map { [$0] } ?? []) + peers.map { peer in
       peer.eventLoop.submit {
         question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
       }

@@ -1,6 +1,6 @@
 import Logging
 import Primitives
-package import RelayCluster
+import RelayCluster
 import RelayCore
 import RelayStore
 
@@ -33,17 +33,31 @@ extension Relay {
     await director.leave(within: .milliseconds(configuration.shutdownTimeout.milliseconds))
   }
 
-  /// This node and the others, and where each stripe is; nil for a relay on its own.
-  package func clusterStatus() async -> (
-    nodes: [ClusterDirector.NodeStatus], routes: [StripeRoute]
-  )? {
-    await inbox.director?.status
+  /// All nodes and where each stripe is, as this node sees it; nil for a relay on its own.
+  package func clusterStatus() async -> ClusterStatus? {
+    guard let director = inbox.director, let table = inbox.loops?.table else { return nil }
+    let (nodes, routes) = await director.status
+    return ClusterStatus(nodes, routes, partitionCount: table.count)
   }
 
-  /// How many partitions and how many devices this node has.
-  package func drain(node: String) async throws -> Bool {
-    guard let cluster = inbox.journal as? ClusterJournal else { return false }
-    return try await cluster.drain(node)
+  /// Why no node was told to give its stripes away.
+  package enum DrainError: Error {
+    /// The relay is on its own, or not running.
+    case noCluster
+    case noSuchNode
+    case engine(String)
+  }
+
+  /// Tells the node of this name to give its stripes away and to take none.
+  package func drain(node: String) async throws(DrainError) {
+    guard let cluster = inbox.journal as? ClusterJournal else { throw .noCluster }
+    let isThere: Bool
+    do throws(StoreError) {
+      isThere = try await cluster.drain(node)
+    } catch {
+      throw .engine(error.description)
+    }
+    guard isThere else { throw .noSuchNode }
   }
 
   // MARK: What all nodes share

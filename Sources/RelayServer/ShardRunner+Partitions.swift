@@ -127,8 +127,9 @@ extension ShardRunner {
     }
     switch event {
     case .alias(.forwarded): refuse(event)
-    case .alias, .disconnected, .clockFollowed, .administered:
-      // As many as there are changes of tokens and connections, which have limits of their own.
+    case .alias, .disconnected, .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
+      // As many as there are changes of tokens, connections and what is in flight over those, which
+      // have limits of their own.
       parking.events.append((event, routingKey))
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
@@ -147,7 +148,7 @@ extension ShardRunner {
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
-      .clockFollowed, .administered:
+      .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
       .policyChanged, .faulted, .checkpoint, .shutDown, .tick:

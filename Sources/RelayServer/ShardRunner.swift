@@ -84,6 +84,8 @@ final class ShardRunner {
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
   var followers = ClockFollowers()
+  /// With a virtual clock: everybody else who listens on this loop.
+  var bystanders: Bystanders?
   /// What this loop can be taken back to (`ShardRunner+Checkpoints.swift`), and how often it was.
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
   var epoch: UInt32 = 0
@@ -119,6 +121,7 @@ final class ShardRunner {
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
+    self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
@@ -158,6 +161,7 @@ final class ShardRunner {
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
+    bystanders?.note(event, at: RelayClock.wall)
     raise(event, forKey: device.routingKey, at: now)
   }
 
@@ -304,11 +308,13 @@ final class ShardRunner {
       forget(sequence)
     case .send(let address, let delivery):
       if address.loop == index, address.node == node { metrics.sent(delivery) }
+      bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
       guard isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)
     case .answer(let address, let answer):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
     case .hello(let address):
@@ -325,6 +331,7 @@ final class ShardRunner {
       guard isHere(address, effect) else { return }
       connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
     case .tell(let routingKey, let event):
@@ -429,6 +436,7 @@ final class ShardRunner {
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
     let wall = wall(now)
+    raiseDue(at: wall)
     for connection in connections.values { connection.sweep(at: wall) }
     for connection in binaryConnections.values { connection.sweep(at: wall) }
     if hops != nil { sweepHops() }
@@ -466,28 +474,4 @@ extension ShardRunner {
   }
 
   var connectionCount: Int { connections.count + binaryConnections.count }
-}
-
-extension ShardRunner {
-  /// Looks whether the directory of keys has changed since it was read, and if so reads it again;
-  /// answers whether other keys are in force now.
-  ///
-  /// Called when a token names a key that is not known, so that a key counts from the moment in
-  /// which `pushrelay key new` returns, on every loop, without a word between the processes. A
-  /// stranger can make it look, which is two questions to the file system, each a few
-  /// microseconds; to make it read, which blocks this loop for as long, one must have changed the
-  /// directory.
-  func readKeysAgain() -> Bool {
-    guard let directory = settings.keyDirectory else { return false }
-    let stamp = directory.stamp
-    guard stamp != verifier.keys.stamp, stamp != unreadableKeys else { return false }
-    do throws(CredentialFileError) {
-      verifier.replaceKeys(try directory.load())
-      return true
-    } catch {
-      // Once is enough for each state of the directory. `Relay` looks too, and tells.
-      unreadableKeys = stamp
-      return false
-    }
-  }
 }

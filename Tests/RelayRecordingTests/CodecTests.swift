@@ -45,7 +45,7 @@ import Testing
     #expect(tags == Set(1...UInt8(cases)))
   }
 
-  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 26) }
+  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 28) }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13) }
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 9) }
   @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 5) }
