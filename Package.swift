@@ -119,9 +119,8 @@ let package = Package(
     .target(
       name: "RelayServer",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "DeviceLink",
-        "TLS", "HTTP2",
-        "Transport",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
+        "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -264,7 +263,7 @@ let package = Package(
         "Primitives",
         "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "TestSupport",
         "DeviceLink",
-        "HTTP2", "TLS", "Transport",
+        "HTTP2", "NATS", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),

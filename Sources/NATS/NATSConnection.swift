@@ -37,7 +37,7 @@ package final class NATSConnection: Sendable {
   ///   - onMessage: told of answers, on a thread of the library's.
   ///   - onConnection: told when the connection ends, and when it is there again.
   package init(
-    servers: [String], name: String, inbox: String,
+    access: NATSAccess, name: String, inbox: String,
     onMessage: @escaping @Sendable (NATSMessage) -> Void,
     onConnection: @escaping @Sendable (Bool) -> Void
   ) throws(NATSError) {
@@ -46,7 +46,7 @@ package final class NATSConnection: Sendable {
     // is closed, and there are one or two in a process.
     let context = Unmanaged.passRetained(listener).toOpaque()
     self.inbox = inbox
-    connection = try Self.connect(servers, name, context)
+    connection = try Self.connect(access, name, context)
     do throws(NATSError) {
       subscription = try Self.subscribe(connection, inbox, context)
     } catch {
@@ -101,12 +101,13 @@ package final class NATSConnection: Sendable {
   }
 
   private static func connect(
-    _ servers: [String], _ name: String, _ context: UnsafeMutableRawPointer
+    _ access: NATSAccess, _ name: String, _ context: UnsafeMutableRawPointer
   ) throws(NATSError) -> OpaquePointer {
     var options: OpaquePointer?
     try check(natsOptions_Create(&options))
     defer { natsOptions_Destroy(options) }
-    var texts = servers.map { UnsafePointer(strdup($0)) }
+    try secure(options, access)
+    var texts = access.servers.map { UnsafePointer(strdup($0)) }
     defer { for text in texts { free(UnsafeMutableRawPointer(mutating: text)) } }
     try check(natsOptions_SetServers(options, &texts, Int32(texts.count)))
     try check(natsOptions_SetName(options, name))
@@ -129,7 +130,8 @@ package final class NATSConnection: Sendable {
     // The library would print to standard error otherwise.
     try check(natsOptions_SetErrorHandler(options, { _, _, _, _ in }, nil))
     var connection: OpaquePointer?
-    try check(natsConnection_Connect(&connection, options))
+    let status = natsConnection_Connect(&connection, options)
+    guard status == NATS_OK else { throw refusal(status, access) }
     guard let connection else { throw NATSError("no connection was made") }
     return connection
   }

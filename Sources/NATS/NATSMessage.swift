@@ -19,7 +19,26 @@ package struct NATSMessage: Sendable {
 
 /// What went wrong, in the words of the client library.
 package struct NATSError: Error, Equatable, Sendable, CustomStringConvertible {
-  package var description: String
+  /// Where to look for what is wrong.
+  package enum Cause: Equatable, Sendable {
+    /// None of the below: nobody answers, mostly.
+    case other
+    /// A file of our own cannot be used.
+    case file(path: String)
+    /// The server's certificate is not trusted, or is another host's.
+    case certificate
+    /// The server offers no TLS, and it was demanded.
+    case noTLS
+    /// The server hung up on our certificate, or for want of one.
+    case hangup
+    /// The server does not know the user, or has another password.
+    case user
+  }
 
-  package init(_ description: String) { self.description = description }
+  package var description: String
+  package var cause: Cause
+
+  package init(_ description: String, _ cause: Cause = .other) {
+    (self.description, self.cause) = (description, cause)
+  }
 }

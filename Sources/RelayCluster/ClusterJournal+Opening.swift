@@ -18,8 +18,7 @@ extension ClusterJournal {
     onNotice: @escaping @Sendable (Notice) -> Void = { _ in }
   ) async throws(StoreError) -> ClusterJournal {
     let lock = try StateLock(directory: configuration.directory)
-    let client = try await EngineClient.connect(
-      servers: configuration.servers, name: configuration.node)
+    let client = try await EngineClient.connect(configuration.engine, name: configuration.node)
     let stream = try await EngineStream.open(
       client, partitions: configuration.partitionCount, stripes: configuration.stripeCount,
       replicas: configuration.replicas)

@@ -1,5 +1,5 @@
 import Dispatch
-import NATS
+package import NATS
 package import Primitives
 package import RelayCore
 import RelayRecording
@@ -20,8 +20,8 @@ package final class ClusterJournal: DurableJournal {
   package struct Configuration: Sendable {
     /// The state directory, which no other relay may use.
     package var directory: String
-    /// The engine's servers as URLs.
-    package var servers: [String]
+    /// The engine's servers, and what they are shown.
+    package var engine: NATSAccess
     /// What this node is called: part of a subject.
     package var node: String
     /// How long a node that is gone keeps its stripes.
@@ -39,10 +39,10 @@ package final class ClusterJournal: DurableJournal {
     package var failsWrite: @Sendable () -> Bool = { false }
 
     package init(
-      directory: String, servers: [String], node: String, now: @escaping @Sendable () -> Instant
+      directory: String, engine: NATSAccess, node: String, now: @escaping @Sendable () -> Instant
     ) {
       self.directory = directory
-      self.servers = servers
+      self.engine = engine
       self.node = node
       self.now = now
     }

@@ -34,7 +34,7 @@ final class EngineClient: Sendable {
   }
 
   /// Connects to one of the servers.
-  static func connect(servers: [String], name: String) async throws(StoreError) -> EngineClient {
+  static func connect(_ access: NATSAccess, name: String) async throws(StoreError) -> EngineClient {
     let answers = Answers()
     let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
     let result = await withCheckedContinuation { continuation in
@@ -43,7 +43,7 @@ final class EngineClient: Sendable {
         continuation.resume(
           returning: Result { () throws(NATSError) in
             try NATSConnection(
-              servers: servers, name: name, inbox: inbox,
+              access: access, name: name, inbox: inbox,
               onMessage: { Self.take($0, answers) }, onConnection: { _ in })
           })
       }
@@ -51,7 +51,35 @@ final class EngineClient: Sendable {
     do {
       return EngineClient(try result.get(), answers)
     } catch {
-      throw .unreachable(servers: servers.map(Self.withoutUser), reason: error.description)
+      throw problem(error, access)
+    }
+  }
+
+  private static func problem(_ error: NATSError, _ access: NATSAccess) -> StoreError {
+    let servers = access.servers.map(Self.withoutUser)
+    let names = servers.joined(separator: ", ")
+    switch error.cause {
+    case .other: return .unreachable(servers: servers, reason: error.description)
+    case .file(let path): return .engineBarred("cannot use \(path) (\(error))")
+    case .certificate:
+      return .engineBarred(
+        "the certificate of \(names) is not trusted (\(error)); natsCA must name the PEM file of "
+          + "its authority, and nats the host that it is made for")
+    case .noTLS:
+      return .engineBarred(
+        "\(names) does not offer TLS; set it up there, or use nats:// without natsCA and "
+          + "natsCertificate")
+    case .hangup:
+      return .engineBarred(
+        access.certificate.isEmpty
+          ? "\(names) hangs up (\(error)); if it demands a certificate, natsCertificate and "
+            + "natsKey name its PEM files"
+          : "\(names) hangs up (\(error)); it may not accept the certificate "
+            + "\(access.certificate): see the engine's log")
+    case .user:
+      return .engineBarred(
+        "\(names) does not accept user and password, or the credentials, that it is shown "
+          + "(\(error)); see nats (nats://USER:PASSWORD@HOST:4222) or natsCredentials")
     }
   }
 

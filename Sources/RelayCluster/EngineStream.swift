@@ -81,9 +81,35 @@ struct EngineStream: Sendable {
     return found
   }
 
-  private static func ask<Answer: Decodable>(
+  /// How long servers that have just started may take to agree on a leader, without whom nothing
+  /// can be asked or made.
+  private static let patience = Duration.seconds(30)
+
+  /// Asks, and asks again while the servers find together.
+  private static func ask<Answer: EngineReply>(
     _ subject: String, _ body: (some Encodable)?, _ client: EngineClient
   ) async throws(StoreError) -> Answer {
+    let deadline = ContinuousClock.now + patience
+    while true {
+      let answer: Answer? = try await askOnce(subject, body, client)
+      if let answer, answer.error?.isTemporary != true { return answer }
+      guard ContinuousClock.now < deadline else {
+        throw .engineRefuses(
+          reason: "no answer to \(subject): its servers have no leader "
+            + "(\(answer?.error?.description ?? "none answers"))")
+      }
+      do {
+        try await Task.sleep(for: .milliseconds(200))
+      } catch {
+        throw .stopped
+      }
+    }
+  }
+
+  /// nil when no answer comes in time.
+  private static func askOnce<Answer: EngineReply>(
+    _ subject: String, _ body: (some Encodable)?, _ client: EngineClient
+  ) async throws(StoreError) -> Answer? {
     let bytes: [UInt8]
     do {
       let encoder = JSONEncoder()
@@ -92,9 +118,7 @@ struct EngineStream: Sendable {
     } catch {
       throw .engineRefuses(reason: "\(error)")
     }
-    guard let message = await client.ask(subject, bytes)?.first else {
-      throw .engineRefuses(reason: "no answer to \(subject)")
-    }
+    guard let message = await client.ask(subject, bytes)?.first else { return nil }
     guard message.status == nil else {
       throw .engineRefuses(reason: "JetStream is not switched on there (nats-server --jetstream)")
     }
@@ -110,19 +134,29 @@ struct EngineStream: Sendable {
 
 // The engine's own names, in Swift's form.
 
-private struct AccountInfo: Decodable {
-  struct API: Decodable { var level: Int? }
-  var api: API?
+private protocol EngineReply: Decodable {
+  var error: EngineProblem? { get }
 }
 
-private struct StreamAnswer: Decodable {
-  struct Problem: Decodable {
-    var code: Int
-    var description: String?
-  }
+private struct EngineProblem: Decodable {
+  var code: Int
+  var errCode: Int?
+  var description: String?
 
+  /// Whether servers that have not found each other yet say so: no leader, or too few servers for
+  /// that many replicas (`JSClusterNoPeersErrF`).
+  var isTemporary: Bool { code == 503 || errCode == 10_005 }
+}
+
+private struct AccountInfo: EngineReply {
+  struct API: Decodable { var level: Int? }
+  var api: API?
+  var error: EngineProblem?
+}
+
+private struct StreamAnswer: EngineReply {
   var config: StreamConfiguration?
-  var error: Problem?
+  var error: EngineProblem?
 }
 
 private struct StreamConfiguration: Codable {

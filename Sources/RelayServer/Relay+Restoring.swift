@@ -38,7 +38,7 @@ extension Relay {
   /// Waits for this node's turn; `stopped` when the relay is to end before.
   private func openCluster() async throws(StoreError) -> ClusterJournal {
     var options = ClusterJournal.Configuration(
-      directory: configuration.state, servers: configuration.nats, node: configuration.node,
+      directory: configuration.state, engine: configuration.engine, node: configuration.node,
       now: settings.clock.now)
     options.linger = configuration.linger
     options.lease = configuration.lease

@@ -1,6 +1,7 @@
 package import Configuration
 import FoundationEssentials
 package import Logging
+import NATS
 package import Primitives
 import RelayCluster
 package import RelayCore
@@ -115,6 +116,12 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// The servers of JetStream, as URLs, and what this relay is called there.
   package var nats: [String] = []
   package var node = ""
+  /// PEM files: whom to trust there, and the own certificate with its key.
+  package var natsCA = ""
+  package var natsCertificate = ""
+  package var natsKey = ""
+  /// A user's JWT and seed.
+  package var natsCredentials = ""
   /// Where one of them tells how it is set up; empty for nowhere.
   package var natsMonitor = ""
   /// How many of them have the journal.
@@ -128,6 +135,14 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var enrolment: ServerSettings.Enrolment {
     if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
     return profile == .dev ? .open : .closed
+  }
+
+  /// How the engine is reached.
+  var engine: NATSAccess {
+    var access = NATSAccess(servers: nats)
+    (access.authorities, access.certificate, access.key) = (natsCA, natsCertificate, natsKey)
+    access.credentials = natsCredentials
+    return access
   }
 
   /// All that listen but the admin API.
@@ -215,6 +230,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
   /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
   /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
+  /// | `natsCA` | PEM file of authorities for those servers' certificates | the system's |
+  /// | `natsCertificate`, `natsKey` | PEM files: the certificate that servers demand | none |
+  /// | `natsCredentials` | file with the JWT and seed of a NATS user | none |
   /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
   /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means | none |
   /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
@@ -270,6 +288,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
     nats = try reader.text("nats", "").split(separator: ",").map(String.init)
+    natsCA = try reader.text("natsCA", natsCA)
+    natsCertificate = try reader.text("natsCertificate", natsCertificate)
+    natsKey = try reader.text("natsKey", natsKey)
+    natsCredentials = try reader.text("natsCredentials", natsCredentials)
     node = try reader.text("node", node)
     natsMonitor = try reader.text("natsMonitor", natsMonitor)
     natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
@@ -292,14 +314,17 @@ package struct RelayConfiguration: Equatable, Sendable {
       ReadingError(key: key, description: text)
     }
     guard store == .jetstream else {
-      guard nats.isEmpty, node.isEmpty else {
-        throw fail("nats", "nats and node need store jetstream")
+      guard engine == NATSAccess(servers: []), node.isEmpty else {
+        throw fail("nats", "nats, node, natsCA and the like need store jetstream")
       }
       return
     }
     guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
     guard ClusterJournal.isNodeName(node) else {
       throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
+    }
+    guard natsCertificate.isEmpty == natsKey.isEmpty else {
+      throw fail("natsKey", "natsCertificate and natsKey go together")
     }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {
@@ -319,7 +344,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
-    "clock", "tokenClock", "seed", "nats", "node", "natsMonitor", "natsReplicas", "lease",
+    "clock", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
+    "natsCredentials", "node", "natsMonitor", "natsReplicas", "lease",
   ]
 }
 

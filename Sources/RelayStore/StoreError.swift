@@ -23,6 +23,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case fault
   /// None of the engine's servers can be reached.
   case unreachable(servers: [String], reason: String)
+  /// We do not trust the engine, or it does not let us in; the text says why and what would do.
+  case engineBarred(String)
   /// The engine is older than what the journal needs.
   case engineTooOld(server: String, level: Int)
   /// The engine does not do what the journal needs.
@@ -58,6 +60,7 @@ extension StoreError: CustomStringConvertible {
     case .unreachable(let servers, let reason):
       "no answer from \(servers.joined(separator: ", ")) (\(reason)); see that nats-server runs "
         + "there and that --nats names it"
+    case .engineBarred(let text): text
     case .engineTooOld(let server, let level):
       "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 "
         + "and the oldest that will do; run a newer nats-server"

@@ -64,6 +64,11 @@ struct LightDevice: Sendable {
         }
       } catch DeviceAPIError.connection(let error) where memory.hasListened {
         return error.description
+      } catch DeviceAPIError.refused(let refusal)
+        where refusal.status >= 500 && memory.hasListened
+      {
+        // Not about this device: the relay cannot do it now.
+        return refusal.description
       } catch let error as ClientError where memory.hasListened {
         return error.description
       }

@@ -53,6 +53,14 @@ struct ServeCommand: AsyncParsableCommand {
   var store: String?
   @Option(help: "URLs of NATS servers with JetStream, with commas, for --store jetstream.")
   var nats: String?
+  @Option(help: "PEM file of the authorities of their certificates (default: the system's).")
+  var natsCA: String?
+  @Option(help: "PEM file of the certificate that they demand.")
+  var natsCertificate: String?
+  @Option(help: "PEM file of its key.")
+  var natsKey: String?
+  @Option(help: "File with the JWT and the seed of a NATS user (.creds).")
+  var natsCredentials: String?
   @Option(help: "What this relay is called among the nodes of that journal.")
   var node: String?
   @Option(help: "URL of a NATS server's monitoring, to learn what a 200 means.")
@@ -152,7 +160,8 @@ struct ServeCommand: AsyncParsableCommand {
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
-      "nats": nats, "node": node, "natsMonitor": natsMonitor,
+      "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
+      "natsCredentials": natsCredentials, "node": node, "natsMonitor": natsMonitor,
     ]
     for (key, text) in texts {
       if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }

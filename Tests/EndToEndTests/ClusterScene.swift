@@ -17,13 +17,18 @@ struct NATSServer: Sendable {
   let folder: String
   let port: Int
   let monitorPort: Int
+  /// What its URL begins with, and a user and a password before an `@`.
+  var scheme = "nats"
+  var user = ""
+  /// More of its configuration.
+  var settings = ""
 
   init(in folder: String) async throws {
     self.folder = folder
     (port, monitorPort) = (try await Self.freePort(), try await Self.freePort())
   }
 
-  var url: String { "nats://127.0.0.1:\(port)" }
+  var url: String { "\(scheme)://\(user)127.0.0.1:\(port)" }
   var monitor: String { "http://127.0.0.1:\(monitorPort)" }
 
   private static func freePort() async throws -> Int {
@@ -39,8 +44,10 @@ struct NATSServer: Sendable {
     _ body: (_ kill: @escaping @Sendable () throws -> Void) async throws -> Value
   ) async throws -> Value {
     let program = try #require(try await Self.program.value)
-    let configuration = Program.root.appending(path: "Docker/nats-server.conf")
-      .path(percentEncoded: false)
+    let shipped = Program.root.appending(path: "Docker/nats-server.conf")
+    let configuration = folder + "/nats-server.conf"
+    try (String(contentsOf: shipped, encoding: .utf8) + settings).write(
+      toFile: configuration, atomically: true, encoding: .utf8)
     // Its log is on standard error.
     let line = #"exec "$0" "$@" 2>&1"#
     let arguments = [

@@ -1,5 +1,6 @@
 import Configuration
 import Logging
+import NATS
 import Primitives
 import RelayCore
 import Testing
@@ -93,6 +94,33 @@ import Testing
     #expect((open.legacy ?? open.feedback)?.port == 0)
     #expect((open.legacy == nil) == (name == "FEEDBACK"))
     #expect(try readEnvironment(["PUSHRELAY_\(name)": ""]).legacy == nil)
+  }
+
+  @Test func theEngineIsReachedWithWhatIsSet() throws {
+    let cluster = ["STORE": "jetstream", "NATS": "tls://u:p@a:1,tls://b:2", "NODE": "a"]
+    let files = [
+      "NATS_CA": "ca.pem", "NATS_CERTIFICATE": "a.pem", "NATS_KEY": "a.key",
+      "NATS_CREDENTIALS": "a.creds",
+    ]
+    func read(_ variables: [String: String]) throws -> RelayConfiguration {
+      try readEnvironment(
+        Dictionary(uniqueKeysWithValues: variables.map { ("PUSHRELAY_" + $0, $1) }))
+    }
+    let engine = try read(cluster.merging(files) { $1 }).engine
+    #expect(engine.servers == ["tls://u:p@a:1", "tls://b:2"])
+    #expect(engine.authorities == "ca.pem" && engine.credentials == "a.creds")
+    #expect(engine.certificate == "a.pem" && engine.key == "a.key")
+    #expect(engine.isEncrypted)
+    #expect(try read(cluster).engine.isEncrypted)
+    #expect(try !read(cluster.merging(["NATS": "nats://a:1"]) { $1 }).engine.isEncrypted)
+    for name in files.keys {
+      #expect(throws: RelayConfiguration.ReadingError.self) { try read([name: "file"]) }
+    }
+    for name in ["NATS_CERTIFICATE", "NATS_KEY"] {
+      #expect(throws: RelayConfiguration.ReadingError.self) {
+        try read(cluster.merging([name: "file"]) { $1 })
+      }
+    }
   }
 
   @Test func whatIsOpenToOthersIsSaidAtTheStart() {

@@ -66,7 +66,7 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "RelayServer",
     own: layerZero.union([
-      "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster",
+      "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["Configuration", "SystemPackage"])),
