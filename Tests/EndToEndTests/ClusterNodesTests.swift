@@ -1,4 +1,5 @@
 import Foundation
+import Subprocess
 import Testing
 
 /// Relays that share the phones of one journal.
