@@ -173,6 +173,7 @@ package struct Cockpit: Sendable {
     let (feed, epoch) = (feed, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)
+    ClusterRoutes(relay: relay).add(to: router)
     DeviceRoutes(
       relay: relay, version: Self.version,
       cursor: { epoch.cursor(await feed.position()) }

@@ -61,24 +61,35 @@ package final class ClusterJournal: DurableJournal {
       }
   }
 
-  /// What is said while the node comes up.
+  /// What is said of what a node does.
   package enum Notice: Hashable, Sendable {
-    /// Another node has the stripes; this one waits until its lease has expired.
+    /// Another relay has this node's name; this one waits until its lease has expired.
     case waiting(for: String)
-    /// The stripes are this node's, in that epoch.
-    case owns(epoch: UInt64, stripes: Int, partitions: Int, replicas: Int)
+    /// The node takes part.
+    case joined(number: UInt64, stripes: Int, partitions: Int, replicas: Int)
+    /// A stripe is this node's, in that epoch.
+    case took(stripe: Int, epoch: UInt64)
+    /// A stripe was let go, for the node of that name.
+    case gave(stripe: Int, to: String)
+    /// Somebody else has taken a stripe, or something that is no relay has written to it.
+    case lost(stripe: Int, to: String?)
+    /// A stripe could not be read.
+    case unread(stripe: Int, reason: String)
   }
 
   struct Core {
     var node: JournalNode?
     var answers: [UInt64: CheckedContinuation<Bool, Never>] = [:]
     var nextAnswer: UInt64 = 0
+    /// Told of stripes that somebody else has.
+    var onLost: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?
+    var peers = Peers()
     /// The earliest wake-up that is on its way.
     var wakeAt = Instant.never
     var trouble: JournalNode.Trouble?
     var failuresBefore = 0
-    /// Whether the stripes have been read: before, nobody is told of troubles.
-    var isOpen = false
+    /// Whether the lease was ever held: before, nobody is told of troubles.
+    var hasBegun = false
     var isStopped = false
     var whenIdle: CheckedContinuation<Void, Never>?
     /// When what is on its way was published, in nanoseconds.
@@ -95,14 +106,19 @@ package final class ClusterJournal: DurableJournal {
   let core: Mutex<Core>
   let report: @Sendable ([Journal.Outcome]) -> Void
   let onProblem: @Sendable (StoreNotice) -> Void
-  /// Set once, before anybody asks.
-  let firstRegion = Mutex<UInt64>(1)
+  /// Which of all runs of all nodes this is, from 1.
+  package let runNumber: UInt64
+  /// The way to the loops of other nodes.
+  package let port: HopPort
 
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: StateLock, report: @escaping @Sendable ([Journal.Outcome]) -> Void,
+    _ lock: StateLock, runNumber: UInt64, port: HopPort,
+    report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
+    self.runNumber = runNumber
+    self.port = port
     self.configuration = configuration
     self.client = client
     self.stream = stream
@@ -112,20 +128,26 @@ package final class ClusterJournal: DurableJournal {
   }
 
   package var partitionCount: Int { stream.partitionCount }
+  package var stripeCount: Int { stream.stripeCount }
+
+  /// The stripe that carries a partition.
+  package func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
+
+  /// So many of its numbers a run has for each of its shards: at 10,000 records a second they last
+  /// for five months. What comes behind them belongs to the next run.
+  private static let sequenceBits = 37
 
   package func sequences(ofShard shard: Int) -> SequenceRanges {
     precondition(shard < 1 << SequenceRanges.shardBits, "a region has a range for each shard")
-    let bits = SequenceRanges.defaultBits
+    let region = runNumber << UInt64(Self.sequenceBits + SequenceRanges.shardBits)
     return SequenceRanges(
-      first: firstRegion.withLock { $0 } << UInt64(bits + SequenceRanges.shardBits)
-        + UInt64(shard) << UInt64(bits), bits: bits)
+      first: region + UInt64(shard) << UInt64(Self.sequenceBits), bits: Self.sequenceBits)
   }
 
+  /// Nothing: stripes come when the loops are running (`ClusterDelegate`).
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void
-  ) throws(StoreError) {
-    StripeState.replay(core.withLock { $0.node?.stripes.map(\.state) } ?? [], item)
-  }
+  ) throws(StoreError) {}
 
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
     queue.async {
@@ -143,47 +165,6 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  package func budgets(
-    under policy: SilentPolicy, at now: Instant
-  ) async throws(StoreError) -> SilentBudgets {
-    var budgets = common(\.budgets).flatMap(\.self) ?? SilentBudgets(policy, at: now)
-    budgets.change(to: policy, at: now)
-    try await write(.budgets(budgets))
-    return budgets
-  }
-
-  package func feedback(
-    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
-  ) async throws(StoreError) -> [FeedbackItem] {
-    await onQueue { node in
-      isWanted() ? node?.feedback(after: position, limit: max(0, limit)) ?? [] : []
-    }
-  }
-
-  package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
-    common { $0.cursor(of: reader) } ?? 0
-  }
-
-  package func setFeedbackCursor(
-    of reader: String, to position: Int64
-  ) async throws(StoreError) {
-    try await write(.cursor(reader: reader, position: position))
-  }
-
-  package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
-    (common(\.keys) ?? []).sorted { $0.keyID < $1.keyID }
-  }
-
-  package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
-    // One message has them all; what is too much for one is not kept.
-    var writer = ByteWriter()
-    writer.put(keys)
-    guard writer.count < client.maximumPayloadBytes / 4 else {
-      throw .engineRefuses(reason: "\(keys.count) provider keys are too many for one message")
-    }
-    if keys != common(\.keys) { try await write(.keys(keys)) }
-  }
-
   package var statistics: Journal.Statistics {
     core.withLock { core in
       var statistics = core.node?.statistics ?? Journal.Statistics()
@@ -192,19 +173,10 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// Something of what belongs to no partition, which the first stripe has; looked at where it
-  /// lies, since a copy of the state would be made whole by the next message.
-  private func common<Value: Sendable>(_ read: (StripeState) -> Value) -> Value? {
-    core.withLock { core in core.node.map { read($0.stripes[0].state) } }
-  }
+  func setPeers(_ peers: Peers) { core.withLock { $0.peers = peers } }
 
-  /// Writes an entry and waits until the engine has it.
-  private func write(_ entry: JournalEntry) async throws(StoreError) {
-    guard await answered({ node, number, now in node.submit(entry, number, at: now) }) else {
-      throw .engineRefuses(
-        reason: "it has not taken a change: it does not answer, or another node "
-          + "has taken over")
-    }
+  func setLostHandler(_ handler: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?) {
+    core.withLock { $0.onLost = handler }
   }
 
   // MARK: On the queue
@@ -227,7 +199,7 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  private func onQueue<Value: Sendable>(
+  func onQueue<Value: Sendable>(
     _ work: @escaping @Sendable (JournalNode?) -> Value
   ) async -> Value {
     await withCheckedContinuation { continuation in
@@ -253,7 +225,8 @@ package final class ClusterJournal: DurableJournal {
       work(&core.node!, now)
       core.node!.handle(.tick, at: now, wall: wall)
       (effects, outcomes) = core.node!.take()
-      if core.isOpen { trouble = (core.trouble, core.node!.trouble(at: now)) }
+      core.hasBegun = core.hasBegun || core.node!.lease.heldUntil > now
+      if core.hasBegun { trouble = (core.trouble, core.node!.trouble(at: now)) }
       core.trouble = trouble.now
       if let deadline = core.node!.deadline, deadline < core.wakeAt {
         core.wakeAt = deadline
@@ -297,6 +270,8 @@ package final class ClusterJournal: DurableJournal {
         to: "$JS.API.STREAM.PURGE.\(EngineStream.name)", tag: "purged")
     case .answered(let number, let isPersisted):
       core.withLock { $0.answers.removeValue(forKey: number) }?.resume(returning: isPersisted)
+    case .lost(let stripe, let stamp):
+      core.withLock { $0.onLost }?(stripe, stamp)
     }
   }
 
@@ -349,10 +324,10 @@ package final class ClusterJournal: DurableJournal {
   private static func sentence(_ trouble: JournalNode.Trouble) -> String {
     switch trouble {
     case .away: "the engine does not answer, or has no leader"
-    case .lost(.some(let stamp)):
-      "node \(stamp.node) has taken over, epoch \(stamp.epoch): this one can write nothing more; "
-        + "start it again to have it wait for its turn"
-    case .lost(nil): "something that is no relay has written to the journal's subjects"
+    case .lost(.some):
+      "another relay has this node's name: this one can write nothing more; give each relay a "
+        + "node name of its own and start it again"
+    case .lost(nil): "something that is no relay has written to this node's key"
     }
   }
 

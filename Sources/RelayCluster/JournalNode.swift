@@ -3,8 +3,8 @@ package import RelayCore
 import RelayRecording
 package import RelayStore
 
-/// A node's whole journal in the cluster: its stripes, its lease, and which shard is told what.
-/// A value; what it wants of the engine it says in effects.
+/// A node's journal in the cluster: the stripes that are its own, its lease, and which shard is told
+/// what. A value; what it wants of the engine it says in effects.
 package struct JournalNode: Sendable {
   /// What is written to: a stripe, or the node's key in the bucket of leases.
   package enum Target: Hashable, Sendable {
@@ -23,21 +23,25 @@ package struct JournalNode: Sendable {
     case ask(Target, question: UInt64)
     /// What is on the stripe before this sequence is not needed any more.
     case purge(stripe: Int, below: UInt64)
-    /// Somebody's entry is there, or is not going to be.
+    /// Somebody's claim is there, or is not going to be.
     case answered(UInt64, isPersisted: Bool)
+    /// Somebody else has the stripe; nil when what has written is no relay.
+    case lost(stripe: Int, to: Stamp?)
   }
 
   /// Why new records are refused.
   package enum Trouble: Hashable, Sendable {
     /// The engine has not answered in time.
     case away
-    /// Another node has the stripes, or another relay this node's name; nil when what has written
-    /// is no relay. For good.
+    /// Another relay has this node's name; nil when what has written is no relay. For good.
     case lost(to: Stamp?)
   }
 
-  package private(set) var stripes: [StripeWriter]
+  /// Those that are this node's.
+  package private(set) var stripes: [StripeWriter?]
   package private(set) var lease: LeaseKeeper
+  /// What the node says of itself.
+  package private(set) var report: NodeReport
   private let stamp: Stamp
   private let partitionCount: Int
   private var lines: [SettlementLine] = []
@@ -53,25 +57,27 @@ package struct JournalNode: Sendable {
   private var effects: [Effect] = []
 
   package init(
-    stamp: Stamp, partitionCount: Int, stripes: [StripeWriter], lease: LeaseKeeper
+    stamp: Stamp, partitionCount: Int, stripeCount: Int, lease: LeaseKeeper, report: NodeReport
   ) {
     self.stamp = stamp
     self.partitionCount = partitionCount
-    self.stripes = stripes
     self.lease = lease
-    floors = Array(repeating: nil, count: stripes.count)
+    self.report = report
+    stripes = Array(repeating: nil, count: stripeCount)
+    floors = Array(repeating: nil, count: stripeCount)
   }
 
   /// Why new records are refused; nil while they are not.
   package func trouble(at now: Instant) -> Trouble? {
     if let lostTo { return .lost(to: lostTo) }
-    return now >= lease.heldUntil || stripes.contains(where: \.isFailing) ? .away : nil
+    let isAway = now >= lease.heldUntil || stripes.contains { $0?.isFailing ?? false }
+    return isAway ? .away : nil
   }
 
   /// When there is something to do.
   package var deadline: Instant? {
     stripes.reduce(lostTo == nil ? lease.deadline : nil) { earliest, stripe in
-      guard let deadline = stripe.deadline else { return earliest }
+      guard let deadline = stripe?.deadline else { return earliest }
       return min(deadline, earliest ?? .never)
     }
   }
@@ -79,13 +85,18 @@ package struct JournalNode: Sendable {
   /// What was done since the start.
   package var statistics: Journal.Statistics {
     var statistics = counts
-    statistics.recordsSkipped = stripes.reduce(0) { $0 + $1.skippedCount }
+    statistics.recordsSkipped += stripes.reduce(0) { $0 + ($1?.skippedCount ?? 0) }
     return statistics
   }
 
   /// Whether nothing waits and nothing is on its way.
   package var isIdle: Bool {
-    stripes.allSatisfy { $0.isLost || $0.subject.isIdle && $0.deadline == nil }
+    stripes.indices.allSatisfy { isIdle($0) }
+  }
+
+  /// Whether nothing waits for a stripe and nothing is on its way.
+  package func isIdle(_ stripe: Int) -> Bool {
+    stripes[stripe].map { $0.subject.isIdle && $0.deadline == nil } ?? true
   }
 
   /// What there is to do and to tell since the last call.
@@ -95,22 +106,38 @@ package struct JournalNode: Sendable {
     return (effects, outcomes)
   }
 
-  // MARK: Taking over
+  // MARK: Stripes come and go
 
   /// Writes the message by which this node takes a stripe; `answered` says whether it has it.
   package mutating func claim(
     _ stripe: Int, _ writer: StripeWriter, _ question: UInt64, at now: Instant, wall: Instant
   ) {
     stripes[stripe] = writer
-    perform(stripes[stripe].claim(.question(question), at: now, wall: wall), stripe)
+    if let effects = stripes[stripe]?.claim(.question(question), at: now, wall: wall) {
+      perform(effects, stripe)
+    }
   }
 
-  /// All stripes were claimed and read.
-  package mutating func restored(_ replays: [StripeReplay]) {
-    for (index, replay) in replays.enumerated() {
-      stripes[index].restored(replay)
-      for sequence in replay.state.sequences { places[sequence] = UInt8(index) }
-    }
+  /// A stripe that was claimed has been read.
+  package mutating func restored(_ stripe: Int, _ replay: StripeReplay) {
+    stripes[stripe]?.restored(replay)
+    for sequence in replay.state.sequences { places[sequence] = UInt8(stripe) }
+  }
+
+  /// Writes nothing more on a stripe. What has not been written is refused.
+  package mutating func release(_ stripe: Int) {
+    if let effects = stripes[stripe]?.abandon() { perform(effects, stripe) }
+    counts.recordsSkipped += stripes[stripe]?.skippedCount ?? 0
+    stripes[stripe] = nil
+    floors[stripe] = nil
+    places = places.filter { $0.value != stripe }
+  }
+
+  /// Says something else of itself, as soon as the key can be written.
+  package mutating func tell(_ report: NodeReport) {
+    guard report != self.report else { return }
+    self.report = report
+    lease.isDue = true
   }
 
   // MARK: Events
@@ -141,17 +168,9 @@ package struct JournalNode: Sendable {
     for sequence in forgets {
       guard let stripe = places.removeValue(forKey: sequence) else { continue }
       var settled: [StripeWriter.Effect] = []
-      stripes[Int(stripe)].forget(sequence, at: now, into: &settled)
+      stripes[Int(stripe)]?.forget(sequence, at: now, into: &settled)
       perform(settled, Int(stripe))
     }
-  }
-
-  /// Takes in something that belongs to no partition; `answered` says what has become of it.
-  package mutating func submit(_ entry: JournalEntry, _ question: UInt64, at now: Instant) {
-    guard lostTo == nil, now < lease.heldUntil else {
-      return effects.append(.answered(question, isPersisted: false))
-    }
-    submit(entry, .question(question), mayLinger: false, to: 0, at: now)
   }
 
   /// - Parameters:
@@ -167,18 +186,19 @@ package struct JournalNode: Sendable {
     }
     if lostTo == nil { renew(at: now, wall) }
     for index in stripes.indices {
-      if let deadline = stripes[index].deadline, deadline <= now {
+      if let deadline = stripes[index]?.deadline, deadline <= now {
         drive(index, .tick, at: now, wall: wall)
       }
     }
   }
 
   private mutating func renew(at now: Instant, _ wall: Instant) {
+    let (mine, report) = (stamp, report)
     let effect = lease.tick(at: now) { number in
-      var stamp = stamp
+      var stamp = mine
       stamp.number = number
       let head = StripeMessage.Head(stamp: stamp, writtenAt: wall)
-      return StripeMessage(head: head, entries: []).bytes
+      return StripeMessage(head: head, entries: [.report(report)]).bytes
     }
     perform(effect, .lease)
   }
@@ -204,7 +224,8 @@ package struct JournalNode: Sendable {
     at now: Instant
   ) {
     var settled: [StripeWriter.Effect] = []
-    stripes[stripe].submit(entry, ticket, mayLinger: mayLinger, at: now, into: &settled)
+    stripes[stripe]?.submit(entry, ticket, mayLinger: mayLinger, at: now, into: &settled)
+    if stripes[stripe] == nil { settle(ticket, isPersisted: false) }
     perform(settled, stripe)
   }
 
@@ -212,7 +233,7 @@ package struct JournalNode: Sendable {
     _ index: Int, _ event: SubjectWriter.Event, at now: Instant, wall: Instant
   ) {
     var done: [StripeWriter.Effect] = []
-    stripes[index].handle(event, at: now, wall: wall, into: &done)
+    stripes[index]?.handle(event, at: now, wall: wall, into: &done)
     let failedBefore = counts.recordsFailed
     perform(done, index)
     noteFailures(since: failedBefore)
@@ -247,7 +268,11 @@ package struct JournalNode: Sendable {
       guard case .stripe(let index) = target else { return }
       floors[index] = nil
       lastSequence = max(lastSequence, sequence)
-    case .lost(let stamp): if lostTo == nil { lostTo = .some(stamp) }
+    case .lost(let stamp):
+      switch target {
+      case .lease: if lostTo == nil { lostTo = .some(stamp) }
+      case .stripe(let index): effects.append(.lost(stripe: index, to: stamp))
+      }
     }
   }
 
@@ -266,10 +291,18 @@ package struct JournalNode: Sendable {
 
   // MARK: Reading
 
-  /// What is not there yet may come before what is listed already: such a place is not told.
-  package func feedback(after position: Int64, limit: Int) -> [FeedbackItem] {
-    let floor = floors.compactMap(\.self).min().map { StripeState.position(of: $0 + 1) - 1 }
-    return StripeState.feedback(
-      stripes.map(\.state), after: position, through: floor ?? .max, limit: limit)
+  /// Unregistered tokens of this node's stripes, and the last place of the listing that is sure:
+  /// what is not there yet may come before what is behind it.
+  package func feedback(
+    after position: Int64, limit: Int
+  ) -> (items: [FeedbackItem], end: Int64) {
+    let end = floors.compactMap(\.self).min().map { StripeState.position(of: $0 + 1) - 1 } ?? .max
+    let states = stripes.compactMap { $0?.state }
+    return (StripeState.feedback(states, after: position, through: end, limit: limit), end)
+  }
+
+  /// Which of these tokens apps have brought along, on this node's stripes.
+  package func owned(_ tokens: [DeviceToken]) -> [DeviceToken] {
+    tokens.filter { token in stripes.contains { $0?.state.hasOwn(token) ?? false } }
   }
 }

@@ -9,6 +9,8 @@ package struct LeaseKeeper: Hashable, Sendable {
   /// How long the others wait before they take over.
   private let length: Interval
   private var number: UInt64
+  /// Set when there is something new to say: then the next write is due at once.
+  package var isDue = false
   /// When the write that is under way began.
   private var writtenAt = Instant(milliseconds: 0)
   /// Up to when nobody else takes over, by this node's clock: counted from before the engine had
@@ -25,8 +27,8 @@ package struct LeaseKeeper: Hashable, Sendable {
   /// When the next write is due, or a step of the one that is under way.
   package var deadline: Instant? {
     if subject.isLost { return nil }
-    return subject.isIdle
-      ? writtenAt + Interval(milliseconds: length.milliseconds / 3) : subject.deadline
+    guard subject.isIdle else { return subject.deadline }
+    return isDue ? writtenAt : writtenAt + Interval(milliseconds: length.milliseconds / 3)
   }
 
   /// - Parameter stamp: makes the bytes of the key's next value.
@@ -36,6 +38,7 @@ package struct LeaseKeeper: Hashable, Sendable {
     guard subject.isIdle else { return subject.handle(.tick, at: now) }
     guard let deadline, now >= deadline else { return nil }
     writtenAt = now
+    isDue = false
     number += 1
     return subject.write(.init(number: number, bytes: stamp(number)), at: now)
   }
@@ -46,26 +49,5 @@ package struct LeaseKeeper: Hashable, Sendable {
     let effect = subject.handle(event, at: now)
     if case .stored = effect { heldUntil = writtenAt + length }
     return effect
-  }
-}
-
-/// Watches the lease of another node: it has expired when nothing has changed for as long as it is
-/// good, by the watcher's own clock.
-package struct LeaseWatch: Sendable {
-  private let length: Interval
-  private var seen: (revision: UInt64, since: Instant)?
-
-  package init(length: Interval) { self.length = length }
-
-  /// Takes in what the key is now; whether the node is gone.
-  ///
-  /// - Parameter revision: nil when there is no key, or one of another run of that node.
-  package mutating func isExpired(revision: UInt64?, at now: Instant) -> Bool {
-    guard let revision else { return true }
-    guard let seen, seen.revision == revision else {
-      self.seen = (revision, now)
-      return false
-    }
-    return now - seen.since >= length
   }
 }

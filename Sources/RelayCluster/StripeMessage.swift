@@ -53,7 +53,7 @@ package struct StripeMessage: Hashable, Sendable {
     }
   }
 
-  static let form: UInt8 = 1
+  static let form: UInt8 = 2
 
   package var head: Head
   package var entries: [JournalEntry]
@@ -84,16 +84,12 @@ package enum JournalEntry: Hashable, Sendable {
   case record(JournalRecord)
   /// These notifications are not needed any more.
   case forgotten([UInt64])
-  /// The silent policy and the clocks by which budgets are kept from now on.
-  case budgets(SilentBudgets)
-  /// Up to where a reader of the feedback service has read.
-  case cursor(reader: String, position: Int64)
-  /// All provider keys.
-  case keys([StoredProviderKey])
   /// In snapshots: what there was of devices, apps, aliases and notifications.
   case restored(RestoredRecord)
   /// In snapshots: an unregistered token with its place in the listing.
   case listed(FeedbackItem)
+  /// In a node's key: what it says of itself.
+  case report(NodeReport)
 }
 
 extension Stamp: BinaryCodable {
@@ -142,11 +138,9 @@ extension JournalEntry: BinaryCodable {
     switch self {
     case .record(let record): writer.put(tag: 1, record)
     case .forgotten(let sequences): writer.put(tag: 2, sequences)
-    case .budgets(let budgets): writer.put(tag: 3, budgets)
-    case .cursor(let reader, let position): writer.put(tag: 4, reader, position)
-    case .keys(let keys): writer.put(tag: 5, keys)
     case .restored(let record): writer.put(tag: 6, record)
     case .listed(let item): writer.put(tag: 7, item)
+    case .report(let report): writer.put(tag: 8, report)
     }
   }
 
@@ -154,11 +148,9 @@ extension JournalEntry: BinaryCodable {
     switch try reader.byte() {
     case 1: self = .record(try reader.read())
     case 2: self = .forgotten(try reader.read())
-    case 3: self = .budgets(try reader.read())
-    case 4: self = .cursor(reader: try reader.read(), position: try reader.read())
-    case 5: self = .keys(try reader.read())
     case 6: self = .restored(try reader.read())
     case 7: self = .listed(try reader.read())
+    case 8: self = .report(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

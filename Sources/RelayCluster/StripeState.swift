@@ -35,9 +35,6 @@ package struct StripeState: Sendable {
   /// Unregistered tokens, oldest first, and which they are.
   private var gone: [FeedbackItem] = []
   private var goneTokens: [DeviceToken: Int64] = [:]
-  private var cursors: [String: Int64] = [:]
-  package private(set) var budgets: SilentBudgets?
-  package private(set) var keys: [StoredProviderKey] = []
   /// Tokens that apps of these devices have brought along.
   private var ownTokens: Set<DeviceToken> = []
   /// Unregistered tokens that are remembered, give or take 2 per cent.
@@ -48,7 +45,8 @@ package struct StripeState: Sendable {
   /// Of all notifications.
   package var sequences: some Collection<UInt64> { notifications.keys }
 
-  package func cursor(of reader: String) -> Int64 { cursors[reader] ?? 0 }
+  /// Whether an app has brought this token along.
+  package func hasOwn(_ token: DeviceToken) -> Bool { ownTokens.contains(token) }
 
   /// Takes over what a message says.
   ///
@@ -71,11 +69,9 @@ package struct StripeState: Sendable {
     case .record(let record): apply(record, position, writtenAt)
     case .forgotten(let sequences):
       for sequence in sequences { notifications[sequence] = nil }
-    case .budgets(let budgets): self.budgets = budgets
-    case .cursor(let reader, let position): cursors[reader] = position
-    case .keys(let keys): self.keys = keys
     case .restored(let record): apply(record)
     case .listed(let item): list(item)
+    case .report: break  // Of no stripe.
     }
   }
 
@@ -177,9 +173,6 @@ package struct StripeState: Sendable {
         .restored(
           .notification(stored.notification, sequence: sequence, acceptedAt: stored.acceptedAt)))
     }
-    for (reader, position) in cursors { add(.cursor(reader: reader, position: position)) }
-    if let budgets { add(.budgets(budgets)) }
-    if !keys.isEmpty { add(.keys(keys)) }
   }
 
   /// What the shards are to be told, in the order that `RestoredRecord` promises, of all stripes

@@ -198,6 +198,13 @@ package struct StripeWriter: Sendable {
     proceed(at: now, wall: wall, into: &effects)
   }
 
+  /// What waits and what is on its way is refused, for good.
+  package mutating func abandon() -> [Effect] {
+    var effects: [Effect] = []
+    fail(into: &effects)
+    return effects
+  }
+
   // MARK: Out
 
   private mutating func proceed(at now: Instant, wall: Instant, into effects: inout [Effect]) {

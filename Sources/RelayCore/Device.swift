@@ -76,8 +76,8 @@ package struct Device: Hashable, Sendable {
   package var secret: SecretHash
   package var phase = Phase.away
   package var condition = DeviceCondition()
-  /// Whether it has deadlines for keep-alives and acknowledgements. Here, beside other bytes, it
-  /// takes no room of its own.
+  /// Whether its keep-alives and acknowledgements have timers here, by the relay's time. Beside
+  /// other bytes this takes no room of its own.
   package var hasDeadlines = false
   package var budget = RateLimit.State()
   package var firstApp: Int32 = -1

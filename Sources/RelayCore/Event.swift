@@ -40,6 +40,11 @@ package enum Event: Hashable, Sendable {
   case queueChecked(ConnectionID, isEmpty: Bool)
   /// A device goes by the relay's time on this stream from now on.
   case clockFollowed(ConnectionID)
+  /// By the machine's time a keep-alive is due, or its answer overdue, on a stream that does not go
+  /// by the relay's (`Shard.Configuration.deadlinesNeedClock`).
+  case keepAliveDue(ConnectionID)
+  /// On such a stream, this frame has left and was not acknowledged in time.
+  case acknowledgementDue(ConnectionID, UniqueID)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 

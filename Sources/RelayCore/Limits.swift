@@ -43,6 +43,11 @@ package enum Limits {
   /// Events for one partition that a loop keeps back while the partition moves to another loop; one
   /// more is answered `ServiceUnavailable`.
   package static let parkedEvents = 262_144
+  /// Bytes on their way from one loop to a loop of another node; and of one message there.
+  package static let hopWindowBytes = 8 << 20
+  package static let hopMessageBytes = 512 << 10
+  /// How long another node may take for an answer, and a stripe to come to somebody.
+  package static let hopPatience = Interval.seconds(3)
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard that have a policy of their own; for one more nothing changes.

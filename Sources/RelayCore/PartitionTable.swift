@@ -28,6 +28,8 @@ extension PartitionID: CustomStringConvertible {
 package struct PartitionTable: Hashable, Sendable {
   /// How many partitions a state directory gets, and a relay without one has.
   package static let defaultCount = 256
+  /// Stands for a loop where a partition is on no loop of this node.
+  package static let elsewhere = Int(UInt16.max)
   /// How many there may be.
   package static let counts = 1...Int(UInt16.max)
 
@@ -37,6 +39,12 @@ package struct PartitionTable: Hashable, Sendable {
   package init(partitionCount: Int = Self.defaultCount, loopCount: Int) {
     precondition(Self.counts.contains(partitionCount) && Self.counts.contains(loopCount))
     holders = (0..<partitionCount).map { UInt16($0 * loopCount / partitionCount) }
+  }
+
+  /// None of the partitions is here.
+  package init(elsewhere partitionCount: Int) {
+    precondition(Self.counts.contains(partitionCount))
+    holders = Array(repeating: UInt16(Self.elsewhere), count: partitionCount)
   }
 
   /// How many partitions there are.

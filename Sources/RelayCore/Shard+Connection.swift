@@ -26,6 +26,8 @@ extension Shard {
   mutating func clockFollowed(_ connection: ConnectionID) {
     guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines else { return }
     devices[device].hasDeadlines = true
+    // It has spoken: what it was asked before is answered.
+    devices[device].phase = .live(connection)
     setKeepAliveTimer(device, configuration.keepAlive)
     if let due = nextAckDue(device) {
       devices[device].ackTimer = timers.set(due, .acknowledgement(device: device))
@@ -120,7 +122,28 @@ extension Shard {
     }
   }
 
+  /// The same on a stream that goes by the machine's time.
+  mutating func keepAliveDue(_ connection: ConnectionID, into effects: inout [Effect]) {
+    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines else { return }
+    keepAliveFired(device, into: &effects)
+  }
+
   // MARK: Acknowledgements that do not come
+
+  /// What `queueChecked` does with all that is overdue, for one frame to a stream that goes by the
+  /// machine's time.
+  mutating func acknowledgementDue(
+    _ connection: ConnectionID, _ id: UniqueID, into effects: inout [Effect]
+  ) {
+    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines,
+      let entry = inFlightEntry(of: device, id), entries[entry].notification.uniqueID == id
+    else { return }
+    guard entries[entry].frameCount < Limits.framesPerConnection else {
+      effects.append(.close(connection, .ackTimeout))
+      return end(connection, device, into: &effects)
+    }
+    resend(entry, over: connection, into: &effects)
+  }
 
   /// An acknowledgement may be overdue. Whether the frame has left at all only the connection
   /// knows.

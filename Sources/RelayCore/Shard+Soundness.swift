@@ -100,6 +100,7 @@ extension Shard {
       return mayKeep(number) ? nil : StateFlaw("more states are kept than a relay keeps")
     case .submitted, .persisted, .persistFailed, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .keepAliveDue, .acknowledgementDue,
       .disconnected, .partitionRequested, .restored, .policyChanged, .administered, .faulted,
       .checkpoint, .shutDown, .tick:
       return nil

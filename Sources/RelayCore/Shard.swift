@@ -56,9 +56,9 @@ package struct Shard: Sendable {
     package var pendingPersists: Int
     /// How many partitions all shards hold together.
     package var partitionCount: Int
-    /// Whether keep-alives and acknowledgements have deadlines only on streams whose phones go by
-    /// the relay's time (`Event.clockFollowed`): with a clock that leaps, nobody else could keep
-    /// them.
+    /// Whether keep-alives and acknowledgements have timers only on streams whose phones go by the
+    /// relay's time (`Event.clockFollowed`). With a clock that leaps nobody else could keep such
+    /// deadlines: when theirs are over is told (`Event.keepAliveDue`, `.acknowledgementDue`).
     package var deadlinesNeedClock = false
 
     package init(
@@ -210,6 +210,10 @@ package struct Shard: Sendable {
       queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .clockFollowed(let connection):
       clockFollowed(connection)
+    case .keepAliveDue(let connection):
+      keepAliveDue(connection, into: &effects)
+    case .acknowledgementDue(let connection, let id):
+      acknowledgementDue(connection, id, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
     case .partitionRequested(let partition):

@@ -37,6 +37,8 @@ extension Event: BinaryCodable {
     case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
     case .decided(let connection, let id, let decision):
       writer.put(tag: 26, connection, id, decision)
+    case .keepAliveDue(let connection): writer.put(tag: 27, connection)
+    case .acknowledgementDue(let connection, let id): writer.put(tag: 28, connection, id)
     }
   }
 
@@ -71,6 +73,8 @@ extension Event: BinaryCodable {
     case 24: self = .administered(try reader.read(), try reader.read())
     case 25: self = .faulted(try reader.read(), try reader.read())
     case 26: self = .decided(try reader.read(), try reader.read(), try reader.read())
+    case 27: self = .keepAliveDue(try reader.read())
+    case 28: self = .acknowledgementDue(try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

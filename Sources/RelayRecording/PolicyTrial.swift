@@ -113,7 +113,9 @@ package struct PolicyTrial: Sendable {
   /// Whether the event is of the peers' own accord.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked: false
+    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked, .keepAliveDue,
+      .acknowledgementDue:
+      false
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionRequested,

@@ -210,6 +210,8 @@ extension Event {
     case .heard: "heard"
     case .queueChecked: "queueChecked"
     case .clockFollowed: "clockFollowed"
+    case .keepAliveDue: "keepAliveDue"
+    case .acknowledgementDue: "acknowledgementDue"
     case .disconnected: "disconnected"
     case .partitionRequested: "partitionRequested"
     case .partitionReceived: "partitionReceived"
@@ -232,6 +234,7 @@ extension Event {
       notification.uniqueID == id || notification.apnsID == id
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .keepAliveDue, .acknowledgementDue,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
       .checkpoint, .administered, .faulted, .shutDown, .tick:
       false

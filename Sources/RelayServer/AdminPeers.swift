@@ -6,8 +6,8 @@ package import RelayCore
 /// addresses like everybody, with connection 0.
 struct AdminPeers {
   private enum Peer {
-    case provider((ProviderAnswer) -> Void)
-    case device((DeviceAnswer) -> Void)
+    case provider((ProviderAnswer) -> Void, since: Instant)
+    case device((DeviceAnswer) -> Void, since: Instant)
     case listener(Listener)
   }
 
@@ -28,23 +28,25 @@ struct AdminPeers {
 
   /// The stream of a request whose answer goes to `answer`.
   mutating func ask(_ answer: @escaping (ProviderAnswer) -> Void) -> Int32 {
-    add(.provider(answer))
+    add(.provider(answer, since: RelayClock.wall))
   }
 
-  mutating func ask(_ answer: @escaping (DeviceAnswer) -> Void) -> Int32 { add(.device(answer)) }
+  mutating func ask(_ answer: @escaping (DeviceAnswer) -> Void) -> Int32 {
+    add(.device(answer, since: RelayClock.wall))
+  }
 
   mutating func listen(_ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {
     add(.listener(Listener(lines: lines)))
   }
 
   mutating func respond(_ stream: Int32, _ answer: ProviderAnswer) {
-    guard case .provider(let tell) = peers.removeValue(forKey: stream) else { return }
+    guard case .provider(let tell, _) = peers.removeValue(forKey: stream) else { return }
     tell(answer)
   }
 
   mutating func answer(_ stream: Int32, _ answer: DeviceAnswer) {
     switch peers.removeValue(forKey: stream) {
-    case .device(let tell): tell(answer)
+    case .device(let tell, _): tell(answer)
     // The device may not listen.
     case .listener(let listener): listener.lines.finish()
     case .provider, nil: break
@@ -75,6 +77,23 @@ struct AdminPeers {
   var unwritten: [Int32] {
     peers.compactMap { stream, peer in
       if case .listener(let listener) = peer, listener.unwritten > 0 { stream } else { nil }
+    }
+  }
+
+  func isListening(_ stream: Int32) -> Bool {
+    if case .listener = peers[stream] { true } else { false }
+  }
+
+  /// Refuses what another node has not answered in time.
+  mutating func refuseOverdue(at now: Instant) {
+    for (stream, peer) in peers {
+      switch peer {
+      case .provider(_, let since) where now - since >= Limits.hopPatience:
+        respond(stream, .rejected(.serviceUnavailable))
+      case .device(_, let since) where now - since >= Limits.hopPatience:
+        answer(stream, .refused(.unavailable))
+      case .provider, .device, .listener: continue
+      }
     }
   }
 
@@ -160,7 +179,8 @@ extension ShardRunner {
   ) -> StreamAddress {
     let stream = adminPeers.listen(lines)
     adminDevices[stream] = device
-    let address = StreamAddress(loop: index, connection: 0, stream: stream)
+    let address = StreamAddress(
+      loop: index, connection: 0, stream: stream, node: node)
     raise(.connected(credential, address), for: device, at: now)
     finishBatch()
     return address
@@ -256,7 +276,8 @@ extension Relay {
         let stream = runner.adminPeers.ask { (answer: DeviceAnswer) in
           continuation.resume(returning: answer)
         }
-        let request = RequestID(loop: runner.index, connection: 0, stream: stream)
+        let request = RequestID(
+          loop: runner.index, connection: 0, stream: stream, node: runner.node)
         runner.raise(event(request), for: device, at: runner.now)
         runner.finishBatch()
       }

@@ -175,6 +175,19 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.markDirty(self)
   }
 
+  /// Whether a device listens on a stream, or is about to.
+  func isListening(_ stream: StreamID) -> Bool {
+    guard case .device(let device) = role else { return false }
+    return device.listener(of: stream) != nil
+  }
+
+  /// Ends the streams of devices that another node has from now on.
+  func endMoved(_ hasMoved: (DeviceID) -> Bool) {
+    guard case .device(let device) = role else { return }
+    device.endMoved(hasMoved, on: self)
+    runner.markDirty(self)
+  }
+
   /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
   func flush() {
     guard let context, isUsable, muting == nil else { return }
@@ -232,7 +245,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// The address of one of this connection's streams.
   func address(_ stream: StreamID) -> StreamAddress {
-    StreamAddress(loop: runner.index, connection: number, stream: stream)
+    StreamAddress(
+      loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
   /// Where the peer is, for logs.

@@ -32,6 +32,8 @@ final class DeviceConnection {
 
   var streams = StreamMap(vacant: Stream.asked(secret: nil))
   var hasFullStreams = false
+  /// With other nodes: since when the sweep has seen requests that are not answered.
+  var askedSince: [StreamID: Instant] = [:]
   /// By the relay's time.
   private var lastActivity: Instant?
   var head = HeaderBlock()
@@ -206,6 +208,7 @@ final class DeviceConnection {
   /// connections on which nobody listens nor asks.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
+    if handler.runner.hops != nil { refuseOverdue(at: now, on: handler) }
     for (stream, state) in streams.all {
       switch state {
       case .ending(let since) where now - since > .seconds(1):

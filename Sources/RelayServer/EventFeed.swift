@@ -193,7 +193,8 @@ extension ShardRunner {
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
+      .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
+      .partitionRequested, .partitionReceived, .restored,
       .faulted, .checkpoint, .shutDown, .tick:
       break
     }
@@ -243,7 +244,8 @@ extension Event {
       .administered, .policyChanged:
       true
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionRequested, .partitionReceived, .restored,
+      .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
+      .partitionRequested, .partitionReceived, .restored,
       .faulted, .checkpoint, .shutDown, .tick:
       false
     }

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import RelayCluster
 import RelayCore
 import RelayStore
 import Synchronization
@@ -50,9 +51,7 @@ final class LoopSet: Sendable {
       try await peer.eventLoop.submit { peer.runner.value.introduce(all) }.get()
     }
     self.peers = all
-    let table = PartitionTable(
-      partitionCount: settings.shard.partitionCount, loopCount: all.count)
-    partitions = Mutex(Partitions(table: table))
+    partitions = Mutex(Partitions(table: settings.firstTable(loopCount: all.count)))
     sweeps = all.map { peer in
       peer.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
         peer.runner.value.sweep()
@@ -191,6 +190,13 @@ final class LoopSet: Sendable {
   /// Everything is restored: partitions may move.
   func allowMoves() { partitions.withLock { $0.mayMove = true } }
 
+  /// Which loop holds a partition has changed.
+  func note(_ changed: [PartitionID: Int]) {
+    partitions.withLock { partitions in
+      for (partition, loop) in changed { partitions.table[partition] = loop }
+    }
+  }
+
   /// Gives a partition to another loop, after the moves that were asked for before; returns when
   /// every loop knows (`ShardRunner+Partitions.swift`). False when partitions may not move.
   func move(_ partition: PartitionID, to loop: Int) async -> Bool {
@@ -233,7 +239,7 @@ final class LoopSet: Sendable {
       return done.futureResult
     }
     for future in replayed { try? await future.get() }
-    partitions.withLock { $0.table[move.partition] = move.destination }
+    note([move.partition: move.destination])
   }
 
   /// Hands an event to every shard.
@@ -284,6 +290,8 @@ final class Inbox: Sendable {
     let loops: LoopSet
     let journal: (any DurableJournal)?
     let clock: VirtualClock?
+    /// What this node does in a cluster.
+    var director: ClusterDirector?
   }
 
   private let running = Mutex<Running?>(nil)
@@ -295,6 +303,12 @@ final class Inbox: Sendable {
 
   /// The clock, if it is a virtual one.
   var clock: VirtualClock? { running.withLock { $0 }?.clock }
+
+  /// This node's part in a cluster, once it takes one.
+  var director: ClusterDirector? {
+    get { running.withLock { $0?.director } }
+    set { running.withLock { $0?.director = newValue } }
+  }
 
   /// The journal that the loops use, if they do.
   var journal: (any DurableJournal)? { running.withLock { $0 }?.journal }

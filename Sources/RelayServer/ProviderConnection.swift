@@ -2,6 +2,7 @@ import HTTP2
 import Logging
 import NIOCore
 import Primitives
+import RelayCluster
 import RelayCore
 import RelayStore
 import TLS
@@ -172,6 +173,8 @@ struct ProviderConnection {
   mutating func decided(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
+    // What comes too late from another node was refused in its place.
+    if handler.runner.hops != nil, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
         handler.runner.note(
@@ -222,6 +225,7 @@ struct ProviderConnection {
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
     }
+    if handler.runner.hops != nil { refuseOverdue(at: now, on: handler) }
     let relayNow = handler.runner.now
     // The relay may have been taken back to an earlier time.
     lastActivity = lastActivity.map { min($0, relayNow) }
@@ -232,6 +236,19 @@ struct ProviderConnection {
     handler.transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     handler.runner.markDirty(handler)
+  }
+}
+
+extension ProviderConnection {
+  /// Refuses what another node has not answered in time: nobody knows what has become of it.
+  private mutating func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
+    for (stream, request) in waiting.all
+    where now - request.completedAt >= Limits.hopPatience
+      && !handler.transport.http2.hasAnswer(stream)
+    {
+      decided(stream, .rejected(.serviceUnavailable), on: handler)
+      handler.runner.markDirty(handler)
+    }
   }
 }
 
@@ -302,13 +319,14 @@ extension ProviderConnection {
     switch query {
     case .notification(let id):
       let peers = runner.peers
-      Self.life(id, peers, question, on: loop)
+      let cluster = runner.settings.storage.cluster
+      Self.life(id, peers, cluster, question, on: loop)
         .flatMap { life in
           // Only the loop that accepted it knows what its provider calls it.
           guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
             return loop.makeSucceededFuture(life)
           }
-          return Self.life(uniqueID, peers, question, on: loop)
+          return Self.life(uniqueID, peers, cluster, question, on: loop)
         }
         .flatMap { Self.withNote($0, peers, on: loop) }
         .whenSuccess { bound.value.answer(stream, .life($0.life, $0.note)) }
@@ -323,11 +341,15 @@ extension ProviderConnection {
     }
   }
 
-  /// What all loops know of a notification.
+  /// What all loops know of a notification, and those of other nodes.
   private static func life(
-    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ question: Question, on loop: any EventLoop
+    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?,
+    _ question: Question, on loop: any EventLoop
   ) -> EventLoopFuture<[DeliveryEvent]> {
-    let found = peers.map { peer in
+    let elsewhere = cluster.map { cluster in
+      loop.makeFutureWithTask { DeliveryLog.join(await cluster.lives(of: id)) }
+    }
+    let found = (elsewhere.map { [$0] } ?? []) + peers.map { peer in
       peer.eventLoop.submit {
         question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
       }

@@ -1,5 +1,6 @@
 import NIOCore
 package import Primitives
+import RelayCluster
 package import RelayCore
 import RelayStore
 
@@ -135,12 +136,15 @@ extension Relay {
   /// What became of the notification with this unique id, or `apns-id`.
   package func life(of id: UniqueID) async -> Life? {
     guard let loops = inbox.loops else { return nil }
-    let found = DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: id) })
+    let cluster = inbox.journal as? ClusterJournal
+    func steps(of id: UniqueID) async -> [DeliveryEvent] {
+      let here = await loops.onEach { $0.lifeLog.steps(of: id) }
+      return DeliveryLog.join(here + (await cluster?.lives(of: id) ?? []))
+    }
+    let found = await steps(of: id)
     // Only the loop that accepted it knows what its provider calls it.
     guard let uniqueID = found.first?.uniqueID else { return nil }
-    let steps =
-      uniqueID == id
-      ? found : DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: uniqueID) })
+    let steps = uniqueID == id ? found : await steps(of: uniqueID)
     var life = Life(steps)
     life?.note = await loops.onEach { $0.notes[uniqueID] }.first { !$0.isEmpty } ?? PushNote()
     return life
@@ -167,7 +171,8 @@ extension Relay {
         let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
           continuation.resume(returning: answer)
         }
-        let request = RequestID(loop: runner.index, connection: 0, stream: stream)
+        let request = RequestID(
+          loop: runner.index, connection: 0, stream: stream, node: runner.node)
         runner.notes.remember(note, of: notification.uniqueID)
         runner.submit(notification, from: request, at: runner.now)
         runner.finishBatch()

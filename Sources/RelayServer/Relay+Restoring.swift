@@ -105,13 +105,7 @@ extension Relay {
   func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async {
     guard let journal else { return }
     do {
-      let stored = keys.keys.map { key in
-        StoredProviderKey(
-          keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
-          environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
-          publicKey: key.publicKey.pem)
-      }
-      try await journal.replaceProviderKeys(stored)
+      try await journal.replaceProviderKeys(keys.stored)
     } catch {
       logger.warning("provider keys not copied to the journal", metadata: ["problem": "\(error)"])
     }
@@ -123,29 +117,8 @@ extension Relay {
     guard configuration.auth == .token, !FileManager.default.fileExists(atPath: keyDirectory.path)
     else { return }
     for key in try await journal.providerKeys() {
-      try keyDirectory.add(
-        .init(
-          keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics,
-          environment: key.environment.flatMap(ProviderEnvironment.init(rawValue:)),
-          relatedKeyID: key.relatedKeyID),
-        publicKeyPEM: key.publicKey)
+      try keyDirectory.add(.init(key), publicKeyPEM: key.publicKey)
       logger.notice("provider key restored from the journal", metadata: ["key": "\(key.keyID)"])
-    }
-  }
-
-  private static func say(_ notice: ClusterJournal.Notice, to logger: Logger) {
-    switch notice {
-    case .waiting(let node):
-      logger.notice(
-        "waiting: another node has the journal, and its lease has not expired",
-        metadata: ["node": "\(node)"])
-    case .owns(let epoch, let stripes, let partitions, let replicas):
-      logger.notice(
-        "the journal is this node's",
-        metadata: [
-          "epoch": "\(epoch)", "stripes": "\(stripes)", "partitions": "\(partitions)",
-          "replicas": "\(replicas)",
-        ])
     }
   }
 
@@ -194,6 +167,18 @@ extension LoopSet {
       handRest(&router, permits)
       return restored
     }
+  }
+
+  /// Hands what is remembered of some partitions to the loops that a table names, and waits until
+  /// they have it. Nobody is asked whose the tokens are that devices brought along: the devices may
+  /// be on another node.
+  func restore(into table: PartitionTable, _ replay: ((RestoredRecord) -> Void) -> Void) {
+    var router = RestoringRouter(table, shardCount: count)
+    let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
+    replay { record in
+      if let (shard, batch) = router.add(record) { hand(batch, to: shard, permits[shard]) }
+    }
+    handRest(&router, permits)
   }
 
   private func confirmAliases(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
@@ -252,6 +237,8 @@ struct RestoringRouter {
       case .notification(let notification, _, _): notification.token.routingKey
       }
     let shard = table.loop(ofRoutingKey: key)
+    // What is said of a token whose partition is on another stripe.
+    guard shard != PartitionTable.elsewhere else { return nil }
     batches[shard].append(record)
     guard batches[shard].count >= Self.batchCount else { return nil }
     var full: [RestoredRecord] = []

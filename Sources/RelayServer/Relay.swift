@@ -3,6 +3,7 @@ package import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import RelayCluster
 package import RelayCore
 import RelayStore
 import ServiceLifecycle
@@ -109,6 +110,10 @@ package final class Relay: Service {
     if let journal = settings.storage.journal {
       settings.shard.partitionCount = journal.partitionCount
     }
+    if let cluster = settings.storage.cluster {
+      settings.port = cluster.port
+      settings.stripeCount = cluster.stripeCount
+    }
     do {
       settings.budgets = try await storedBudgets(in: settings.storage)
       settings.recording = try openRecording()
@@ -146,11 +151,15 @@ package final class Relay: Service {
     inbox.open(loops, settings.storage.journal, clock)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
     loops.allowMoves()
-    let keys = try firstKeys()
+    let keys = try await agree(on: try firstKeys(), settings.storage.cluster)
     loops.replaceKeys(keys)
+    await join(settings.storage.cluster, loops)
     var listeners: [any Channel] = []
     do {
       let addresses = try await listen(loops, &listeners)
+      await inbox.director?.announce(
+        provider: "\(addresses.provider)", device: "\(addresses.device)",
+        admin: configuration.admin.map { "\($0)" } ?? "")
       announce(addresses)
     } catch {
       for listener in listeners { try? await listener.close() }
@@ -163,9 +172,11 @@ package final class Relay: Service {
       group.cancelAll()
     }
     await clock?.stop()
+    await leave()
     logger.info("draining", metadata: ["timeoutSeconds": "\(shutdownSeconds)"])
     for listener in listeners { try? await listener.close() }
     await loops.drain(within: configuration.shutdownTimeout)
+    await inbox.director?.end()
   }
 
   /// Opens all listeners that are asked for.
@@ -214,7 +225,8 @@ package final class Relay: Service {
     repeat {
       if keys.fingerprint != known?.fingerprint || keys.notices != known?.notices {
         tell(keys, since: known ?? ProviderKeys())
-        await copy(keys, to: journal)
+        // What the nodes of a cluster had agreed on at the start need not be said.
+        if known != nil || !(journal is ClusterJournal) { await copy(keys, to: journal) }
         known = keys
       }
       try? await Task.sleep(for: .seconds(1))

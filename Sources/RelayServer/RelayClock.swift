@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// Budgets, expirations, keep-alives, acknowledgements, idle connections and the log's stamps go by
 /// it. What concerns a socket or a file goes by `wall` always: the journal's linger, handshakes,
-/// unfinished requests, keys and certificates, the shutdown.
+/// unfinished requests, keys and certificates, the shutdown; and the deadlines of streams that take
+/// no part in a virtual clock (`Bystanders`).
 package enum RelayClock: Sendable {
   /// The machine's time.
   case system

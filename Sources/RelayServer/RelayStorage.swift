@@ -1,4 +1,5 @@
 import Primitives
+import RelayCluster
 import RelayCore
 package import RelayStore
 
@@ -12,6 +13,9 @@ package enum RelayStorage: Sendable {
   var journal: (any DurableJournal)? {
     if case .journal(let journal) = self { journal } else { nil }
   }
+
+  /// The journal, if other nodes share it.
+  var cluster: ClusterJournal? { journal as? ClusterJournal }
 
   var feedback: MemoryFeedback? {
     if case .memory(let feedback) = self { feedback } else { nil }

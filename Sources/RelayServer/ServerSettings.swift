@@ -1,4 +1,5 @@
 package import Primitives
+package import RelayCluster
 package import RelayCore
 
 /// What every loop of a running server knows; made once from the configuration.
@@ -38,6 +39,10 @@ package struct ServerSettings: Sendable {
   package var idleTimeout = Interval.hours(1)
   /// Where what was accepted is kept.
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
+  /// Where the loops of other nodes are reached; nil for a relay on its own.
+  package var port: HopPort?
+  /// How many stripes the partitions of a cluster are on.
+  package var stripeCount = 1
   /// Where everything that the shards are told is written down, if it is.
   package var recording: Recording?
   /// Of how many of its last notifications one loop remembers the lives.
@@ -48,6 +53,15 @@ package struct ServerSettings: Sendable {
   package var onLife: (@Sendable (DeliveryEvent) -> Void)?
 
   package init() {}
+
+  /// This node in addresses of streams; 0 for a relay on its own.
+  var node: UInt16 { port?.number ?? 0 }
+
+  /// Where partitions are at first: a node of a cluster has none.
+  func firstTable(loopCount: Int) -> PartitionTable {
+    guard port == nil else { return PartitionTable(elsewhere: shard.partitionCount) }
+    return PartitionTable(partitionCount: shard.partitionCount, loopCount: loopCount)
+  }
 
   /// Whether a request with this bearer value may make a device; of hashes, so that the time of the
   /// comparison says nothing about the key.

@@ -60,6 +60,7 @@ extension ShardRunner {
     journalHeldUntil = nil
     followers = then.followers
     followers.keep(staying)
+    bystanders?.removeAll()
     for connection in connections.values { connection.endStreams(.rewound, but: staying) }
     adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.

@@ -19,8 +19,8 @@ enum PartitionNotice: Sendable {
 struct Parking {
   /// Nothing is sent for this partition.
   var partition: PartitionID?
-  /// What came for it meanwhile, in order.
-  var events: [Event] = []
+  /// What came for it meanwhile, in order, and whose it is.
+  var events: [(event: Event, routingKey: UInt64)] = []
   /// Told when these events are on their way.
   var done: EventLoopPromise<Void>?
   /// Loops that have parked; counted by the holder.
@@ -79,6 +79,10 @@ extension ShardRunner {
     guard let state = parking.departure, let move = parking.request else { return }
     parking.departure = nil
     parking.request = nil
+    guard move.destination != PartitionTable.elsewhere else {
+      let runner = peers[Int(index)].runner
+      return eventLoop.execute { runner.value.discard(state, move) }
+    }
     let runner = peers[move.destination].runner
     peers[move.destination].eventLoop.execute { runner.value.receive(state, move) }
   }
@@ -86,9 +90,22 @@ extension ShardRunner {
   /// The third phase: on the new holder, then on every loop.
   private func receive(_ state: PartitionState, _ move: PartitionMove) {
     decide(.partitionReceived(state), at: now)
+    tellMoved(move)
+  }
+
+  private func tellMoved(_ move: PartitionMove) {
     for loop in outboxes.indices where loop != Int(index) { outboxes[loop].notice = .moved(move) }
     replay(move)
     finishBatch()
+  }
+
+  /// The third phase of a partition that leaves this node: whoever has it next reads it from the
+  /// journal, and its phones connect anew.
+  private func discard(_ state: PartitionState, _ move: PartitionMove) {
+    for device in state.devices {
+      if let connection = device.connection { effects.append(.close(connection, .moved)) }
+    }
+    tellMoved(move)
   }
 
   private func replay(_ move: PartitionMove) {
@@ -97,20 +114,23 @@ extension ShardRunner {
     let events = parking.events
     parking.events = []
     let now = now
-    for event in events { hand(event, to: move.destination, at: now) }
+    for (event, key) in events { raise(event, forKey: key, at: now) }
     parking.done?.succeed()
     parking.done = nil
   }
 
   /// Keeps an event back. Peers may send as long as the disk takes: beyond the limit they hear that
   /// it cannot be now, and what a device says again, or need not, is left out.
-  func keepBack(_ event: Event) {
-    guard parking.events.count >= Limits.parkedEvents else { return parking.events.append(event) }
+  func keepBack(_ event: Event, forKey routingKey: UInt64) {
+    guard parking.events.count >= Limits.parkedEvents else {
+      return parking.events.append((event, routingKey))
+    }
     switch event {
     case .alias(.forwarded): refuse(event)
-    case .alias, .disconnected, .clockFollowed, .administered:
-      // As many as there are changes of tokens and connections, which have limits of their own.
-      parking.events.append(event)
+    case .alias, .disconnected, .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
+      // As many as there are changes of tokens, connections and what is in flight over those, which
+      // have limits of their own.
+      parking.events.append((event, routingKey))
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
       .partitionRequested, .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint,
@@ -128,7 +148,7 @@ extension ShardRunner {
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
       effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
-      .clockFollowed, .administered:
+      .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
       .policyChanged, .faulted, .checkpoint, .shutDown, .tick:

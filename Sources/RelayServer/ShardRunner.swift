@@ -16,6 +16,8 @@ import Transport
 /// sends each other loop at most one message. Everything here runs on `eventLoop`.
 final class ShardRunner {
   let index: UInt16
+  /// This node in addresses of streams.
+  let node: UInt16
   let eventLoop: any EventLoop
   let settings: ServerSettings
   let logger: Logger
@@ -72,6 +74,8 @@ final class ShardRunner {
   /// Which loop holds which partition, as far as this one has heard.
   var table: PartitionTable
   var parking = Parking()
+  /// What goes to other nodes; nil for a relay on its own.
+  var hops: HopSet?
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
@@ -80,6 +84,8 @@ final class ShardRunner {
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
   var followers = ClockFollowers()
+  /// With a virtual clock: everybody else who listens on this loop.
+  var bystanders: Bystanders?
   /// What this loop can be taken back to (`ShardRunner+Checkpoints.swift`), and how often it was.
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
   var epoch: UInt32 = 0
@@ -98,6 +104,7 @@ final class ShardRunner {
   init(index: UInt16, eventLoop: any EventLoop, settings: ServerSettings, logger: Logger) {
     eventLoop.preconditionInEventLoop()
     self.index = index
+    self.node = settings.node
     self.eventLoop = eventLoop
     self.settings = settings
     self.logger = logger
@@ -109,10 +116,12 @@ final class ShardRunner {
       budgets: settings.budgets)
     self.shard = start.makeShard()
     self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
-    self.table = PartitionTable(partitionCount: settings.shard.partitionCount, loopCount: 1)
+    self.table = settings.firstTable(loopCount: 1)
+    self.hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
+    self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
@@ -121,8 +130,7 @@ final class ShardRunner {
   func introduce(_ peers: [Peer]) {
     self.peers = peers
     outboxes = peers.map { _ in LoopMessage() }
-    table = PartitionTable(
-      partitionCount: settings.shard.partitionCount, loopCount: peers.count)
+    table = settings.firstTable(loopCount: peers.count)
   }
 
   // MARK: Events in
@@ -153,22 +161,20 @@ final class ShardRunner {
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
+    bystanders?.note(event, at: RelayClock.wall)
     raise(event, forKey: device.routingKey, at: now)
   }
 
-  private func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
+  func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
     let partition = table.partition(ofRoutingKey: routingKey)
-    guard partition != parking.partition else { return keepBack(event) }
-    hand(event, to: table[partition], at: now)
-  }
-
-  /// Hands an event to the shard of a loop.
-  @inline(__always)
-  func hand(_ event: Event, to loop: Int, at now: Instant) {
+    guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
+    let loop = table[partition]
     if loop == Int(index) {
       decide(event, at: now)
-    } else {
+    } else if loop != PartitionTable.elsewhere {
       outboxes[loop].events.append(event)
+    } else {
+      raiseElsewhere(event, forKey: routingKey, of: partition)
     }
   }
 
@@ -237,7 +243,7 @@ final class ShardRunner {
     dirty.append(connection)
   }
 
-  private func connection(_ number: UInt32) -> ConnectionHandler? {
+  func connection(_ number: UInt32) -> ConnectionHandler? {
     if let recent, recent.number == number { return recent }
     guard let found = connections[number] else { return nil }
     recent = found
@@ -253,6 +259,7 @@ final class ShardRunner {
     repeat {
       performEffects()
       flushConnections()
+      if hops != nil { sendHops() }
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
     if recorder?.endBatch(shard) == false { recorder = nil }
@@ -300,12 +307,14 @@ final class ShardRunner {
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
-      if address.loop == index { metrics.sent(delivery) }
+      if address.loop == index, address.node == node { metrics.sent(delivery) }
+      bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
       guard isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)
     case .answer(let address, let answer):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
     case .hello(let address):
@@ -322,6 +331,7 @@ final class ShardRunner {
       guard isHere(address, effect) else { return }
       connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
+      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
     case .tell(let routingKey, let event):
@@ -341,7 +351,9 @@ final class ShardRunner {
 
   /// Whether the address is on this loop; if not, the effect goes where it is.
   private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
-    if address.loop == index {
+    if address.node != node {
+      hop(effect, to: address)
+    } else if address.loop == index {
       if address.connection != 0 { return true }
       performForAdmin(effect)
     } else {
@@ -424,8 +436,10 @@ final class ShardRunner {
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
     let wall = wall(now)
+    raiseDue(at: wall)
     for connection in connections.values { connection.sweep(at: wall) }
     for connection in binaryConnections.values { connection.sweep(at: wall) }
+    if hops != nil { sweepHops() }
     finishBatch()
     flushRecording()
   }
@@ -460,28 +474,4 @@ extension ShardRunner {
   }
 
   var connectionCount: Int { connections.count + binaryConnections.count }
-}
-
-extension ShardRunner {
-  /// Looks whether the directory of keys has changed since it was read, and if so reads it again;
-  /// answers whether other keys are in force now.
-  ///
-  /// Called when a token names a key that is not known, so that a key counts from the moment in
-  /// which `pushrelay key new` returns, on every loop, without a word between the processes. A
-  /// stranger can make it look, which is two questions to the file system, each a few
-  /// microseconds; to make it read, which blocks this loop for as long, one must have changed the
-  /// directory.
-  func readKeysAgain() -> Bool {
-    guard let directory = settings.keyDirectory else { return false }
-    let stamp = directory.stamp
-    guard stamp != verifier.keys.stamp, stamp != unreadableKeys else { return false }
-    do throws(CredentialFileError) {
-      verifier.replaceKeys(try directory.load())
-      return true
-    } catch {
-      // Once is enough for each state of the directory. `Relay` looks too, and tells.
-      unreadableKeys = stamp
-      return false
-    }
-  }
 }

@@ -25,7 +25,7 @@ struct PushRelayCommand: AsyncParsableCommand {
     ClockCommand.self,
     CheckpointCommand.self,
     RecordCommand.self, ReplayCommand.self, SimulateCommand.self, ArchiveCommand.self,
-    StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,
+    ClusterCommand.self, StoreCommand.self, KeyCommand.self, JWTCommand.self, CertsCommand.self,
   ]
 }
 

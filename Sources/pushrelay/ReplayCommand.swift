@@ -198,7 +198,7 @@ extension ReplayCommand {
     let detail =
       switch step.event {
       case .submitted(let notification, _): "\(notification.uniqueID) \(notification.topic)"
-      case .acked(_, let id, _), .decided(_, let id, _): "\(id)"
+      case .acked(_, let id, _), .decided(_, let id, _), .acknowledgementDue(_, let id): "\(id)"
       case .connected(let credential, _), .inspected(let credential, _),
         .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
         "\(credential.device)"
@@ -209,7 +209,8 @@ extension ReplayCommand {
       case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),
         .checkpoint(.dropped(let number)):
         "\(number)"
-      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
+      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue,
+        .disconnected,
         .partitionRequested, .partitionReceived, .restored, .shutDown, .tick:
         ""
       }

@@ -3,42 +3,14 @@ import RelayCluster
 import RelayCore
 import RelayStore
 
-/// Nodes beside an engine that delays, drops and reorders what passes between them and loses its
-/// leader, while nodes stop, go on and die. Everything follows from the seed.
+/// Nodes that share stripes beside an engine that delays, drops and reorders what passes between
+/// them and loses its leader, while nodes stop, go on, drain and die. Everything follows from the
+/// seed.
 struct SimulatedCluster {
   static let stripeCount = 3
   static let partitionCount = 16
   static let lease = Interval.seconds(3)
   static let empty = StripeState(feedbackLimit: 100)
-
-  /// A process.
-  struct Process {
-    enum Phase {
-      /// Waits for the owner's lease to expire.
-      case waiting(LeaseWatch)
-      /// Claims this stripe.
-      case claiming(Int, epoch: UInt64)
-      case owner
-      /// Was refused a stripe, or has lost all.
-      case out
-    }
-
-    let name: String
-    let run: UInt64
-    var phase = Phase.waiting(LeaseWatch(length: SimulatedCluster.lease))
-    var node: JournalNode?
-    /// How often it has tried to become the owner.
-    var attempts: UInt64 = 0
-    var isDead = false
-    /// How many messages there had been when it became the owner.
-    var ownsSince = Int.max
-    /// Its clock stands until then, and what comes for it waits.
-    var stoppedUntil = Instant(milliseconds: 0)
-    var nextSequence: UInt64
-    /// What was reported as safe and is still wanted.
-    var stored: Set<UInt64> = []
-    var open: Set<UInt64> = []
-  }
 
   private enum Action {
     case toEngine(Int, JournalNode.Effect)
@@ -46,7 +18,7 @@ struct SimulatedCluster {
   }
 
   var engine = SimulatedEngine()
-  private(set) var processes: [Process] = []
+  private(set) var processes: [SimulatedNode] = []
   private var random: SeededRandom
   private var actions: [Int64: [Action]] = [:]
   private(set) var now = Instant(milliseconds: 1_000_000)
@@ -55,9 +27,10 @@ struct SimulatedCluster {
   private let slowRate: Int64
   /// Reported as safe and not forgotten since, by whichever node.
   private(set) var acknowledged: Set<UInt64> = []
-  private(set) var failed: Set<UInt64> = []
+  private(set) var failedCount = 0
   private var forgotten: Set<UInt64> = []
-  private(set) var takeovers = 0
+  private(set) var claims = 0
+  private(set) var offers = 0
 
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
@@ -68,8 +41,8 @@ struct SimulatedCluster {
   mutating func chance(_ thousandths: Int64) -> Bool { random.below(1000) < thousandths }
 
   mutating func start(_ name: String) {
-    let number = UInt64(processes.count + 1)
-    processes.append(Process(name: name, run: number, nextSequence: number << 40))
+    processes.append(
+      SimulatedNode(name: name, run: UInt64(processes.count + 1), engine: engine, at: now))
   }
 
   mutating func killAll() {
@@ -99,11 +72,12 @@ struct SimulatedCluster {
     if engine.hasLeader ? chance(1) : chance(5) { engine.hasLeader.toggle() }
     guard chance(2) else { return }
     let index = Int(random.below(Int64(processes.count)))
-    if chance(150), processes.count(where: { !$0.isDead }) > 1 {
+    switch random.below(1000) {
+    case 0..<150 where processes.count(where: { !$0.isDead }) > 1:
       processes[index].isDead = true
       start("r\(processes.count)")
-    } else {
-      processes[index].stoppedUntil = now + .milliseconds(random.below(6000))
+    case 150..<300: processes[index].report.isDraining.toggle()
+    default: processes[index].stoppedUntil = now + .milliseconds(random.below(6000))
     }
   }
 
@@ -125,157 +99,95 @@ struct SimulatedCluster {
         }
         return
       }
-      processes[index].node?.handle(event, at: now, wall: now)
-      collect(index, isWild: isWild)
+      processes[index].journal.handle(event, at: now, wall: now)
+      try collect(index, isWild: isWild)
     case .toEngine(let index, let effect):
-      let name = processes[index].name
-      switch effect {
-      case .publish(let target, let message, let sequence):
-        let answer = engine.take(message, on: target, of: name, after: sequence)
-        send(.toNode(index, .subject(target, answer)), isWild: isWild)
-      case .ask(let target, let question):
-        let behind = isWild && chance(200) ? Int(random.below(3)) : 0
-        let last = engine.last(target, of: name, behind: behind)
-        let stamp = try last.map { try SimulatedEngine.head($0.bytes).stamp }
-        send(
-          .toNode(
-            index,
-            .subject(
-              target, .found(question: question, sequence: last?.sequence ?? 0, stamp))),
-          isWild: isWild)
-      case .purge(let stripe, let sequence): engine.purge(stripe, below: sequence)
-      case .answered: break
-      }
+      try tellEngine(effect, of: index, isWild: isWild)
     }
   }
 
-  // MARK: Processes
+  private mutating func tellEngine(
+    _ effect: JournalNode.Effect, of index: Int, isWild: Bool
+  ) throws {
+    let name = processes[index].name
+    switch effect {
+    case .publish(let target, let message, let sequence):
+      let answer = engine.take(message, on: target, of: name, after: sequence)
+      send(.toNode(index, .subject(target, answer)), isWild: isWild)
+    case .ask(let target, let question):
+      let behind = isWild && chance(200) ? Int(random.below(3)) : 0
+      let last = engine.last(target, of: name, behind: behind)
+      let stamp = try last.map { try SimulatedEngine.head($0.bytes).stamp }
+      let found = SubjectWriter.Event.found(
+        question: question, sequence: last?.sequence ?? 0, stamp)
+      send(.toNode(index, .subject(target, found)), isWild: isWild)
+    case .purge(let stripe, let sequence): engine.purge(stripe, below: sequence)
+    case .answered, .lost: break
+    }
+  }
 
+  // MARK: Nodes
+
+  /// What `ClusterDirector` does, without waiting.
   private mutating func step(_ index: Int, isWild: Bool) throws {
-    switch processes[index].phase {
-    case .waiting(var watch):
-      guard now.milliseconds % 100 == 0 else { return }
-      guard try isFree(index, &watch) else {
-        processes[index].phase = .waiting(watch)
-        return
-      }
-      try begin(index)
-    case .claiming(let stripe, let epoch):
-      try goOn(index, stripe, epoch)
-    case .owner:
-      if chance(isWild ? 60 : 0) { submit(index) }
-    case .out:
-      return
+    if now.milliseconds % 100 == 0, !(isWild && chance(dropRate)) {
+      let behind = isWild && chance(100)
+      try processes[index].look(at: engine, isBehind: behind, now)
     }
-    guard processes[index].node?.deadline ?? .never <= now else { return }
-    processes[index].node?.handle(.tick, at: now, wall: now)
-    collect(index, isWild: isWild)
-  }
-
-  private func isFree(_ index: Int, _ watch: inout LeaseWatch) throws -> Bool {
-    guard let last = engine.last(.stripe(0), of: "") else { return true }
-    let owner = try SimulatedEngine.head(last.bytes).stamp
-    let key = engine.last(.lease, of: owner.node)
-    return watch.isExpired(revision: key?.sequence, at: now)
-  }
-
-  private mutating func begin(_ index: Int) throws {
-    processes[index].attempts += 1
-    let process = processes[index]
-    let first = process.attempts << 32
-    let heads = try (0..<Self.stripeCount).map { stripe in
-      try engine.last(.stripe(stripe), of: "").map {
-        (sequence: $0.sequence, head: try SimulatedEngine.head($0.bytes))
-      }
+    switch processes[index].move(with: engine, at: now) {
+    case .claimed: claims += 1
+    case .offered: offers += 1
+    case nil: break
     }
-    let epoch = (heads.compactMap { $0?.head.stamp.epoch }.max() ?? 0) + 1
-    let stamp = Stamp(node: process.name, run: process.run, epoch: epoch, number: first)
-    var configuration = StripeWriter.Configuration()
-    configuration.messageBytes = 400
-    configuration.snapshotBytes = 3000
-    let key = engine.last(.lease, of: process.name)
-    processes[index].node = JournalNode(
-      stamp: stamp, partitionCount: Self.partitionCount,
-      stripes: heads.map { found in
-        StripeWriter(
-          stamp: stamp, last: found?.sequence ?? 0, highest: found?.head.highest ?? 0,
-          state: Self.empty, configuration: configuration)
-      },
-      lease: LeaseKeeper(
-        subject: SubjectWriter(run: process.run, last: key?.sequence ?? 0, first: first),
-        length: Self.lease, first: first))
-    processes[index].phase = .claiming(0, epoch: epoch)
-    claim(index, 0)
-  }
-
-  private mutating func claim(_ index: Int, _ stripe: Int) {
-    guard let writer = processes[index].node?.stripes[stripe] else { return }
-    processes[index].node?.claim(stripe, writer, UInt64(stripe), at: now, wall: now)
-    collect(index, isWild: false)
-  }
-
-  private mutating func goOn(_ index: Int, _ stripe: Int, _ epoch: UInt64) throws {
-    guard let node = processes[index].node else { return }
-    if node.stripes[stripe].isFailing || node.stripes[stripe].isLost {
-      // As `ClusterJournal` does: from the beginning.
-      processes[index].node = nil
-      processes[index].phase = .waiting(LeaseWatch(length: Self.lease))
-      return
-    }
-    guard node.stripes[stripe].subject.isIdle else { return }
-    guard stripe + 1 == Self.stripeCount else {
-      processes[index].phase = .claiming(stripe + 1, epoch: epoch)
-      return claim(index, stripe + 1)
-    }
-    let replays = try engine.replay(stripes: Self.stripeCount, empty: Self.empty)
-    processes[index].node?.restored(replays)
-    processes[index].stored = Set(replays.flatMap { $0.state.sequences })
-    processes[index].phase = .owner
-    processes[index].ownsSince = engine.history.count
-    takeovers += 1
+    if isWild, chance(60) { submit(index) }
+    processes[index].journal.handle(.tick, at: now, wall: now)
+    try collect(index, isWild: isWild)
   }
 
   private mutating func submit(_ index: Int) {
     var records: [JournalRecord] = []
     for _ in 0...random.below(3) {
+      let token = random.next()
+      guard processes[index].isLive(token) else { continue }
       processes[index].nextSequence += 1
-      records.append(
-        Make.accepted(
-          processes[index].nextSequence, token: random.next(), mayLinger: chance(300), at: now))
+      let sequence = processes[index].nextSequence
+      records.append(Make.accepted(sequence, token: token, mayLinger: chance(300), at: now))
+      processes[index].open[sequence] = SimulatedNode.stripe(of: token)
     }
     var forgets: [UInt64] = []
-    let candidates = processes[index].stored.union(chance(200) ? processes[index].open : [])
+    let isEager = chance(200)
+    let candidates = processes[index].wanted(withOpen: isEager)
     for sequence in candidates.sorted() where chance(100) { forgets.append(sequence) }
     for sequence in forgets {
-      processes[index].stored.remove(sequence)
-      processes[index].open.remove(sequence)
+      processes[index].forget(sequence)
       acknowledged.remove(sequence)
       forgotten.insert(sequence)
     }
-    processes[index].open.formUnion(records.map(\.sequence))
-    processes[index].node?.submit(shard: 0, records: records, forgets: forgets, at: now)
-    processes[index].node?.handle(.tick, at: now, wall: now)
-    collect(index, isWild: true)
+    processes[index].journal.submit(shard: 0, records: records, forgets: forgets, at: now)
   }
 
   /// What a node wants is on its way, and what it has reported is noted.
-  private mutating func collect(_ index: Int, isWild: Bool) {
-    guard let (effects, outcomes) = processes[index].node?.take() else { return }
-    for effect in effects { send(.toEngine(index, effect), isWild: isWild) }
+  private mutating func collect(_ index: Int, isWild: Bool) throws {
+    let (effects, outcomes) = processes[index].journal.take()
+    for effect in effects {
+      processes[index].take(effect)
+      send(.toEngine(index, effect), isWild: isWild)
+    }
     for outcome in outcomes {
       let (isSafe, last) =
         switch outcome {
         case .persisted(_, let last): (true, last)
         case .failed(_, let last): (false, last)
         }
-      for sequence in processes[index].open where sequence <= last {
-        processes[index].open.remove(sequence)
+      for (sequence, stripe) in processes[index].open where sequence <= last {
+        processes[index].open[sequence] = nil
         if isSafe {
           // One that was stopped may hear of it when the next owner has delivered it already.
           if !forgotten.contains(sequence) { acknowledged.insert(sequence) }
-          processes[index].stored.insert(sequence)
+          processes[index].stored[stripe]?.insert(sequence)
         } else {
-          failed.insert(sequence)
+          failedCount += 1
+          processes[index].failed[stripe]?.insert(sequence)
         }
       }
     }

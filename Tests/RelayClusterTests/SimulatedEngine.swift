@@ -14,6 +14,7 @@ struct SimulatedEngine {
 
   private(set) var messages: [Stored] = []
   private var lastSequence: UInt64 = 0
+  private var previousKeys: [String: Stored] = [:]
   /// While it has no leader it takes nothing.
   var hasLeader = true
   /// Everything that was ever stored, for the checker.
@@ -34,7 +35,10 @@ struct SimulatedEngine {
     lastSequence += 1
     let stored = Stored(
       sequence: lastSequence, target: target, node: node, bytes: message.bytes)
-    if target == .lease { messages.removeAll { $0.target == .lease && $0.node == node } }
+    if target == .lease {
+      previousKeys[node] = last(.lease, of: node)
+      messages.removeAll { $0.target == .lease && $0.node == node }
+    }
     messages.append(stored)
     history.append(stored)
     return .stored(number: message.number, sequence: lastSequence)
@@ -49,14 +53,28 @@ struct SimulatedEngine {
     messages.removeAll { $0.target == .stripe(stripe) && $0.sequence < sequence }
   }
 
-  func replay(stripes: Int, empty: StripeState) throws -> [StripeReplay] {
-    var replays = Array(repeating: StripeReplay(empty: empty), count: stripes)
-    for message in messages {
-      if case .stripe(let index) = message.target {
-        try replays[index].read(message.bytes, at: message.sequence)
+  /// The keys of all nodes.
+  ///
+  /// - Parameter isBehind: a server that lacks the last message of each answers.
+  func keys(behind isBehind: Bool) throws -> [Membership.Key] {
+    let names = Set(messages.filter { $0.target == .lease }.map(\.node))
+    return try names.sorted().compactMap { name in
+      let last = isBehind ? previousKeys[name] : last(.lease, of: name)
+      guard let last else { return nil }
+      let message = try StripeMessage(last.bytes)
+      for case .report(let report) in message.entries {
+        return .init(revision: last.sequence, stamp: message.head.stamp, report: report)
       }
+      return nil
     }
-    return replays
+  }
+
+  func replay(_ stripe: Int, through end: UInt64, empty: StripeState) throws -> StripeReplay {
+    var replay = StripeReplay(empty: empty)
+    for message in messages where message.target == .stripe(stripe) && message.sequence <= end {
+      try replay.read(message.bytes, at: message.sequence)
+    }
+    return replay
   }
 
   static func head(_ bytes: [UInt8]) throws -> StripeMessage.Head {

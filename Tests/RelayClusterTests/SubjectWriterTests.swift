@@ -107,16 +107,4 @@ import Testing
       lease.tick(at: time(6000)) { [UInt8($0)] } == .publish(.init(number: 2, bytes: [2]), after: 7)
     )
   }
-
-  @Test func aWatcherGoesByItsOwnClock() {
-    var watch = LeaseWatch(length: .seconds(3))
-    let looks: [(revision: UInt64?, at: Int64, isExpired: Bool)] = [
-      (5, 100, false), (5, 3099, false), (6, 3100, false), (6, 6099, false), (6, 6100, true),
-      (nil, 6101, true),
-    ]
-    for look in looks {
-      let isExpired = watch.isExpired(revision: look.revision, at: time(look.at))
-      #expect(isExpired == look.isExpired, "\(look)")
-    }
-  }
 }

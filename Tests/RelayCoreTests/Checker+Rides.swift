@@ -40,7 +40,8 @@ extension Checker {
     case .heard(let connection), .acked(let connection, _, _), .decided(let connection, _, _):
       rides.questioned.remove(connection)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
-      .alias, .queueChecked, .clockFollowed, .disconnected, .partitionRequested,
+      .alias, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
+      .partitionRequested,
       .partitionReceived, .restored, .policyChanged, .checkpoint, .administered, .faulted,
       .shutDown, .tick:
       break

@@ -79,7 +79,13 @@ extension Shard {
     }
     checkDevices(&wrong)
     let keepAlives = devices.indices.count { devices[$0].keepAliveTimer >= 0 }
-    check(keepAlives == counters.connections, "keep-alive timers")
+    let timed = devices.indices.count {
+      devices[$0].connection != nil && devices[$0].hasDeadlines
+    }
+    check(keepAlives == timed, "keep-alive timers")
+    if !configuration.deadlinesNeedClock {
+      check(timed == counters.connections, "a stream without deadlines")
+    }
     let acks = devices.indices.count { devices[$0].ackTimer >= 0 }
     check(
       timers.count == expirationTimers + releaseTimers + keepAlives + acks, "timers leak")
@@ -112,7 +118,9 @@ extension Shard {
       if let connection = device.connection, deviceNumber(of: connection) != number {
         wrong.append("the connection leads elsewhere")
       }
-      if inFlight > 0, device.ackTimer < 0 { wrong.append("nobody waits for an acknowledgement") }
+      if inFlight > 0, device.hasDeadlines, device.ackTimer < 0 {
+        wrong.append("nobody waits for an acknowledgement")
+      }
       if device.connection == nil, device.ackTimer >= 0 { wrong.append("a timer of no connection") }
     }
   }

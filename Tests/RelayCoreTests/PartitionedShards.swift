@@ -62,6 +62,7 @@ struct PartitionedShards {
     case .acked(let connection, _, _), .decided(let connection, _, _),
       .reported(let connection, _), .keptAlive(let connection),
       .heard(let connection), .queueChecked(let connection, _), .clockFollowed(let connection),
+      .keepAliveDue(let connection), .acknowledgementDue(let connection, _),
       .disconnected(let connection):
       if let key = keys[connection] { handle(event, key: key, &outcomes) }
     }

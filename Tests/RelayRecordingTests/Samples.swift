@@ -120,7 +120,7 @@ enum Samples {
       .connected(credential, request), .reported(request, ConditionReport()),
       .reported(request, ConditionReport(power: .charging, network: .airplane, screen: .on)),
       .keptAlive(request), .heard(request), .queueChecked(request, isEmpty: false),
-      .clockFollowed(request),
+      .clockFollowed(request), .keepAliveDue(request), .acknowledgementDue(request, id),
       .disconnected(request), .partitionRequested(PartitionID(.max)),
       .partitionReceived(partition), .policyChanged(.unlimited, at: now),
       .policyChanged(.documented, at: now), .checkpoint(.saved(1)),

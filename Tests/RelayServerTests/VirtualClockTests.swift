@@ -214,8 +214,8 @@ import Testing
     }
   }
 
-  /// A curl that listens knows nothing of barriers: it keeps nobody waiting, and no deadline of a
-  /// time that leaps ends it.
+  /// A curl that listens knows nothing of barriers: it keeps nobody waiting, and no time that
+  /// leaps ends it.
   @Test func whoDoesNotTakePartIsNeitherAwaitedNorEnded() async throws {
     try await withScene { scene in
       let identity = try await scene.devices.enroll()
@@ -225,6 +225,70 @@ import Testing
       #expect(try await scene.clock.advance(.by(.days(2))).fired == [:])
       let status = try await scene.status(of: identity)
       #expect(status.connected && status.inFlight == 1)
+      stream.finish()
+    }
+  }
+
+  /// Takes lines up to this one; none but `hello` and `empty` may come before.
+  private func wait(
+    for wanted: String, _ lines: inout ClientStream.Lines.AsyncIterator
+  ) async throws {
+    while let line = try await lines.next() {
+      switch ReceivedLine(line.span) {
+      case .notification(let push) where push.via == wanted: return
+      case .keepAlive where wanted == "keep-alive": return
+      case .bye(let reason) where wanted == "bye " + reason: return
+      case .hello, .empty: continue
+      case .notification, .keepAlive, .bye, .barrier, .checkpoint, .error, .unknown, nil:
+        Issue.record("\(String(decoding: line, as: UTF8.self)) before \(wanted)")
+      }
+    }
+    Issue.record("the stream has ended before \(wanted)")
+  }
+
+  /// The deadlines of a curl go by the machine's time: the clock stands, but for a day at once.
+  @Test func whoDoesNotTakePartIsAskedByTheMachinesTime() async throws {
+    try await withScene { configuration in
+      configuration.keepAlive = .seconds(1)
+      configuration.keepAliveTimeout = .seconds(1)
+    } _: { scene in
+      let clock = try scene.clock
+      let start = clock.now
+      let identity = try await scene.devices.enroll()
+      let stream = try await scene.devices.openStream(of: identity)
+      #expect(try await clock.advance(.by(.days(1))).fired == [:])
+      var lines = stream.lines.makeAsyncIterator()
+      try await wait(for: "keep-alive", &lines)
+      var answer: [UInt8] = []
+      UpLine.keepAlive.write(to: &answer)
+      try await stream.write(answer)
+      try await wait(for: "keep-alive", &lines)
+      #expect(try await clock.advance(.by(.days(1))).fired == [:])
+      try await wait(for: "bye keep-alive-timeout", &lines)
+      #expect(clock.now == start + .days(2), "it moves only when told")
+      #expect(!(try await scene.status(of: identity).connected))
+    }
+  }
+
+  @Test(arguments: [1, 2])
+  func whatACurlDoesNotAcknowledgeIsSentAgainByTheMachinesTime(threads: Int) async throws {
+    try await withScene(threads: threads) { configuration in
+      configuration.ackTimeout = .seconds(1)
+    } _: { scene in
+      let clock = try scene.clock
+      let start = clock.now
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      let stream = try await scene.devices.openStream(of: identity)
+      var lines = stream.lines.makeAsyncIterator()
+      let id = try #require(try await scene.silent(token).uniqueID.flatMap(UniqueID.init))
+      try await wait(for: "direct", &lines)
+      try await wait(for: "resend", &lines)
+      var answer: [UInt8] = []
+      UpLine.ack(id: id, outcome: nil).write(to: &answer)
+      try await stream.write(answer)
+      while try await scene.status(of: identity).inFlight > 0 {}
+      #expect(try await scene.status(of: identity).connected && clock.now == start)
       stream.finish()
     }
   }

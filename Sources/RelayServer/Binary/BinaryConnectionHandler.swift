@@ -165,7 +165,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
 
   /// Where the verdict on a push is to go.
   func address(_ stream: Int32) -> RequestID {
-    RequestID(loop: runner.index, connection: number, stream: stream)
+    RequestID(loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
   /// Where the peer is, for logs.

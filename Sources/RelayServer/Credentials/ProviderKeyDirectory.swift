@@ -1,4 +1,5 @@
 import FoundationEssentials
+import RelayStore
 import SystemPackage
 import TLS
 
@@ -212,6 +213,17 @@ package struct ProviderKeyDirectory: Sendable {
 
   private static let suffixes = [".p8", ".pub.pem", ".pem"]
 
+  /// Has these keys and no others from now on; files of others stay where they are.
+  func replace(with keys: [StoredProviderKey]) throws(CredentialFileError) {
+    let wanted = keys.map(Entry.init)
+    let present = try list()
+    let kept = present.compactMap { entry in wanted.first { $0.keyID == entry.keyID } }
+    if kept != present { try save(kept) }
+    for (key, entry) in zip(keys, wanted) where !kept.contains(entry) {
+      try add(entry, publicKeyPEM: key.publicKey)
+    }
+  }
+
   private var registryPath: String { path + "/keys.json" }
 
   private func file(_ keyID: String, _ suffix: String) -> String {
@@ -364,5 +376,27 @@ package struct ProviderKeyDirectory: Sendable {
   private static func place(_ context: DecodingError.Context) -> String {
     let steps = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
     return steps.isEmpty ? "" : " at \(steps.joined().drop { $0 == "." })"
+  }
+}
+
+extension ProviderKeyDirectory.Entry {
+  /// As a journal has it.
+  init(_ key: StoredProviderKey) {
+    self.init(
+      keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics,
+      environment: key.environment.flatMap(ProviderEnvironment.init(rawValue:)),
+      relatedKeyID: key.relatedKeyID)
+  }
+}
+
+extension ProviderKeys {
+  /// As a journal keeps them: the public halves.
+  var stored: [StoredProviderKey] {
+    keys.map { key in
+      StoredProviderKey(
+        keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
+        environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
+        publicKey: key.publicKey.pem)
+    }
   }
 }

@@ -1,0 +1,300 @@
+package import Primitives
+package import RelayCore
+package import RelayStore
+
+/// What a node does with stripes that come and go.
+package protocol ClusterDelegate: Sendable {
+  /// Where what is meant for each stripe goes from now on; and how many loops the nodes at work
+  /// have, by their numbers.
+  func follow(_ routes: [StripeRoute], nodes: [UInt16: UInt16]) async
+  /// Takes over what is remembered of a stripe; returns when everything that is meant for it can be
+  /// dealt with here.
+  func load(_ stripe: Int, _ state: StripeState) async
+  /// Lets a stripe go: returns when nothing of it is left here that the journal does not have.
+  func unload(_ stripe: Int) async
+  /// Somebody has changed what all nodes share.
+  func adopt(_ budgets: SharedBudgets) async
+  func adopt(_ keys: [StoredProviderKey]) async
+}
+
+/// Looks around, a few times a second and when somebody says so, and does one thing after the
+/// other about what it sees: takes stripes that nobody has, gives some to nodes that have too few.
+package actor ClusterDirector {
+  private let journal: ClusterJournal
+  private let delegate: any ClusterDelegate
+  private let onNotice: @Sendable (ClusterJournal.Notice) -> Void
+  private var membership: Membership
+  private var report: NodeReport
+  private var attempts: UInt64 = 0
+  /// How often in a row stripes could not be claimed because of somebody who is at work and does
+  /// not say that they are theirs.
+  private var refusals: [Int: Int] = [:]
+  /// Set while a stripe is on its way here or from here.
+  private var moving: Task<Void, Never>?
+  private var budgets: SharedBudgets?
+  private var keys: [StoredProviderKey]?
+  private var routes: [StripeRoute] = []
+  private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
+  private var running: [Task<Void, Never>] = []
+
+  /// After so many looks it is taken from whoever has it without saying so.
+  private static let refusalsAtMost = 8
+  /// Between two looks.
+  private static let pause = Duration.milliseconds(250)
+
+  package init(
+    _ journal: ClusterJournal, loopCount: Int, delegate: any ClusterDelegate,
+    onNotice: @escaping @Sendable (ClusterJournal.Notice) -> Void
+  ) {
+    self.journal = journal
+    self.delegate = delegate
+    self.onNotice = onNotice
+    membership = Membership(length: journal.configuration.lease)
+    report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
+    let (stream, wake) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    ticks = (stream, wake)
+  }
+
+  // MARK: Life
+
+  /// Begins to look around.
+  ///
+  /// - Parameters:
+  ///   - onHop: told of messages for the loops, on a thread of the connection's.
+  ///   - life: what the loops know of a notification.
+  package func begin(
+    onHop: @escaping @Sendable ([UInt8], Int) -> Void,
+    life: @escaping @Sendable (UniqueID) async -> [DeliveryEvent]
+  ) async {
+    let wake = ticks.wake
+    journal.port.setHandlers(
+      HopPort.Handlers(
+        onHop: onHop, onLook: { wake.yield() },
+        onQuestion: { [journal] in await journal.answer($0, life: life) }))
+    journal.setLostHandler { [weak self] stripe, stamp in
+      Task { await self?.lost(stripe, to: stamp) }
+    }
+    await journal.tell(report)
+    let stream = ticks.stream
+    running.append(Task { for await _ in stream { await look() } })
+    running.append(
+      Task {
+        while !Task.isCancelled {
+          wake.yield()
+          try? await Task.sleep(for: Self.pause)
+        }
+      })
+  }
+
+  /// Says where the node listens, for people.
+  package func announce(provider: String, device: String, admin: String) async {
+    (report.provider, report.device, report.admin) = (provider, device, admin)
+    await journal.tell(report)
+  }
+
+  /// Waits until somebody has each stripe, or for so long.
+  package func settle(within length: Duration) async {
+    let deadline = ContinuousClock.now + length
+    while !view.isComplete, ContinuousClock.now < deadline, !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// Takes nothing more, and gives to the other nodes what is here, for so long at most.
+  package func leave(within length: Duration) async {
+    report.isDraining = true
+    await journal.tell(report)
+    let deadline = ContinuousClock.now + length
+    while !report.holdings.isEmpty || moving != nil, ContinuousClock.now < deadline {
+      // Without the engine, or anybody else, nothing can be given.
+      guard await journal.isLeaseHeld, moving != nil || hasOthers else { return }
+      ticks.wake.yield()
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+    // Whoever takes what was offered last does so within a moment; what came for it waits here.
+    while !report.offers.isEmpty, ContinuousClock.now < deadline, await journal.isLeaseHeld {
+      ticks.wake.yield()
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// Does nothing more; what is under way has ended when this returns.
+  package func end() async {
+    journal.port.setHandlers(nil)
+    journal.setLostHandler(nil)
+    ticks.wake.finish()
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+    await moving?.value
+  }
+
+  // MARK: Looking around
+
+  private var view: ClusterView {
+    ClusterView(
+      stripeCount: journal.stripeCount, run: journal.run, report: report,
+      others: membership.alive(at: ClusterJournal.clock).filter { $0.stamp.run != journal.run })
+  }
+
+  private func look() async {
+    guard let sight = await journal.bucket.look() else { return }
+    membership.take(sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock)
+    if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
+      report.isDraining = true
+      await journal.tell(report)
+    }
+    if let found = sight.budgets, found != budgets {
+      budgets = found
+      await delegate.adopt(found)
+    }
+    if let found = sight.providerKeys, found != keys {
+      keys = found
+      await delegate.adopt(found)
+    }
+    await forgetOffers()
+    await follow()
+    await noticeLosses()
+    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, let step = view.step else {
+      return
+    }
+    moving = Task {
+      switch step {
+      case .claim(let stripe): await claim(stripe)
+      case .offer(let stripe, let run): await offer(stripe, to: run)
+      }
+      moving = nil
+      ticks.wake.yield()
+    }
+  }
+
+  private var hasOthers: Bool { !membership.alive(at: ClusterJournal.clock).isEmpty }
+
+  /// What was offered and is somebody's by now, or whose taker is gone.
+  private func forgetOffers() async {
+    let others = membership.alive(at: ClusterJournal.clock)
+    let left = report.offers.filter { offer in
+      others.contains { $0.stamp.run == offer.run }
+        && !others.contains { $0.report.holdings.contains { $0.stripe == offer.stripe } }
+    }
+    guard left != report.offers else { return }
+    report.offers = left
+    await journal.tell(report)
+  }
+
+  /// A node that was away for longer than its lease learns from the others what is not its own.
+  private func noticeLosses() async {
+    for holding in report.holdings {
+      guard case .node(let number) = routes[Int(holding.stripe)] else { continue }
+      let name = membership.alive(at: ClusterJournal.clock).first { $0.report.number == number }
+      await lost(Int(holding.stripe), to: name?.stamp)
+    }
+  }
+
+  private func follow() async {
+    let view = view
+    let others = membership.alive(at: ClusterJournal.clock)
+    journal.setPeers(
+      .init(numbers: others.map(\.report.number), isComplete: view.isComplete))
+    routes = view.routes
+    var nodes = [report.number: report.loopCount]
+    for other in others { nodes[other.report.number] = other.report.loopCount }
+    await delegate.follow(routes, nodes: nodes)
+  }
+
+  /// Says what this node is about, here and to the others.
+  private func tell() async {
+    await journal.tell(report)
+    await follow()
+    journal.port.nudge(membership.alive(at: ClusterJournal.clock).map(\.report.number))
+  }
+
+  // MARK: Stripes
+
+  private func claim(_ stripe: Int) async {
+    attempts += 1
+    // Who has just claimed it has not said so yet; who has offered it, has.
+    let busy = Set(
+      membership.alive(at: ClusterJournal.clock).filter { key in
+        !key.report.offers.contains { Int($0.stripe) == stripe }
+      }.map(\.stamp.run))
+    let isPatient = refusals[stripe, default: 0] < Self.refusalsAtMost
+    do {
+      let epoch = try await journal.claim(stripe, attempt: attempts) { owner in
+        !busy.contains(owner.run) || !isPatient
+      }
+      refusals[stripe] = epoch == nil ? refusals[stripe, default: 0] + 1 : 0
+      guard let epoch else { return }
+      report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .loading))
+      await tell()
+      let state = try await journal.read(stripe)
+      await delegate.load(stripe, state)
+      // It may have been lost meanwhile.
+      guard set(stripe, .live) else { return await delegate.unload(stripe) }
+      await tell()
+      onNotice(.took(stripe: stripe, epoch: epoch))
+    } catch {
+      await drop(stripe)
+      onNotice(.unread(stripe: stripe, reason: error.description))
+    }
+  }
+
+  /// False when it was lost meanwhile.
+  private func set(_ stripe: Int, _ phase: NodeReport.Phase) -> Bool {
+    guard let index = report.holdings.firstIndex(where: { Int($0.stripe) == stripe }) else {
+      return false
+    }
+    report.holdings[index].phase = phase
+    return true
+  }
+
+  private func offer(_ stripe: Int, to run: UInt64) async {
+    guard set(stripe, .leaving) else { return }
+    await tell()
+    await delegate.unload(stripe)
+    await journal.finish(stripe)
+    guard report.holdings.contains(where: { Int($0.stripe) == stripe }) else { return }
+    report.holdings.removeAll { Int($0.stripe) == stripe }
+    report.offers.append(.init(stripe: UInt8(stripe), run: run))
+    await tell()
+    let taker = membership.alive(at: ClusterJournal.clock).first { $0.stamp.run == run }
+    onNotice(.gave(stripe: stripe, to: taker?.stamp.node ?? "another node"))
+  }
+
+  private func lost(_ stripe: Int, to stamp: Stamp?) async {
+    guard report.holdings.contains(where: { Int($0.stripe) == stripe }) else { return }
+    onNotice(.lost(stripe: stripe, to: stamp?.node))
+    await drop(stripe)
+  }
+
+  private func drop(_ stripe: Int) async {
+    report.holdings.removeAll { Int($0.stripe) == stripe }
+    await journal.release(stripe)
+    await tell()
+    await delegate.unload(stripe)
+  }
+}
+
+extension ClusterDirector {
+  /// A node as people see it.
+  package struct NodeStatus: Sendable {
+    package var name: String
+    package var report: NodeReport
+    /// Since its last sign of life.
+    package var age: Interval
+    package var isAlive: Bool
+  }
+
+  /// All nodes, this one first, and where each stripe is.
+  package var status: (nodes: [NodeStatus], routes: [StripeRoute]) {
+    let now = ClusterJournal.clock
+    let me = NodeStatus(
+      name: journal.configuration.node, report: report, age: .milliseconds(0), isAlive: true)
+    let others = membership.all(at: now).map { key, age in
+      NodeStatus(
+        name: key.stamp.node, report: key.report, age: age,
+        isAlive: age < journal.configuration.lease)
+    }
+    return ([me] + others, routes)
+  }
+}

@@ -1,0 +1,92 @@
+import Primitives
+package import RelayCore
+import RelayRecording
+package import RelayStore
+import Synchronization
+
+/// What all nodes know together.
+extension ClusterJournal {
+  /// The nodes that are asked, this one aside, and whether they have all stripes together.
+  struct Peers: Sendable {
+    var numbers: [UInt16] = []
+    var isComplete = false
+  }
+
+  private static let patience = Interval.seconds(2)
+
+  package func feedback(
+    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
+  ) async throws(StoreError) -> [FeedbackItem] {
+    guard isWanted() else { return [] }
+    guard core.withLock({ $0.peers.isComplete }) else {
+      throw .engineRefuses(reason: "some stripes have no node at the moment")
+    }
+    let limit = max(0, limit)
+    var parts = [await ownListing(after: position, limit: limit)]
+    parts += try await askAll(.feedback(after: position, limit: limit))
+    let end = parts.map(\.end).min() ?? .max
+    let items = parts.flatMap(\.items).filter { $0.position <= end }
+      .sorted { $0.position < $1.position }.prefix(limit)
+    // A token that is listed on one node may have been brought along again on another.
+    var owned: Set<DeviceToken> = []
+    for tokens: [DeviceToken] in try await askAll(.owned(items.map(\.token))) {
+      owned.formUnion(tokens)
+    }
+    return items.filter { !owned.contains($0.token) }
+  }
+
+  private func ownListing(after position: Int64, limit: Int) async -> ListingPart {
+    let own = await onQueue { $0?.feedback(after: position, limit: limit) ?? ([], .max) }
+    return ListingPart(items: own.items, end: own.end)
+  }
+
+  /// What other nodes know of a notification; those that do not answer have nothing to say.
+  package func lives(of id: UniqueID) async -> [[DeliveryEvent]] {
+    var lives: [[DeliveryEvent]] = []
+    for node in core.withLock({ $0.peers.numbers }) {
+      if let life: [DeliveryEvent] = await ask(node, .life(id)) { lives.append(life) }
+    }
+    return lives
+  }
+
+  private func askAll<Answer: BinaryCodable & Sendable>(
+    _ question: ClusterQuestion
+  ) async throws(StoreError) -> [Answer] {
+    var answers: [Answer] = []
+    for node in core.withLock({ $0.peers.numbers }) {
+      guard let answer: Answer = await ask(node, question) else {
+        throw .engineRefuses(reason: "node \(node) does not answer")
+      }
+      answers.append(answer)
+    }
+    return answers
+  }
+
+  private func ask<Answer: BinaryCodable>(
+    _ node: UInt16, _ question: ClusterQuestion
+  ) async -> Answer? {
+    var writer = ByteWriter()
+    writer.put(question)
+    guard let bytes = await port.ask(node, writer.bytes, within: Self.patience) else { return nil }
+    var reader = ByteReader(bytes)
+    return try? reader.read(Answer.self)
+  }
+
+  /// The answer to another node's question; empty when it is none.
+  func answer(
+    _ question: [UInt8], life: @Sendable (UniqueID) async -> [DeliveryEvent]
+  ) async -> [UInt8] {
+    var reader = ByteReader(question)
+    var writer = ByteWriter()
+    switch try? reader.read(ClusterQuestion.self) {
+    case .feedback(let position, let limit):
+      writer.put(await ownListing(after: position, limit: limit))
+    case .owned(let tokens):
+      writer.put(await onQueue { $0?.owned(tokens) ?? [] })
+    case .life(let id): writer.put(await life(id))
+    case nil: break
+    }
+    // A listing that is too long for one message is asked for again, from where it ends.
+    return writer.bytes
+  }
+}

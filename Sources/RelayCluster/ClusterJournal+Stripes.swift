@@ -1,0 +1,114 @@
+import Dispatch
+import NATS
+import Primitives
+import RelayCore
+import RelayStore
+
+/// Stripes come to this node and go.
+extension ClusterJournal {
+  /// Writes the message by which a stripe is this node's; its epoch, or nil when somebody else was
+  /// faster, or is at work on it.
+  ///
+  /// - Parameter isFree: whether whoever has written last may be followed.
+  func claim(
+    _ stripe: Int, attempt: UInt64, isFree: @Sendable (Stamp) -> Bool
+  ) async throws(StoreError) -> UInt64? {
+    let found = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
+    if let owner = found.head?.stamp, owner.run != run, !isFree(owner) { return nil }
+    let epoch = (found.head?.stamp.epoch ?? 0) + 1
+    // An answer to what was asked in an earlier attempt is none.
+    let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: attempt << 32)
+    var limits = StripeWriter.Configuration()
+    limits.linger = configuration.linger
+    limits.messageBytes = client.maximumPayloadBytes - Self.overheadBytes
+    let writer = StripeWriter(
+      stamp: stamp, last: found.sequence, highest: found.head?.highest ?? 0,
+      state: empty, configuration: limits)
+    let wall = configuration.now()
+    let isOurs = await answered { node, number, now in
+      node.claim(stripe, writer, number, at: now, wall: wall)
+    }
+    if !isOurs { await release(stripe) }
+    return isOurs ? epoch : nil
+  }
+
+  private var empty: StripeState {
+    StripeState(feedbackLimit: Limits.unregisteredTokens / stream.stripeCount)
+  }
+
+  /// Reads a stripe up to the message by which it was claimed.
+  func read(_ stripe: Int) async throws(StoreError) -> StripeState {
+    var replay = StripeReplay(empty: empty)
+    let end = await onQueue { $0?.stripes[stripe]?.subject.last } ?? 0
+    var next: UInt64 = 1
+    var tries = 0
+    while next <= end {
+      let read = try await readSome(of: stripe, from: next, through: end, into: &replay)
+      tries = read == next ? tries + 1 : 0
+      // A follower may lag behind its leader.
+      guard tries < Self.patientTries else {
+        throw .engineRefuses(reason: "the stream cannot be read behind its message \(next)")
+      }
+      if read == next { try? await Task.sleep(for: .milliseconds(100)) }
+      next = read
+    }
+    let done = replay
+    await change { $0.restored(stripe, done) }
+    return done.state
+  }
+
+  /// Reads what there is from a sequence on, as much as one question gives; returns behind what.
+  private func readSome(
+    of stripe: Int, from first: UInt64, through end: UInt64, into replay: inout StripeReplay
+  ) async throws(StoreError) -> UInt64 {
+    guard !Task.isCancelled else { throw .stopped }
+    let subject = EngineStream.subject(ofStripe: stripe)
+    let question =
+      #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#
+    let messages = await client.ask(
+      EngineAnswer.directSubject(of: EngineStream.name), Array(question.utf8), isMany: true)
+    var next = first
+    for message in messages ?? [] where message.status == nil {
+      guard let sequence = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
+        message.headers["Nats-Subject"] == subject
+      else { throw .engineRefuses(reason: "it has answered with a message of another stream") }
+      guard sequence <= end else { break }
+      do {
+        try replay.read(message.body, at: sequence)
+      } catch {
+        throw .engineRefuses(
+          reason:
+            "message \(sequence) of the stream \(EngineStream.name) is damaged, or of another "
+            + "version of the relay (\(error))")
+      }
+      next = sequence + 1
+    }
+    return next
+  }
+
+  /// Waits until the engine has everything that was submitted for a stripe, for as long as that may
+  /// take, and writes nothing more on it.
+  func finish(_ stripe: Int) async {
+    for _ in 0..<Self.finishingTries {
+      if await onQueue({ $0?.isIdle(stripe) ?? true }) { break }
+      try? await Task.sleep(for: .milliseconds(5))
+    }
+    await release(stripe)
+  }
+
+  private static let finishingTries = 600
+
+  func release(_ stripe: Int) async { await change { $0.release(stripe) } }
+
+  /// Says something else of this node.
+  func tell(_ report: NodeReport) async { await change { $0.tell(report) } }
+
+  private func change(_ work: @escaping @Sendable (inout JournalNode) -> Void) async {
+    await withCheckedContinuation { continuation in
+      queue.async {
+        self.perform { node, _ in work(&node) }
+        continuation.resume()
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import RelayCore
+import RelayRecording
+import RelayStore
+
+/// What one node asks another.
+enum ClusterQuestion: Hashable, Sendable {
+  /// Unregistered tokens behind a place of the listing.
+  case feedback(after: Int64, limit: Int)
+  /// Which of these tokens apps have brought along.
+  case owned([DeviceToken])
+  /// What has become of a notification.
+  case life(UniqueID)
+}
+
+/// Part of the listing of unregistered tokens, and up to which place it is sure.
+struct ListingPart: Hashable, Sendable {
+  var items: [FeedbackItem]
+  var end: Int64
+}
+
+extension ClusterQuestion: BinaryCodable {
+  func write(to writer: inout ByteWriter) {
+    switch self {
+    case .feedback(let position, let limit): writer.put(tag: 1, position, limit)
+    case .owned(let tokens): writer.put(tag: 2, tokens)
+    case .life(let id): writer.put(tag: 3, id)
+    }
+  }
+
+  init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .feedback(after: try reader.read(), limit: try reader.read())
+    case 2: self = .owned(try reader.read())
+    case 3: self = .life(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension ListingPart: BinaryCodable {
+  func write(to writer: inout ByteWriter) { writer.put(items, end) }
+
+  init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(items: try reader.read(), end: try reader.read())
+  }
+}

@@ -1,0 +1,165 @@
+import Dispatch
+import NATS
+import Primitives
+import RelayCore
+import RelayRecording
+import RelayStore
+
+/// What all nodes share, in a key-value bucket: who they are, and what belongs to no partition. A
+/// value is changed only as it was read ("compare and set").
+struct EngineBucket: Sendable {
+  let client: EngineClient
+
+  /// What belongs to no partition.
+  enum Key {
+    /// How many runs of nodes there have been.
+    case runs
+    /// The silent policy and the clocks by which budgets are kept.
+    case budgets
+    /// All provider keys.
+    case providerKeys
+    /// Up to where a reader of the feedback service has read.
+    case cursor(reader: String)
+    /// The node of this name is to give its stripes away.
+    case drain(node: String)
+
+    var subject: String {
+      switch self {
+      case .runs: "$KV.pushrelay.runs"
+      case .budgets: "$KV.pushrelay.common.budgets"
+      case .providerKeys: "$KV.pushrelay.common.keys"
+      // Names of readers are whatever they say: subjects have no dots and no spaces inside.
+      case .cursor(let reader):
+        "$KV.pushrelay.cursor." + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
+      case .drain(let node): "$KV.pushrelay.drain.\(node)"
+      }
+    }
+  }
+
+  /// What a look at the bucket shows.
+  struct Sight: Sendable {
+    var nodes: [Membership.Key] = []
+    var budgets: SharedBudgets?
+    var providerKeys: [StoredProviderKey]?
+    /// Which run of a node is to drain, by the node's name.
+    var drains: [String: UInt64] = [:]
+  }
+
+  private static let leases = "$KV.pushrelay.lease."
+  private static let drains = "$KV.pushrelay.drain."
+  private static let form: UInt8 = 1
+
+  /// Everything that nodes have to know of each other, with one question; nil when no answer comes.
+  func look() async -> Sight? {
+    let question =
+      #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
+    let answers = await client.ask(
+      EngineAnswer.directSubject(of: EngineStream.bucket), Array(question.utf8), isMany: true,
+      within: .seconds(1))
+    guard let answers, let end = answers.last?.status, end == 204 || end == 404 else { return nil }
+    var sight = Sight()
+    for message in answers where message.status == nil && !message.body.isEmpty {
+      guard let subject = message.headers["Nats-Subject"] else { continue }
+      if subject.hasPrefix(Self.leases) {
+        if let key = Self.node(message) { sight.nodes.append(key) }
+      } else if subject.hasPrefix(Self.drains) {
+        sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
+      } else if subject == Key.budgets.subject {
+        sight.budgets = Self.value(message.body)
+      } else if subject == Key.providerKeys.subject {
+        sight.providerKeys = Self.value(message.body)
+      }
+    }
+    return sight
+  }
+
+  /// The keys of all nodes.
+  func nodes() async throws(StoreError) -> [Membership.Key] {
+    for _ in 0..<ClusterJournal.patientTries {
+      if let sight = await look() { return sight.nodes }
+      guard !Task.isCancelled else { throw .stopped }
+      try? await Task.sleep(for: .milliseconds(100))
+    }
+    throw .engineRefuses(reason: "it does not say which nodes there are")
+  }
+
+  private static func node(_ message: NATSMessage) -> Membership.Key? {
+    guard let revision = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
+      let value = try? StripeMessage(message.body)
+    else { return nil }
+    for case .report(let report) in value.entries {
+      return .init(revision: revision, stamp: value.head.stamp, report: report)
+    }
+    return nil
+  }
+
+  // MARK: Values
+
+  private static func value<Value: BinaryCodable>(_ bytes: [UInt8]) -> Value? {
+    var reader = ByteReader(bytes)
+    guard (try? reader.byte()) == form else { return nil }
+    return try? reader.read(Value.self)
+  }
+
+  /// What a key has.
+  func value<Value: BinaryCodable>(of key: Key) async throws(StoreError) -> Value? {
+    try await last(key).bytes.flatMap { Self.value($0) }
+  }
+
+  private func last(_ key: Key) async throws(StoreError) -> (sequence: UInt64, bytes: [UInt8]?) {
+    for _ in 0..<ClusterJournal.patientTries {
+      guard !Task.isCancelled else { throw .stopped }
+      let answer = await client.ask(
+        EngineAnswer.directSubject(of: EngineStream.bucket),
+        EngineAnswer.lastRequest(of: key.subject), within: .seconds(1))
+      if let message = answer?.first {
+        if message.status == 404 { return (0, nil) }
+        if message.status == nil, let revision = message.headers["Nats-Sequence"] {
+          return (UInt64(revision) ?? 0, message.body.isEmpty ? nil : message.body)
+        }
+      }
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+    throw .engineRefuses(reason: "it does not say what \(key.subject) is")
+  }
+
+  /// Changes what a key has, from whatever it is at that moment; `make` may be asked several times.
+  ///
+  /// - Parameter make: what it is to be; nil when it is to stay as it is.
+  @discardableResult
+  func change<Value: BinaryCodable>(
+    _ key: Key, _ make: (Value?) -> Value?
+  ) async throws(StoreError) -> Value? {
+    for _ in 0..<ClusterJournal.patientTries {
+      let (sequence, bytes) = try await last(key)
+      let old: Value? = bytes.flatMap { Self.value($0) }
+      guard let new = make(old) else { return old }
+      var writer = ByteWriter()
+      writer.put(byte: Self.form)
+      writer.put(new)
+      let answer = await client.ask(
+        key.subject, writer.bytes,
+        headers: [("Nats-Expected-Last-Subject-Sequence", "\(sequence)")], within: .seconds(1))
+      if let message = answer?.first, message.status == nil,
+        EngineAnswer.storedSequence(message.body) != nil
+      {
+        return new
+      }
+      // Somebody else was faster; or the answer was lost, and then it is found to be so already.
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+    throw .engineRefuses(reason: "it does not take a change of \(key.subject)")
+  }
+
+  /// The number of a run that begins.
+  func nextRun() async throws(StoreError) -> UInt64 {
+    let number = try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
+    guard number < Self.runs else {
+      throw .engineRefuses(reason: "the numbers of runs are used up, after \(number) starts")
+    }
+    return number
+  }
+
+  /// As many as there are regions of sequences below `SequenceRanges.latestFirst`.
+  private static let runs: UInt64 = 1 << 16
+}

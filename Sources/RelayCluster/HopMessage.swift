@@ -1,0 +1,113 @@
+package import RelayCore
+package import RelayRecording
+
+/// One thing that a loop of a node has for a loop of another.
+package enum HopItem: Hashable, Sendable {
+  /// For the shard that the key names. It may have moved on: then it is sent after it, so many times
+  /// at most.
+  case event(Event, routingKey: UInt64, lifetime: UInt8)
+  /// For a stream that is there.
+  case effect(Effect)
+  /// To the loop that has sent something to this stream: it is not there any more.
+  case gone(StreamAddress)
+
+  /// How often an event may be sent on.
+  package static let lifetime: UInt8 = 3
+}
+
+/// Which loop tells which loop, and which of its messages this is.
+package struct HopHead: Hashable, Sendable {
+  package var form = NodeReport.form
+  /// The node that sends, by its number, and the loop.
+  package var node: UInt16
+  package var loop: UInt16
+  /// Rises by one from message to message of a pair of loops.
+  package var number: UInt64
+
+  package init(node: UInt16, loop: UInt16, number: UInt64) {
+    self.node = node
+    self.loop = loop
+    self.number = number
+  }
+}
+
+/// What one loop tells a loop of another node at the end of a batch: the head, then one item after
+/// the other, in the order in which they were said.
+package struct HopMessage: Hashable, Sendable {
+  package var head: HopHead
+  package var items: [HopItem]
+
+  package init(head: HopHead, items: [HopItem]) {
+    self.head = head
+    self.items = items
+  }
+
+  package init(_ bytes: [UInt8]) throws(CodecError) {
+    var reader = ByteReader(bytes)
+    head = try reader.read()
+    items = []
+    while !reader.isAtEnd { items.append(try reader.read()) }
+  }
+}
+
+extension HopHead: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(form, node, loop, number) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    guard try reader.read(UInt16.self) == NodeReport.form else { throw reader.invalid(Self.self) }
+    self.init(node: try reader.read(), loop: try reader.read(), number: try reader.read())
+  }
+}
+
+extension HopItem: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .event(let event, let key, let lifetime): writer.put(tag: 1, key, lifetime, event)
+    case .effect(let effect): writer.put(tag: 2, effect)
+    case .gone(let stream): writer.put(tag: 3, stream)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1:
+      let (key, lifetime): (UInt64, UInt8) = (try reader.read(), try reader.read())
+      let event: Event = try reader.read()
+      guard event.mayHop else { throw reader.invalid(Self.self) }
+      self = .event(event, routingKey: key, lifetime: lifetime)
+    case 2:
+      let effect: Effect = try reader.read()
+      guard effect.mayHop else { throw reader.invalid(Self.self) }
+      self = .effect(effect)
+    case 3: self = .gone(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension Event {
+  /// Whether one node may tell another: what is about a device or a token, not about a whole shard.
+  package var mayHop: Bool {
+    switch self {
+    case .submitted, .enrolled, .registered, .unregistered, .inspected, .connected, .acked,
+      .decided, .reported, .keptAlive, .heard, .queueChecked, .disconnected, .administered:
+      true
+    case .alias(let event): event != .allConfirmed
+    // Deadlines by the machine's time are those of a virtual clock, which no cluster has.
+    case .persisted, .persistFailed, .clockFollowed, .keepAliveDue, .acknowledgementDue,
+      .partitionRequested, .partitionReceived,
+      .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
+      false
+    }
+  }
+}
+
+extension Effect {
+  /// Whether it may be performed by another node: what is said to a stream.
+  package var mayHop: Bool {
+    switch self {
+    case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true
+    case .persist, .forget, .tell, .handOver, .log: false
+    }
+  }
+}

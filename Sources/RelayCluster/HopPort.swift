@@ -1,0 +1,192 @@
+import Dispatch
+import NATS
+package import Primitives
+import RelayCore
+import RelayRecording
+import Synchronization
+
+/// Where a node's loops and those of other nodes talk: subjects of core NATS, on a connection of
+/// its own so that the journal's messages do not wait behind it.
+///
+/// Nothing is sent twice and nothing is promised: what is lost is noticed by whoever waits for an
+/// answer. Messages of one loop to another arrive in the order in which they were sent.
+package final class HopPort: Sendable {
+  /// From a loop here to a loop of another node.
+  private struct Link: Hashable {
+    var node: UInt16
+    var loop: UInt16
+    var from: UInt16
+  }
+
+  private struct State {
+    var windows: [Link: HopWindow] = [:]
+    /// What has arrived and was not said to have: the number of the last message, and the bytes.
+    var owed: [Link: (number: UInt64, bytes: Int)] = [:]
+    var isFlushing = false
+    var questions: [UInt64: CheckedContinuation<[UInt8]?, Never>] = [:]
+    var lastQuestion: UInt64 = 0
+  }
+
+  /// What comes in, on a thread of the connection's.
+  package struct Handlers: Sendable {
+    /// A message for a loop.
+    package var onHop: @Sendable (_ body: [UInt8], _ loop: Int) -> Void
+    /// Somebody has changed what they say of themselves.
+    package var onLook: @Sendable () -> Void
+    /// A question of another node; the answer goes back.
+    package var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
+
+    package init(
+      onHop: @escaping @Sendable (_ body: [UInt8], _ loop: Int) -> Void,
+      onLook: @escaping @Sendable () -> Void,
+      onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
+    ) {
+      self.onHop = onHop
+      self.onLook = onLook
+      self.onQuestion = onQuestion
+    }
+  }
+
+  /// Bytes of messages after which their arrival is told at once, not within a moment.
+  private static let acknowledgedBytes = 256 << 10
+
+  /// This node's number.
+  package let number: UInt16
+  private let connection: NATSConnection
+  private let state: Arrivals
+  /// Sending may block for as long as the connection's write deadline; loops must not.
+  private let queue = DispatchQueue(label: "relay.hops", qos: .userInitiated)
+
+  /// What the connection's threads reach, and nothing that would keep the connection alive.
+  private final class Arrivals: Sendable {
+    let state = Mutex(State())
+    let handlers = Mutex<Handlers?>(nil)
+    let port = Mutex<WeakPort>(WeakPort())
+  }
+
+  private struct WeakPort { weak var port: HopPort? }
+
+  private static func subject(_ node: UInt16) -> String { "pushrelay.hop.\(node)" }
+
+  /// Connects; blocks for as long as that takes.
+  init(servers: [String], name: String, number: UInt16) throws(NATSError) {
+    let arrivals = Arrivals()
+    self.number = number
+    state = arrivals
+    connection = try NATSConnection(
+      servers: servers, name: name + " hops", inbox: Self.subject(number),
+      onMessage: { Self.take($0, arrivals) }, onConnection: { _ in })
+    arrivals.port.withLock { $0.port = self }
+  }
+
+  package func setHandlers(_ handlers: Handlers?) {
+    state.handlers.withLock { $0 = handlers }
+  }
+
+  // MARK: Loops
+
+  /// Sends items that were written one behind the other; false when too much is on its way already.
+  package func send(
+    _ items: [UInt8], to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
+  ) -> Bool {
+    let link = Link(node: node, loop: loop, from: own)
+    let number = state.state.withLock { state in
+      state.windows[link, default: HopWindow(limitBytes: Limits.hopWindowBytes)]
+        .send(bytes: items.count, at: now)
+    }
+    guard let number else { return false }
+    var writer = ByteWriter()
+    writer.put(HopHead(node: self.number, loop: own, number: number))
+    writer.put(raw: items)
+    let body = writer.bytes
+    queue.async { self.publish(body, node, "\(loop)") }
+    return true
+  }
+
+  /// A loop has dealt with a message.
+  package func dealtWith(_ head: HopHead, by loop: UInt16, bytes: Int) {
+    let link = Link(node: head.node, loop: head.loop, from: loop)
+    let due = state.state.withLock { state -> (now: Bool, later: Bool) in
+      let owed = (state.owed[link]?.bytes ?? 0) + bytes
+      state.owed[link] = (head.number, owed)
+      guard !state.isFlushing else { return (owed >= Self.acknowledgedBytes, false) }
+      state.isFlushing = true
+      return (owed >= Self.acknowledgedBytes, true)
+    }
+    if due.now { queue.async { self.acknowledge() } }
+    if due.later { queue.asyncAfter(deadline: .now() + .milliseconds(10)) { self.acknowledge() } }
+  }
+
+  private func acknowledge() {
+    let owed = state.state.withLock { state in
+      defer { (state.owed, state.isFlushing) = ([:], false) }
+      return state.owed
+    }
+    for (link, what) in owed {
+      var writer = ByteWriter()
+      writer.put(HopHead(node: number, loop: link.from, number: what.number))
+      publish(writer.bytes, link.node, "ack.\(link.loop)")
+    }
+  }
+
+  // MARK: Nodes
+
+  /// Tells another node to look around: this one says something new of itself.
+  package func nudge(_ nodes: [UInt16]) {
+    queue.async { for node in nodes { self.publish([], node, "look") } }
+  }
+
+  /// Asks another node; nil when no answer comes in time.
+  package func ask(_ node: UInt16, _ question: [UInt8], within length: Interval) async -> [UInt8]? {
+    await withCheckedContinuation { continuation in
+      let number = state.state.withLock { state in
+        state.lastQuestion += 1
+        state.questions[state.lastQuestion] = continuation
+        return state.lastQuestion
+      }
+      queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
+      let deadline = DispatchTime.now() + .milliseconds(Int(length.milliseconds))
+      queue.asyncAfter(deadline: deadline) { Self.answer(number, nil, self.state) }
+    }
+  }
+
+  private static func answer(_ number: UInt64, _ body: [UInt8]?, _ arrivals: Arrivals) {
+    arrivals.state.withLock { $0.questions.removeValue(forKey: number) }?.resume(returning: body)
+  }
+
+  private func publish(_ body: [UInt8], _ node: UInt16, _ tag: String) {
+    // While there is no connection it is lost, like anything else on this way.
+    try? connection.publish(body, to: "\(Self.subject(node)).\(tag)")
+  }
+
+  // MARK: In
+
+  private static func take(_ message: NATSMessage, _ arrivals: Arrivals) {
+    let parts = message.tag.split(separator: ".")
+    guard let handlers = arrivals.handlers.withLock({ $0 }), let kind = parts.first else { return }
+    if let loop = Int(kind) { return handlers.onHop(message.body, loop) }
+    switch kind {
+    case "look": handlers.onLook()
+    case "ack":
+      var reader = ByteReader(message.body)
+      guard parts.count == 2, let own = UInt16(parts[1]),
+        let head = try? reader.read(HopHead.self)
+      else { return }
+      let link = Link(node: head.node, loop: head.loop, from: own)
+      arrivals.state.withLock { $0.windows[link]?.arrived(through: head.number) }
+    case "ask":
+      guard parts.count == 3, let node = UInt16(parts[1]), let number = UInt64(parts[2]) else {
+        return
+      }
+      Task {
+        let answer = await handlers.onQuestion(message.body)
+        guard let port = arrivals.port.withLock({ $0.port }) else { return }
+        port.queue.async { port.publish(answer, node, "answer.\(number)") }
+      }
+    case "answer":
+      guard parts.count == 2, let number = UInt64(parts[1]) else { return }
+      answer(number, message.body, arrivals)
+    default: break
+    }
+  }
+}

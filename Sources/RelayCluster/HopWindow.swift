@@ -1,0 +1,46 @@
+import DequeModule
+package import Primitives
+
+/// What one loop has sent to a loop of another node and has not heard to have arrived: so much and
+/// no more. A value.
+package struct HopWindow: Sendable {
+  private struct Sent {
+    var number: UInt64
+    var bytes: Int
+    var at: Instant
+  }
+
+  /// Bytes on their way at most.
+  private let limitBytes: Int
+  private var sent: Deque<Sent> = []
+  private var lastNumber: UInt64 = 0
+  package private(set) var outstandingBytes = 0
+
+  /// How long nothing may be heard before what is on its way counts as lost. Nobody sends it again:
+  /// whoever waits for an answer has a deadline.
+  package static let patience = Interval.seconds(2)
+
+  package init(limitBytes: Int) { self.limitBytes = limitBytes }
+
+  /// Takes in a message of so many bytes; its number, or nil when too much is on its way. One
+  /// message always may, whatever its size.
+  package mutating func send(bytes: Int, at now: Instant) -> UInt64? {
+    if let first = sent.first, now - first.at >= Self.patience {
+      sent = []
+      outstandingBytes = 0
+    }
+    guard sent.isEmpty || outstandingBytes + bytes <= limitBytes else { return nil }
+    lastNumber += 1
+    sent.append(Sent(number: lastNumber, bytes: bytes, at: now))
+    outstandingBytes += bytes
+    return lastNumber
+  }
+
+  /// The other loop has dealt with everything up to this number.
+  package mutating func arrived(through number: UInt64) {
+    while let first = sent.first, first.number <= number {
+      sent.removeFirst()
+      outstandingBytes -= first.bytes
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import Dispatch
+import Logging
+import NIOCore
+import NIOPosix
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayStore
+
+/// What a node's loops do when stripes come and go (`ClusterDirector` says when).
+final class ClusterLink: ClusterDelegate {
+  private let loops: LoopSet
+  private let stripeCount: Int
+  private let onBudgets: @Sendable (SharedBudgets) async -> Void
+  private let onKeys: @Sendable ([StoredProviderKey]) async -> Void
+
+  init(
+    _ loops: LoopSet, stripeCount: Int,
+    onBudgets: @escaping @Sendable (SharedBudgets) async -> Void,
+    onKeys: @escaping @Sendable ([StoredProviderKey]) async -> Void
+  ) {
+    self.loops = loops
+    self.stripeCount = stripeCount
+    self.onBudgets = onBudgets
+    self.onKeys = onKeys
+  }
+
+  func follow(_ routes: [StripeRoute], nodes: [UInt16: UInt16]) async {
+    _ = await loops.onEach { $0.follow(routes, loopCounts: nodes) }
+  }
+
+  func load(_ stripe: Int, _ state: StripeState) async {
+    var plan = PartitionTable(elsewhere: loops.table.count)
+    var places: [PartitionID: Int] = [:]
+    for number in stride(from: stripe, to: plan.count, by: stripeCount) {
+      let partition = PartitionID(UInt16(number))
+      places[partition] = number / stripeCount % loops.count
+      plan[partition] = number / stripeCount % loops.count
+    }
+    let (loops, table, taken) = (loops, plan, places)
+    try? await NIOThreadPool.singleton.runIfActive {
+      loops.restore(into: table) { record in StripeState.replay([state], record) }
+    }
+    loops.note(taken)
+    _ = await loops.onEach { $0.adopt(taken, of: stripe) }
+  }
+
+  func unload(_ stripe: Int) async {
+    for number in stride(from: stripe, to: loops.table.count, by: stripeCount) {
+      _ = await loops.move(PartitionID(UInt16(number)), to: PartitionTable.elsewhere)
+    }
+  }
+
+  func adopt(_ budgets: SharedBudgets) async { await onBudgets(budgets) }
+
+  func adopt(_ keys: [StoredProviderKey]) async { await onKeys(keys) }
+}

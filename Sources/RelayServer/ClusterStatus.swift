@@ -1,0 +1,70 @@
+import Primitives
+import RelayCluster
+
+/// A cluster as one of its nodes sees it, for people.
+package struct ClusterStatus: Codable, Equatable, Sendable {
+  package struct Node: Codable, Equatable, Sendable {
+    package var name: String
+    /// In addresses of streams; every start has another.
+    package var number: Int
+    /// `active`, `draining`, or `gone` when its lease has expired.
+    package var state: String
+    /// Since its last sign of life.
+    package var ageSeconds: Double
+    package var stripes: [Int]
+    /// How many are on these stripes.
+    package var partitions: Int
+    package var provider: String
+    package var device: String
+    package var admin: String
+  }
+
+  package struct Stripe: Codable, Equatable, Sendable {
+    package var stripe: Int
+    /// `live`, `moving` or `nobody`.
+    package var state: String
+    /// The name of the node that has it; nil when none has.
+    package var node: String?
+    /// Rises with each owner.
+    package var epoch: Int
+  }
+
+  /// This node's own name.
+  package var node: String
+  package var nodes: [Node]
+  package var stripes: [Stripe]
+  package var partitions: Int
+
+  init(
+    _ nodes: [ClusterDirector.NodeStatus], _ routes: [StripeRoute], partitionCount: Int
+  ) {
+    node = nodes.first?.name ?? ""
+    partitions = partitionCount
+    func count(of stripe: Int) -> Int {
+      (partitionCount - stripe + routes.count - 1) / max(1, routes.count)
+    }
+    self.nodes = nodes.map { status in
+      let report = status.report
+      let stripes = report.holdings.map { Int($0.stripe) }.sorted()
+      return Node(
+        name: status.name, number: Int(report.number),
+        state: status.isAlive ? report.isDraining ? "draining" : "active" : "gone",
+        ageSeconds: Double(status.age.milliseconds) / 1000, stripes: stripes,
+        partitions: stripes.reduce(0) { $0 + count(of: $1) }, provider: report.provider,
+        device: report.device, admin: report.admin)
+    }
+    let numbers = Dictionary(nodes.map { ($0.report.number, $0) }) { first, _ in first }
+    stripes = routes.enumerated().map { index, route in
+      let owner: ClusterDirector.NodeStatus? =
+        switch route {
+        case .here: nodes.first
+        case .node(let number): numbers[number]
+        case .moving, .nobody: nil
+        }
+      let holding = owner?.report.holdings.first { Int($0.stripe) == index }
+      return Stripe(
+        stripe: index, state: owner != nil ? "live" : route == .moving ? "moving" : "nobody",
+        node: owner?.name, epoch: Int(clamping: holding?.epoch ?? 0))
+    }
+  }
+}

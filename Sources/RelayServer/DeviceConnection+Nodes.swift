@@ -1,0 +1,38 @@
+import HTTP2
+import Primitives
+import RelayCore
+
+/// Devices of a cluster: the shard may be on another node, which may end.
+extension DeviceConnection {
+  /// Says `bye` to the devices that listen here and that another node has from now on. Those that
+  /// have not been greeted yet were announced to the node that has them.
+  func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {
+    let now = handler.runner.now
+    for (stream, state) in streams.all {
+      guard case .listening(let listener) = state, hasMoved(listener.device) else { continue }
+      handler.runner.raise(.disconnected(handler.address(stream)), for: listener.device, at: now)
+      close(stream, .moved, on: handler)
+    }
+  }
+
+  /// Refuses what another node has not answered in time.
+  func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
+    for (stream, state) in streams.all {
+      switch state {
+      case .asked, .connecting:
+        guard let since = askedSince[stream] else {
+          askedSince[stream] = now
+          continue
+        }
+        guard now - since >= Limits.hopPatience else { continue }
+        if case .connecting(let listener) = state {
+          handler.runner.raise(
+            .disconnected(handler.address(stream)), for: listener.device, at: handler.runner.now)
+        }
+        answer(stream, .refused(.unavailable), on: handler)
+      case .collecting, .listening, .ending: askedSince[stream] = nil
+      }
+    }
+    for stream in askedSince.keys where streams[stream] == nil { askedSince[stream] = nil }
+  }
+}

@@ -1,0 +1,122 @@
+import Logging
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayStore
+
+/// A relay that is a node of a cluster.
+extension Relay {
+  /// Takes part from now on; returns when somebody has each stripe, or when that takes too long.
+  func join(_ cluster: ClusterJournal?, _ loops: LoopSet) async {
+    guard let cluster else { return }
+    let link = ClusterLink(
+      loops, stripeCount: cluster.stripeCount,
+      onBudgets: { [weak self] in await self?.adopt($0) },
+      onKeys: { [weak self] in await self?.adopt($0) })
+    let director = ClusterDirector(
+      cluster, loopCount: loops.count, delegate: link,
+      onNotice: { [logger] in Self.say($0, to: logger) })
+    inbox.director = director
+    await director.begin(
+      onHop: { bytes, loop in
+        guard loop < loops.count else { return }
+        loops.onLoop(loop) { $0.receiveHop(bytes) }
+      },
+      life: { id in DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: id) }) })
+    await director.settle(within: .milliseconds(configuration.lease.milliseconds * 3))
+  }
+
+  /// Gives all that is here to other nodes, if there are any.
+  func leave() async {
+    guard let director = inbox.director else { return }
+    logger.info("giving the stripes away")
+    await director.leave(within: .milliseconds(configuration.shutdownTimeout.milliseconds))
+  }
+
+  /// All nodes and where each stripe is, as this node sees it; nil for a relay on its own.
+  package func clusterStatus() async -> ClusterStatus? {
+    guard let director = inbox.director, let table = inbox.loops?.table else { return nil }
+    let (nodes, routes) = await director.status
+    return ClusterStatus(nodes, routes, partitionCount: table.count)
+  }
+
+  /// Why no node was told to give its stripes away.
+  package enum DrainError: Error {
+    /// The relay is on its own, or not running.
+    case noCluster
+    case noSuchNode
+    case engine(String)
+  }
+
+  /// Tells the node of this name to give its stripes away and to take none.
+  package func drain(node: String) async throws(DrainError) {
+    guard let cluster = inbox.journal as? ClusterJournal else { throw .noCluster }
+    let isThere: Bool
+    do throws(StoreError) {
+      isThere = try await cluster.drain(node)
+    } catch {
+      throw .engine(error.description)
+    }
+    guard isThere else { throw .noSuchNode }
+  }
+
+  // MARK: What all nodes share
+
+  /// The keys of the cluster; the first node brings its own.
+  func agree(on keys: ProviderKeys, _ cluster: ClusterJournal?) async throws -> ProviderKeys {
+    guard let cluster, configuration.auth == .token else { return keys }
+    let stored = try await cluster.providerKeys(elseFirst: keys.stored)
+    guard stored != keys.stored.sorted(by: { $0.keyID < $1.keyID }) else { return keys }
+    try keyDirectory.replace(with: stored)
+    logger.notice(
+      "provider keys of the cluster are in force", metadata: ["count": "\(stored.count)"])
+    return try keyDirectory.load()
+  }
+
+  /// Another node has changed the keys.
+  private func adopt(_ stored: [StoredProviderKey]) async {
+    guard configuration.auth == .token, let loops = inbox.loops else { return }
+    do throws(CredentialFileError) {
+      let present = try keyDirectory.load().stored.sorted { $0.keyID < $1.keyID }
+      guard present != stored else { return }
+      try keyDirectory.replace(with: stored)
+      loops.replaceKeys(try keyDirectory.load())
+      logger.notice("provider keys changed by another node", metadata: ["count": "\(stored.count)"])
+    } catch {
+      logger.error("provider keys of the cluster cannot be kept", metadata: ["problem": "\(error)"])
+    }
+  }
+
+  /// Another node has changed the policy.
+  private func adopt(_ shared: SharedBudgets) async {
+    guard await policy() != shared.budgets.policy else { return }
+    inbox.send(.policyChanged(shared.budgets.policy, at: shared.changedAt))
+  }
+
+  static func say(_ notice: ClusterJournal.Notice, to logger: Logger) {
+    switch notice {
+    case .waiting(let node):
+      logger.notice(
+        "waiting: a relay with this node name is at work, or was a moment ago",
+        metadata: ["node": "\(node)"])
+    case .joined(let number, let stripes, let partitions, let replicas):
+      logger.notice(
+        "joined the cluster",
+        metadata: [
+          "number": "\(number)", "stripes": "\(stripes)", "partitions": "\(partitions)",
+          "replicas": "\(replicas)",
+        ])
+    case .took(let stripe, let epoch):
+      logger.notice("took a stripe", metadata: ["stripe": "\(stripe)", "epoch": "\(epoch)"])
+    case .gave(let stripe, let node):
+      logger.notice("gave a stripe", metadata: ["stripe": "\(stripe)", "to": "\(node)"])
+    case .lost(let stripe, let node):
+      logger.warning(
+        "lost a stripe: this node was away for too long",
+        metadata: ["stripe": "\(stripe)", "to": "\(node ?? "something that is no relay")"])
+    case .unread(let stripe, let reason):
+      logger.error(
+        "a stripe cannot be read", metadata: ["stripe": "\(stripe)", "reason": "\(reason)"])
+    }
+  }
+}

@@ -1,0 +1,270 @@
+import Logging
+import NIOCore
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayRecording
+
+/// What one loop has for the loops of other nodes, and what waits until somebody has its stripe.
+struct HopSet {
+  /// A loop of another node.
+  struct Place: Hashable {
+    var node: UInt16
+    var loop: UInt16
+  }
+
+  struct Waiting {
+    var event: Event
+    var routingKey: UInt64
+    var lifetime: UInt8
+    var since: Instant
+  }
+
+  let port: HopPort
+  let stripeCount: Int
+  var routes: [StripeRoute]
+  /// The nodes at work, and how many loops each has.
+  var loopCounts: [UInt16: UInt16] = [:]
+  var outboxes: [Place: [HopItem]] = [:]
+  /// By stripes: what came while nobody could take it, in order.
+  var waiting: [[Waiting]]
+  var waitingCount = 0
+  /// Which node had each stripe when somebody last had it; 0 when nobody was known.
+  var owners: [UInt16]
+  /// How often what is dealt with at the moment may be sent on.
+  var lifetime = HopItem.lifetime
+
+  init(_ port: HopPort, stripeCount: Int) {
+    self.port = port
+    self.stripeCount = stripeCount
+    routes = Array(repeating: .nobody, count: stripeCount)
+    waiting = Array(repeating: [], count: stripeCount)
+    owners = Array(repeating: 0, count: stripeCount)
+  }
+
+  func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
+}
+
+/// Events and effects go from node to node as they go from loop to loop, in one message a batch.
+///
+/// ```
+///   raise ── partition is here ──▶ a loop of this node
+///     └──── stripe's route: node ──▶ outbox ──▶ HopPort ──▶ receiveHop ──▶ raise
+///                          moving ─▶ waits ── route changes ──▶ raise
+///                          nobody ─▶ refused: 503
+/// ```
+///
+/// What is lost on the way is noticed at the edge: requests have a deadline there, and a stream that
+/// nobody knows any more is told to whoever speaks to it.
+extension ShardRunner {
+  // MARK: Out
+
+  /// For a partition that no loop of this node has.
+  func raiseElsewhere(_ event: Event, forKey routingKey: UInt64, of partition: PartitionID) {
+    guard let stripe = hops?.stripe(of: partition), let route = hops?.routes[stripe] else {
+      preconditionFailure("a relay on its own has all partitions")
+    }
+    switch route {
+    case .nobody: refuse(event)
+    case .node(let number): hop(event, forKey: routingKey, to: number)
+    case .here, .moving:
+      guard let lifetime = hops?.lifetime, (hops?.waitingCount ?? 0) < Limits.parkedEvents else {
+        return refuse(event)
+      }
+      hops?.waitingCount += 1
+      hops?.waiting[stripe].append(
+        .init(event: event, routingKey: routingKey, lifetime: lifetime, since: batchTime))
+    }
+  }
+
+  private func hop(_ event: Event, forKey routingKey: UInt64, to number: UInt16) {
+    guard event.mayHop, let lifetime = hops?.lifetime, lifetime > 0,
+      let loopCount = hops?.loopCounts[number], loopCount > 0
+    else { return refuse(event) }
+    // Always the same one, so that what this loop says of a device arrives in order.
+    let place = HopSet.Place(node: number, loop: index % loopCount)
+    hops?.outboxes[place, default: []].append(
+      .event(event, routingKey: routingKey, lifetime: lifetime - 1))
+  }
+
+  /// For a stream of another node.
+  func hop(_ effect: Effect, to address: StreamAddress) {
+    guard hops?.loopCounts[address.node] != nil else {
+      // That node is gone, and its streams with it.
+      if let stream = effect.listener { decide(.disconnected(stream), at: now) }
+      return
+    }
+    let place = HopSet.Place(node: address.node, loop: address.loop)
+    hops?.outboxes[place, default: []].append(.effect(effect))
+  }
+
+  /// Sends what this batch has for other nodes. Where too much is on its way already, requests are
+  /// refused.
+  func sendHops() {
+    guard let outboxes = hops?.outboxes, !outboxes.isEmpty, let port = hops?.port else { return }
+    hops?.outboxes = [:]
+    let now = batchTime
+    for (place, items) in outboxes {
+      var writer = ByteWriter()
+      var first = 0
+      for (index, item) in items.enumerated() {
+        writer.put(item)
+        let isLast = index + 1 == items.count
+        guard isLast || writer.count >= Limits.hopMessageBytes else { continue }
+        let bytes = writer.bytes
+        if !port.send(bytes, to: place.node, loop: place.loop, from: self.index, at: now) {
+          return refuse(items[first...])
+        }
+        first = index + 1
+        writer = ByteWriter()
+      }
+    }
+  }
+
+  private func refuse(_ items: ArraySlice<HopItem>) {
+    for item in items {
+      switch item {
+      case .event(let event, _, _): refuse(event)
+      // A device's frame is sent again when it is not acknowledged, a provider asks again.
+      case .effect, .gone: continue
+      }
+    }
+  }
+
+  // MARK: In
+
+  /// A message of a loop of another node.
+  func receiveHop(_ bytes: [UInt8]) {
+    guard let port = hops?.port else { return }
+    batchTime = wall(now)
+    do throws(CodecError) {
+      let message = try HopMessage(bytes)
+      for item in message.items { take(item, from: message.head) }
+      hops?.lifetime = HopItem.lifetime
+      port.dealtWith(message.head, by: index, bytes: bytes.count)
+    } catch {
+      logger.warning("a message of another node cannot be read", metadata: ["why": "\(error)"])
+    }
+    finishBatch()
+  }
+
+  private func take(_ item: HopItem, from head: HopHead) {
+    switch item {
+    case .event(let event, let key, let lifetime):
+      hops?.lifetime = lifetime
+      raise(event, forKey: key, at: now)
+    case .effect(let effect):
+      guard let stream = effect.listener, !isListening(stream) else {
+        return effects.append(effect)
+      }
+      let place = HopSet.Place(node: head.node, loop: head.loop)
+      hops?.outboxes[place, default: []].append(.gone(stream))
+    case .gone(let stream):
+      // Which shard has its device is not said; all others do not know it.
+      decide(.disconnected(stream), at: now)
+      for loop in outboxes.indices where loop != Int(index) {
+        outboxes[loop].events.append(.disconnected(stream))
+      }
+    }
+  }
+
+  private func isListening(_ address: StreamAddress) -> Bool {
+    guard address.node == node, address.loop == index else { return false }
+    guard address.connection != 0 else { return adminPeers.isListening(address.stream) }
+    return connection(address.connection)?.isListening(address.stream) ?? false
+  }
+
+  // MARK: Stripes come and go
+
+  /// Somebody else has some of the stripes, or other nodes are at work.
+  func follow(_ routes: [StripeRoute], loopCounts: [UInt16: UInt16]) {
+    guard let before = hops, before.routes != routes || before.loopCounts != loopCounts else {
+      return
+    }
+    batchTime = wall(now)
+    hops?.routes = routes
+    hops?.loopCounts = loopCounts
+    let gone = before.loopCounts.keys.filter { loopCounts[$0] == nil }
+    if !gone.isEmpty {
+      let now = now
+      for stream in shard.connections where gone.contains(stream.node) {
+        decide(.disconnected(stream), at: now)
+      }
+    }
+    var moved: Set<Int> = []
+    for (stripe, route) in routes.enumerated() {
+      let owner: UInt16
+      switch route {
+      case .here: owner = node
+      case .node(let number): owner = number
+      case .moving, .nobody: continue
+      }
+      if before.owners[stripe] != 0, before.owners[stripe] != owner { moved.insert(stripe) }
+      hops?.owners[stripe] = owner
+    }
+    if !moved.isEmpty { endStreams(of: moved) }
+    for stripe in routes.indices where routes[stripe] != .moving { replayWaiting(stripe) }
+    finishBatch()
+  }
+
+  /// Takes partitions in that have been loaded.
+  func adopt(_ partitions: [PartitionID: Int], of stripe: Int) {
+    batchTime = wall(now)
+    for (partition, loop) in partitions { table[partition] = loop }
+    replayWaiting(stripe)
+    finishBatch()
+  }
+
+  private func replayWaiting(_ stripe: Int) {
+    guard let waiting = hops?.waiting[stripe], !waiting.isEmpty else { return }
+    hops?.waiting[stripe] = []
+    hops?.waitingCount -= waiting.count
+    let now = now
+    for item in waiting {
+      hops?.lifetime = item.lifetime
+      raise(item.event, forKey: item.routingKey, at: now)
+    }
+    hops?.lifetime = HopItem.lifetime
+  }
+
+  /// The phones here whose node does not have them any more connect anew.
+  private func endStreams(of stripes: Set<Int>) {
+    func hasMoved(_ device: DeviceID) -> Bool {
+      guard let hops else { return false }
+      return stripes.contains(hops.stripe(of: table.partition(ofRoutingKey: device.routingKey)))
+    }
+    for connection in connections.values { connection.endMoved(hasMoved) }
+    for (stream, device) in adminDevices where hasMoved(device) {
+      adminPeers.close(stream, .moved)
+    }
+  }
+
+  // MARK: Time
+
+  /// Refuses what has waited for too long.
+  func sweepHops() {
+    let wall = wall(now)
+    for stripe in 0..<(hops?.stripeCount ?? 0) {
+      guard let waiting = hops?.waiting[stripe], let first = waiting.first,
+        wall - first.since >= Limits.hopPatience
+      else { continue }
+      let late = waiting.prefix { wall - $0.since >= Limits.hopPatience }
+      hops?.waiting[stripe].removeFirst(late.count)
+      hops?.waitingCount -= late.count
+      for item in late { refuse(item.event) }
+    }
+    adminPeers.refuseOverdue(at: wall)
+  }
+}
+
+extension Effect {
+  /// The stream that a device must be listening on for this.
+  fileprivate var listener: StreamAddress? {
+    switch self {
+    case .hello(let stream), .send(let stream, _), .sendEmpty(let stream),
+      .sendKeepAlive(let stream), .checkQueue(let stream):
+      stream
+    case .respond, .answer, .close, .persist, .forget, .tell, .handOver, .log: nil
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import NIOHTTP1
+import RelayServer
+
+/// The nodes of a cluster.
+struct ClusterCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "cluster",
+    abstract: "Show the nodes of a cluster, or have one give its phones away.",
+    discussion: """
+      Examples:
+
+        pushrelay cluster status
+        pushrelay cluster status --state /var/lib/pushrelay --json
+        pushrelay cluster drain a
+
+      Any node can be asked. One that drains gives its stripes, and with them the phones on them, \
+      to the others, one after the other, and refuses no push meanwhile; it goes on taking \
+      connections until it ends. docs/CLUSTER.md says more.
+      """,
+    subcommands: [Status.self, Drain.self], defaultSubcommand: Status.self)
+
+  /// `pushrelay cluster status`.
+  struct Status: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "status", abstract: "Show the nodes, and who has which stripe.")
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws { try await ClusterCommand.show(common, .GET, "/v1/cluster") }
+  }
+
+  /// `pushrelay cluster drain`.
+  struct Drain: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "drain", abstract: "Have a node give its stripes to the others.")
+    @Argument(help: "The node's name.")
+    var node: String
+    @OptionGroup var common: ClockCommand.Common
+
+    func run() async throws {
+      try await ClusterCommand.show(common, .POST, "/v1/cluster/nodes/\(node)/drain")
+    }
+  }
+
+  private static func show(
+    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String
+  ) async throws {
+    let answer = try await common.client.call(method, path)
+    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
+    let status = try ControlClient.read(ClusterStatus.self, answer)
+    let width = status.nodes.map(\.name.count).max() ?? 0
+    for node in status.nodes {
+      let stripes = node.stripes.map(String.init).joined(separator: " ")
+      Console.say(
+        "\(node.name.padding(to: width))  \(node.state.padding(to: 8))  "
+          + "stripes \(stripes.isEmpty ? "none" : stripes)  "
+          + "(\(node.partitions) of \(status.partitions) partitions)  "
+          + "provider \(node.provider)  device \(node.device)"
+          + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago"))
+    }
+    for stripe in status.stripes where stripe.node == nil {
+      let what = stripe.state == "moving" ? "is on its way" : "has no node: its pushes get 503"
+      Console.say("stripe \(stripe.stripe) \(what)")
+    }
+  }
+}
+
+extension String {
+  fileprivate func padding(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
+  }
+}

@@ -1,0 +1,93 @@
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayRecording
+import Testing
+
+@Suite("Hops") struct HopTests {
+  private static let stream = StreamAddress(loop: 1, connection: 2, stream: 3, node: 4)
+  private static let other = StreamAddress(loop: 0, connection: 9, stream: 5, node: 300)
+
+  private static let items: [HopItem] = [
+    .event(
+      .submitted(Make.notification(1, token: 2), from: stream), routingKey: .max, lifetime: 3),
+    .event(
+      .submitted(Make.notification(2, token: 2), from: other), routingKey: 1, lifetime: 0),
+    .event(
+      .connected(DeviceCredential(device: Make.device(1), secret: Make.secret), stream),
+      routingKey: 7, lifetime: 1),
+    .effect(.respond(stream, .accepted(uniqueID: UniqueID(high: 1, low: 2)))),
+    .effect(
+      .send(
+        other,
+        Delivery(
+          notification: Make.notification(2, token: 2), via: .connect,
+          acceptedAt: Instant(milliseconds: 1), sentAt: Instant(milliseconds: 2)))),
+    .effect(.close(stream, .moved)), .gone(other),
+  ]
+
+  private func bytes(_ items: [HopItem]) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.put(HopHead(node: 4, loop: 1, number: 77))
+    for item in items { writer.put(item) }
+    return writer.bytes
+  }
+
+  @Test func whatIsSentArrives() throws {
+    let message = try HopMessage(bytes(Self.items))
+    #expect(message.head == HopHead(node: 4, loop: 1, number: 77))
+    #expect(message.items == Self.items)
+  }
+
+  @Test func whatIsDamagedIsRefusedAndNeverTraps() {
+    let bytes = bytes(Self.items)
+    for end in 0..<bytes.count {
+      if let cut = try? HopMessage(Array(bytes[..<end])) {
+        #expect(cut.items == Array(Self.items.prefix(cut.items.count)))
+      }
+    }
+    for index in bytes.indices {
+      var damaged = bytes
+      damaged[index] ^= 0x41
+      _ = try? HopMessage(damaged)
+    }
+  }
+
+  /// What concerns a whole shard is nobody else's to say.
+  @Test(arguments: [
+    Event.tick, .shutDown, .persisted(through: 1), .persistFailed(through: 1),
+    .alias(.allConfirmed), .partitionRequested(PartitionID(1)), .checkpoint(.saved(1)),
+    .policyChanged(.documented, at: Instant(milliseconds: 1)),
+  ]) func aShardsOwnEventsAreRefused(event: Event) {
+    #expect(!event.mayHop)
+    #expect(throws: CodecError.self) {
+      try HopMessage(bytes([.event(event, routingKey: 0, lifetime: 1)]))
+    }
+  }
+
+  @Test func aShardsOwnEffectsAreRefused() {
+    for effect in [Effect.forget(1), .tell(routingKey: 1, .tick)] {
+      #expect(throws: CodecError.self) { try HopMessage(bytes([.effect(effect)])) }
+    }
+  }
+
+  @Test func aWindowHoldsSoMuchAndNoMore() {
+    let start = Instant(milliseconds: 1000)
+    var window = HopWindow(limitBytes: 100)
+    #expect(window.send(bytes: 500, at: start) == 1, "one message always may")
+    #expect(window.send(bytes: 1, at: start) == nil)
+    window.arrived(through: 1)
+    #expect(window.outstandingBytes == 0)
+    #expect(window.send(bytes: 60, at: start) == 2 && window.send(bytes: 40, at: start) == 3)
+    #expect(window.send(bytes: 1, at: start) == nil)
+    // The number of one that was not sent is not used up.
+    window.arrived(through: 2)
+    #expect(window.outstandingBytes == 40 && window.send(bytes: 60, at: start) == 4)
+    // Nothing is heard any more: what was on its way is given up.
+    let later = start + HopWindow.patience
+    #expect(window.send(bytes: 1, at: later + .milliseconds(-1)) == nil)
+    #expect(window.send(bytes: 1, at: later) == 5 && window.outstandingBytes == 1)
+    window.arrived(through: 4)
+    #expect(window.outstandingBytes == 1)
+  }
+}

@@ -1,0 +1,180 @@
+import Primitives
+import RelayCluster
+import Testing
+
+/// Who is taken for alive, and which node does what about a stripe.
+@Suite("Membership") struct MembershipTests {
+  private static func at(_ milliseconds: Int64) -> Instant {
+    Instant(milliseconds: 100_000 + milliseconds)
+  }
+
+  private static func key(_ number: UInt16, revision: UInt64 = 1) -> Membership.Key {
+    .init(
+      revision: revision, stamp: Stamp(node: "n\(number)", run: UInt64(number)),
+      report: NodeReport(number: number, loopCount: 2))
+  }
+
+  @Test func aKeyThatDoesNotChangeForALeaseIsNobodys() {
+    var membership = Membership(length: .seconds(3))
+    for time in stride(from: Int64(0), through: 5000, by: 250) {
+      membership.take(
+        [Self.key(1, revision: 9), Self.key(2, revision: UInt64(time))], at: Self.at(time))
+      let alive = membership.alive(at: Self.at(time)).map(\.report.number)
+      #expect(alive == (time < 3000 ? [1, 2] : [2]), "at \(time)")
+    }
+    // It goes on.
+    membership.take([Self.key(1, revision: 10), Self.key(2, revision: 6000)], at: Self.at(5250))
+    #expect(membership.alive(at: Self.at(5250)).count == 2)
+  }
+
+  @Test func anOldViewIsNoSignOfLife() {
+    var membership = Membership(length: .seconds(3))
+    for time in stride(from: Int64(0), through: 4000, by: 250) {
+      // A server that lags behind and one that does not answer in turn.
+      membership.take([Self.key(1, revision: time % 500 == 0 ? 7 : 5)], at: Self.at(time))
+    }
+    #expect(membership.alive(at: Self.at(4000)).isEmpty)
+  }
+
+  @Test func whoHasGivenItsLeaseUpIsGoneAtOnce() {
+    var membership = Membership(length: .seconds(3))
+    membership.take([Self.key(1), Self.key(2)], at: Self.at(0))
+    membership.take([Self.key(2)], at: Self.at(250))
+    #expect(membership.alive(at: Self.at(250)).map(\.report.number) == [2])
+    #expect(membership.all(at: Self.at(500)).map(\.age) == [.milliseconds(500)])
+  }
+
+  /// The engine was away for longer than a lease, and nobody could renew theirs.
+  @Test func nobodyIsGoneBecauseNobodyCouldLook() {
+    var membership = Membership(length: .seconds(3))
+    membership.take([Self.key(1)], at: Self.at(0))
+    membership.take([Self.key(1)], at: Self.at(10_000))
+    #expect(membership.alive(at: Self.at(10_000)).count == 1)
+    for time in stride(from: Int64(10_250), through: 13_000, by: 250) {
+      membership.take([Self.key(1)], at: Self.at(time))
+    }
+    #expect(membership.alive(at: Self.at(13_000)).isEmpty)
+  }
+}
+
+@Suite("ClusterView") struct ClusterViewTests {
+  /// Nodes with what they hold; by number, which is their run, too.
+  private struct Scene {
+    var reports: [NodeReport]
+
+    init(_ holdings: [[(Int, NodeReport.Phase)]]) {
+      reports = holdings.enumerated().map { index, list in
+        var report = NodeReport(number: UInt16(index + 1), loopCount: 1)
+        report.holdings = list.map {
+          .init(stripe: UInt8($0.0), epoch: 1, phase: $0.1)
+        }
+        return report
+      }
+    }
+
+    func view(of number: Int, stripes: Int) -> ClusterView {
+      ClusterView(
+        stripeCount: stripes, run: UInt64(number), report: reports[number - 1],
+        others: reports.filter { Int($0.number) != number }.map {
+          .init(revision: 1, stamp: Stamp(node: "\($0.number)", run: UInt64($0.number)), report: $0)
+        })
+    }
+
+    /// Lets each node do what it does next, at once, until nobody does anything; how many stripes
+    /// moved.
+    mutating func settle(stripes: Int) -> Int {
+      var (epoch, offers) = (UInt64(2), 0)
+      for _ in 0..<1000 {
+        var isQuiet = true
+        for index in reports.indices {
+          switch view(of: index + 1, stripes: stripes).step {
+          case .claim(let stripe):
+            reports[index].holdings.append(
+              .init(stripe: UInt8(stripe), epoch: epoch, phase: .live))
+            for other in reports.indices {
+              reports[other].offers.removeAll { Int($0.stripe) == stripe }
+            }
+          case .offer(let stripe, let run):
+            reports[index].holdings.removeAll { Int($0.stripe) == stripe }
+            reports[index].offers.append(.init(stripe: UInt8(stripe), run: run))
+            offers += 1
+          case nil: continue
+          }
+          epoch += 1
+          isQuiet = false
+        }
+        if isQuiet { return offers }
+      }
+      Issue.record("it never ends")
+      return offers
+    }
+
+    var loads: [Int] { reports.map(\.holdings.count) }
+  }
+
+  @Test(arguments: 1...5, [1, 3, 8, 16])
+  func everybodyGetsAsMany(nodes: Int, stripes: Int) {
+    var scene = Scene(Array(repeating: [], count: nodes))
+    #expect(scene.settle(stripes: stripes) == 0)
+    #expect((scene.loads.max() ?? 0) - (scene.loads.min() ?? 0) <= 1)
+    #expect(scene.loads.reduce(0, +) == stripes)
+    // Each sees all stripes with somebody, and all see the same.
+    for number in 1...nodes {
+      let view = scene.view(of: number, stripes: stripes)
+      #expect(view.isComplete)
+      let mine = scene.reports[number - 1].holdings.map { Int($0.stripe) }
+      for (stripe, route) in view.routes.enumerated() {
+        #expect((route == .here) == mine.contains(stripe))
+      }
+    }
+  }
+
+  @Test func aNewNodeGetsItsShareAndNoStripeMovesTwice() {
+    var scene = Scene([(0..<8).map { ($0, .live) }, []])
+    #expect(scene.settle(stripes: 8) == 4)
+    #expect(scene.loads == [4, 4])
+    scene.reports.append(NodeReport(number: 3, loopCount: 1))
+    #expect(scene.settle(stripes: 8) == 2)
+    #expect(scene.loads.sorted() == [2, 3, 3])
+  }
+
+  @Test func aNodeThatDrainsGivesAllAwayAndTakesNone() {
+    var scene = Scene([[(0, .live), (1, .live)], [(2, .live)], []])
+    scene.reports[0].isDraining = true
+    #expect(scene.settle(stripes: 4) >= 2)
+    #expect(scene.loads[0] == 0 && scene.loads.reduce(0, +) == 4)
+    // When all drain, somebody has to have the stripes all the same.
+    var last = Scene([[]])
+    last.reports[0].isDraining = true
+    #expect(last.settle(stripes: 2) == 0 && last.loads == [2])
+  }
+
+  @Test func whatIsOnItsWayWaits() {
+    var scene = Scene([[(0, .leaving), (1, .loading), (2, .live)], []])
+    let other = scene.view(of: 2, stripes: 4)
+    #expect(other.routes == [.moving, .moving, .node(1), .nobody] && !other.isComplete)
+    // One at a time.
+    #expect(scene.view(of: 1, stripes: 3).step == nil)
+    scene.reports[0].holdings.removeFirst()
+    scene.reports[0].offers = [.init(stripe: 0, run: 2)]
+    #expect(scene.view(of: 2, stripes: 3).routes[0] == .moving)
+    #expect(scene.view(of: 2, stripes: 3).step == .claim(0))
+    #expect(scene.view(of: 1, stripes: 3).step == nil)
+    // Whom it was offered to is gone.
+    scene.reports[0].offers = [.init(stripe: 0, run: 77)]
+    #expect(scene.view(of: 2, stripes: 3).routes[0] == .nobody)
+  }
+
+  @Test func theLaterEpochCounts() {
+    var scene = Scene([[(0, .live)], [(0, .live)]])
+    scene.reports[1].holdings[0].epoch = 2
+    #expect(scene.view(of: 1, stripes: 1).routes == [.node(2)])
+    #expect(scene.view(of: 2, stripes: 1).routes == [.here])
+  }
+
+  @Test func aNodeOfAnotherFormGetsNothing() {
+    var scene = Scene([[(0, .live), (1, .live), (2, .live)], []])
+    scene.reports[1].form += 1
+    #expect(scene.settle(stripes: 4) == 0 && scene.loads == [4, 0])
+  }
+}
