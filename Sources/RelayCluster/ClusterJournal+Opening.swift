@@ -51,22 +51,10 @@ extension ClusterJournal {
   private static func connectPort(
     _ configuration: Configuration, _ number: UInt64
   ) async throws(StoreError) -> HopPort {
-    let result = await withCheckedContinuation { continuation in
-      // Looking for servers blocks.
-      DispatchQueue(label: "relay.engine").async {
-        continuation.resume(
-          returning: Result { () throws(NATSError) in
-            try HopPort(
-              servers: configuration.servers, name: configuration.node,
-              number: UInt16((number - 1) % UInt64(UInt16.max)) + 1)
-          })
-      }
-    }
-    do {
-      return try result.get()
-    } catch {
-      throw .unreachable(
-        servers: configuration.servers.map(EngineClient.withoutUser), reason: error.description)
+    try await EngineClient.blocking(configuration.engine) { () throws(NATSError) in
+      try HopPort(
+        configuration.engine, name: configuration.node,
+        number: UInt16((number - 1) % UInt64(UInt16.max)) + 1)
     }
   }
 

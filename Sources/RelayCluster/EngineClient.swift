@@ -37,19 +37,25 @@ final class EngineClient: Sendable {
   static func connect(_ access: NATSAccess, name: String) async throws(StoreError) -> EngineClient {
     let answers = Answers()
     let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
+    let connection = try await blocking(access) { () throws(NATSError) in
+      try NATSConnection(
+        access: access, name: name, inbox: inbox,
+        onMessage: { Self.take($0, answers) }, onConnection: { _ in })
+    }
+    return EngineClient(connection, answers)
+  }
+
+  /// Does something that looks for servers, which blocks, and says what is wrong in words for people.
+  static func blocking<Value: Sendable>(
+    _ access: NATSAccess, _ work: @escaping @Sendable () throws(NATSError) -> Value
+  ) async throws(StoreError) -> Value {
     let result = await withCheckedContinuation { continuation in
-      // Looking for servers blocks.
       DispatchQueue(label: "relay.engine").async {
-        continuation.resume(
-          returning: Result { () throws(NATSError) in
-            try NATSConnection(
-              access: access, name: name, inbox: inbox,
-              onMessage: { Self.take($0, answers) }, onConnection: { _ in })
-          })
+        continuation.resume(returning: Result { () throws(NATSError) in try work() })
       }
     }
     do {
-      return EngineClient(try result.get(), answers)
+      return try result.get()
     } catch {
       throw problem(error, access)
     }

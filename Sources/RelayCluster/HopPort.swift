@@ -69,12 +69,12 @@ package final class HopPort: Sendable {
   private static func subject(_ node: UInt16) -> String { "pushrelay.hop.\(node)" }
 
   /// Connects; blocks for as long as that takes.
-  init(servers: [String], name: String, number: UInt16) throws(NATSError) {
+  init(_ access: NATSAccess, name: String, number: UInt16) throws(NATSError) {
     let arrivals = Arrivals()
     self.number = number
     state = arrivals
     connection = try NATSConnection(
-      servers: servers, name: name + " hops", inbox: Self.subject(number),
+      access: access, name: name + " hops", inbox: Self.subject(number),
       onMessage: { Self.take($0, arrivals) }, onConnection: { _ in })
     arrivals.port.withLock { $0.port = self }
   }
