@@ -47,12 +47,12 @@ actor CrashPhone {
       switch random.number(0...99) {
       case 0..<72:
         let habit = Habit.allCases[max(0, random.number(0...9) - 7)]
-        let pause = random.milliseconds(5...400)
+        let pause = random.milliseconds(5...400) * life.pace
         try await listen(life, on: api, habit, .pause(pause))
       case 72..<76:
         try await removeApp(on: api)
       default:
-        try await Task.sleep(for: random.milliseconds(5...300))
+        try await Task.sleep(for: random.milliseconds(5...300) * life.pace)
       }
     }
   }

@@ -12,6 +12,8 @@ struct CrashProviders: Sendable {
 
   let ledger: CrashLedger
   let token: String
+  /// Milliseconds between two posts of a lane.
+  var pause = 1...14
 
   /// Returns when the life winds down or ends.
   func post(_ life: CrashLife, _ random: SeededRandom) async {
@@ -24,7 +26,17 @@ struct CrashProviders: Sendable {
     }
   }
 
+  /// Posts, on connection after connection where these may break.
   private func post(_ life: CrashLife, _ connection: Int, _ random: SeededRandom) async {
+    var random = random
+    repeat {
+      await postOnce(life, connection, random.branch())
+      guard life.weather == .rough else { return }
+      do { try await Task.sleep(for: .milliseconds(50)) } catch { return }
+    } while !life.isEnding
+  }
+
+  private func postOnce(_ life: CrashLife, _ connection: Int, _ random: SeededRandom) async {
     var random = random
     do {
       let client = try await life.connectToProviderPort()
@@ -37,7 +49,7 @@ struct CrashProviders: Sendable {
       }
       await client.close()
     } catch {
-      if !life.hasEnded { ledger.violated("a provider cannot connect: \(error)") }
+      if !life.mayBreak { ledger.violated("a provider cannot connect: \(error)") }
     }
   }
 
@@ -47,7 +59,7 @@ struct CrashProviders: Sendable {
     var random = random
     while !life.isEnding {
       // Not a wait for anything: it bounds the load.
-      do { try await Task.sleep(for: random.milliseconds(1...14)) } catch { return }
+      do { try await Task.sleep(for: random.milliseconds(pause)) } catch { return }
       guard let (number, push) = ledger.begin(lane: lane, of: Self.lanes, &random) else {
         continue
       }
@@ -55,7 +67,7 @@ struct CrashProviders: Sendable {
         ledger.answered(number, try await client.push(push, providerToken: token))
       } catch {
         ledger.lost(number)
-        if !life.hasEnded { ledger.violated("a provider's connection broke: \(error)") }
+        if !life.mayBreak { ledger.violated("a provider's connection broke: \(error)") }
         return
       }
     }

@@ -15,18 +15,34 @@ final class CrashLife: Sendable {
   private let context: TLSContext
   private let stage = Mutex(Stage.posting)
 
+  /// What goes wrong meanwhile: nothing, as long as it has not ended; or some part of a cluster is
+  /// away, all that breaks is tried again, and nobody's word is the last; or all parts are there
+  /// again and find together, so that things may break, but what is said counts.
+  enum Weather { case calm, rough, clearing }
+
+  let weather: Weather
+
   /// Nobody begins anything new.
   var isEnding: Bool { stage.withLock { $0 != .posting } }
-  /// It was killed, or is about to be: connections break.
-  var hasEnded: Bool { stage.withLock { $0 == .ended } }
+  /// It was killed, or is about to be, or something else may be: connections break.
+  var mayBreak: Bool { weather != .calm || stage.withLock { $0 == .ended } }
 
-  fileprivate init(ready: String, state: String) throws {
+  /// How much longer all pauses are: a cluster shares the machine with its clients.
+  var pace: Int { weather == .calm ? 1 : 6 }
+
+  fileprivate convenience init(ready: String, state: String) throws {
     let words = ready.split(separator: " ")
     guard words.count == 3, words[0] == "ready" else {
       throw EndToEndProblem.missing("'ready provider=… device=…' instead of: \(ready)")
     }
-    provider = String(words[1].dropFirst("provider=".count))
-    device = String(words[2].dropFirst("device=".count))
+    try self.init(
+      provider: String(words[1].dropFirst("provider=".count)),
+      device: String(words[2].dropFirst("device=".count)), state: state)
+  }
+
+  /// - Parameter state: a state directory, whose authority is trusted.
+  init(provider: String, device: String, state: String, weather: Weather = .calm) throws {
+    (self.provider, self.device, self.weather) = (provider, device, weather)
     let authority = try Data(contentsOf: URL(filePath: state + "/ca.pem"))
     context = try TLSContext.client(
       trust: .authorities(pem: Array(authority)), identity: nil, applicationProtocols: ["h2"])

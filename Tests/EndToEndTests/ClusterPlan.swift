@@ -1,0 +1,70 @@
+import Foundation
+import Primitives
+
+/// What happens to a cluster in one round, and to which of its three.
+enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
+  /// SIGKILL, and a new start.
+  case relayKilled(Int)
+  case engineKilled(Int)
+  /// SIGSTOP for longer than the lease, and SIGCONT.
+  case relayStopped(Int)
+  /// The relay does not reach the engine for longer than the lease; all else goes on.
+  case relayCutOff(Int)
+
+  static let kinds: [@Sendable (Int) -> ClusterFault] = [
+    { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
+  ]
+
+  var description: String {
+    switch self {
+    case .relayKilled(let place): "relay \(CrashCluster.names[place]) is killed"
+    case .engineKilled(let place): "engine \(place + 1) is killed"
+    case .relayStopped(let place): "relay \(CrashCluster.names[place]) is stopped for a while"
+    case .relayCutOff(let place):
+      "relay \(CrashCluster.names[place]) is cut off from the engine for a while"
+    }
+  }
+}
+
+/// Which faults, in which order. All of it comes from the seed before anything starts, so that what
+/// happens meanwhile changes nothing of it.
+struct ClusterPlan: Sendable {
+  struct Round: Hashable, Sendable {
+    var fault: ClusterFault
+    /// Before it, and how long it lasts.
+    var calm: Duration
+    var length: Duration
+  }
+
+  /// What the suite does in passing: each kind once.
+  static let roundsInSuite = ClusterFault.kinds.count
+  static let lease = Duration.seconds(2)
+
+  var seed: UInt64
+  var rounds: [Round]
+
+  /// All kinds before any comes again.
+  init(seed: UInt64, count: Int) {
+    self.seed = seed
+    var random = SeededRandom(seed: seed)
+    rounds = []
+    while rounds.count < count {
+      for kind in ClusterFault.kinds.shuffled(using: &random) where rounds.count < count {
+        let place = random.number(0...CrashCluster.names.count - 1)
+        let (calm, more) = (random.milliseconds(500...1500), random.milliseconds(500...2500))
+        rounds.append(Round(fault: kind(place), calm: calm, length: Self.lease + more))
+      }
+    }
+  }
+
+  /// From `RELAY_TEST_CLUSTER_ROUNDS` and `RELAY_TEST_CRASH_SEED`.
+  static let current: ClusterPlan = {
+    let environment = ProcessInfo.processInfo.environment
+    let rounds = environment["RELAY_TEST_CLUSTER_ROUNDS"].flatMap { Int($0) } ?? roundsInSuite
+    let seed = environment["RELAY_TEST_CRASH_SEED"].flatMap { UInt64($0) }
+    return ClusterPlan(seed: seed ?? .random(in: 1...999_999_999), count: max(1, rounds))
+  }()
+
+  /// A round takes about fifteen seconds, on a busy machine a minute.
+  var timeLimitMinutes: Int { 5 + rounds.count }
+}

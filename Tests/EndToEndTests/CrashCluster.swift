@@ -1,0 +1,228 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Subprocess
+import Testing
+
+/// Three relays that share a journal, three servers that keep it, a load balancer in front, and
+/// between each relay and the servers a wire that can be cut.
+///
+/// ```
+///   providers ─┐                 ┌─▶ relay a ──▶ wire a ──┐
+///              ├─▶ load balancer ┼─▶ relay b ──▶ wire b ──┼─▶ engine 1, 2, 3
+///   phones ────┘                 └─▶ relay c ──▶ wire c ──┘
+/// ```
+final class CrashCluster: Sendable {
+  static let names = ["a", "b", "c"]
+
+  let folder: String
+  private let ports: Ports
+  private let engines: [ClusterProgram]
+  private let relays: [ClusterProgram]
+  private let wires: [ClusterProgram]
+  private let balancer: ClusterProgram
+
+  var provider: String { "127.0.0.1:\(ports.balancer[0])" }
+  var device: String { "127.0.0.1:\(ports.balancer[1])" }
+  /// A state directory with the authority and the keys that all have.
+  var state: String { "\(folder)/\(Self.names[0])" }
+
+  private struct Ports: Sendable {
+    var engines: [Int]
+    var routes: [Int]
+    /// Of each relay: where its wire listens for each engine.
+    var wires: [[Int]]
+    var providers: [Int]
+    var devices: [Int]
+    var balancer: [Int]
+  }
+
+  /// Nothing runs yet.
+  ///
+  /// - Parameter folder: what outlives its programs.
+  init(in folder: String, settings: [String: String]) async throws {
+    self.folder = folder
+    let ports = try await Self.choosePorts()
+    self.ports = ports
+    let server = try #require(try await NATSServer.program.value)
+    let places = Self.names.indices
+    engines = places.map { Self.engine($0, server, ports, folder) }
+    relays = places.map { Self.relay($0, ports, folder, settings) }
+    let link = Program.client("link.py")
+    wires = places.map { place in
+      ClusterProgram(
+        "wire \(Self.names[place])", "python3",
+        [link] + zip(ports.wires[place], ports.engines).map { "\($0)=127.0.0.1:\($1)" },
+        ready: "ready")
+    }
+    balancer = try await Self.balancer(ports)
+    try await makeIdentity()
+  }
+
+  /// Starts all of it, lets `body` have it, and ends it.
+  func run(_ body: () async throws -> Void) async throws {
+    do {
+      for wire in wires { try await wire.start() }
+      try await start(engines)
+      try await start(relays)
+      try await balancer.start()
+      try await body()
+    } catch {
+      await stop()
+      throw error
+    }
+    await stop()
+  }
+
+  private func start(_ programs: [ClusterProgram]) async throws {
+    try await withThrowingTaskGroup { group in
+      for program in programs { group.addTask { try await program.start() } }
+      try await group.waitForAll()
+    }
+  }
+
+  private func stop() async {
+    for program in [balancer] + relays + engines + wires { await program.kill() }
+  }
+
+  // MARK: Faults
+
+  /// Lets something go wrong for as long as `meanwhile` takes, then puts it right. What was killed
+  /// works again when this returns.
+  func suffer(_ fault: ClusterFault, _ meanwhile: () async throws -> Void) async throws {
+    switch fault {
+    case .relayKilled(let place): try await kill(relays[place], meanwhile)
+    case .engineKilled(let place): try await kill(engines[place], meanwhile)
+    case .relayStopped(let place):
+      try await send(.suspend, .resume, to: relays[place], meanwhile)
+    case .relayCutOff(let place):
+      try await send(.userDefinedOne, .userDefinedTwo, to: wires[place], meanwhile)
+    }
+    try await revive()
+  }
+
+  private func kill(
+    _ program: ClusterProgram, _ meanwhile: () async throws -> Void
+  ) async throws {
+    await program.kill()
+    try await meanwhile()
+    try await program.start()
+  }
+
+  private func send(
+    _ begin: Signal, _ end: Signal, to program: ClusterProgram,
+    _ meanwhile: () async throws -> Void
+  ) async throws {
+    try program.send(begin)
+    try await meanwhile()
+    try program.send(end)
+  }
+
+  /// Nobody ends by himself.
+  private func revive() async throws {
+    for program in engines + relays + wires + [balancer] where !program.isRunning {
+      throw EndToEndProblem.failed(
+        program: program.name, outcome: "has ended by itself: \(program.lastWords)")
+    }
+  }
+
+  // MARK: Programs
+
+  private static func choosePorts() async throws -> Ports {
+    var all: [Int] = []
+    // All are open before any is closed, so that none comes twice.
+    var channels: [any Channel] = []
+    for _ in 0..<23 {
+      let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .bind(host: "127.0.0.1", port: 0).get()
+      channels.append(channel)
+      all.append(try #require(channel.localAddress?.port))
+    }
+    for channel in channels { try await channel.close() }
+    func take(_ count: Int) -> [Int] {
+      defer { all.removeFirst(count) }
+      return Array(all.prefix(count))
+    }
+    return Ports(
+      engines: take(3), routes: take(3), wires: [take(3), take(3), take(3)], providers: take(3),
+      devices: take(3), balancer: take(2))
+  }
+
+  private static func engine(
+    _ place: Int, _ server: String, _ ports: Ports, _ folder: String
+  ) -> ClusterProgram {
+    let configuration = Program.root.appending(path: "Docker/nats-cluster.conf")
+      .path(percentEncoded: false)
+    let routes = ports.routes.map { "nats://127.0.0.1:\($0)" }
+    // Its log is on standard error.
+    return ClusterProgram(
+      "engine \(place + 1)", "/bin/sh",
+      [
+        "-c", #"exec "$0" "$@" 2>&1"#, server, "--config", configuration, "--name",
+        "n\(place + 1)", "--addr", "127.0.0.1", "--port", "\(ports.engines[place])", "--cluster",
+        routes[place], "--routes", routes.joined(separator: ","),
+      ],
+      environment: [
+        "NATS_STORE_DIR": "\(folder)/n\(place + 1)", "NATS_MONITOR": "127.0.0.1:0",
+      ], ready: "Server is ready")
+  }
+
+  private static func relay(
+    _ place: Int, _ ports: Ports, _ folder: String, _ settings: [String: String]
+  ) -> ClusterProgram {
+    let name = names[place]
+    return ClusterProgram(
+      "relay \(name)", Program.pushrelay,
+      [
+        "serve", "--state", "\(folder)/\(name)", "--provider",
+        "127.0.0.1:\(ports.providers[place])", "--device", "127.0.0.1:\(ports.devices[place])",
+        "--store", "jetstream", "--node", name, "--nats",
+        ports.wires[place].map { "nats://127.0.0.1:\($0)" }.joined(separator: ","),
+        "--log-level", "notice",
+      ],
+      environment: settings.merging(["PUSHRELAY_NATS_REPLICAS": "3"]) { first, _ in first },
+      ready: "ready")
+  }
+
+  /// HAProxy as we ship it, or where it is missing something simpler.
+  private static func balancer(_ ports: Ports) async throws -> ClusterProgram {
+    let found = try await Program.run(
+      "/bin/sh", ["-c", "PATH=$PATH:/usr/sbin command -v haproxy"])
+    let program = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard found.succeeded, !program.isEmpty else {
+      let targets = [ports.providers, ports.devices].map { ports in
+        ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
+      }
+      return ClusterProgram(
+        "load balancer", "python3",
+        [Program.client("link.py")] + zip(ports.balancer, targets).map { "\($0)=\($1)" },
+        ready: "ready")
+    }
+    var environment = [
+      "PROVIDERS": "127.0.0.1:\(ports.balancer[0])", "DEVICES": "127.0.0.1:\(ports.balancer[1])",
+    ]
+    for (place, name) in names.enumerated() {
+      let relay = "RELAY_\(name.uppercased())"
+      environment[relay] = "127.0.0.1"
+      environment[relay + "_PROVIDER"] = "\(ports.providers[place])"
+      environment[relay + "_DEVICE"] = "\(ports.devices[place])"
+    }
+    let configuration = Program.root.appending(path: "Docker/haproxy.cfg")
+      .path(percentEncoded: false)
+    return ClusterProgram(
+      "load balancer", program, ["-db", "-f", configuration], environment: environment, ready: nil)
+  }
+
+  /// One certificate and one key for all.
+  private func makeIdentity() async throws {
+    for arguments in [
+      ["certs"], ["key", "new", "--key", RelaySetup.keyID, "--team", RelaySetup.teamID],
+    ] {
+      _ = try await Program.run(Program.pushrelay, arguments + ["--state", state])
+        .checked("\(arguments)")
+    }
+    for name in Self.names.dropFirst() {
+      try FileManager.default.copyItem(atPath: state, toPath: "\(folder)/\(name)")
+    }
+  }
+}
