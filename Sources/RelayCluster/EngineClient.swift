@@ -45,7 +45,8 @@ final class EngineClient: Sendable {
     return EngineClient(connection, answers)
   }
 
-  /// Does something that looks for servers, which blocks, and says what is wrong in words for people.
+  /// Does something that looks for servers, which blocks, and says what is wrong in words for
+  /// people.
   static func blocking<Value: Sendable>(
     _ access: NATSAccess, _ work: @escaping @Sendable () throws(NATSError) -> Value
   ) async throws(StoreError) -> Value {

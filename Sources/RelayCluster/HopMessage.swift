@@ -3,8 +3,8 @@ package import RelayRecording
 
 /// One thing that a loop of a node has for a loop of another.
 package enum HopItem: Hashable, Sendable {
-  /// For the shard that the key names. It may have moved on: then it is sent after it, so many times
-  /// at most.
+  /// For the shard that the key names. It may have moved on: then it is sent after it, so many
+  /// times at most.
   case event(Event, routingKey: UInt64, lifetime: UInt8)
   /// For a stream that is there.
   case effect(Effect)

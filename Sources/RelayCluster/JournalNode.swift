@@ -3,8 +3,8 @@ package import RelayCore
 import RelayRecording
 package import RelayStore
 
-/// A node's journal in the cluster: the stripes that are its own, its lease, and which shard is told
-/// what. A value; what it wants of the engine it says in effects.
+/// A node's journal in the cluster: the stripes that are its own, its lease, and which shard is
+/// told what. A value; what it wants of the engine it says in effects.
 package struct JournalNode: Sendable {
   /// What is written to: a stripe, or the node's key in the bucket of leases.
   package enum Target: Hashable, Sendable {

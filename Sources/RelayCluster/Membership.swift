@@ -70,9 +70,9 @@ package enum StripeRoute: Hashable, Sendable {
   case nobody
 }
 
-/// All nodes that are at work, as one of them sees it; what it does next follows from that alone, so
-/// that nodes that see the same do not get in each other's way. Those that do not see the same are
-/// kept apart by `SubjectWriter`.
+/// All nodes that are at work, as one of them sees it. What it does next follows from that alone,
+/// so that nodes that see the same do not get in each other's way; those that do not are kept apart
+/// by `SubjectWriter`.
 package struct ClusterView: Sendable {
   package enum Step: Hashable, Sendable {
     /// Nobody has the stripe, or it was offered: take it.

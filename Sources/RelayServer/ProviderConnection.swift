@@ -349,11 +349,12 @@ extension ProviderConnection {
     let elsewhere = cluster.map { cluster in
       loop.makeFutureWithTask { DeliveryLog.join(await cluster.lives(of: id)) }
     }
-    let found = (elsewhere.map { [$0] } ?? []) + peers.map { peer in
+    let here = peers.map { peer in
       peer.eventLoop.submit {
         question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
       }
     }
+    let found = here + (elsewhere.map { [$0] } ?? [])
     return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
   }
 

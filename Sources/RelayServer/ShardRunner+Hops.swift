@@ -54,8 +54,8 @@ struct HopSet {
 ///                          nobody ─▶ refused: 503
 /// ```
 ///
-/// What is lost on the way is noticed at the edge: requests have a deadline there, and a stream that
-/// nobody knows any more is told to whoever speaks to it.
+/// What is lost on the way is noticed at the edge: requests have a deadline there, and a stream
+/// that nobody knows any more is told to whoever speaks to it.
 extension ShardRunner {
   // MARK: Out
 

@@ -73,7 +73,8 @@ struct SimulatedNode {
   /// How it stands, for whoever reads of a failure.
   var summary: String {
     "\(name): \(report.holdings.map { "\($0.stripe) \($0.phase) \($0.epoch)" }), offers "
-      + "\(report.offers), draining \(report.isDraining), \(underWay.map { "\($0)" } ?? "at rest"), "
+      + "\(report.offers), draining \(report.isDraining), "
+      + "\(underWay.map { "\($0)" } ?? "at rest"), "
       + "held until \(journal.lease.heldUntil)"
   }
 

@@ -83,7 +83,7 @@ import Testing
       damaged[Int(random.below(Int64(bytes.count)))] = UInt8(truncatingIfNeeded: random.next())
       _ = try? StripeMessage(damaged)
     }
-    #expect(throws: CodecError.self) { try StripeMessage([2] + bytes.dropFirst()) }
+    #expect(throws: CodecError.self) { try StripeMessage([1] + bytes.dropFirst()) }
   }
 }
 
