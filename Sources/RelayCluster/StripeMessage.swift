@@ -53,7 +53,7 @@ package struct StripeMessage: Hashable, Sendable {
     }
   }
 
-  static let form: UInt8 = 1
+  static let form: UInt8 = 2
 
   package var head: Head
   package var entries: [JournalEntry]
