@@ -130,7 +130,8 @@ package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   let last = left.count &- 8
   var position = 0
   while position < last {
-    guard paddedWord(left, at: position) == paddedWord(right, at: position) else { return false }
+    guard littleEndianWord(left, at: position) == littleEndianWord(right, at: position)
+    else { return false }
     position &+= 8
   }
   position = max(last, 0)

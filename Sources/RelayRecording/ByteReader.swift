@@ -41,6 +41,8 @@ package struct ByteReader: Sendable {
   /// Gives equal topics one storage: there are few of them, and many notifications.
   private var topics: [Topic?] = []
   private var lastPayload: [UInt8] = []
+  /// The last notification that was read.
+  var last = LastNotification()
 
   package init(_ bytes: [UInt8]) {
     self.init(bytes, in: 0..<bytes.count)

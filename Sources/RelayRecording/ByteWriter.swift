@@ -22,6 +22,8 @@ package struct ByteWriter: Sendable {
   /// The last payload as it came, and where what was written of it is.
   private var lastPayload: [UInt8] = []
   private var lastPart = 0..<0
+  /// The last notification that was written.
+  var last = LastNotification()
 
   private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -37,6 +39,7 @@ package struct ByteWriter: Sendable {
     digest = Self.emptyDigest
     lastPayload = []
     lastPart = 0..<0
+    last = LastNotification()
   }
 
   @inline(__always)
@@ -112,7 +115,7 @@ extension ByteWriter {
   /// same as of the one before, as when one alert goes to many devices.
   mutating func put(payload: [UInt8]) {
     // The same bytes need not be looked at again.
-    guard !areEqual(payload.span, lastPayload.span) else { return bytes.append(0) }
+    guard !areEqualInRuns(payload.span, lastPayload.span) else { return bytes.append(0) }
     lastPayload = payload
     let start = bytes.count
     let part: Range<Int>
@@ -132,6 +135,22 @@ extension ByteWriter {
       return bytes.append(0)
     }
     lastPart = part
+  }
+
+  /// As `areEqual`, for many bytes: 32 at a time, which the optimizer makes one step.
+  private func areEqualInRuns(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+    guard left.count == right.count else { return false }
+    var position = 0
+    while position &+ 32 <= left.count {
+      let window = left.extracting(position..<(position &+ 32))
+      let other = right.extracting(position..<(position &+ 32))
+      var difference: UInt8 = 0
+      for index in 0..<32 { difference |= window[index] ^ other[index] }
+      guard difference == 0 else { return false }
+      position &+= 32
+    }
+    return areEqual(
+      left.extracting(position..<left.count), right.extracting(position..<right.count))
   }
 
   private mutating func putPart(

@@ -123,54 +123,98 @@ extension Expiration: BinaryCodable {
   }
 }
 
+/// What of a notification is not written where it follows from the one before: a relay's ids are
+/// numbered in a row, and most pushes are for the same app, and for as long as others.
+struct LastNotification: Sendable {
+  private(set) var uniqueID = UniqueID(high: 0, low: 0)
+  private(set) var topic = Topic.vacant
+  /// In milliseconds, of the last that may be stored.
+  private(set) var expiresAt: Int64 = 0
+
+  mutating func take(_ notification: Notification, isSameTopic: Bool) {
+    uniqueID = notification.uniqueID
+    if !isSameTopic { topic = notification.topic }
+    if case .at(let moment) = notification.expiration { expiresAt = moment.milliseconds }
+  }
+
+  /// The first byte of a notification.
+  struct Mark: OptionSet {
+    let rawValue: UInt8
+    static let silent = Mark(rawValue: 1)
+    static let wakesApp = Mark(rawValue: 2)
+    static let expires = Mark(rawValue: 4)
+    /// The provider's id is not the relay's.
+    static let apnsID = Mark(rawValue: 8)
+    /// The high word of the id follows.
+    static let generator = Mark(rawValue: 16)
+    static let topic = Mark(rawValue: 32)
+    static let all: Mark = [.silent, .wakesApp, .expires, .apnsID, .generator, .topic]
+  }
+}
+
 extension Notification: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     guard !writer.isDigesting else { return writer.put(uniqueID) }
     let redactor = writer.redactor
     let token = redactor?.pseudonym(of: token) ?? token
+    let (lastID, lastExpiresAt) = (writer.last.uniqueID, writer.last.expiresAt)
+    let isSameTopic = topic == writer.last.topic
+    var mark: LastNotification.Mark = notificationClass == .silent ? .silent : []
+    if wakesApp { mark.insert(.wakesApp) }
+    if apnsID != uniqueID { mark.insert(.apnsID) }
+    if uniqueID.high != lastID.high { mark.insert(.generator) }
+    if !isSameTopic { mark.insert(.topic) }
+    if case .at = expiration { mark.insert(.expires) }
     writer.append(upTo: 192 + topic.bytes.count) { output in
-      output.append(word: uniqueID.high)
-      output.append(word: uniqueID.low)
-      if apnsID == uniqueID {
-        output.append(0)
-      } else {
-        output.append(1)
+      output.append(mark.rawValue)
+      if mark.contains(.generator) { output.append(word: uniqueID.high) }
+      output.append(folded: Int64(bitPattern: uniqueID.low &- lastID.low))
+      if mark.contains(.apnsID) {
         output.append(word: apnsID.high)
         output.append(word: apnsID.low)
       }
       output.append(token)
-      output.append(UInt8(topic.bytes.count))
-      for byte in topic.bytes { output.append(byte) }
-      output.append(notificationClass.rawValue)
+      if mark.contains(.topic) {
+        output.append(UInt8(topic.bytes.count))
+        for byte in topic.bytes { output.append(byte) }
+      }
       output.append(pushType.rawValue)
       output.append(priority.rawValue)
-      output.append(wakesApp ? 1 : 0)
-      switch expiration {
-      case .once: output.append(0)
-      case .at(let moment):
-        output.append(1)
-        output.append(folded: moment.milliseconds)
+      if case .at(let moment) = expiration {
+        output.append(folded: moment.milliseconds &- lastExpiresAt)
       }
     }
+    writer.last.take(self, isSameTopic: isSameTopic)
     writer.put(bytes: redactor?.collapseID(collapseID) ?? collapseID)
     writer.put(payload: payload)
   }
 
   package convenience init(from reader: inout ByteReader) throws(CodecError) {
-    let uniqueID = try reader.read(UniqueID.self)
-    let apnsID = try reader.read(UniqueID?.self)
+    let mark = LastNotification.Mark(rawValue: try reader.byte())
+    let last = reader.last
+    let high = mark.contains(.generator) ? try reader.word() : last.uniqueID.high
+    let step = UInt64(bitPattern: try reader.read(Int64.self))
+    let uniqueID = UniqueID(high: high, low: last.uniqueID.low &+ step)
+    let apnsID = mark.contains(.apnsID) ? try reader.read(UniqueID.self) : uniqueID
+    let token = try reader.read(DeviceToken.self)
+    let topic = mark.contains(.topic) ? try reader.topic() : last.topic
     // One form for each value.
-    guard apnsID != uniqueID else { throw reader.invalid(Notification.self) }
-    let (token, topic) = (try reader.read(DeviceToken.self), try reader.read(Topic.self))
-    let notificationClass = try reader.read(NotificationClass.self)
+    guard LastNotification.Mark.all.isSuperset(of: mark),
+      mark.contains(.generator) == (high != last.uniqueID.high),
+      mark.contains(.apnsID) == (apnsID != uniqueID),
+      mark.contains(.topic) == (topic != last.topic), topic != .vacant
+    else { throw reader.invalid(Notification.self) }
     let (pushType, priority) = (try reader.read(PushType.self), try reader.read(Priority.self))
-    let wakesApp = try reader.read(Bool.self)
-    let expiration = try reader.read(Expiration.self)
+    let expiration: Expiration =
+      mark.contains(.expires)
+      ? .at(Instant(milliseconds: last.expiresAt &+ (try reader.read(Int64.self)))) : .once
     self.init(
-      uniqueID: uniqueID, apnsID: apnsID ?? uniqueID, token: token, topic: topic,
-      notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, collapseID: try reader.byteString(), expiration: expiration,
+      uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
+      notificationClass: mark.contains(.silent) ? .silent : .visible, pushType: pushType,
+      priority: priority, wakesApp: mark.contains(.wakesApp),
+      collapseID: try reader.byteString(), expiration: expiration,
       payload: try reader.payload())
+    reader.last.take(self, isSameTopic: !mark.contains(.topic))
   }
 }
 
