@@ -1,18 +1,32 @@
-/// An HTTP/2 stream of this relay: a loop, a connection on it, a stream of that.
+/// An HTTP/2 stream of a relay: a loop, a connection on it, a stream of that.
 ///
 /// Effects carry these instead of channels or promises, so that they can be compared and replayed.
 package struct StreamAddress: Hashable, Sendable {
   /// The event loop that owns the connection.
   package var loop: UInt16
+  /// Which node of a cluster has the loop, by the number that its run has there; 0 is a relay on
+  /// its own.
+  package var node: UInt16
   /// The connection's number on that loop; used again only after four billion others.
   package var connection: UInt32
   /// The HTTP/2 stream.
   package var stream: Int32
 
-  package init(loop: UInt16, connection: UInt32, stream: Int32) {
+  package init(loop: UInt16, connection: UInt32, stream: Int32, node: UInt16 = 0) {
     self.loop = loop
+    self.node = node
     self.connection = connection
     self.stream = stream
+  }
+
+  /// Node and loop as one number, which is the loop's own on a relay that has no other node.
+  package var place: UInt32 { UInt32(node) << 16 | UInt32(loop) }
+
+  /// - Parameter place: as `place` says.
+  package init(place: UInt32, connection: UInt32, stream: Int32) {
+    self.init(
+      loop: UInt16(truncatingIfNeeded: place), connection: connection, stream: stream,
+      node: UInt16(truncatingIfNeeded: place >> 16))
   }
 }
 

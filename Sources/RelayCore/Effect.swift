@@ -125,6 +125,8 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
   case dropped
   /// The relay was taken back to a time before the stream.
   case rewound
+  /// The device's partition went to another node: who connects again reaches it there.
+  case moved
 
   /// The word in the `bye` line.
   package var name: String {
@@ -136,6 +138,7 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
     case .unusableLines: "unusable-lines"
     case .dropped: "dropped"
     case .rewound: "rewound"
+    case .moved: "moved"
     }
   }
 }

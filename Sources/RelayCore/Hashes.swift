@@ -18,7 +18,7 @@ extension KeyedHash {
   /// The hash of a connection, which every acknowledgement asks for.
   static func hash(_ connection: ConnectionID) -> UInt32 {
     let keys = Self.keys
-    var sum = keys.first.0 &* UInt64(connection.loop) &+ keys.start
+    var sum = keys.first.0 &* UInt64(connection.place) &+ keys.start
     sum &+= keys.first.1 &* UInt64(connection.connection)
     sum &+= keys.second.0 &* UInt64(UInt32(bitPattern: connection.stream))
     return UInt32(truncatingIfNeeded: sum >> 32)

@@ -20,18 +20,19 @@ extension DeviceID: BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) { self.init(try reader.read()) }
 }
 
+/// Node and loop are one number, so that what a relay on its own has recorded is read as ever.
 extension StreamAddress: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    guard !writer.isDigesting else { return writer.put(loop, connection, stream) }
+    guard !writer.isDigesting else { return writer.put(place, connection, stream) }
     writer.append(upTo: 30) { output in
-      output.append(varint: UInt64(loop))
+      output.append(varint: UInt64(place))
       output.append(varint: UInt64(connection))
       output.append(folded: Int64(stream))
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(loop: try reader.read(), connection: try reader.read(), stream: try reader.read())
+    self.init(place: try reader.read(), connection: try reader.read(), stream: try reader.read())
   }
 }
 

@@ -103,7 +103,7 @@ package struct EffectDigest: Sendable {
   @inline(__always)
   private mutating func mix(_ tag: UInt64, _ address: StreamAddress) {
     mix(
-      tag | UInt64(address.loop),
+      tag | UInt64(address.place),
       UInt64(address.connection) << 32 | UInt64(UInt32(bitPattern: address.stream)))
   }
 

@@ -4,6 +4,22 @@ import Testing
 @testable import RelayCore
 
 @Suite struct AddressesTests {
+  /// There are several for each phone, and one in many an effect: the node is in what was padding.
+  @Test func anAddressHasTwelveBytes() {
+    #expect(MemoryLayout<StreamAddress>.size == 12)
+    #expect(MemoryLayout<StreamAddress>.stride == 12)
+  }
+
+  @Test(arguments: [0, 1, .max] as [UInt16])
+  func nodeAndLoopAreOneNumber(_ node: UInt16) {
+    for loop in [0, 1, .max] as [UInt16] {
+      let address = StreamAddress(loop: loop, connection: 2, stream: 3, node: node)
+      #expect(address.place == UInt32(node) * 65_536 + UInt32(loop))
+      #expect(StreamAddress(place: address.place, connection: 2, stream: 3) == address)
+    }
+    #expect(StreamAddress(loop: 7, connection: 2, stream: 3).node == 0)
+  }
+
   @Test func secretsAreComparedWhole() {
     let secret = SecretHash(words: (1, 2, 3, 4))
     #expect(secret == SecretHash(words: (1, 2, 3, 4)))

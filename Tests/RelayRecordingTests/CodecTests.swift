@@ -52,6 +52,40 @@ import Testing
   @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 8) }
   @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 10) }
 
+  /// A relay on its own writes what it wrote before there were nodes: the loop, as one number.
+  @Test func addressesOfAllNodesComeBack() throws {
+    for node in [0, 1, .max] as [UInt16] {
+      for loop in [0, 3, 300, .max] as [UInt16] {
+        let address = StreamAddress(loop: loop, connection: 9, stream: 5, node: node)
+        let written = bytes(address)
+        #expect(try value(written) == address)
+        var before = ByteWriter()
+        before.put(UInt32(node) << 16 | UInt32(loop), UInt32(9), Int32(5))
+        #expect(written == before.bytes)
+      }
+    }
+    var alone = ByteWriter()
+    alone.put(UInt16(300), UInt32(9), Int32(5))
+    #expect(bytes(StreamAddress(loop: 300, connection: 9, stream: 5)) == alone.bytes)
+  }
+
+  /// What is digested tells addresses of two nodes apart.
+  @Test func digestsTellNodesApart() {
+    func digest(_ effect: Effect) -> UInt64 {
+      var digest = EffectDigest()
+      digest.add([effect][...])
+      return digest.value
+    }
+    for make in [
+      { Effect.hello($0) }, { .respond($0, .accepted(uniqueID: Samples.id)) },
+    ] as [(StreamAddress) -> Effect] {
+      let digests = [0, 1, 2].map { node in
+        digest(make(StreamAddress(loop: 1, connection: 9, stream: 5, node: node)))
+      }
+      #expect(Set(digests).count == 3)
+    }
+  }
+
   @Test func plainEnumsComeBack() throws {
     func all<Value: BinaryCodable & CaseIterable & Equatable>(_ type: Value.Type) throws {
       for one in Value.allCases { #expect(try value(bytes(one)) == one) }
