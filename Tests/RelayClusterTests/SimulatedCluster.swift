@@ -239,9 +239,12 @@ struct SimulatedCluster {
     var records: [JournalRecord] = []
     for _ in 0...random.below(3) {
       processes[index].nextSequence += 1
+      let (sequence, token) = (processes[index].nextSequence, random.next())
+      let mayLinger = chance(300)
       records.append(
-        Make.accepted(
-          processes[index].nextSequence, token: random.next(), mayLinger: chance(300), at: now))
+        sequence % 4 == 0
+          ? Make.forwarded(sequence, token: token, to: ~token, mayLinger: mayLinger, at: now)
+          : Make.accepted(sequence, token: token, mayLinger: mayLinger, at: now))
     }
     var forgets: [UInt64] = []
     let candidates = processes[index].stored.union(chance(200) ? processes[index].open : [])
