@@ -106,7 +106,7 @@ struct ModelledJournal: Sendable {
 
   private mutating func write(_ record: JournalRecord) {
     switch record.content {
-    case .accepted(let notification, let moment):
+    case .accepted(let notification, let moment), .forwarded(let notification, _, let moment):
       notifications[record.sequence] = (notification, moment)
     case .enrolled(let id, let secret):
       devices.removeAll { $0.id == id }

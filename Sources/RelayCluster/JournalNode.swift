@@ -160,7 +160,7 @@ package struct JournalNode: Sendable {
         counts.recordsFailed += 1
         continue
       }
-      if case .accepted = record.content { places[record.sequence] = UInt8(stripe) }
+      if record.content.isNotification { places[record.sequence] = UInt8(stripe) }
       submit(
         .record(record), .record(shard: shard, place: place), mayLinger: record.mayLinger,
         to: stripe, at: now)
@@ -205,15 +205,16 @@ package struct JournalNode: Sendable {
 
   // MARK: Details
 
-  /// Records are where the shard is that restores them: those of a device and its apps by its id,
-  /// all else by the token (`RestoredRecord`).
+  /// Records are where the shard is that restores them: those of a device, of its apps and of what
+  /// reached it over an alias by its id, all else by the token (`RestoredRecord`).
   private func stripe(of record: JournalRecord) -> Int {
     let key =
       switch record.content {
       case .accepted(let notification, _): notification.token.routingKey
       case .granted(let own, _), .released(let own): own.token.routingKey
       case .enrolled(let device, _), .registered(let device, _, _, _),
-        .unregistered(let device, _, _, _), .forgotten(let device), .spent(let device, _, _, _):
+        .unregistered(let device, _, _, _), .forgotten(let device), .spent(let device, _, _, _),
+        .forwarded(_, let device, _):
         device.routingKey
       }
     return Int(PartitionID(routingKey: key, count: partitionCount).number) % stripes.count

@@ -25,13 +25,27 @@ package struct StripeState: Sendable {
 
   private struct StoredNotification {
     var notification: Notification
+    /// When it reached the device over an alias: then it is with the device, not with the token.
+    var device: DeviceID?
     var acceptedAt: Instant
+    /// Of the entry that it came with. What was accepted later has a higher one, whatever the
+    /// sequences of several runs are.
+    var position: Int64
+
+    func record(_ sequence: UInt64) -> RestoredRecord {
+      guard let device else {
+        return .notification(notification, sequence: sequence, acceptedAt: acceptedAt)
+      }
+      return .forwarded(notification, to: device, sequence: sequence, acceptedAt: acceptedAt)
+    }
   }
 
   private var devices: [DeviceID: StoredDevice] = [:]
   private var apps: [AppKey: StoredApp] = [:]
   private var aliases: [DeviceToken: (own: OwnToken, since: Instant)] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
+  /// Which of them came over an alias, by their tokens.
+  private var forwarded: [DeviceToken: Set<UInt64>] = [:]
   /// Unregistered tokens, oldest first, and which they are.
   private var gone: [FeedbackItem] = []
   private var goneTokens: [DeviceToken: Int64] = [:]
@@ -50,7 +64,7 @@ package struct StripeState: Sendable {
 
   /// Takes over what a message says.
   ///
-  /// - Parameter sequence: of the message in the stream; places in the listing follow from it.
+  /// - Parameter sequence: of the message in the stream; all `position`s follow from it.
   package mutating func apply(_ message: StripeMessage, at sequence: UInt64) {
     for (index, entry) in message.entries.enumerated() {
       apply(
@@ -58,8 +72,8 @@ package struct StripeState: Sendable {
     }
   }
 
-  /// Where the listing has what an entry of a message has unregistered: 2^43 messages have room for
-  /// 2^20 entries each.
+  /// The place of an entry of a message among all entries, by which tokens are listed and
+  /// notifications ordered: 2^43 messages have room for 2^20 entries each.
   package static func position(of sequence: UInt64, _ index: Int = 0) -> Int64 {
     Int64(clamping: sequence &<< 20 | UInt64(min(index, 1 << 20 - 1)))
   }
@@ -68,8 +82,8 @@ package struct StripeState: Sendable {
     switch entry {
     case .record(let record): apply(record, position, writtenAt)
     case .forgotten(let sequences):
-      for sequence in sequences { notifications[sequence] = nil }
-    case .restored(let record): apply(record)
+      for sequence in sequences { forget(sequence) }
+    case .restored(let record): apply(record, position)
     case .listed(let item): list(item)
     case .report: break  // Of no stripe.
     }
@@ -78,8 +92,9 @@ package struct StripeState: Sendable {
   private mutating func apply(_ record: JournalRecord, _ position: Int64, _ writtenAt: Instant) {
     switch record.content {
     case .accepted(let notification, let moment):
-      notifications[record.sequence] = StoredNotification(
-        notification: notification, acceptedAt: moment)
+      store(record.sequence, notification, nil, moment, position)
+    case .forwarded(let notification, let device, let moment):
+      store(record.sequence, notification, device, moment, position)
     case .enrolled(let device, let secret):
       devices[device] = StoredDevice(secret: secret)
     case .registered(let device, let topic, let token, let isOwn):
@@ -87,15 +102,20 @@ package struct StripeState: Sendable {
       if let older = apps[key]?.token, older != token {
         // The app brought another token along; the one before is dead from now on.
         ownTokens.remove(older)
+        forgetForwarded(older, to: device)
         list(FeedbackItem(position: position, token: older, topic: topic, at: writtenAt))
       }
       apps[key] = StoredApp(token: token, isOwn: isOwn)
-      if isOwn { ownTokens.insert(token) }
+      if isOwn {
+        ownTokens.insert(token)
+        forgetForwarded(token, to: device)
+      }
       unlist(token)
     case .unregistered(let device, let topic, let token, let at):
       let key = AppKey(device: device, topic: topic)
       if apps[key]?.token == token { apps[key] = nil }
       ownTokens.remove(token)
+      forgetForwarded(token, to: device)
       list(FeedbackItem(position: position, token: token, topic: topic, at: at))
     case .granted(let own, let since): aliases[own.token] = (own, since)
     case .released(let own):
@@ -107,7 +127,7 @@ package struct StripeState: Sendable {
     }
   }
 
-  private mutating func apply(_ record: RestoredRecord) {
+  private mutating func apply(_ record: RestoredRecord, _ position: Int64) {
     switch record {
     case .device(let id, let secret, let budget):
       devices[id] = StoredDevice(secret: secret, budget: budget)
@@ -118,9 +138,47 @@ package struct StripeState: Sendable {
     case .alias(let own, let since): aliases[own.token] = (own, since)
     case .gone: break  // Those are `listed`, with their places.
     case .notification(let notification, let sequence, let moment):
-      notifications[sequence] = StoredNotification(
-        notification: notification, acceptedAt: moment)
+      store(sequence, notification, nil, moment, position)
+    case .forwarded(let notification, let device, let sequence, let moment):
+      store(sequence, notification, device, moment, position)
     }
+  }
+
+  // MARK: Notifications
+
+  private mutating func store(
+    _ sequence: UInt64, _ notification: Notification, _ device: DeviceID?, _ acceptedAt: Instant,
+    _ position: Int64
+  ) {
+    notifications[sequence] = StoredNotification(
+      notification: notification, device: device, acceptedAt: acceptedAt, position: position)
+    if device != nil { forwarded[notification.token, default: []].insert(sequence) }
+  }
+
+  private mutating func forget(_ sequence: UInt64) {
+    guard let stored = notifications.removeValue(forKey: sequence), stored.device != nil else {
+      return
+    }
+    let token = stored.notification.token
+    forwarded[token]?.remove(sequence)
+    if forwarded[token]?.isEmpty == true { forwarded[token] = nil }
+  }
+
+  /// The app that has the token has it from now on, or has it no longer: what reached the device
+  /// over it before is for an app that is gone, even if the same one should get it again.
+  private mutating func forgetForwarded(_ token: DeviceToken, to device: DeviceID) {
+    for sequence in forwarded[token] ?? [] where notifications[sequence]?.device == device {
+      forget(sequence)
+    }
+  }
+
+  /// Where the notifications of all these are, in the order of their acceptance.
+  private static func places(
+    in states: [StripeState]
+  ) -> [(position: Int64, sequence: UInt64, state: Int)] {
+    states.indices.flatMap { index in
+      states[index].notifications.map { ($1.position, $0, index) }
+    }.sorted { ($0.position, $0.sequence) < ($1.position, $1.sequence) }
   }
 
   // MARK: The listing
@@ -156,7 +214,8 @@ package struct StripeState: Sendable {
 
   // MARK: All of it
 
-  /// Everything as entries that make the same of an empty state; each is handed out once.
+  /// Everything as entries that make the same of an empty state; each is handed out once, and
+  /// notifications in the order of their acceptance.
   package func snapshot(_ add: (JournalEntry) -> Void) {
     for (id, device) in devices {
       add(.restored(.device(id, device.secret, budget: device.budget)))
@@ -168,10 +227,9 @@ package struct StripeState: Sendable {
     }
     for alias in aliases.values { add(.restored(.alias(alias.own, since: alias.since))) }
     for item in gone { add(.listed(item)) }
-    for (sequence, stored) in notifications {
-      add(
-        .restored(
-          .notification(stored.notification, sequence: sequence, acceptedAt: stored.acceptedAt)))
+    for place in Self.places(in: [self]) {
+      guard let stored = notifications[place.sequence] else { continue }
+      add(.restored(stored.record(place.sequence)))
     }
   }
 
@@ -192,13 +250,9 @@ package struct StripeState: Sendable {
     for listed in feedback(states, after: .min, through: .max, limit: .max) {
       item(.gone(listed.token, since: listed.at))
     }
-    let places = states.indices.flatMap { index in
-      states[index].notifications.keys.map { (sequence: $0, index) }
-    }
-    for (sequence, index) in places.sorted(by: { $0.sequence < $1.sequence }) {
-      guard let stored = states[index].notifications[sequence] else { continue }
-      item(
-        .notification(stored.notification, sequence: sequence, acceptedAt: stored.acceptedAt))
+    for place in places(in: states) {
+      guard let stored = states[place.state].notifications[place.sequence] else { continue }
+      item(stored.record(place.sequence))
     }
   }
 

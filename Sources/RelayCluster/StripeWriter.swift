@@ -334,7 +334,7 @@ package struct StripeWriter: Sendable {
     guard case .record(let record) = entry, !isLost else { return }
     switch record.content {
     case .spent, .unregistered: owed.append(entry)
-    case .accepted, .enrolled, .registered, .granted, .released, .forgotten: return
+    case .accepted, .forwarded, .enrolled, .registered, .granted, .released, .forgotten: return
     }
     if owed.count > Self.owedEntries { owed.removeFirst() }
   }
@@ -360,7 +360,7 @@ package struct StripeWriter: Sendable {
 extension JournalEntry {
   /// The sequence of a notification.
   fileprivate var accepted: UInt64? {
-    guard case .record(let record) = self, case .accepted = record.content else { return nil }
+    guard case .record(let record) = self, record.content.isNotification else { return nil }
     return record.sequence
   }
 }

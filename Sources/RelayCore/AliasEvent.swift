@@ -23,7 +23,8 @@ package enum AliasEvent: Hashable, Sendable {
   case left(OwnToken, since: Instant?)
   /// After a restart: the device's shard has an app with this token.
   case confirmed(OwnToken)
-  /// After a restart: every shard has said which tokens its apps have.
+  /// After a restart: every shard has said which tokens its apps have. What nobody has confirmed by
+  /// now is released.
   case allConfirmed
 
   // To the device's shard.
@@ -54,7 +55,7 @@ package struct Alias: Hashable, Sendable {
   package var grant: UInt64
   /// When the token went from an earlier owner: says 410 again if nobody gets it this time.
   package var goneBefore: Instant?
-  /// False while the shard is being restored and no registration has confirmed it.
+  /// False when it has come back and no registration has confirmed it yet.
   package var isConfirmed = true
 
   package init(

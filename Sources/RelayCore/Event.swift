@@ -54,8 +54,9 @@ package enum Event: Hashable, Sendable {
   /// The partition has come from another shard.
   indirect case partitionReceived(PartitionState)
 
-  /// After a restart: what the journal remembers. Before all events but `allConfirmed`, in the
-  /// order that `RestoredRecord` names.
+  /// What the journal remembers: after a restart, or of a partition that comes from another node.
+  /// In the order that `RestoredRecord` names, and before all other events of the partition but
+  /// `allConfirmed`.
   indirect case restored(RestoredRecord)
   /// Somebody configured another policy at that moment, which is the same for all shards: their
   /// budgets are kept by the same clocks.

@@ -6,6 +6,9 @@ package struct JournalRecord: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     /// A notification that the relay is about to own. Kept until it is forgotten.
     case accepted(Notification, at: Instant)
+    /// The same of one that came over an alias: its token is of another partition than the device
+    /// that brought it along, and it is remembered with the device.
+    indirect case forwarded(Notification, to: DeviceID, at: Instant)
     indirect case enrolled(DeviceID, SecretHash)
     indirect case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
     /// The shard has removed the app even when this cannot be written: a journal that failed writes
@@ -23,6 +26,15 @@ package struct JournalRecord: Hashable, Sendable {
     /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
     /// the latest counts. A restart must not hand out a fresh one.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
+
+    /// Whether it is a notification, which is kept until it is forgotten.
+    @inline(__always)
+    package var isNotification: Bool {
+      switch self {
+      case .accepted, .forwarded: true
+      case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent: false
+      }
+    }
   }
 
   package var sequence: UInt64
@@ -38,10 +50,11 @@ package struct JournalRecord: Hashable, Sendable {
   }
 }
 
-/// What the journal remembers of an earlier run, handed to a new shard before anything else:
-/// devices before their apps, apps and aliases before notifications, those in order of acceptance.
-/// An app goes to its device's shard, everything that has a token to the token's. Before the first
-/// notification every shard is told `allConfirmed`.
+/// What the journal remembers of an earlier run: devices before their apps, apps and aliases before
+/// notifications, those in order of acceptance. Each goes to the shard that `routingKey` names,
+/// which may be new or at work with other partitions; what else happens to the partition waits
+/// until all of it is there. Before the first notification every shard is told `allConfirmed`, when
+/// nobody else has yet to say which tokens its apps have.
 package enum RestoredRecord: Hashable, Sendable {
   case device(DeviceID, SecretHash, budget: RateLimit.State)
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
@@ -49,5 +62,28 @@ package enum RestoredRecord: Hashable, Sendable {
   case alias(OwnToken, since: Instant)
   /// A token that is no longer registered, and since when; oldest first.
   case gone(DeviceToken, since: Instant)
+  /// Where the journal keeps it by its token; when that is an alias, it goes on to the device.
   case notification(Notification, sequence: UInt64, acceptedAt: Instant)
+  /// Where the journal keeps it with the device that has brought its token along.
+  indirect case forwarded(Notification, to: DeviceID, sequence: UInt64, acceptedAt: Instant)
+
+  /// What decides the shard: of a device and of what is kept with it the device's key, of all else
+  /// the token's.
+  package var routingKey: UInt64 {
+    switch self {
+    case .device(let device, _, _), .app(let device, _, _, _, _), .forwarded(_, let device, _, _):
+      device.routingKey
+    case .alias(let own, _): own.token.routingKey
+    case .gone(let token, _): token.routingKey
+    case .notification(let notification, _, _): notification.token.routingKey
+    }
+  }
+
+  /// When the notification was accepted that this is; nil for what comes before all of these.
+  package var acceptedAt: Instant? {
+    switch self {
+    case .notification(_, _, let moment), .forwarded(_, _, _, let moment): moment
+    case .device, .app, .alias, .gone: nil
+    }
+  }
 }

@@ -21,7 +21,8 @@ import Primitives
 /// Invariants:
 /// 1. An app with a token of its own exists only while its token's shard holds the alias for it, so
 ///    a token has one app over all shards. The registration is the truth: a grant that no
-///    registration confirms after a restart is released.
+///    registration confirms after a restart is released when all shards have spoken, and before
+///    that it may be claimed again for the same app.
 /// 2. A request that is refused leaves nothing: before the secret was checked nothing is asked, and
 ///    a grant that comes to nothing is given back before the refusal is told.
 /// 3. Every claim is decided once and every token that is left is released once, so every request
@@ -67,18 +68,26 @@ extension Shard {
     let gone = goneTokens[own.token]
     if let gone { since = max(since, gone + .milliseconds(1)) }
     let sequence = nextSequence
-    insert(Alias(own: own, since: since, grant: sequence, goneBefore: gone))
+    let granted = Alias(own: own, since: since, grant: sequence, goneBefore: gone)
+    if let alias = aliasNumber(own.token) { aliases[alias] = granted } else { insert(granted) }
     pending.append(.alias(key: own.token.routingKey))
     aliasSteps.append(.grant(own))
     effects.append(
       .persist(JournalRecord(sequence: sequence, content: .granted(own, since: since))))
   }
 
+  /// Why the token cannot be granted.
+  ///
+  /// A grant that came back without its registration is no hindrance to the app that it was for: a
+  /// device that asks again has lost the registration, or never got it.
   private func refusal(of own: OwnToken) -> DeviceRefusal? {
     // An app of another device that brought the token along is not looked at: its alias is.
     if let app = appNumber(own.token), !apps[app].isOwn { return .tokenTaken }
-    guard aliasNumber(own.token) == nil else { return .tokenTaken }
-    guard aliases.count < Limits.aliasesPerShard else { return .tooManyTokens }
+    if let alias = aliasNumber(own.token) {
+      guard aliases[alias].own == own, !aliases[alias].isConfirmed else { return .tokenTaken }
+    } else if aliases.count >= Limits.aliasesPerShard {
+      return .tooManyTokens
+    }
     guard hasRoomForPersist else { return .unavailable }
     return nil
   }
@@ -224,7 +233,7 @@ extension Shard {
     }
   }
 
-  private func ownApp(_ token: DeviceToken, of device: DeviceID) -> Int32? {
+  func ownApp(_ token: DeviceToken, of device: DeviceID) -> Int32? {
     guard let app = appNumber(token), devices[apps[app].device].id == device else { return nil }
     return app
   }
@@ -277,8 +286,8 @@ extension Shard {
   /// Takes over a grant that the journal has.
   mutating func restoreAlias(_ own: OwnToken, since: Instant) {
     if let alias = aliasNumber(own.token) {
-      // Confirmed already: then only the moment was missing.
-      if aliases[alias].own == own { aliases[alias].since = since }
+      // Confirmed already: then only the moment was missing. A later grant of this run stands.
+      if aliases[alias].own == own { aliases[alias].since = max(aliases[alias].since, since) }
       return
     }
     insert(Alias(own: own, since: since, grant: 0, isConfirmed: false))
@@ -315,16 +324,6 @@ extension Shard {
       into: &effects)
     appIndex.remove(app, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
-  }
-
-  private mutating func restoreForwarded(
-    _ notification: Notification, to device: DeviceID, _ sequence: UInt64, _ acceptedAt: Instant,
-    into effects: inout [Effect]
-  ) {
-    guard let app = ownApp(notification.token, of: device) else {
-      return effects.append(.forget(sequence))
-    }
-    restore(notification, to: app, sequence, acceptedAt, into: &effects)
   }
 
   // MARK: Details

@@ -237,9 +237,8 @@ extension Shard {
     _ entry: Int32, of device: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
   ) {
     let uniqueID = entries[entry].notification.uniqueID
-    let sequence = entries[entry].sequence
-    if sequence != 0, isPending(sequence) {
-      let index = pendingIndex(of: sequence)
+    if isPending(entry: entry) {
+      let index = pendingIndex(of: entries[entry].sequence)
       if case .submission(let request, _, _) = pending[index] {
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         pending[index] = .nothing
@@ -278,7 +277,7 @@ extension Shard {
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
     }
-    if isPending(entries[entry].sequence) {
+    if isPending(entry: entry) {
       leavePhase(entry)
       entries[entry].phase = .waiting
       apps[app].waiting[entries[entry].notification.notificationClass] += 1

@@ -41,7 +41,7 @@ extension Shard {
   /// Whether the journal has the entry.
   @inline(__always)
   private func isDurable(_ entry: Int32) -> Bool {
-    entries[entry].isStorable && !isPending(entries[entry].sequence)
+    entries[entry].isStorable && !isPending(entry: entry)
   }
 
   @inline(__always)
@@ -323,7 +323,7 @@ extension Shard {
     let app = entries[entry].app
     let sequence = entries[entry].sequence
     if sequence != 0 {
-      if isPending(sequence) {
+      if isPending(entry: entry) {
         let index = pendingIndex(of: sequence)
         if case .submission(let request, let uniqueID, _) = pending[index] {
           pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)

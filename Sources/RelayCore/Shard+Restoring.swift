@@ -1,10 +1,14 @@
 import Primitives
 
-/// After a restart: what the journal remembers becomes the shard's state again.
+/// What the journal remembers becomes a shard's state again: after a restart, or when partitions
+/// come to a shard that is at work with others, whose devices it does not touch.
 ///
 /// What was in flight when the relay ended is stored like the rest: nobody acknowledged it. Two of
 /// one app and class can come back, the one that was in flight and the one in the slot; then the
 /// newer one replaces the older, as after any lost connection.
+///
+/// Nothing is taken for granted of the records' numbers but that they are not this shard's own:
+/// other runs may have begun above this one.
 extension Shard {
   /// Takes one record over.
   mutating func restore(_ record: RestoredRecord, into effects: inout [Effect]) {
@@ -16,9 +20,14 @@ extension Shard {
     case .alias(let own, let since):
       restoreAlias(own, since: since)
     case .gone(let token, let moment):
-      _ = goneTokens.insert(token, since: moment)
+      // One that two devices have had in turn is on the stripes of both.
+      if goneTokens[token].map({ $0 <= moment }) ?? true {
+        _ = goneTokens.insert(token, since: moment)
+      }
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
+    case .forwarded(let notification, let device, let sequence, let acceptedAt):
+      restoreForwarded(notification, to: device, sequence, acceptedAt, into: &effects)
     }
   }
 
@@ -50,7 +59,6 @@ extension Shard {
     _ notification: Notification, _ sequence: UInt64, _ acceptedAt: Instant,
     into effects: inout [Effect]
   ) {
-    precondition(!isPending(sequence), "a shard begins above all sequences of the journal")
     if let alias = aliasNumber(notification.token) {
       guard acceptedAt >= aliases[alias].since else {
         // It was in flight to the device that had the token before.
@@ -67,11 +75,24 @@ extension Shard {
     restore(notification, to: app, sequence, acceptedAt, into: &effects)
   }
 
+  /// Its device is here, if anywhere: a token that went to another device since leads nowhere.
+  mutating func restoreForwarded(
+    _ notification: Notification, to device: DeviceID, _ sequence: UInt64, _ acceptedAt: Instant,
+    into effects: inout [Effect]
+  ) {
+    guard let app = ownApp(notification.token, of: device) else {
+      return effects.append(.forget(sequence))
+    }
+    restore(notification, to: app, sequence, acceptedAt, into: &effects)
+  }
+
   /// The app is here.
-  mutating func restore(
+  private mutating func restore(
     _ notification: Notification, to app: Int32, _ sequence: UInt64, _ acceptedAt: Instant,
     into effects: inout [Effect]
   ) {
+    // What waits here for the journal is here.
+    guard !isPending(sequence) else { return }
     guard apps[app].topic == notification.topic, case .at(let moment) = notification.expiration
     else {
       // Its app was removed while it was in flight, and the relay ended before its own end. Its

@@ -92,7 +92,7 @@ extension Shard {
     switch event {
     case .enrolled(let id, _, _):
       return deviceNumber(id) == nil ? nil : StateFlaw("device \(id) was enrolled before")
-    case .restored(.notification(_, let sequence, _)),
+    case .restored(.notification(_, let sequence, _)), .restored(.forwarded(_, _, let sequence, _)),
       .alias(.restored(_, _, let sequence, _)):
       return isForeign(sequence) ? nil : StateFlaw("record \(sequence) is not of another run")
     case .partitionReceived(let state): return flaw(in: state)
@@ -107,7 +107,7 @@ extension Shard {
     }
   }
 
-  /// Whether a record is none that waits here, nor one that is yet to be written.
+  /// Whether a record is none that waits here.
   private func isForeign(_ sequence: UInt64) -> Bool { sequence > 0 && !isPending(sequence) }
 
   private func flaw(in state: PartitionState) -> StateFlaw? {

@@ -92,13 +92,29 @@ extension Shard {
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
     let goesDirectly = mayGoDirectly(entry)
+    let content =
+      apps[app].isOwn
+      ? contentOfOwn(notification, app) : JournalRecord.Content.accepted(notification, at: now)
     effects.append(
-      .persist(
-        JournalRecord(
-          sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)))
+      .persist(JournalRecord(sequence: sequence, content: content, mayLinger: goesDirectly)))
     counters.waiting += 1
     apps[app].waiting[notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
+  }
+
+  /// What the journal is told of a push to a token that the device brought along. Token and device
+  /// may be far apart; what waits for a device is remembered with it.
+  ///
+  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  @inline(never)
+  private mutating func contentOfOwn(
+    _ notification: Notification, _ app: Int32
+  ) -> JournalRecord.Content {
+    let device = devices[apps[app].device].id
+    guard device.routingKey != notification.token.routingKey else {
+      return .accepted(notification, at: now)
+    }
+    return .forwarded(notification, to: device, at: now)
   }
 
   mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
@@ -184,7 +200,8 @@ extension Shard {
   /// The sequence of the next record.
   var nextSequence: UInt64 { sequences.sequence(firstPendingOrdinal + UInt64(pending.count)) }
 
-  /// Where in `pending` the record with this sequence waits, which does wait.
+  /// Where in `pending` the record with this sequence waits, or would: one of this shard's own that
+  /// the journal has not answered.
   @inline(__always)
   func pendingIndex(of sequence: UInt64) -> Int {
     Int(sequences.ordinal(of: sequence) - firstPendingOrdinal)
@@ -200,10 +217,22 @@ extension Shard {
   /// Whether one more record may wait for the journal.
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
-  /// Whether the record with this sequence waits for the journal. One of another shard's does not.
+  /// Whether the record with this sequence waits for the journal. One of another shard's does not,
+  /// nor one of another run, which may be higher than all of this one.
   @inline(__always)
   func isPending(_ sequence: UInt64) -> Bool {
     sequence >= firstPendingSequence && sequences.contains(sequence)
+      && pendingIndex(of: sequence) < pending.count
+  }
+
+  /// Whether the entry waits for the journal: its own record does, and not one that bears the same
+  /// number, as a file may say.
+  @inline(__always)
+  func isPending(entry: Int32) -> Bool {
+    let sequence = entries[entry].sequence
+    guard isPending(sequence) else { return false }
+    guard case .submission(_, _, entry) = pending[pendingIndex(of: sequence)] else { return false }
+    return true
   }
 
   mutating func refuse(gone moment: Instant, _ request: RequestID, into effects: inout [Effect]) {

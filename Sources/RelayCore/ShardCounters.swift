@@ -2,7 +2,7 @@
 package struct ShardCounters: Hashable, Sendable {
   /// Accepted from providers.
   package var received = 0
-  /// Taken over from the journal at start.
+  /// Taken over from the journal.
   package var restored = 0
   /// Lives that came from another shard, and that went to one, with their partitions.
   package var takenOver = 0

@@ -171,6 +171,8 @@ extension JournalRecord.Content: BinaryCodable {
     case .spent(let device, let topic, let app, let ofDevice):
       writer.put(tag: 7, device, topic, app, ofDevice)
     case .forgotten(let device): writer.put(tag: 8, device)
+    case .forwarded(let notification, let device, let moment):
+      writer.put(tag: 9, notification, device, moment)
     }
   }
 
@@ -190,6 +192,7 @@ extension JournalRecord.Content: BinaryCodable {
       self = .spent(
         try reader.read(), try reader.read(), app: try reader.read(), device: try reader.read())
     case 8: self = .forgotten(try reader.read())
+    case 9: self = .forwarded(try reader.read(), to: try reader.read(), at: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

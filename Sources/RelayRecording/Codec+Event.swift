@@ -186,6 +186,8 @@ extension RestoredRecord: BinaryCodable {
     case .gone(let token, let since): writer.put(tag: 4, token, since)
     case .notification(let notification, let sequence, let acceptedAt):
       writer.put(tag: 5, notification, sequence, acceptedAt)
+    case .forwarded(let notification, let device, let sequence, let acceptedAt):
+      writer.put(tag: 6, notification, device, sequence, acceptedAt)
     }
   }
 
@@ -201,6 +203,10 @@ extension RestoredRecord: BinaryCodable {
     case 5:
       self = .notification(
         try reader.read(), sequence: try reader.read(), acceptedAt: try reader.read())
+    case 6:
+      self = .forwarded(
+        try reader.read(), to: try reader.read(), sequence: try reader.read(),
+        acceptedAt: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

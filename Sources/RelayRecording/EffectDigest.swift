@@ -68,6 +68,10 @@ package struct EffectDigest: Sendable {
     case .accepted(let notification, let moment):
       mix(Tag.persist.with(record.mayLinger ? 1 : 0) ^ moment.word, record.sequence)
       mix(notification.uniqueID)
+    case .forwarded(let notification, let device, let moment):
+      mix(Tag.persist.with(record.mayLinger ? 3 : 2) ^ moment.word, record.sequence)
+      mix(notification.uniqueID)
+      mix(device.value)
     case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
       addOther(effect)
     }

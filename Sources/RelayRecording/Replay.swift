@@ -230,7 +230,8 @@ extension Event {
   /// Whether the notification came with it.
   func accepts(_ id: UniqueID) -> Bool {
     switch self {
-    case .submitted(let notification, _), .restored(.notification(let notification, _, _)):
+    case .submitted(let notification, _), .restored(.notification(let notification, _, _)),
+      .restored(.forwarded(let notification, _, _, _)):
       notification.uniqueID == id || notification.apnsID == id
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,

@@ -151,7 +151,7 @@ extension LoopSet {
       var isConfirmed = false
       try journal.replay(
         { record in
-          if case .notification = record {
+          if record.acceptedAt != nil {
             restored += 1
             if !isConfirmed { confirmAliases(&router, permits) }
             isConfirmed = true
@@ -207,8 +207,8 @@ extension LoopSet {
   }
 }
 
-/// Which shard a record goes to: devices and their apps by the device's id, all else by the token.
-/// The number of shards may be another than when it was written.
+/// Which shard a record goes to: the one that holds the partition of its routing key. The number of
+/// shards may be another than when it was written.
 struct RestoringRouter {
   private static let batchCount = 4096
 
@@ -229,14 +229,7 @@ struct RestoringRouter {
 
   /// Adds a record; returns a full batch and its shard.
   mutating func add(_ record: RestoredRecord) -> (shard: Int, batch: [RestoredRecord])? {
-    let key =
-      switch record {
-      case .device(let device, _, _), .app(let device, _, _, _, _): device.routingKey
-      case .alias(let own, _): own.token.routingKey
-      case .gone(let token, _): token.routingKey
-      case .notification(let notification, _, _): notification.token.routingKey
-      }
-    let shard = table.loop(ofRoutingKey: key)
+    let shard = table.loop(ofRoutingKey: record.routingKey)
     // What is said of a token whose partition is on another stripe.
     guard shard != PartitionTable.elsewhere else { return nil }
     batches[shard].append(record)

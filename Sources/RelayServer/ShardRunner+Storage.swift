@@ -63,7 +63,9 @@ extension ShardRunner {
     let now = now
     if case .virtual(let time) = settings.clock {
       // Nothing that is remembered lies ahead.
-      for case .notification(_, _, let acceptedAt) in records { time.advance(to: acceptedAt) }
+      for record in records {
+        if let moment = record.acceptedAt { time.advance(to: moment) }
+      }
     }
     for record in records { decide(.restored(record), at: now) }
     finishBatch()

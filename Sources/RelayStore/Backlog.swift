@@ -89,7 +89,7 @@ struct Backlog {
       return forgets.append(sequence)
     }
     // Only a notification can be forgotten; what else there is must be written.
-    guard case .accepted = lines[shard].queued[index].content else { return }
+    guard lines[shard].queued[index].content?.isNotification == true else { return }
     lines[shard].queued[index].content = nil
     if !lines[shard].queued[index].mayLinger { lines[shard].urgentCount -= 1 }
     skippedCount += 1
@@ -169,9 +169,11 @@ struct Backlog {
     let sequence = lines[shard].queued[index].sequence
     guard let content = lines[shard].queued[index].content else { return }
     if !lines[shard].queued[index].mayLinger { lines[shard].urgentCount -= 1 }
-    if case .accepted(let notification, let instant) = content {
+    switch content {
+    case .accepted(let notification, let instant), .forwarded(let notification, _, let instant):
+      // One table for both: with all partitions in one place, the token leads to the device.
       batch.notifications.append((sequence, notification, instant))
-    } else {
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
       batch.others.append((lines[shard].queued[index].arrivedAt, content))
     }
     // What stays in `queued` for a while must not keep a payload alive.

@@ -122,7 +122,7 @@ extension JournalFile {
     _ content: JournalRecord.Content, _ plan: inout WritePlan, _ database: Database
   ) throws {
     switch content {
-    case .accepted:
+    case .accepted, .forwarded:
       break  // Those come in a list of their own.
     case .enrolled(let device, let secret):
       try execute(

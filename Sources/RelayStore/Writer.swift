@@ -261,7 +261,7 @@ struct Writer: Sendable {
       case .spent, .unregistered: plan.owed.append(item.content)
       // A grant was refused then; one that was not taken out is at the next start, as a device
       // without apps is there again.
-      case .accepted, .enrolled, .registered, .granted, .released, .forgotten: break
+      case .accepted, .forwarded, .enrolled, .registered, .granted, .released, .forgotten: break
       }
     }
     var surplus = plan.owed.count - configuration.maximumBatch

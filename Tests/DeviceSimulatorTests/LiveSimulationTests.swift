@@ -96,6 +96,22 @@ struct LiveSimulationTests {
     #expect(simulation.takeOrders().contains(.connect(phone: 0)))
   }
 
+  /// Whatever the relay says with its good-bye, and also what no release has said yet: the phone
+  /// wants another stream at once.
+  @Test(arguments: CloseReason.allCases.map(\.name) + ["a reason of a later release"])
+  func aPhoneComesBack(after reason: String) throws {
+    var simulation = try connected()
+    simulation.handle(.lost(reason: reason), of: 0, at: Self.start + 1000)
+    guard case .connecting = simulation.link(of: 0) else {
+      Issue.record("\(simulation.link(of: 0))")
+      return
+    }
+    let told = simulation.takeTrace().first { $0.kind == .disconnected }
+    #expect(told?.why == reason)
+    simulation.handle(.connected, of: 0, at: Self.start + 2000)
+    #expect(simulation.takeOrders().contains { if case .state = $0 { true } else { false } })
+  }
+
   /// The relay hears of it as it would of a phone: with the next push. Installed again, the app is
   /// registered again.
   @Test func anUninstalledAppIsUnregistered() throws {

@@ -113,55 +113,6 @@ import Testing
     return kept
   }
 
-  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
-  func anotherNodeTakesOverAndAStoppedOneCannotWrite() async throws {
-    let scratch = try Scratch()
-    let server = try await NATSServer(in: scratch.path)
-    try await server.run { _ in
-      let (_, log) = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) {
-        first in
-        var phone = try await Phone(on: first.relay)
-        let token = try await phone.register()
-        #expect(try await first.push(token, "first").status == 200)
-        try first.send(.suspend)
-        _ = try await ClusterRelay.run("b", state: scratch.path + "/b", on: server) { second in
-          // It is ready, so the lease of the first has expired.
-          try first.send(.resume)
-          let refused = try await first.push(token, "not any more")
-          #expect(refused.status == 503 && refused.reason == "ServiceUnavailable")
-          phone.relay = second.relay
-          let report = try await phone.report()
-          #expect(report.apps.first?.visible != nil)
-          #expect(try await second.push(token, "second").status == 200)
-          #expect(try await first.push(token, "nor later").status == 503)
-        }
-      }
-      #expect(log.contains("node b has taken over"), "\(log)")
-    }
-  }
-
-  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
-  func aNodeThatIsToldToEndHandsOverAtOnce() async throws {
-    let scratch = try Scratch()
-    let server = try await NATSServer(in: scratch.path)
-    try await server.run { _ in
-      let (token, _) = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) {
-        first in
-        let token = try await Phone(on: first.relay).register()
-        #expect(try await first.push(token, "first").status == 200)
-        try first.relay.terminate()
-        #expect(try await first.relay.endsSoon())
-        return token
-      }
-      let (_, log) = try await ClusterRelay.run("b", state: scratch.path + "/b", on: server) {
-        second in
-        let answer = try await second.push(token, "second")
-        #expect(answer.status == 200)
-      }
-      #expect(!log.contains("waiting: another node"), "\(log)")
-    }
-  }
-
   @Test func anEngineThatIsNotThereIsSaid() async throws {
     let scratch = try Scratch()
     let server = try await NATSServer(in: scratch.path)

@@ -24,6 +24,16 @@ enum Make {
       payload: Array(#"{"aps":{"alert":"\#(number)"}}"#.utf8))
   }
 
+  static func forwarded(
+    _ sequence: UInt64, token: UInt64, to device: UInt64, mayLinger: Bool = false, at now: Instant
+  ) -> JournalRecord {
+    JournalRecord(
+      sequence: sequence,
+      content: .forwarded(
+        notification(sequence, token: token), to: Make.device(device), at: now),
+      mayLinger: mayLinger)
+  }
+
   static func accepted(
     _ sequence: UInt64, token: UInt64, mayLinger: Bool = false, at now: Instant
   ) -> JournalRecord {

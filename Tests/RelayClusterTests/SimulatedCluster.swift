@@ -151,7 +151,11 @@ struct SimulatedCluster {
       guard processes[index].isLive(token) else { continue }
       processes[index].nextSequence += 1
       let sequence = processes[index].nextSequence
-      records.append(Make.accepted(sequence, token: token, mayLinger: chance(300), at: now))
+      let mayLinger = chance(300)
+      records.append(
+        sequence % 4 == 0
+          ? Make.forwarded(sequence, token: ~token, to: token, mayLinger: mayLinger, at: now)
+          : Make.accepted(sequence, token: token, mayLinger: mayLinger, at: now))
       processes[index].open[sequence] = SimulatedNode.stripe(of: token)
     }
     var forgets: [UInt64] = []

@@ -51,7 +51,8 @@ import Testing
           story.append("written by \(run) at \(place)")
         case .forgotten(let sequences) where sequences.contains(sequence):
           story.append("forgotten by \(run) at \(place)")
-        case .restored(.notification(_, let restored, _)) where restored == sequence:
+        case .restored(.notification(_, let restored, _)) where restored == sequence,
+          .restored(.forwarded(_, _, let restored, _)) where restored == sequence:
           story.append("in a snapshot by \(run) at \(place)")
         case .record, .forgotten, .restored, .listed, .report: break
         }

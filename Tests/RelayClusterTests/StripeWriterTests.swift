@@ -27,6 +27,13 @@ import Testing
         .record(shard: 0, place: sequence), mayLinger: mayLinger, at: time(now), into: &effects)
     }
 
+    /// One that may linger.
+    mutating func submitForwarded(_ sequence: UInt64, at now: Int64) {
+      writer.submit(
+        .record(Make.forwarded(sequence, token: 2, to: 3, mayLinger: true, at: time(now))),
+        .record(shard: 0, place: sequence), mayLinger: true, at: time(now), into: &effects)
+    }
+
     mutating func forget(_ sequence: UInt64, at now: Int64) {
       writer.forget(sequence, at: time(now), into: &effects)
     }
@@ -92,6 +99,22 @@ import Testing
     scene.hear(at: 73)
     #expect(scene.published.last?.entries == [.forgotten([2])])
     try scene.ack(at: 74)
+    #expect(scene.writer.state.sequences.isEmpty)
+  }
+
+  @Test func whatCameOverAnAliasNeedNotBeWrittenEither() throws {
+    var scene = Scene()
+    scene.submitForwarded(1, at: 10)
+    scene.forget(1, at: 11)
+    #expect(scene.settled(1) == true && scene.writer.skippedCount == 1)
+    // One that was called failed and is there all the same is forgotten, too.
+    scene.submitForwarded(2, at: 20)
+    scene.hear(at: 22)
+    scene.hear(at: 2022)
+    #expect(scene.settled(2) == false)
+    try scene.ack(at: 2500)
+    #expect(scene.published.last?.entries == [.forgotten([2])])
+    try scene.ack(at: 2501)
     #expect(scene.writer.state.sequences.isEmpty)
   }
 

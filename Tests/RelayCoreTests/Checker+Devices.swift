@@ -7,7 +7,7 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .granted, .released, .forgotten: break
+    case .accepted, .forwarded, .granted, .released, .forgotten: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
       guard let (credential, request) = registrationAtHand(of: topic, token),

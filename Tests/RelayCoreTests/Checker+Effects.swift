@@ -1,3 +1,5 @@
+import Primitives
+
 @testable import RelayCore
 
 /// What the shard asks for.
@@ -41,14 +43,27 @@ extension Checker {
       record.sequence == sequences.sequence(count(through: lastSequence)),
       "not the next sequence: \(record.sequence)")
     lastSequence = record.sequence
-    if case .accepted(let notification, let moment) = record.content {
-      journal[record.sequence] = notification.uniqueID
-      lives[notification.uniqueID]!.sequence = record.sequence
-      expect(moment == now, "the time of acceptance")
-    } else {
+    switch record.content {
+    case .accepted(let notification, let moment):
+      accept(notification, record.sequence, at: moment)
+    case .forwarded(let notification, let device, let moment):
+      accept(notification, record.sequence, at: moment)
+      let app = registrations[lives[notification.uniqueID]!.registration].app
+      expect(app.phone.credential.device == device, "remembered with another device")
+      expect(
+        device.routingKey != notification.token.routingKey, "remembered with a device for nothing")
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
       askedContents[record.sequence] = record.content
       note(record.content, record.sequence)
     }
+  }
+
+  private mutating func accept(
+    _ notification: Notification, _ sequence: UInt64, at moment: Instant
+  ) {
+    journal[sequence] = notification.uniqueID
+    lives[notification.uniqueID]!.sequence = sequence
+    expect(moment == now, "the time of acceptance")
   }
 
   private mutating func send(_ connection: ConnectionID, _ delivery: Delivery) {

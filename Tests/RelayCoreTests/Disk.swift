@@ -7,6 +7,7 @@ import Primitives
 struct Disk {
   struct StoredNotification {
     var notification: Notification
+    var device: DeviceID?
     var acceptedAt: Instant
   }
 
@@ -29,6 +30,9 @@ struct Disk {
     var spentSequence: UInt64 = 0
   }
 
+  /// As stripes do and SQLite does not: what came over an alias is kept with the device, and ends
+  /// with the app.
+  var keepsDevices = false
   /// The policy in force and its clocks, which are on disk before any shard hears of a change.
   var budgets: SilentBudgets
   private(set) var notifications: [UInt64: StoredNotification] = [:]
@@ -129,9 +133,13 @@ struct Disk {
       + aliases.values.sorted { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
       .shuffled(using: &generator).map { .alias($0.own, since: $0.since) }
       + gone.map { .gone($0.token, since: $0.since) }
-      + notifications.sorted { $0.key < $1.key }.map {
-        .notification(
-          $0.value.notification, sequence: $0.key, acceptedAt: $0.value.acceptedAt)
+      + notifications.sorted { $0.key < $1.key }.map { sequence, stored in
+        guard let device = stored.device else {
+          return .notification(
+            stored.notification, sequence: sequence, acceptedAt: stored.acceptedAt)
+        }
+        return .forwarded(
+          stored.notification, to: device, sequence: sequence, acceptedAt: stored.acceptedAt)
       }
   }
 
@@ -151,11 +159,19 @@ struct Disk {
       notifications[record.sequence] = StoredNotification(
         notification: notification, acceptedAt: acceptedAt)
       return
+    case .forwarded(let notification, let device, let acceptedAt):
+      notifications[record.sequence] = StoredNotification(
+        notification: notification, device: keepsDevices ? device : nil, acceptedAt: acceptedAt)
+      return
     case .enrolled(let id, let secret):
       devices.removeAll { $0.id == id }
       devices.append(StoredDevice(id: id, secret: secret))
     case .registered(let device, let topic, let token, let isOwn):
-      if let older = remove(device, topic), older != token { retire(older, at: now) }
+      if let older = remove(device, topic), older != token {
+        retire(older, at: now)
+        removeForwarded(older, to: device)
+      }
+      removeForwarded(token, to: device)
       gone.removeAll { $0.token == token }
       apps.append(
         StoredApp(
@@ -163,6 +179,7 @@ struct Disk {
     case .unregistered(let device, let topic, let token, let moment):
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       retire(token, at: moment)
+      removeForwarded(token, to: device)
     case .granted(let own, let since):
       aliases[own.token] = (own, since)
     case .released(let own):
@@ -187,6 +204,12 @@ struct Disk {
       return nil
     }
     return apps.remove(at: index).token
+  }
+
+  private mutating func removeForwarded(_ token: DeviceToken, to device: DeviceID) {
+    notifications = notifications.filter {
+      $0.value.device != device || $0.value.notification.token != token
+    }
   }
 
   private mutating func retire(_ token: DeviceToken, at moment: Instant) {

@@ -37,6 +37,8 @@ struct ShardFixture {
   var shard: Shard
   var now = Self.start
   var journal: Journal
+  /// Where its peers are, and who makes its ids: no two nodes have an address or an id in common.
+  var node: UInt16 = 0
   /// Of the last record that was asked for.
   private(set) var lastSequence: UInt64 = 0
   private var lastNumber: UInt32 = 0
@@ -140,15 +142,17 @@ struct ShardFixture {
 
   mutating func newRequest() -> RequestID {
     lastNumber += 1
-    return RequestID(loop: 0, connection: 1, stream: Int32(lastNumber))
+    return RequestID(loop: 0, connection: 1, stream: Int32(lastNumber), node: node)
   }
 
   mutating func newConnection() -> ConnectionID {
     lastNumber += 1
-    return ConnectionID(loop: 1, connection: lastNumber, stream: 1)
+    return ConnectionID(loop: 1, connection: lastNumber, stream: 1, node: node)
   }
 
-  var lastRequest: RequestID { RequestID(loop: 0, connection: 1, stream: Int32(lastNumber)) }
+  var lastRequest: RequestID {
+    RequestID(loop: 0, connection: 1, stream: Int32(lastNumber), node: node)
+  }
 
   /// A new notification. Without an expiration it may be stored for 30 days.
   mutating func push(
@@ -159,8 +163,9 @@ struct ShardFixture {
     lastNumber += 1
     let isSilent = notificationClass == .silent
     return Notification(
-      uniqueID: UniqueID(generator: 1, number: UInt64(lastNumber)),
-      apnsID: apnsID ?? UniqueID(generator: 2, number: UInt64(lastNumber)),
+      uniqueID: UniqueID(generator: 1 + 2 * UInt64(node), number: UInt64(lastNumber)),
+      apnsID: apnsID
+        ?? UniqueID(generator: 2 + 2 * UInt64(node), number: UInt64(lastNumber)),
       token: token ?? app.token,
       topic: topic.map { Topic($0)! } ?? app.topic, notificationClass: notificationClass,
       pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : priority,

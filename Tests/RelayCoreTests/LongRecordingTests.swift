@@ -89,9 +89,7 @@ import Testing
         files[files.count - 1] += writers[Int(number)].frame(of: start)
       }
       for (shard, records) in (restored ?? []).enumerated() {
-        let notifications = records.firstIndex {
-          if case .notification = $0 { true } else { false }
-        }
+        let notifications = records.firstIndex { $0.acceptedAt != nil }
         for record in records[..<(notifications ?? records.count)] {
           handle(.restored(record), on: shard)
         }

@@ -84,6 +84,31 @@ struct PartitionedShards {
     }
   }
 
+  /// How many records were asked for.
+  var askedCount: Int { records.count }
+
+  /// What the journal of an earlier run remembers comes to the shards, in the middle of whatever
+  /// they do.
+  mutating func restore(_ restored: [RestoredRecord], at instant: Instant) -> [Outcome] {
+    now = max(now, instant)
+    var outcomes: [Outcome] = []
+    let first = restored.firstIndex { $0.acceptedAt != nil } ?? restored.count
+    for record in restored[..<first] {
+      handle(.restored(record), key: record.routingKey, &outcomes)
+    }
+    for shard in shards.indices { handle(.alias(.allConfirmed), on: shard, &outcomes) }
+    for record in restored[first...] {
+      switch record {
+      case .notification(let notification, let sequence, _),
+        .forwarded(let notification, _, let sequence, _):
+        notifications[sequence] = notification.uniqueID
+      case .device, .app, .alias, .gone: break
+      }
+      handle(.restored(record), key: record.routingKey, &outcomes)
+    }
+    return outcomes
+  }
+
   /// Everything that was asked for is on disk.
   mutating func persistAll() -> [Outcome] {
     var outcomes: [Outcome] = []
@@ -112,8 +137,10 @@ struct PartitionedShards {
         case .forget(let sequence): outcomes.append(.forget(notifications[sequence]))
         case .persist(var record):
           records.append((shard, record.sequence))
-          if case .accepted(let notification, _) = record.content {
+          switch record.content {
+          case .accepted(let notification, _), .forwarded(let notification, _, _):
             notifications[record.sequence] = notification.uniqueID
+          case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent: break
           }
           record.sequence = 0
           outcomes.append(.effect(.persist(record)))

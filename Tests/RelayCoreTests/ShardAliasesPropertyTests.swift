@@ -27,7 +27,8 @@ import Testing
         count, seed: seed,
         configuration: .init(
           pendingPersists: generator.chance(20) ? 2 : 1000,
-          partitionCount: [3, 16, 256].randomElement(using: &generator)!))
+          partitionCount: [3, 16, 256].randomElement(using: &generator)!),
+        keepsDevices: seed % 2 == 1)
       fails = generator.chance(50)
       for _ in 0..<3 { phones.append(set.enroll()) }
       for _ in 0..<3 { tokens.append(set.makeToken()) }

@@ -346,8 +346,9 @@ import Testing
   }
 
   /// In flight to the device that had the token, and not forgotten on disk: not for the next one.
-  @Test(arguments: places) func whatWasForTheDeviceBeforeIsNotRestoredToTheNext(_ places: Places) {
-    var set = ShardSet(places.count, seed: 11)
+  @Test(arguments: places, [false, true])
+  func whatWasForTheDeviceBeforeIsNotRestoredToTheNext(_ places: Places, keepsDevices: Bool) {
+    var set = ShardSet(places.count, seed: 11, keepsDevices: keepsDevices)
     let (old, new) = (set.enroll(on: places.old), set.enroll(on: places.new))
     let token = set.makeToken(on: places.token)
     _ = set.put(old, Self.topic, own: token)
@@ -366,6 +367,37 @@ import Testing
       set.restart(count)
       #expect(set.holder(of: secret) == nil)
       #expect(set.holder(of: its)?.device == new.credential.device)
+      set.settle()
+      set.checkSettled("\(places)")
+    }
+    #expect(set.problems == [])
+  }
+
+  /// The same device has it again, for the same app: that is not what it was pushed to.
+  @Test(arguments: places, [false, true])
+  func whatWasForTheRegistrationBeforeIsNotRestoredToTheNext(
+    _ places: Places, keepsDevices: Bool
+  ) {
+    var set = ShardSet(places.count, seed: 12, keepsDevices: keepsDevices)
+    let phone = set.enroll(on: places.old)
+    let token = set.makeToken(on: places.token)
+    _ = set.put(phone, Self.topic, own: token)
+    set.settle()
+    let connection = set.connect(phone)
+    let (_, before) = set.push(token, Self.topic)
+    set.settle()
+    #expect(set.sent[connection] == [before])
+    _ = set.delete(phone, Self.topic)
+    set.settle()
+    set.now = set.now + .seconds(1)
+    _ = set.put(phone, Self.topic, own: token)
+    set.settle()
+    let (_, after) = set.push(token, Self.topic)
+    set.settle()
+    for count in [2, 3, 1] {
+      set.restart(count)
+      #expect(set.holder(of: before) == nil)
+      #expect(set.holder(of: after)?.device == phone.credential.device)
       set.settle()
       set.checkSettled("\(places)")
     }

@@ -31,16 +31,6 @@ import Testing
     return (world, events)
   }
 
-  /// What belongs to one life, connection or request comes in the same order; for all shards at
-  /// once, the order between them is not fixed.
-  private func isSame(
-    _ event: Event, _ one: [PartitionedShards.Outcome], _ several: [PartitionedShards.Outcome]
-  ) -> Bool {
-    guard one != several else { return true }
-    guard event == .tick || event == .shutDown else { return false }
-    return Dictionary(grouping: one, by: \.subject) == Dictionary(grouping: several, by: \.subject)
-  }
-
   private func play(seed: UInt64) -> Run {
     var run = Run()
     var generator = SeededRandom(seed: seed &* 31)
@@ -54,7 +44,7 @@ import Testing
       let expected = one.play(event, at: moment)
       let found = several.play(event, at: moment)
       func problem(_ text: String) { run.problems.append("step \(number), \(event): \(text)") }
-      if !isSame(event, expected, found) { problem("\(expected) became \(found)") }
+      if !expected.isSame(as: found, after: event) { problem("\(expected) became \(found)") }
       if generator.chance(30), let key = keys.randomElement(using: &generator) {
         let destination = several.shards.indices.randomElement(using: &generator)!
         if let state = several.move(several.table.partition(ofRoutingKey: key), to: destination) {
@@ -106,6 +96,16 @@ import Testing
       #expect(shards.shards[0].inconsistencies == [], "seed \(seed)")
     }
     #expect(lives >= 100, "\(lives)")
+  }
+}
+
+extension [PartitionedShards.Outcome] {
+  /// What belongs to one life, connection or request comes in the same order; for all shards at
+  /// once, the order between them is not fixed.
+  func isSame(as other: Self, after event: Event) -> Bool {
+    guard self != other else { return true }
+    guard event == .tick || event == .shutDown else { return false }
+    return Dictionary(grouping: self, by: \.subject) == Dictionary(grouping: other, by: \.subject)
   }
 }
 

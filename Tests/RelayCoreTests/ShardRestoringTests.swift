@@ -147,6 +147,19 @@ import Testing
       fixture, fixture.submit(push), [.respond(fixture.lastRequest, .gone(since: since))])
   }
 
+  /// Two stripes have it, of which the other one comes later.
+  @Test func aTokenIsGoneSinceItWentLast() {
+    for moments in [[1, 2], [2, 1]] as [[Int64]] {
+      var fixture = ShardFixture(firstSequence: 1000)
+      _ = restored(
+        moments.map { .gone(Self.app.token, since: fixture.now - .hours(3 - $0)) },
+        fixture: &fixture)
+      let since = fixture.now - .hours(1)
+      let effects = fixture.submit(fixture.push(.visible, Self.app))
+      #expect(effects == [.respond(fixture.lastRequest, .gone(since: since))])
+    }
+  }
+
   @Test func anOwnTokenIsConfirmedAgain() {
     var fixture = ShardFixture(firstSequence: 1000)
     let credential = Self.phone.credential
@@ -162,6 +175,80 @@ import Testing
     expectEffects(
       fixture, effects,
       [.tell(routingKey: Self.app.token.routingKey, .alias(.confirmed(own)))])
+  }
+
+  // MARK: To a shard at work
+
+  /// Runs that begin at the same time, on several nodes, have regions one above the other: a number
+  /// above this shard's own is none that waits here, wherever its range is.
+  @Test(arguments: [1 << 32, 1 << 32 + 1, 7 << 24, 3] as [UInt64])
+  func theNumbersOfAnotherRunMayBeAnything(_ distance: UInt64) {
+    var fixture = ShardFixture(.manual, firstSequence: 1000)
+    let mine = fixture.phoneWithApp()
+    _ = fixture.persistAll()
+    let request = fixture.newRequest()
+    let waiting = fixture.push(.visible, mine)
+    _ = fixture.handle(.submitted(waiting, from: request))
+    let push = fixture.push(.visible, Self.app)
+    let sequence = 1000 + distance
+    let record = RestoredRecord.notification(push, sequence: sequence, acceptedAt: fixture.now)
+    #expect(fixture.shard.flaw(in: .restored(record), at: fixture.now) == nil)
+    let effects = restored(records([record]), fixture: &fixture)
+    #expect(effects.contains(fixture.log(.storedOffline, push)))
+    expectSound(fixture)
+    let (connection, sent) = fixture.connect(Self.phone)
+    #expect(sent.sendings == [Sending(push, .connect)])
+    let (again, lost) = fixture.connect(Self.phone)
+    #expect(lost.sendings == [Sending(push, .connect)] && again != connection)
+    expectEffects(
+      fixture, fixture.ack(push, again), [fixture.log(.delivered, push), .forget(sequence)])
+    // What waited here is not touched by it.
+    #expect(fixture.persistAll().contains(fixture.accepted(waiting, request)))
+    expectSound(fixture)
+  }
+
+  /// No relay's journal does that: what waits is still where it was.
+  @Test func whatWaitsHereIsNotTakenOverOnceMore() {
+    var fixture = ShardFixture(.manual, firstSequence: 1000)
+    let mine = fixture.phoneWithApp()
+    _ = fixture.persistAll()
+    let waiting = fixture.push(.visible, mine)
+    #expect(fixture.submit(waiting).contains(fixture.persist(waiting, 1002)))
+    for record in [
+      RestoredRecord.notification(waiting, sequence: 1002, acceptedAt: fixture.now),
+      .forwarded(
+        waiting, to: mine.phone.credential.device, sequence: 1002, acceptedAt: fixture.now),
+    ] {
+      #expect(fixture.shard.flaw(in: .restored(record), at: fixture.now) != nil)
+    }
+    #expect(
+      restored(
+        [.notification(waiting, sequence: 1002, acceptedAt: fixture.now)], fixture: &fixture) == [])
+    expectSound(fixture)
+  }
+
+  /// The wheel has turned, other timers are set, and a changed policy is being looked into.
+  @Test func expirationsOfBothAreKept() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let mine = fixture.phoneWithApp()
+    _ = fixture.submit(
+      fixture.push(.visible, mine, expiration: .at(fixture.now + .minutes(30))))
+    _ = fixture.advance(.minutes(20))
+    _ = fixture.handle(.policyChanged(.strict, at: fixture.now))
+    let late = fixture.push(.silent, Self.app, expiration: .at(fixture.now - .minutes(10)))
+    let soon = fixture.push(.visible, Self.app, expiration: .at(fixture.now + .minutes(5)))
+    let effects = restored(
+      records([
+        .notification(late, sequence: 7, acceptedAt: fixture.now - .minutes(19)),
+        .notification(soon, sequence: 8, acceptedAt: fixture.now - .minutes(18)),
+      ]), fixture: &fixture)
+    #expect(effects.contains(fixture.discarded(late, .expired)))
+    #expect(effects.contains(fixture.log(.storedOffline, soon)))
+    expectSound(fixture)
+    #expect(fixture.advance(.minutes(5)).discards == [.expired])
+    #expect(fixture.advance(.minutes(5)).discards == [.expired])
+    #expect(fixture.shard.entries.count == 0)
+    expectSound(fixture)
   }
 
   @Test func newRecordsBeginAtTheGivenSequence() {

@@ -41,11 +41,13 @@ struct ShardSet {
   private var lastNumber: UInt32 = 0
 
   init(
-    _ count: Int, seed: UInt64 = 1, configuration: Shard.Configuration = Shard.Configuration()
+    _ count: Int, seed: UInt64 = 1, configuration: Shard.Configuration = Shard.Configuration(),
+    keepsDevices: Bool = false
   ) {
     generator = SeededRandom(seed: seed)
     self.configuration = configuration
     disk = Disk(budgets: SilentBudgets(configuration.policy, at: now))
+    disk.keepsDevices = keepsDevices
     start(count)
   }
 
@@ -172,7 +174,7 @@ struct ShardSet {
     let records = disk.records(using: &generator)
     var isConfirmed = false
     for record in records {
-      if case .notification = record, !isConfirmed {
+      if record.acceptedAt != nil, !isConfirmed {
         confirm()
         isConfirmed = true
       }
@@ -191,15 +193,8 @@ struct ShardSet {
   }
 
   private mutating func restore(_ record: RestoredRecord) {
-    let key =
-      switch record {
-      case .device(let device, _, _), .app(let device, _, _, _, _): device.routingKey
-      case .alias(let own, _): own.token.routingKey
-      case .gone(let token, _): token.routingKey
-      case .notification(let notification, _, _): notification.token.routingKey
-      }
     var effects: [Effect] = []
-    let shard = index(of: key)
+    let shard = index(of: record.routingKey)
     shards[shard].handle(.restored(record), at: now, into: &effects)
     perform(effects, of: shard)
   }
@@ -287,6 +282,9 @@ struct ShardSet {
       }
     }
   }
+
+  /// What a shard has asked the journal for and has heard nothing of.
+  func waiting(on shard: Int) -> [JournalRecord] { lines[shard] }
 
   /// Whose slot holds the notification.
   func holder(of notification: Notification) -> OwnToken? {

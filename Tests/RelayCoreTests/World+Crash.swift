@@ -36,7 +36,7 @@ extension World {
       }
       var isConfirmed = false
       for record in records {
-        if case .notification = record, !isConfirmed {
+        if record.acceptedAt != nil, !isConfirmed {
           hearItself(&effects)
           hear(.alias(.allConfirmed), &effects)
           isConfirmed = true

@@ -21,6 +21,10 @@ struct World {
     var crashes: Int
     /// A range of sequences has two to this many.
     var rangeBits: Int
+    /// Where its peers are.
+    var node: UInt16 = 0
+    /// All devices and tokens are of this one; nil for any.
+    var partition: PartitionID?
   }
 
   /// What happened to the shard.
@@ -63,8 +67,11 @@ struct World {
     self.generator = generator
     fixture = ShardFixture(
       .manual, configuration: plan.configuration, rangeBits: plan.rangeBits)
+    fixture.node = plan.node
     checker = Checker(plan.configuration, fixture.shard.sequences)
     disk = Disk(budgets: fixture.shard.budgets)
+    // Not the generator's to say: the worlds that are remembered stay what they are.
+    disk.keepsDevices = seed & 8 != 0
     for _ in 0..<plan.phones { enroll() }
     handle(.persisted(through: checker.lastSequence))
     for phone in phones {
@@ -163,7 +170,10 @@ struct World {
   }
 
   mutating func enroll() {
-    let number = UInt64(checker.enrolments.count + 1)
+    var number = UInt64(checker.enrolments.count + 1)
+    while let partition = plan.partition,
+      fixture.shard.partition(ofRoutingKey: number) != partition
+    { number += 1 }
     let phone = Phone(
       credential: DeviceCredential(
         device: DeviceID(UniqueID(high: number, low: generator.next())),

@@ -48,8 +48,8 @@ import Testing
   @Test func everyEventComesBack() throws { try check(Samples.events, cases: 28) }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13) }
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 9) }
-  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 5) }
-  @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 8) }
+  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 6) }
+  @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 9) }
   @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 10) }
 
   /// A relay on its own writes what it wrote before there were nodes: the loop, as one number.

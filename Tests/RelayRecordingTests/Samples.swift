@@ -97,6 +97,7 @@ enum Samples {
     .device(device, secret, budget: spent),
     .app(device, topic, token, isOwn: true, budget: spent), .alias(own, since: now),
     .gone(token, since: now), .notification(stored, sequence: 77, acceptedAt: now),
+    .forwarded(stored, to: device, sequence: 78, acceptedAt: now),
   ]
 
   static let aliasEvents: [AliasEvent] = [
@@ -137,7 +138,7 @@ enum Samples {
     .accepted(stored, at: now), .enrolled(device, secret),
     .registered(device, topic, token, isOwn: false), .unregistered(device, topic, token, at: now),
     .granted(own, since: now), .released(own), .spent(device, topic, app: spent, device: spent),
-    .forgotten(device),
+    .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
   static let steps: [DeliveryStep] =

@@ -32,6 +32,10 @@ import Testing
         tokens.append(token)
         let own = OwnToken(token: token, device: device, topic: Topic("com.example.\(isOwn)")!)
         add(.alias(own, since: Instant(milliseconds: 0)))
+        add(
+          .forwarded(
+            Self.notification(token), to: device, sequence: 2,
+            acceptedAt: Instant(milliseconds: 0)))
         add(.gone(token, since: Instant(milliseconds: 0)))
         add(
           .app(
@@ -41,15 +45,11 @@ import Testing
     for token in tokens {
       add(
         .notification(
-          Notification(
-            uniqueID: UniqueID(high: 1, low: 1), apnsID: UniqueID(high: 1, low: 1), token: token,
-            topic: Topic("a")!, notificationClass: .visible, pushType: .alert,
-            priority: .immediate, wakesApp: false, collapseID: [], expiration: .once, payload: []),
-          sequence: 1, acceptedAt: Instant(milliseconds: 0)))
+          Self.notification(token), sequence: 1, acceptedAt: Instant(milliseconds: 0)))
     }
     for (shard, rest) in router.takeRest().enumerated() { batches[shard] += rest }
     #expect(router.takeRest().allSatisfy { $0.isEmpty })
-    #expect(batches.map(\.count).reduce(0, +) == 2000 + 4 * tokens.count)
+    #expect(batches.map(\.count).reduce(0, +) == 2000 + 5 * tokens.count)
     for (shard, batch) in batches.enumerated() {
       for record in batch {
         switch record {
@@ -63,8 +63,17 @@ import Testing
         case .notification(let notification, _, _):
           let key = notification.token.routingKey
           #expect(table.loop(ofRoutingKey: key) == shard)
+        case .forwarded(_, let device, _, _):
+          #expect(table.loop(ofRoutingKey: device.routingKey) == shard)
         }
       }
     }
+  }
+
+  private static func notification(_ token: DeviceToken) -> Notification {
+    Notification(
+      uniqueID: UniqueID(high: 1, low: 1), apnsID: UniqueID(high: 1, low: 1), token: token,
+      topic: Topic("a")!, notificationClass: .visible, pushType: .alert,
+      priority: .immediate, wakesApp: false, collapseID: [], expiration: .once, payload: [])
   }
 }

@@ -48,6 +48,26 @@ import Testing
     #expect(try StoreInspection.check(path: directory.journal).aliases == 1)
   }
 
+  /// In one table with all others: with all partitions in one place, the token leads to the device.
+  @Test func whatCameOverAnAliasComesBackByItsToken() async throws {
+    let push = try Make.notification(3)
+    let device = Make.device(7)
+    try await write([
+      .granted(try own(1), since: Make.instant(5)),
+      .forwarded(push, to: device, at: Make.instant(6)),
+    ])
+    let first = Journal.firstOfAll
+    #expect(
+      try await everything() == [
+        .alias(try own(1), since: Make.instant(5)),
+        .notification(push, sequence: first + 1, acceptedAt: Make.instant(6)),
+      ])
+    let journal = try listener.open(directory)
+    journal.submit(shard: 0, records: [], forgets: [first + 1])
+    await journal.stop()
+    #expect(try await everything() == [.alias(try own(1), since: Make.instant(5))])
+  }
+
   /// As the first release left it: only the apps say which tokens devices have brought along.
   @Test func aJournalOfTheFirstSchemaHasItsTokens() async throws {
     let raw = try DatabaseQueue(path: directory.journal)

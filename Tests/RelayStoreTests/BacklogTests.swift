@@ -69,6 +69,15 @@ import Testing
     #expect(take(at: 0) == [1, 3])
   }
 
+  @Test mutating func whatCameOverAnAliasNeedNotBeWrittenEither() throws {
+    let content = JournalRecord.Content.forwarded(
+      try Make.notification(1), to: Make.device(1), at: Make.instant(1))
+    let record = JournalRecord(sequence: 1, content: content, mayLinger: true)
+    backlog.append(shard: 0, records: [record], forgets: [1], at: 0)
+    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 1)])
+    #expect(backlog.skippedCount == 1 && backlog.isEmpty)
+  }
+
   @Test mutating func onlyNotificationsCanBeForgotten() {
     let record = JournalRecord(
       sequence: 1, content: .enrolled(Make.device(1), Make.secret(1)), mayLinger: true)

@@ -98,7 +98,8 @@ private final class Run {
     var budget: RateLimit.State?
     try journal.replay { record in
       switch record {
-      case .notification(_, let sequence, _): found.insert(sequence)
+      case .notification(_, let sequence, _), .forwarded(_, _, let sequence, _):
+        found.insert(sequence)
       case .device: hasDevice = true
       case .app(_, _, _, _, budget: let state): budget = state
       case .alias, .gone: break

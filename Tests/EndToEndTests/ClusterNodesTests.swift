@@ -1,0 +1,181 @@
+import Foundation
+import Subprocess
+import Testing
+
+/// Relays that share the phones of one journal.
+@Suite("Nodes of a cluster", .timeLimit(.minutes(5))) struct ClusterNodesTests {
+  private static let hasServer: @Sendable () async throws -> Bool = {
+    try await NATSServer.program.value != nil
+  }
+
+  /// Runs nodes side by side; each is killed at the end.
+  private static func run<Value: Sendable>(
+    _ names: [String], in folder: String, on server: NATSServer, started: [ClusterRelay] = [],
+    _ body: @Sendable ([ClusterRelay]) async throws -> Value
+  ) async throws -> (value: Value, logs: [String]) {
+    guard let name = names.first else { return (try await body(started), []) }
+    let (result, log) = try await ClusterRelay.run(
+      name, state: "\(folder)/\(name)", on: server
+    ) { relay in
+      try await run(
+        Array(names.dropFirst()), in: folder, on: server, started: started + [relay], body)
+    }
+    return (result.value, [log] + result.logs)
+  }
+
+  private struct Registered: Sendable {
+    var phone: Phone
+    var token: String
+  }
+
+  /// Phones that are made on one node and registered by the next.
+  private static func phones(_ count: Int, on relays: [ClusterRelay]) async throws -> [Registered] {
+    var phones: [Registered] = []
+    for index in 0..<count {
+      var phone = try await Phone(on: relays[index % relays.count].relay)
+      phone.relay = relays[(index + 1) % relays.count].relay
+      phones.append(Registered(phone: phone, token: try await phone.register()))
+    }
+    return phones
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func anyNodeWillDo() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await Self.run(["a", "b", "c"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(9, on: relays)
+        for (index, registered) in phones.enumerated() {
+          let answer = try await relays[(index + 2) % 3].push(registered.token, "n\(index)")
+          #expect(answer.status == 200, "\(answer)")
+          var phone = registered.phone
+          phone.relay = relays[index / 3].relay
+          try await phone.listen { lines in
+            let line = try await lines.skip(to: #"{"type":"notification""#)
+            #expect(line.contains(#""alert":"n\#(index)""#))
+          }
+          #expect(try await phone.report().apps.first?.visible == nil)
+        }
+        try await Self.checkTokens(phones[0].phone, relays)
+      }
+    }
+  }
+
+  /// A token that a phone brings along, and one that is given back, are the same on every node.
+  private static func checkTokens(_ phone: Phone, _ relays: [ClusterRelay]) async throws {
+    let own = String(repeating: "5c", count: 32)
+    _ = try await phone.register(["com.example.own"], tokens: [own])
+    let gone = try await phone.register("com.example.gone")
+    try await phone.unregister("com.example.gone")
+    for relay in relays {
+      let wrongTopic = try await relay.push(own, "own")
+      #expect(wrongTopic.reason == "DeviceTokenNotForTopic", "\(wrongTopic)")
+      #expect(try await relay.push(gone, "gone").status == 410)
+      let listing = try await relay.relay.curl(relay.relay.providerURL + "/v1/feedback")
+      #expect(listing.body.contains(gone) && !listing.body.contains(own), "\(listing)")
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeThatIsToldToEndRefusesNothing() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      let (_, logs) = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(12, on: relays)
+        let pushing = Task {
+          var last: [String: String] = [:]
+          for round in 0..<6 {
+            for registered in phones {
+              let answer = try await relays[1].push(registered.token, "round \(round)")
+              #expect(answer.status == 200, "\(answer)")
+              last[registered.token] = answer.fields["apns-unique-id"]
+            }
+          }
+          return last
+        }
+        try relays[0].relay.terminate()
+        #expect(try await relays[0].relay.endsSoon())
+        let last = try await pushing.value
+        for registered in phones {
+          var phone = registered.phone
+          phone.relay = relays[1].relay
+          let slot = try #require(try await phone.report().apps.first?.visible)
+          #expect(slot.uniqueId == last[registered.token])
+        }
+      }
+      #expect(logs[0].contains("gave a stripe"), "\(logs[0])")
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeThatDiesIsReplacedAndWhatItHadIsThere() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(12, on: relays)
+        var kept: [String: String] = [:]
+        for registered in phones {
+          let answer = try await relays[0].push(registered.token, "kept")
+          kept[registered.token] = answer.fields["apns-unique-id"]
+        }
+        try relays[0].send(.kill)
+        for registered in phones {
+          var phone = registered.phone
+          phone.relay = relays[1].relay
+          // Refused until the lease of the other has expired.
+          let report = try await Self.report(of: phone)
+          #expect(report.apps.first?.visible?.uniqueId == kept[registered.token])
+          #expect(try await relays[1].push(registered.token, "after").status == 200)
+        }
+      }
+    }
+  }
+
+  private static func report(of phone: Phone) async throws -> DeviceReport {
+    while true {
+      let answer = try await phone.relay.curl(
+        phone.url, ["-H", "authorization: bearer \(phone.secret)"])
+      if answer.status == 503 { continue }
+      try #require(answer.status == 200, "\(answer)")
+      return try JSONDecoder().decode(DeviceReport.self, from: Data(answer.body.utf8))
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aStoppedNodeCannotWriteAndServesAgain() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      let (_, logs) = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(12, on: relays)
+        try relays[0].send(.suspend)
+        for registered in phones { _ = try await Self.push(registered.token, on: relays[1]) }
+        try relays[0].send(.resume)
+        // It writes nothing that is not its own, and leads to the other what is the other's.
+        for registered in phones {
+          let last = try await Self.push(registered.token, on: relays[0])
+          for relay in relays {
+            var phone = registered.phone
+            phone.relay = relay.relay
+            let slot = try await Self.report(of: phone).apps.first?.visible
+            #expect(slot?.uniqueId == last)
+          }
+        }
+      }
+      #expect(logs[0].contains("lost a stripe"), "\(logs[0])")
+    }
+  }
+
+  /// Pushes until it is taken; the unique id.
+  private static func push(_ token: String, on relay: ClusterRelay) async throws -> String? {
+    while true {
+      let answer = try await relay.push(token, "again")
+      if answer.status == 503 { continue }
+      #expect(answer.status == 200, "\(answer)")
+      return answer.fields["apns-unique-id"]
+    }
+  }
+}

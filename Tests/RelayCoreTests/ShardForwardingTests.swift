@@ -1,0 +1,182 @@
+import Primitives
+import Testing
+
+@testable import RelayCore
+
+/// What is pushed to a token that a device brought along is remembered with the device, and comes
+/// back to it wherever its token's partition is by then; and what a grant without its registration
+/// is good for.
+@Suite struct ShardForwardingTests {
+  private static let topic = Topic("com.example.app")!
+  private static let other = Topic("com.example.other")!
+  private static let token = DeviceToken(random: (4, 5, 6), routingKey: 77)
+
+  /// A phone with an app that has this token.
+  private func fixture(
+    _ token: (Phone) -> DeviceToken = { _ in token }
+  ) -> (ShardFixture, PhoneApp) {
+    var fixture = ShardFixture(firstSequence: 1000)
+    let phone = fixture.enroll()
+    let token = token(phone)
+    _ = fixture.register(phone, Self.topic, own: token)
+    return (fixture, PhoneApp(phone: phone, topic: Self.topic, token: token))
+  }
+
+  private func contents(_ effects: [Effect]) -> [JournalRecord.Content] {
+    effects.compactMap { if case .persist(let record) = $0 { record.content } else { nil } }
+  }
+
+  @Test func aPushOverAnAliasIsRememberedWithItsDevice() {
+    var set = ShardSet(2, seed: 1)
+    let phone = set.enroll(on: 0)
+    let token = set.makeToken(on: 1)
+    _ = set.put(phone, Self.topic, own: token)
+    set.settle()
+    let (_, push) = set.push(token, Self.topic)
+    set.take(.deliver(from: 1, to: 0))
+    #expect(
+      set.waiting(on: 0).map(\.content)
+        == [.forwarded(push, to: phone.credential.device, at: set.now)])
+  }
+
+  /// Also while both are on one shard: their partitions may go different ways.
+  @Test func soItIsOnOneShard() {
+    var (fixture, app) = fixture()
+    let push = fixture.push(.visible, app)
+    let device = app.phone.credential.device
+    #expect(
+      contents(fixture.submit(push)) == [.forwarded(push, to: device, at: fixture.now)])
+    expectSound(fixture)
+  }
+
+  @Test func whereTheTokenIsOfTheDevicesPartitionThereIsNothingToSay() {
+    var (fixture, app) = fixture {
+      DeviceToken(random: (4, 5, 6), routingKey: $0.credential.device.routingKey)
+    }
+    let push = fixture.push(.visible, app)
+    #expect(contents(fixture.submit(push)) == [.accepted(push, at: fixture.now)])
+  }
+
+  // MARK: Coming back
+
+  private func restore(_ records: [RestoredRecord], _ fixture: inout ShardFixture) -> [Effect] {
+    records.flatMap { fixture.handle(.restored($0)) }
+  }
+
+  /// No alias is there: the token's partition may be another node's.
+  @Test func itComesBackToItsDeviceWithoutTheAlias() {
+    let (before, app) = self.fixture()
+    let credential = app.phone.credential
+    var fixture = ShardFixture(firstSequence: 5000)
+    let push = fixture.push(.visible, app)
+    let effects = restore(
+      [
+        .device(credential.device, credential.secret, budget: .init()),
+        .app(credential.device, app.topic, app.token, isOwn: true, budget: .init()),
+        .forwarded(
+          push, to: credential.device, sequence: 1003, acceptedAt: before.now),
+      ], &fixture)
+    #expect(effects.contains(fixture.log(.storedOffline, push)))
+    #expect(fixture.connect(app.phone).effects.sendings == [Sending(push, .connect)])
+    #expect(fixture.shard.counters.restored == 1)
+    expectSound(fixture)
+  }
+
+  /// Another device has the token by now, on the same shard, or the same device for another app.
+  @Test(arguments: [false, true]) func whatTheTokenHasLeftIsForgotten(isOtherDevice: Bool) {
+    let (_, app) = self.fixture()
+    let credential = app.phone.credential
+    let other = DeviceID(UniqueID(high: 50, low: 51))
+    let holder = isOtherDevice ? other : credential.device
+    let topic = isOtherDevice ? Self.topic : Self.other
+    var fixture = ShardFixture(firstSequence: 5000)
+    let push = fixture.push(.visible, app)
+    let effects = restore(
+      [
+        .device(credential.device, credential.secret, budget: .init()),
+        .device(other, credential.secret, budget: .init()),
+        .app(holder, topic, app.token, isOwn: true, budget: .init()),
+        .forwarded(push, to: credential.device, sequence: 1003, acceptedAt: fixture.now),
+      ], &fixture)
+    #expect(effects.last == .forget(1003))
+    #expect(fixture.shard.counters.restored == 0 && fixture.shard.entries.count == 0)
+    expectSound(fixture)
+  }
+
+  // MARK: A grant without its registration
+
+  private func own(_ app: PhoneApp) -> OwnToken {
+    OwnToken(token: app.token, device: app.phone.credential.device, topic: app.topic)
+  }
+
+  /// A shard to which a phone and its grant came back, but not its app; with another phone.
+  private func unconfirmed() -> (ShardFixture, PhoneApp, other: Phone) {
+    let (_, app) = self.fixture()
+    let credential = app.phone.credential
+    var fixture = ShardFixture(firstSequence: 5000)
+    _ = restore(
+      [
+        .device(credential.device, credential.secret, budget: .init()),
+        .alias(own(app), since: fixture.now - .hours(1)),
+      ], &fixture)
+    let number = UInt64(60)
+    let other = DeviceCredential(
+      device: DeviceID(UniqueID(high: number, low: number)),
+      secret: SecretHash(words: (number, 1, 2, 3)))
+    _ = fixture.handle(.enrolled(other.device, other.secret, from: fixture.newRequest()))
+    return (fixture, app, Phone(credential: other))
+  }
+
+  @Test func theAppThatItWasForMayClaimItAgain() {
+    var (fixture, app, other) = unconfirmed()
+    // Not for anybody else, nor for another app of the device.
+    #expect(
+      fixture.register(other, Self.topic, own: app.token).answers == [.refused(.tokenTaken)])
+    #expect(
+      fixture.register(app.phone, Self.other, own: app.token).answers == [.refused(.tokenTaken)])
+    let effects = fixture.register(app.phone, app.topic, own: app.token)
+    #expect(effects.answers == [.registered(app.token)])
+    // What was accepted under the lost registration is not for this one.
+    #expect(contents(effects).first == .granted(own(app), since: fixture.now))
+    #expect(fixture.shard.counters.aliases == 1)
+    let push = fixture.push(.visible, app)
+    #expect(fixture.submit(push).contains(fixture.accepted(push)))
+    expectSound(fixture)
+    // From now on it is confirmed.
+    #expect(fixture.handle(.alias(.allConfirmed)) == [])
+    #expect(
+      fixture.handle(.alias(.claimed(own(app)))).contains(
+        .tell(
+          routingKey: app.phone.credential.device.routingKey,
+          .alias(.decided(own(app), .refused(.tokenTaken))))))
+  }
+
+  /// Then nobody has it, as after any grant that the journal could not write.
+  @Test func aSecondGrantThatFailsLeavesTheTokenFree() {
+    var (fixture, app, other) = unconfirmed()
+    fixture.journal = .manual
+    _ = fixture.register(app.phone, app.topic, own: app.token)
+    #expect(fixture.failAll().answers == [.refused(.unavailable)])
+    #expect(fixture.shard.counters.aliases == 0)
+    fixture.journal = .prompt
+    #expect(
+      fixture.register(other, Self.topic, own: app.token).answers == [.registered(app.token)])
+    expectSound(fixture)
+  }
+
+  @Test func aConfirmedOneStaysTaken() {
+    var (fixture, app, _) = unconfirmed()
+    _ = fixture.handle(.alias(.confirmed(own(app))))
+    #expect(
+      fixture.register(app.phone, app.topic, own: app.token).answers == [.refused(.tokenTaken)])
+  }
+
+  /// A grant of this run that the journal has is not older for what comes back of it.
+  @Test func whatComesBackDoesNotMakeAGrantOlder() {
+    var (fixture, app) = fixture()
+    let alias = fixture.shard.grantedAlias(app.token).map { fixture.shard.aliases[$0].since }
+    _ = fixture.handle(.restored(.alias(own(app), since: fixture.now - .hours(1))))
+    #expect(
+      fixture.shard.grantedAlias(app.token).map { fixture.shard.aliases[$0].since } == alias)
+  }
+}
