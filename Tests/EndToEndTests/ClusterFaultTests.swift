@@ -22,6 +22,7 @@ struct ClusterFaultTests {
     } catch {
       run.ledger.violated("\(error)")
     }
+    if !run.ledger.violations.isEmpty { CrashTests.say(run.lastWords) }
     let counts = run.ledger.counts
     CrashTests.say("cluster, seed \(plan.seed): \(counts)")
     for violation in run.ledger.violations {
@@ -55,6 +56,8 @@ private final class ClusterRun: Sendable {
   private let fleet: CrashFleet
   private let choices: SeededRandom
 
+  var lastWords: String { cluster.lastWords }
+
   init(_ plan: ClusterPlan, in folder: String) async throws {
     self.plan = plan
     var random = SeededRandom(seed: ~plan.seed)
@@ -83,8 +86,12 @@ private final class ClusterRun: Sendable {
         ledger.begin(life: 2 * number)
         try await suffer(round, token, &random)
         ledger.begin(life: 2 * number + 1)
-        try await account()
-        guard ledger.violations.isEmpty else { return }
+        do {
+          try await account()
+        } catch {
+          ledger.violated("\(error)")
+        }
+        guard ledger.violations.isEmpty else { return CrashTests.say(await cluster.status()) }
         let counts = ledger.counts
         CrashTests.say(
           "  \(counts.posts) posts, \(counts.accepted) answered 200, \(counts.unavailable) 503, "

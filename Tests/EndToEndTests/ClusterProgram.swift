@@ -93,7 +93,7 @@ final class ClusterProgram: Sendable {
     state.withLock { state in
       state.ended = number
       if state.running?.number == number { state.running = nil }
-      state.lastWords = String(log.suffix(3000))
+      state.lastWords = String(log.suffix(6000))
     }
   }
 }

@@ -74,6 +74,22 @@ final class CrashCluster: Sendable {
     await stop()
   }
 
+  /// Who has which stripes, as each relay says.
+  func status() async -> String {
+    var text = ""
+    for (place, name) in Self.names.enumerated() where relays[place].isRunning {
+      let outcome = try? await Program.run(
+        Program.pushrelay, ["cluster", "status", "--state", "\(folder)/\(name)"])
+      text += "relay \(name) says:\n\(outcome.map { $0.output + $0.errors } ?? "nothing\n")"
+    }
+    return text
+  }
+
+  /// What all relays have said last, once they have ended.
+  var lastWords: String {
+    relays.map { "the last words of \($0.name):\n\($0.lastWords)\n" }.joined()
+  }
+
   private func start(_ programs: [ClusterProgram]) async throws {
     try await withThrowingTaskGroup { group in
       for program in programs { group.addTask { try await program.start() } }

@@ -85,6 +85,14 @@ final class CrashLedger: Sendable {
         guard state.apps[state.live[place]].token != token else { return }
         return state.violated("device \(device) \(topic) has another token than before")
       }
+      if let place, case .leaving = state.apps[state.live[place]].phase,
+        state.apps[state.live[place]].token == token
+      {
+        // Nobody has said that it is gone for good; what was stored for it may be.
+        state.apps[state.live[place]].open = ["visible": [], "silent": []]
+        state.apps[state.live[place]].phase = .registered
+        return
+      }
       if state.apps.contains(where: { $0.token == token }) {
         state.violated("device \(device) \(topic) was given a token that was given before")
       }
