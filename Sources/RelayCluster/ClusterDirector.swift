@@ -4,9 +4,9 @@ package import RelayStore
 
 /// What a node does with stripes that come and go.
 package protocol ClusterDelegate: Sendable {
-  /// Where what is meant for each stripe goes from now on; and how many loops the nodes at work
-  /// have, by their numbers.
-  func follow(_ routes: [StripeRoute], nodes: [UInt16: UInt16]) async
+  /// Where what is meant for each stripe goes from now on, also for those that are lost and still
+  /// here; and how many loops the nodes at work have, by their numbers.
+  func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async
   /// Takes over what is remembered of a stripe; returns when everything that is meant for it can be
   /// dealt with here.
   func load(_ stripe: Int, _ state: StripeState) async
@@ -31,9 +31,12 @@ package actor ClusterDirector {
   private var refusals: [Int: Int] = [:]
   /// Set while a stripe is on its way here or from here.
   private var moving: Task<Void, Never>?
+  private var lastMove = 0
   private var budgets: SharedBudgets?
   private var keys: [StoredProviderKey]?
   private var routes: [StripeRoute] = []
+  /// Stripes that are somebody else's and still on the loops here.
+  private var leaving: Set<Int> = []
   private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
 
@@ -138,6 +141,7 @@ package actor ClusterDirector {
   }
 
   private func look() async {
+    let lease = journal.port.lease
     guard let sight = await journal.bucket.look() else { return }
     membership.take(sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock)
     if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
@@ -155,15 +159,28 @@ package actor ClusterDirector {
     await forgetOffers()
     await follow()
     await noticeLosses()
+    journal.port.looked(after: lease)
     guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, let step = view.step else {
       return
     }
-    moving = Task {
+    move {
       switch step {
-      case .claim(let stripe): await claim(stripe)
-      case .offer(let stripe, let run): await offer(stripe, to: run)
+      case .claim(let stripe): await self.claim(stripe)
+      case .offer(let stripe, let run): await self.offer(stripe, to: run)
       }
-      moving = nil
+    }
+  }
+
+  /// Stripes come and go one after the other: one that is lost may be this node's again before all
+  /// of it has left.
+  private func move(_ work: @escaping @Sendable () async -> Void) {
+    let before = moving
+    lastMove += 1
+    let number = lastMove
+    moving = Task {
+      await before?.value
+      await work()
+      if lastMove == number { moving = nil }
       ticks.wake.yield()
     }
   }
@@ -199,7 +216,7 @@ package actor ClusterDirector {
     routes = view.routes
     var nodes = [report.number: report.loopCount]
     for other in others { nodes[other.report.number] = other.report.loopCount }
-    await delegate.follow(routes, nodes: nodes)
+    await delegate.follow(routes, lost: leaving, nodes: nodes)
   }
 
   /// Says what this node is about, here and to the others.
@@ -264,7 +281,10 @@ package actor ClusterDirector {
   private func lost(_ stripe: Int, to stamp: Stamp?) async {
     guard report.holdings.contains(where: { Int($0.stripe) == stripe }) else { return }
     onNotice(.lost(stripe: stripe, to: stamp?.node))
-    await drop(stripe)
+    report.holdings.removeAll { Int($0.stripe) == stripe }
+    leaving.insert(stripe)
+    move { await self.drop(stripe) }
+    await tell()
   }
 
   private func drop(_ stripe: Int) async {
@@ -272,6 +292,8 @@ package actor ClusterDirector {
     await journal.release(stripe)
     await tell()
     await delegate.unload(stripe)
+    leaving.remove(stripe)
+    await follow()
   }
 }
 

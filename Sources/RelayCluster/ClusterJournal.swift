@@ -225,6 +225,7 @@ package final class ClusterJournal: DurableJournal {
       work(&core.node!, now)
       core.node!.handle(.tick, at: now, wall: wall)
       (effects, outcomes) = core.node!.take()
+      port.holdLease(until: core.node!.lease.heldUntil, at: now)
       core.hasBegun = core.hasBegun || core.node!.lease.heldUntil > now
       if core.hasBegun { trouble = (core.trouble, core.node!.trouble(at: now)) }
       core.trouble = trouble.now

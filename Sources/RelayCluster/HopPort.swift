@@ -52,6 +52,12 @@ package final class HopPort: Sendable {
 
   /// This node's number.
   package let number: UInt16
+  /// When this node's lease ends, in milliseconds of `ClusterJournal.clock`.
+  private let leaseEnd = Atomic<Int64>(0)
+  /// How often it has begun to hold one, and after which of these it has looked what others have
+  /// taken meanwhile.
+  private let leases = Atomic<Int>(0)
+  private let lookedAfter = Atomic<Int>(0)
   private let connection: NATSConnection
   private let state: Arrivals
   /// Sending may block for as long as the connection's write deadline; loops must not.
@@ -78,6 +84,25 @@ package final class HopPort: Sendable {
       onMessage: { Self.take($0, arrivals) }, onConnection: { _ in })
     arrivals.port.withLock { $0.port = self }
   }
+
+  /// Whether nobody else can have taken over what is here: the lease has not run out, and since it
+  /// last did this node has seen what is still its own.
+  package var isLeaseHeld: Bool {
+    ClusterJournal.clock.milliseconds < leaseEnd.load(ordering: .relaxed)
+      && lookedAfter.load(ordering: .relaxed) == leases.load(ordering: .relaxed)
+  }
+
+  /// The lease is held until then.
+  func holdLease(until end: Instant, at now: Instant) {
+    let before = leaseEnd.exchange(end.milliseconds, ordering: .relaxed)
+    if before <= now.milliseconds, end > now { leases.add(1, ordering: .relaxed) }
+  }
+
+  /// Which lease it is, to be told to `looked(after:)` when what was seen from now on was dealt
+  /// with.
+  var lease: Int { leases.load(ordering: .relaxed) }
+
+  func looked(after lease: Int) { lookedAfter.store(lease, ordering: .relaxed) }
 
   package func setHandlers(_ handlers: Handlers?) {
     state.handlers.withLock { $0 = handlers }

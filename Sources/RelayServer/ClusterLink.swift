@@ -25,8 +25,8 @@ final class ClusterLink: ClusterDelegate {
     self.onKeys = onKeys
   }
 
-  func follow(_ routes: [StripeRoute], nodes: [UInt16: UInt16]) async {
-    _ = await loops.onEach { $0.follow(routes, loopCounts: nodes) }
+  func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async {
+    _ = await loops.onEach { $0.follow(routes, lost: lost, loopCounts: nodes) }
   }
 
   func load(_ stripe: Int, _ state: StripeState) async {

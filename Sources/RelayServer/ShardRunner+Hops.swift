@@ -23,9 +23,13 @@ struct HopSet {
   let port: HopPort
   let stripeCount: Int
   var routes: [StripeRoute]
+  /// Stripes that are somebody else's and still here.
+  var lost: Set<Int> = []
   /// The nodes at work, and how many loops each has.
   var loopCounts: [UInt16: UInt16] = [:]
   var outboxes: [Place: [HopItem]] = [:]
+  /// The number of the last message of each loop of another node.
+  var lastNumbers: [Place: UInt64] = [:]
   /// By stripes: what came while nobody could take it, in order.
   var waiting: [[Waiting]]
   var waitingCount = 0
@@ -58,6 +62,27 @@ struct HopSet {
 /// that nobody knows any more is told to whoever speaks to it.
 extension ShardRunner {
   // MARK: Out
+
+  /// Whether a partition that is still here is somebody else's.
+  func isLost(_ partition: PartitionID) -> Bool {
+    guard let hops, !hops.lost.isEmpty else { return false }
+    return hops.lost.contains(hops.stripe(of: partition))
+  }
+
+  /// Whether an event may not be dealt with here at the moment: when the lease has run out, another
+  /// node may have the device already, and accept and deliver what is newer.
+  func isBarred(_ event: Event) -> Bool {
+    switch event {
+    case .submitted, .alias(.forwarded), .enrolled, .registered, .unregistered, .inspected,
+      .connected:
+      hops?.port.isLeaseHeld == false
+    case .persisted, .persistFailed, .alias, .acked, .decided, .reported, .keptAlive, .heard,
+      .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
+      .partitionRequested, .partitionReceived, .restored, .policyChanged, .administered, .faulted,
+      .checkpoint, .shutDown, .tick:
+      false
+    }
+  }
 
   /// For a partition that no loop of this node has.
   func raiseElsewhere(_ event: Event, forKey routingKey: UInt64, of partition: PartitionID) {
@@ -139,6 +164,7 @@ extension ShardRunner {
     batchTime = wall(now)
     do throws(CodecError) {
       let message = try HopMessage(bytes)
+      noticeLoss(before: message.head)
       for item in message.items { take(item, from: message.head) }
       hops?.lifetime = HopItem.lifetime
       port.dealtWith(message.head, by: index, bytes: bytes.count)
@@ -146,6 +172,16 @@ extension ShardRunner {
       logger.warning("a message of another node cannot be read", metadata: ["why": "\(error)"])
     }
     finishBatch()
+  }
+
+  /// Where a message is missing, frames for phones may be: what comes behind them must not be
+  /// delivered first. The phones of that node connect anew, and get what is newest.
+  private func noticeLoss(before head: HopHead) {
+    let place = HopSet.Place(node: head.node, loop: head.loop)
+    let expected = (hops?.lastNumbers[place] ?? 0) + 1
+    hops?.lastNumbers[place] = head.number
+    guard head.number != expected, let owners = hops?.owners else { return }
+    endStreams(of: Set(owners.indices.filter { owners[$0] == head.node }))
   }
 
   private func take(_ item: HopItem, from head: HopHead) {
@@ -177,15 +213,17 @@ extension ShardRunner {
   // MARK: Stripes come and go
 
   /// Somebody else has some of the stripes, or other nodes are at work.
-  func follow(_ routes: [StripeRoute], loopCounts: [UInt16: UInt16]) {
-    guard let before = hops, before.routes != routes || before.loopCounts != loopCounts else {
-      return
-    }
+  func follow(_ routes: [StripeRoute], lost: Set<Int>, loopCounts: [UInt16: UInt16]) {
+    guard let before = hops,
+      before.routes != routes || before.lost != lost || before.loopCounts != loopCounts
+    else { return }
     batchTime = wall(now)
     hops?.routes = routes
+    hops?.lost = lost
     hops?.loopCounts = loopCounts
     let gone = before.loopCounts.keys.filter { loopCounts[$0] == nil }
     if !gone.isEmpty {
+      hops?.lastNumbers = before.lastNumbers.filter { !gone.contains($0.key.node) }
       let now = now
       for stream in shard.connections where gone.contains(stream.node) {
         decide(.disconnected(stream), at: now)

@@ -169,6 +169,12 @@ final class ShardRunner {
     let partition = table.partition(ofRoutingKey: routingKey)
     guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
     let loop = table[partition]
+    if hops != nil, loop != PartitionTable.elsewhere {
+      if isLost(partition) {
+        return raiseElsewhere(event, forKey: routingKey, of: partition)
+      }
+      if isBarred(event) { return refuse(event) }
+    }
     if loop == Int(index) {
       decide(event, at: now)
     } else if loop != PartitionTable.elsewhere {
