@@ -54,6 +54,9 @@ struct CrashFleet: Sendable {
             guard life.weather == .clearing, !rest.isEmpty else { break }
             do { try await Task.sleep(for: .milliseconds(100)) } catch { break }
           } while !life.isEnding
+          for phone in rest where life.weather == .clearing {
+            ledger.violated("device \(phone.number) is not done: \(await phone.trouble)")
+          }
           return some.count - rest.count
         }
       }

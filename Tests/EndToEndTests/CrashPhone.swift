@@ -29,6 +29,8 @@ actor CrashPhone {
   var unacknowledged: Set<UniqueID> = []
   /// The last stream began with `empty`.
   var wasEmpty = false
+  /// What stood in the way last, for whoever asks why it does not get done.
+  var trouble = "nothing has been tried"
 
   init(number: Int, ledger: CrashLedger, random: SeededRandom) {
     self.number = number
@@ -59,10 +61,15 @@ actor CrashPhone {
 
   /// Comes and acknowledges until nothing is held for it.
   func drain(_ life: CrashLife, on api: DeviceAPI) async throws {
-    try await settleIn(life, on: api)
-    for _ in 0..<20 {
-      try await listen(life, on: api, .acknowledgeAll, .untilEmpty)
-      if wasEmpty { return }
+    do {
+      try await settleIn(life, on: api)
+      for _ in 0..<20 {
+        try await listen(life, on: api, .acknowledgeAll, .untilEmpty)
+        if wasEmpty { return }
+      }
+    } catch {
+      trouble += ", then \(error)"
+      throw error
     }
     ledger.violated("the mailbox of device \(number) does not become empty")
   }
@@ -127,6 +134,7 @@ actor CrashPhone {
     let (acknowledged, unacknowledged) = (acknowledged, unacknowledged)
     let since = ledger.moment()
     let status = try await api.status(of: identity)
+    trouble = "\(unacknowledged.count) not acknowledged, the relay says \(status)"
     guard status.connected, status.inFlight == unacknowledged.count else { return false }
     ledger.confirmed(acknowledged)
     guard status.apps.allSatisfy({ $0.visible == nil && $0.silent == nil }) else { return false }
