@@ -65,15 +65,17 @@ package actor ClusterDirector {
   ///
   /// - Parameters:
   ///   - onHop: told of messages for the loops, on a thread of the connection's.
+  ///   - onReturn: told when these may have been lost.
   ///   - life: what the loops know of a notification.
   package func begin(
     onHop: @escaping @Sendable ([UInt8], Int) -> Void,
+    onReturn: @escaping @Sendable () -> Void,
     life: @escaping @Sendable (UniqueID) async -> [DeliveryEvent]
   ) async {
     let wake = ticks.wake
     journal.port.setHandlers(
       HopPort.Handlers(
-        onHop: onHop, onLook: { wake.yield() },
+        onHop: onHop, onLook: { wake.yield() }, onReturn: onReturn,
         onQuestion: { [journal] in await journal.answer($0, life: life) }))
     journal.setLostHandler { [weak self] stripe, stamp in
       Task { await self?.lost(stripe, to: stamp) }

@@ -1,3 +1,4 @@
+package import Primitives
 package import RelayCore
 package import RelayRecording
 
@@ -23,11 +24,15 @@ package struct HopHead: Hashable, Sendable {
   package var loop: UInt16
   /// Rises by one from message to message of a pair of loops.
   package var number: UInt64
+  /// By the sender's clock, in UNIX time: what was held up on the way for longer than anybody waits
+  /// must not happen after all.
+  package var sentAt: Instant
 
-  package init(node: UInt16, loop: UInt16, number: UInt64) {
+  package init(node: UInt16, loop: UInt16, number: UInt64, sentAt: Instant) {
     self.node = node
     self.loop = loop
     self.number = number
+    self.sentAt = sentAt
   }
 }
 
@@ -51,11 +56,13 @@ package struct HopMessage: Hashable, Sendable {
 }
 
 extension HopHead: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(form, node, loop, number) }
+  package func write(to writer: inout ByteWriter) { writer.put(form, node, loop, number, sentAt) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     guard try reader.read(UInt16.self) == NodeReport.form else { throw reader.invalid(Self.self) }
-    self.init(node: try reader.read(), loop: try reader.read(), number: try reader.read())
+    self.init(
+      node: try reader.read(), loop: try reader.read(), number: try reader.read(),
+      sentAt: try reader.read())
   }
 }
 

@@ -33,16 +33,19 @@ package final class HopPort: Sendable {
     package var onHop: @Sendable (_ body: [UInt8], _ loop: Int) -> Void
     /// Somebody has changed what they say of themselves.
     package var onLook: @Sendable () -> Void
+    /// The connection is there again: what was on its way may be lost.
+    package var onReturn: @Sendable () -> Void
     /// A question of another node; the answer goes back.
     package var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
 
     package init(
       onHop: @escaping @Sendable (_ body: [UInt8], _ loop: Int) -> Void,
-      onLook: @escaping @Sendable () -> Void,
+      onLook: @escaping @Sendable () -> Void, onReturn: @escaping @Sendable () -> Void,
       onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
     ) {
       self.onHop = onHop
       self.onLook = onLook
+      self.onReturn = onReturn
       self.onQuestion = onQuestion
     }
   }
@@ -81,7 +84,10 @@ package final class HopPort: Sendable {
     state = arrivals
     connection = try NATSConnection(
       access: access, name: name + " hops", inbox: Self.subject(number),
-      onMessage: { Self.take($0, arrivals) }, onConnection: { _ in })
+      onMessage: { Self.take($0, arrivals) },
+      onConnection: { isThere in
+        if isThere { arrivals.handlers.withLock { $0 }?.onReturn() }
+      })
     arrivals.port.withLock { $0.port = self }
   }
 
@@ -111,6 +117,8 @@ package final class HopPort: Sendable {
   // MARK: Loops
 
   /// Sends items that were written one behind the other; false when too much is on its way already.
+  ///
+  /// - Parameter now: in UNIX time.
   package func send(
     _ items: [UInt8], to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
   ) -> Bool {
@@ -121,7 +129,7 @@ package final class HopPort: Sendable {
     }
     guard let number else { return false }
     var writer = ByteWriter()
-    writer.put(HopHead(node: self.number, loop: own, number: number))
+    writer.put(HopHead(node: self.number, loop: own, number: number, sentAt: now))
     writer.put(raw: items)
     let body = writer.bytes
     queue.async { self.publish(body, node, "\(loop)") }
@@ -149,7 +157,9 @@ package final class HopPort: Sendable {
     }
     for (link, what) in owed {
       var writer = ByteWriter()
-      writer.put(HopHead(node: number, loop: link.from, number: what.number))
+      writer.put(
+        HopHead(
+          node: number, loop: link.from, number: what.number, sentAt: Instant(milliseconds: 0)))
       publish(writer.bytes, link.node, "ack.\(link.loop)")
     }
   }

@@ -46,8 +46,11 @@ package enum Limits {
   /// Bytes on their way from one loop to a loop of another node; and of one message there.
   package static let hopWindowBytes = 8 << 20
   package static let hopMessageBytes = 512 << 10
-  /// How long another node may take for an answer, and a stripe to come to somebody.
+  /// How long another node may take for an answer.
   package static let hopPatience = Interval.seconds(3)
+  /// How late what one node tells another may come, and how long it may wait for a stripe to come
+  /// to somebody: less than that, so that what was refused does not happen after all.
+  package static let hopAge = Interval.seconds(2)
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard that have a policy of their own; for one more nothing changes.

@@ -22,6 +22,7 @@ extension Relay {
         guard loop < loops.count else { return }
         loops.onLoop(loop) { $0.receiveHop(bytes) }
       },
+      onReturn: { for loop in 0..<loops.count { loops.onLoop(loop) { $0.hopsReturned() } } },
       life: { id in DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: id) }) })
     await director.settle(within: .milliseconds(configuration.lease.milliseconds * 3))
   }

@@ -128,7 +128,7 @@ extension ShardRunner {
   func sendHops() {
     guard let outboxes = hops?.outboxes, !outboxes.isEmpty, let port = hops?.port else { return }
     hops?.outboxes = [:]
-    let now = batchTime
+    let now = RelayClock.wall
     for (place, items) in outboxes {
       var writer = ByteWriter()
       var first = 0
@@ -164,8 +164,9 @@ extension ShardRunner {
     batchTime = wall(now)
     do throws(CodecError) {
       let message = try HopMessage(bytes)
-      noticeLoss(before: message.head)
-      for item in message.items { take(item, from: message.head) }
+      let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
+      noticeLoss(before: message.head, isLate: isLate)
+      if !isLate { for item in message.items { take(item, from: message.head) } }
       hops?.lifetime = HopItem.lifetime
       port.dealtWith(message.head, by: index, bytes: bytes.count)
     } catch {
@@ -176,12 +177,25 @@ extension ShardRunner {
 
   /// Where a message is missing, frames for phones may be: what comes behind them must not be
   /// delivered first. The phones of that node connect anew, and get what is newest.
-  private func noticeLoss(before head: HopHead) {
+  private func noticeLoss(before head: HopHead, isLate: Bool) {
     let place = HopSet.Place(node: head.node, loop: head.loop)
     let expected = (hops?.lastNumbers[place] ?? 0) + 1
     hops?.lastNumbers[place] = head.number
-    guard head.number != expected, let owners = hops?.owners else { return }
+    guard isLate || head.number != expected, let owners = hops?.owners else { return }
     endStreams(of: Set(owners.indices.filter { owners[$0] == head.node }))
+  }
+
+  /// The way to the other nodes is there again. What came from them meanwhile is lost; what this
+  /// one said may be, and a message that says nothing has them notice.
+  func hopsReturned() {
+    guard let hops else { return }
+    endStreams(of: Set(hops.owners.indices.filter { ![0, node].contains(hops.owners[$0]) }))
+    for (number, loopCount) in hops.loopCounts where number != node {
+      for loop in 0..<loopCount {
+        _ = hops.port.send([], to: number, loop: loop, from: index, at: RelayClock.wall)
+      }
+    }
+    finishBatch()
   }
 
   private func take(_ item: HopItem, from head: HopHead) {
@@ -284,9 +298,9 @@ extension ShardRunner {
     let wall = wall(now)
     for stripe in 0..<(hops?.stripeCount ?? 0) {
       guard let waiting = hops?.waiting[stripe], let first = waiting.first,
-        wall - first.since >= Limits.hopPatience
+        wall - first.since >= Limits.hopAge
       else { continue }
-      let late = waiting.prefix { wall - $0.since >= Limits.hopPatience }
+      let late = waiting.prefix { wall - $0.since >= Limits.hopAge }
       hops?.waiting[stripe].removeFirst(late.count)
       hops?.waitingCount -= late.count
       for item in late { refuse(item.event) }

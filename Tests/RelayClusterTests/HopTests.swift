@@ -26,16 +26,19 @@ import Testing
     .effect(.close(stream, .moved)), .gone(other),
   ]
 
+  private static let head = HopHead(
+    node: 4, loop: 1, number: 77, sentAt: Instant(milliseconds: 1_795_000_000_000))
+
   private func bytes(_ items: [HopItem]) -> [UInt8] {
     var writer = ByteWriter()
-    writer.put(HopHead(node: 4, loop: 1, number: 77))
+    writer.put(Self.head)
     for item in items { writer.put(item) }
     return writer.bytes
   }
 
   @Test func whatIsSentArrives() throws {
     let message = try HopMessage(bytes(Self.items))
-    #expect(message.head == HopHead(node: 4, loop: 1, number: 77))
+    #expect(message.head == Self.head)
     #expect(message.items == Self.items)
   }
 
