@@ -169,11 +169,11 @@ final class ShardRunner {
     let partition = table.partition(ofRoutingKey: routingKey)
     guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
     let loop = table[partition]
-    if hops != nil, loop != PartitionTable.elsewhere {
-      if isLost(partition) {
+    if hops != nil {
+      if isBarred(event) { return refuse(event) }
+      if loop != PartitionTable.elsewhere, isLost(partition) {
         return raiseElsewhere(event, forKey: routingKey, of: partition)
       }
-      if isBarred(event) { return refuse(event) }
     }
     if loop == Int(index) {
       decide(event, at: now)
