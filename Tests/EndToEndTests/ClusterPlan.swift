@@ -11,8 +11,7 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
   /// The relay does not reach the engine for longer than the lease; all else goes on.
   case relayCutOff(Int)
 
-  /// The suite has the first two: what comes of the others is not settled (docs/CLUSTER.md, "What
-  /// is not there yet").
+  /// The suite has the first two, which take less time.
   static let kinds: [@Sendable (Int) -> ClusterFault] = [
     { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
   ]
