@@ -69,9 +69,9 @@ extension ShardRunner {
     return hops.lost.contains(hops.stripe(of: partition))
   }
 
-  /// Whether a request may not be dealt with at the moment: when the lease has run out, another node
-  /// may have the device already, and accept and deliver what is newer. And a node that was stopped
-  /// finds in its sockets what their senders have long given up, and said again elsewhere.
+  /// Whether a request may not be dealt with at the moment: when the lease has run out, another
+  /// node may have the device already, and accept and deliver what is newer. And a node that was
+  /// stopped finds in its sockets what their senders have long given up, and said again elsewhere.
   func isBarred(_ event: Event) -> Bool {
     switch event {
     case .submitted, .alias(.forwarded), .enrolled, .registered, .unregistered, .inspected,
