@@ -315,6 +315,8 @@ import Testing
       UpLine.barrier(number: 0, next: nil).write(to: &joining)
       try await stream.write(joining)
       try await scene.silent(token)
+      // Before, the clock would not wait for it.
+      while await scene.relay.followerCount() == 0 {}
       let clock = VirtualClock(
         try #require(scene.relay.settings.clock.virtualTime),
         try #require(scene.relay.inbox.loops), nil, patience: .milliseconds(300))
