@@ -139,7 +139,7 @@ package actor ClusterDirector {
   private var view: ClusterView {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
-      others: membership.alive(at: ClusterJournal.clock).filter { $0.stamp.run != journal.run })
+      others: membership.alive(at: ClusterJournal.clock))
   }
 
   private func look() async {

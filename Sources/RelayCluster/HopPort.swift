@@ -62,7 +62,7 @@ package final class HopPort: Sendable {
   private let leases = Atomic<Int>(0)
   private let lookedAfter = Atomic<Int>(0)
   private let connection: NATSConnection
-  private let state: Arrivals
+  private let arrivals: Arrivals
   /// Sending may block for as long as the connection's write deadline; loops must not.
   private let queue = DispatchQueue(label: "relay.hops", qos: .userInitiated)
 
@@ -81,7 +81,7 @@ package final class HopPort: Sendable {
   init(_ access: NATSAccess, name: String, number: UInt16) throws(NATSError) {
     let arrivals = Arrivals()
     self.number = number
-    state = arrivals
+    self.arrivals = arrivals
     connection = try NATSConnection(
       access: access, name: name + " hops", inbox: Self.subject(number),
       onMessage: { Self.take($0, arrivals) },
@@ -111,7 +111,7 @@ package final class HopPort: Sendable {
   func looked(after lease: Int) { lookedAfter.store(lease, ordering: .relaxed) }
 
   package func setHandlers(_ handlers: Handlers?) {
-    state.handlers.withLock { $0 = handlers }
+    arrivals.handlers.withLock { $0 = handlers }
   }
 
   // MARK: Loops
@@ -123,7 +123,7 @@ package final class HopPort: Sendable {
     _ items: [UInt8], to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
   ) -> Bool {
     let link = Link(node: node, loop: loop, from: own)
-    let number = state.state.withLock { state in
+    let number = arrivals.state.withLock { state in
       state.windows[link, default: HopWindow(limitBytes: Limits.hopWindowBytes)]
         .send(bytes: items.count, at: now)
     }
@@ -139,7 +139,7 @@ package final class HopPort: Sendable {
   /// A loop has dealt with a message.
   package func dealtWith(_ head: HopHead, by loop: UInt16, bytes: Int) {
     let link = Link(node: head.node, loop: head.loop, from: loop)
-    let due = state.state.withLock { state -> (now: Bool, later: Bool) in
+    let due = arrivals.state.withLock { state -> (now: Bool, later: Bool) in
       let owed = (state.owed[link]?.bytes ?? 0) + bytes
       state.owed[link] = (head.number, owed)
       guard !state.isFlushing else { return (owed >= Self.acknowledgedBytes, false) }
@@ -151,7 +151,7 @@ package final class HopPort: Sendable {
   }
 
   private func acknowledge() {
-    let owed = state.state.withLock { state in
+    let owed = arrivals.state.withLock { state in
       defer { (state.owed, state.isFlushing) = ([:], false) }
       return state.owed
     }
@@ -174,14 +174,14 @@ package final class HopPort: Sendable {
   /// Asks another node; nil when no answer comes in time.
   package func ask(_ node: UInt16, _ question: [UInt8], within length: Interval) async -> [UInt8]? {
     await withCheckedContinuation { continuation in
-      let number = state.state.withLock { state in
+      let number = arrivals.state.withLock { state in
         state.lastQuestion += 1
         state.questions[state.lastQuestion] = continuation
         return state.lastQuestion
       }
       queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
       let deadline = DispatchTime.now() + .milliseconds(Int(length.milliseconds))
-      queue.asyncAfter(deadline: deadline) { Self.answer(number, nil, self.state) }
+      queue.asyncAfter(deadline: deadline) { Self.answer(number, nil, self.arrivals) }
     }
   }
 

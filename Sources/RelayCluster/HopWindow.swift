@@ -22,15 +22,16 @@ package struct HopWindow: Sendable {
 
   package init(limitBytes: Int) { self.limitBytes = limitBytes }
 
-  /// Takes in a message of so many bytes; its number, or nil when too much is on its way. One
-  /// message always may, whatever its size.
+  /// Takes in a message of so many bytes; its number, or nil when too much is on its way. Then its
+  /// number is used up all the same, so that the other loop finds it missing. One message always
+  /// may, whatever its size.
   package mutating func send(bytes: Int, at now: Instant) -> UInt64? {
     if let first = sent.first, now - first.at >= Self.patience {
       sent = []
       outstandingBytes = 0
     }
-    guard sent.isEmpty || outstandingBytes + bytes <= limitBytes else { return nil }
     lastNumber += 1
+    guard sent.isEmpty || outstandingBytes + bytes <= limitBytes else { return nil }
     sent.append(Sent(number: lastNumber, bytes: bytes, at: now))
     outstandingBytes += bytes
     return lastNumber

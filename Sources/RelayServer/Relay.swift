@@ -163,6 +163,7 @@ package final class Relay: Service {
       announce(addresses)
     } catch {
       for listener in listeners { try? await listener.close() }
+      await inbox.director?.end()
       throw error
     }
     await withTaskGroup(of: Void.self) { group in

@@ -139,7 +139,7 @@ extension ShardRunner {
         guard isLast || writer.count >= Limits.hopMessageBytes else { continue }
         let bytes = writer.bytes
         if !port.send(bytes, to: place.node, loop: place.loop, from: self.index, at: now) {
-          return refuse(items[first...])
+          refuse(items[first...index])
         }
         first = index + 1
         writer = ByteWriter()
@@ -151,7 +151,7 @@ extension ShardRunner {
     for item in items {
       switch item {
       case .event(let event, _, _): refuse(event)
-      // A device's frame is sent again when it is not acknowledged, a provider asks again.
+      // The other loop finds a message missing (`noticeLoss`); a provider asks again.
       case .effect, .gone: continue
       }
     }
