@@ -149,6 +149,8 @@ package final class NATSConnection: Sendable {
           listener.onMessage(NATSConnection.read(message, listener.inbox))
         }, context))
     guard let subscription else { throw NATSError("no subscription was made") }
+    // What somebody sends before the server knows of it is lost.
+    try check(natsConnection_FlushTimeout(connection, 2000))
     return subscription
   }
 

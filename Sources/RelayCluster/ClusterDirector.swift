@@ -35,10 +35,14 @@ package actor ClusterDirector {
   private var budgets: SharedBudgets?
   private var keys: [StoredProviderKey]?
   private var routes: [StripeRoute] = []
+  /// Whether the loops have been told of a node for each stripe.
+  private var isFollowed = false
   /// Stripes that are somebody else's and still on the loops here.
   private var leaving: Set<Int> = []
   private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
+  /// The lease that was held when it last looked around.
+  private var lastLease: Int
 
   /// After so many looks it is taken from whoever has it without saying so.
   private static let refusalsAtMost = 8
@@ -53,6 +57,7 @@ package actor ClusterDirector {
     self.delegate = delegate
     self.onNotice = onNotice
     membership = Membership(length: journal.configuration.lease)
+    lastLease = journal.port.lease
     report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
     let (stream, wake) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -98,10 +103,10 @@ package actor ClusterDirector {
     await journal.tell(report)
   }
 
-  /// Waits until somebody has each stripe, or for so long.
+  /// Waits until somebody has each stripe and the loops know who, or for so long.
   package func settle(within length: Duration) async {
     let deadline = ContinuousClock.now + length
-    while !view.isComplete, ContinuousClock.now < deadline, !Task.isCancelled {
+    while !isFollowed || !view.isComplete, ContinuousClock.now < deadline, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -144,6 +149,8 @@ package actor ClusterDirector {
 
   private func look() async {
     let lease = journal.port.lease
+    if lease != lastLease { onNotice(.lapsed) }
+    lastLease = lease
     guard let sight = await journal.bucket.look() else { return }
     membership.take(sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock)
     if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
@@ -219,6 +226,7 @@ package actor ClusterDirector {
     var nodes = [report.number: report.loopCount]
     for other in others { nodes[other.report.number] = other.report.loopCount }
     await delegate.follow(routes, lost: leaving, nodes: nodes)
+    isFollowed = view.isComplete
   }
 
   /// Says what this node is about, here and to the others.

@@ -73,6 +73,8 @@ package final class ClusterJournal: DurableJournal {
     case gave(stripe: Int, to: String)
     /// Somebody else has taken a stripe, or something that is no relay has written to it.
     case lost(stripe: Int, to: String?)
+    /// The engine took the renewal of the lease only after it had run out.
+    case lapsed
     /// A stripe could not be read.
     case unread(stripe: Int, reason: String)
   }

@@ -115,6 +115,9 @@ extension Relay {
       logger.warning(
         "lost a stripe: this node was away for too long",
         metadata: ["stripe": "\(stripe)", "to": "\(node ?? "something that is no relay")"])
+    case .lapsed:
+      logger.warning(
+        "the lease had run out before the engine took its renewal: new pushes were answered 503")
     case .unread(let stripe, let reason):
       logger.error(
         "a stripe cannot be read", metadata: ["stripe": "\(stripe)", "reason": "\(reason)"])
