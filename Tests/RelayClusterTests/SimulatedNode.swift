@@ -151,7 +151,10 @@ struct SimulatedNode {
       others: membership.alive(at: now))
     guard journal.lease.heldUntil > now, let step = view.step else { return }
     switch step {
-    case .claim(let stripe): claim(stripe, engine, at: now)
+    case .claim(let stripe):
+      // What is open on it was its own before: it is let go when its shards know what became of it.
+      guard !open.values.contains(stripe) else { return }
+      claim(stripe, engine, at: now)
     case .offer(let stripe, let run):
       for index in report.holdings.indices where Int(report.holdings[index].stripe) == stripe {
         report.holdings[index].phase = .leaving
