@@ -66,6 +66,9 @@ package struct BinaryConversation: Sendable {
     }
   }
 
+  /// Whether the verdict on a frame is awaited.
+  package var isAwaiting: Bool { if case .awaiting = phase { true } else { false } }
+
   package mutating func receive(_ bytes: some Collection<UInt8>) {
     switch phase {
     case .idle, .reading, .awaiting: reader.append(bytes)

@@ -51,6 +51,14 @@ package final class Notification: Hashable, Sendable {
     self.payload = payload
   }
 
+  /// The same for another topic.
+  package func addressed(to topic: Topic) -> Notification {
+    Notification(
+      uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
+      notificationClass: notificationClass, pushType: pushType, priority: priority,
+      wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
+  }
+
   /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
   /// by all event loops at once.
   static var vacant: Notification {

@@ -37,7 +37,7 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     guard apps[app].topic == notification.topic else {
-      return refuse(.deviceTokenNotForTopic, request, into: &effects)
+      return acceptForAnyTopic(notification, app, from: request, into: &effects)
     }
     if let limit = configuration.requestsPerToken {
       guard limit.allows(apps[app].requests, at: now) else {
@@ -58,6 +58,20 @@ extension Shard {
     case .once, .at:
       attemptOnce(notification, app, request, into: &effects)
     }
+  }
+
+  /// Without a topic it is for whichever one the token was registered for: a provider of the binary
+  /// API that need not say who it is has none, and the loop that it is connected to may not know
+  /// the app.
+  @inline(never)
+  private mutating func acceptForAnyTopic(
+    _ notification: Notification, _ app: Int32, from request: RequestID,
+    into effects: inout [Effect]
+  ) {
+    guard notification.topic == .vacant else {
+      return refuse(.deviceTokenNotForTopic, request, into: &effects)
+    }
+    accept(notification.addressed(to: apps[app].topic), app, from: request, into: &effects)
   }
 
   /// One look, one attempt, nothing stored; not even the attempt when it expired on its way here.

@@ -152,9 +152,10 @@ package struct ByteReader: Sendable {
     return token
   }
 
+  /// A push's topic; none at all where its provider did not say one.
   mutating func topic() throws(CodecError) -> Topic {
     let range = try skip(UInt64(try byte()))
-    guard let last = range.last else { throw invalid(Topic.self) }
+    guard let last = range.last else { return .vacant }
     // Of its own, so that the list of topics may change meanwhile.
     let bytes = bytes
     let text = bytes.span.extracting(range)

@@ -82,7 +82,10 @@ extension Topic: BinaryCodable {
     writer.put(raw: bytes)
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) { self = try reader.topic() }
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self = try reader.topic()
+    guard self != .vacant else { throw reader.invalid(Self.self) }
+  }
 }
 
 extension OwnToken: BinaryCodable {
@@ -202,7 +205,7 @@ extension Notification: BinaryCodable {
     guard LastNotification.Mark.all.isSuperset(of: mark),
       mark.contains(.generator) == (high != last.uniqueID.high),
       mark.contains(.apnsID) == (apnsID != uniqueID),
-      mark.contains(.topic) == (topic != last.topic), topic != .vacant
+      mark.contains(.topic) == (topic != last.topic)
     else { throw reader.invalid(Notification.self) }
     let (pushType, priority) = (try reader.read(PushType.self), try reader.read(Priority.self))
     let expiration: Expiration =

