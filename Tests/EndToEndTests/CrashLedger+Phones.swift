@@ -93,8 +93,12 @@ extension CrashLedger.State {
     var replacedUntil = 0
     for number in open {
       let push = pushes[number]
-      guard push.isStorable, push.deliveries > 0 || push.hasExpired(at: now) else { continue }
-      if case .refused = push.answer { continue }
+      // One that came directly has taken the place of an older one, though it was then refused
+      // because nobody knows whether the journal has it.
+      let isRefused = if case .refused = push.answer { true } else { false }
+      guard push.isStorable, push.deliveries > 0 || !isRefused && push.hasExpired(at: now) else {
+        continue
+      }
       replacedUntil = max(replacedUntil, push.ended)
     }
     var earliestOpen = Int.max
@@ -112,7 +116,9 @@ extension CrashLedger.State {
       } else if replacedUntil > push.begun {
         counts.replaced += 1
       } else {
-        violated("LOST: \(describe(number)), missed at moment \(since)")
+        let others = open.filter { $0 != number }.map { describe($0) }
+        violated(
+          "LOST: \(describe(number)), missed at moment \(since); others of its kind: \(others)")
       }
     }
     // What ended before all that is open began has nothing to do with it.
