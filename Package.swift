@@ -170,8 +170,9 @@ let package = Package(
     .executableTarget(
       name: "pushrelay",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "DeviceLink", "DeviceModel",
-        "TLS", "RelayClient", "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
+        "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "DeviceLink",
+        "DeviceModel", "TLS", "RelayClient", "RelayServer", "Cockpit", "DeviceSimulator",
+        "PhoneRuntime",
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),

@@ -22,12 +22,9 @@ extension ClusterJournal {
     let stream = try await EngineStream.open(
       client, partitions: configuration.partitionCount, stripes: configuration.stripeCount,
       replicas: configuration.replicas)
-    guard client.maximumPayloadBytes >= smallestPayloadBytes else {
-      throw .engineRefuses(
-        reason: "its max_payload is \(client.maximumPayloadBytes) bytes, it must be "
-          + "\(smallestPayloadBytes)")
-    }
+    try client.checkPayload()
     let bucket = EngineBucket(client: client)
+    try await bucket.refuseHalfImport()
     try await waitForName(configuration, bucket, onNotice)
     let number = try await bucket.nextRun()
     let port = try await connectPort(configuration, number)
@@ -36,17 +33,19 @@ extension ClusterJournal {
       onProblem: onProblem)
     client.setHandler { [weak journal] in journal?.heard($0) }
     try await journal.begin()
+    do {
+      // Whoever imports looks for leases when everybody can see that; so one sees the other.
+      try await bucket.refuseHalfImport()
+    } catch {
+      await journal.stop()
+      throw error
+    }
     onNotice(
       .joined(
         number: number, stripes: stream.stripeCount, partitions: stream.partitionCount,
         replicas: stream.replicas))
     return journal
   }
-
-  /// What comes on top of a message that is cut: one entry, the forgets and what is owed.
-  static let overheadBytes = 128 << 10
-  /// And so room for a hop of `Limits.hopMessageBytes` with one more item.
-  private static let smallestPayloadBytes = 768 << 10
 
   private static func connectPort(
     _ configuration: Configuration, _ number: UInt64
@@ -81,7 +80,7 @@ extension ClusterJournal {
 
   /// Begins to renew the lease.
   private func begin() async throws(StoreError) {
-    let key = try await last(
+    let key = try await client.last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     core.withLock { core in
       core.node = JournalNode(
@@ -105,19 +104,6 @@ extension ClusterJournal {
   /// Whether nobody else may take over this node's stripes yet.
   var isLeaseHeld: Bool {
     get async { await onQueue { ($0?.lease.heldUntil ?? .init(milliseconds: 0)) > Self.clock } }
-  }
-
-  typealias Last = (sequence: UInt64, head: StripeMessage.Head?)
-
-  func last(_ stream: String, _ subject: String) async throws(StoreError) -> Last {
-    for _ in 0..<Self.patientTries {
-      guard !Task.isCancelled else { throw .stopped }
-      let answer = await client.ask(
-        EngineAnswer.directSubject(of: stream), EngineAnswer.lastRequest(of: subject))
-      if let message = answer?.first, let found = EngineAnswer.last(message) { return found }
-      try? await Task.sleep(for: .milliseconds(100))
-    }
-    throw .engineRefuses(reason: "it does not say what is last on \(subject)")
   }
 
   /// How often the engine is asked the same again.

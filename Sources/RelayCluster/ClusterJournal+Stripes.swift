@@ -13,17 +13,17 @@ extension ClusterJournal {
   func claim(
     _ stripe: Int, attempt: UInt64, isFree: @Sendable (Stamp) -> Bool
   ) async throws(StoreError) -> UInt64? {
-    let found = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
+    let found = try await client.last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
     if let owner = found.head?.stamp, owner.run != run, !isFree(owner) { return nil }
     let epoch = (found.head?.stamp.epoch ?? 0) + 1
     // An answer to what was asked in an earlier attempt is none.
     let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: attempt << 32)
     var limits = StripeWriter.Configuration()
     limits.linger = configuration.linger
-    limits.messageBytes = client.maximumPayloadBytes - Self.overheadBytes
+    limits.messageBytes = client.messageBytes
     let writer = StripeWriter(
       stamp: stamp, last: found.sequence, highest: found.head?.highest ?? 0,
-      state: empty, configuration: limits)
+      state: stream.emptyStripe, configuration: limits)
     let wall = configuration.now()
     let isOurs = await answered { node, number, now in
       node.claim(stripe, writer, number, at: now, wall: wall)
@@ -32,18 +32,14 @@ extension ClusterJournal {
     return isOurs ? epoch : nil
   }
 
-  private var empty: StripeState {
-    StripeState(feedbackLimit: Limits.unregisteredTokens / stream.stripeCount)
-  }
-
   /// Reads a stripe up to the message by which it was claimed.
   func read(_ stripe: Int) async throws(StoreError) -> StripeState {
-    var replay = StripeReplay(empty: empty)
+    var replay = StripeReplay(empty: stream.emptyStripe)
     let end = await onQueue { $0?.stripes[stripe]?.subject.last } ?? 0
     var next: UInt64 = 1
     var tries = 0
     while next <= end {
-      let read = try await readSome(of: stripe, from: next, through: end, into: &replay)
+      let read = try await client.readSome(of: stripe, from: next, through: end, into: &replay)
       tries = read == next ? tries + 1 : 0
       // A follower may lag behind its leader.
       guard tries < Self.patientTries else {
@@ -55,35 +51,6 @@ extension ClusterJournal {
     let done = replay
     await change { $0.restored(stripe, done) }
     return done.state
-  }
-
-  /// Reads what there is from a sequence on, as much as one question gives; returns behind what.
-  private func readSome(
-    of stripe: Int, from first: UInt64, through end: UInt64, into replay: inout StripeReplay
-  ) async throws(StoreError) -> UInt64 {
-    guard !Task.isCancelled else { throw .stopped }
-    let subject = EngineStream.subject(ofStripe: stripe)
-    let question =
-      #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#
-    let messages = await client.ask(
-      EngineAnswer.directSubject(of: EngineStream.name), Array(question.utf8), isMany: true)
-    var next = first
-    for message in messages ?? [] where message.status == nil {
-      guard let sequence = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
-        message.headers["Nats-Subject"] == subject
-      else { throw .engineRefuses(reason: "it has answered with a message of another stream") }
-      guard sequence <= end else { break }
-      do {
-        try replay.read(message.body, at: sequence)
-      } catch {
-        throw .engineRefuses(
-          reason:
-            "message \(sequence) of the stream \(EngineStream.name) is damaged, or of another "
-            + "version of the relay (\(error))")
-      }
-      next = sequence + 1
-    }
-    return next
   }
 
   /// Waits until the engine has everything that was submitted for a stripe, for as long as that may

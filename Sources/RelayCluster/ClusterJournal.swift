@@ -32,7 +32,7 @@ package final class ClusterJournal: DurableJournal {
     package var replicas = 1
     /// How many partitions and stripes there are, when this node makes the stream.
     package var partitionCount = PartitionTable.defaultCount
-    package var stripeCount = 8
+    package var stripeCount = ClusterJournal.defaultStripeCount
     /// The relay's clock.
     package var now: @Sendable () -> Instant
     /// Asked before each batch: whether it is to fail, for tests of what comes of that.
@@ -47,6 +47,9 @@ package final class ClusterJournal: DurableJournal {
       self.now = now
     }
   }
+
+  /// How many stripes a stream gets.
+  static let defaultStripeCount = 8
 
   /// Whether a node may be called so: names are parts of subjects.
   package static func isNodeName(_ name: String) -> Bool {

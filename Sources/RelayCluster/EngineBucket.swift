@@ -22,6 +22,8 @@ struct EngineBucket: Sendable {
     case cursor(reader: String)
     /// The node of this name is to give its stripes away.
     case drain(node: String)
+    /// Which import has not brought all of a journal into the stripes; 0 when none.
+    case importing
 
     var subject: String {
       switch self {
@@ -30,8 +32,9 @@ struct EngineBucket: Sendable {
       case .providerKeys: "$KV.pushrelay.common.keys"
       // Names of readers are whatever they say: subjects have no dots and no spaces inside.
       case .cursor(let reader):
-        "$KV.pushrelay.cursor." + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
+        EngineBucket.cursors + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
       case .drain(let node): "$KV.pushrelay.drain.\(node)"
+      case .importing: "$KV.pushrelay.importing"
       }
     }
   }
@@ -47,6 +50,7 @@ struct EngineBucket: Sendable {
 
   private static let leases = "$KV.pushrelay.lease."
   private static let drains = "$KV.pushrelay.drain."
+  private static let cursors = "$KV.pushrelay.cursor."
   private static let form: UInt8 = 1
 
   /// Everything that nodes have to know of each other, with one question; nil when no answer comes.
@@ -94,6 +98,28 @@ struct EngineBucket: Sendable {
   }
 
   // MARK: Values
+
+  /// What is in the stripes may be served only when all of it is there.
+  func refuseHalfImport() async throws(StoreError) {
+    if let number: UInt64 = try await value(of: .importing), number != 0 { throw .halfImported }
+  }
+
+  /// Up to where each reader of the feedback service has read.
+  func cursors() async throws(StoreError) -> [String: Int64] {
+    var cursors: [String: Int64] = [:]
+    var next: UInt64 = 1
+    while true {
+      let messages = try await client.some(
+        of: EngineStream.bucket, Self.cursors + "*", from: next)
+      for message in messages {
+        let name = (message.headers["Nats-Subject"] ?? "").dropFirst(Self.cursors.count)
+        let bytes = name.split(separator: "-").compactMap { UInt8($0, radix: 16) }
+        cursors[String(decoding: bytes, as: UTF8.self)] = Self.value(message.body)
+        next = max(next, (message.headers["Nats-Sequence"].flatMap { UInt64($0) } ?? 0) + 1)
+      }
+      if messages.isEmpty { return cursors }
+    }
+  }
 
   private static func value<Value: BinaryCodable>(_ bytes: [UInt8]) -> Value? {
     var reader = ByteReader(bytes)

@@ -28,12 +28,23 @@ struct EngineStream: Sendable {
     let wanted = StreamConfiguration(
       name: name, subjects: ["\(name).stripe.*"], numReplicas: replicas,
       metadata: [partitionsKey: "\(partitions)", stripesKey: "\(stripes)"])
-    let found = try await streamMade(wanted, client)
+    let found = try checked(try await streamMade(wanted, client))
     var leases = StreamConfiguration(
       name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas)
     leases.maxMsgsPerSubject = 1
     leases.allowRollupHdrs = true
     _ = try await streamMade(leases, client)
+    return found
+  }
+
+  /// The stream that relays have made; nil when none has.
+  static func existing(_ client: EngineClient) async throws(StoreError) -> EngineStream? {
+    try await checkVersion(client)
+    guard let found = try await info(name, client).config else { return nil }
+    return try checked(found)
+  }
+
+  private static func checked(_ found: StreamConfiguration) throws(StoreError) -> EngineStream {
     guard let partitions = found.metadata?[partitionsKey].flatMap({ Int($0) }),
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), (1...256).contains(stripes)
@@ -69,8 +80,7 @@ struct EngineStream: Sendable {
   private static func streamMade(
     _ wanted: StreamConfiguration, _ client: EngineClient
   ) async throws(StoreError) -> StreamConfiguration {
-    var answer: StreamAnswer = try await ask(
-      "$JS.API.STREAM.INFO.\(wanted.name)", nil as StreamConfiguration?, client)
+    var answer = try await info(wanted.name, client)
     if answer.error?.code == 404 {
       answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", wanted, client)
     }
@@ -79,6 +89,40 @@ struct EngineStream: Sendable {
         reason: "the stream \(wanted.name): \(answer.error?.description ?? "no configuration")")
     }
     return found
+  }
+
+  private static func info(
+    _ stream: String, _ client: EngineClient
+  ) async throws(StoreError) -> StreamAnswer {
+    try await ask("$JS.API.STREAM.INFO.\(stream)", nil as StreamConfiguration?, client)
+  }
+
+  /// How many messages the stream of stripes has, and the sequence of its last one.
+  static func contents(
+    _ client: EngineClient
+  ) async throws(StoreError) -> (messages: UInt64, last: UInt64) {
+    let answer = try await info(name, client)
+    guard let state = answer.state else {
+      throw .engineRefuses(
+        reason: "the stream \(name): \(answer.error?.description ?? "no state")")
+    }
+    return (state.messages, state.lastSeq)
+  }
+
+  /// Removes all messages before this sequence; the next one that is written has this sequence at
+  /// least.
+  static func purge(before sequence: UInt64, _ client: EngineClient) async throws(StoreError) {
+    let answer: PurgeAnswer = try await ask(
+      "$JS.API.STREAM.PURGE.\(name)", ["seq": sequence], client)
+    guard answer.success == true else {
+      throw .engineRefuses(
+        reason: "the stream \(name): \(answer.error?.description ?? "it cannot be purged")")
+    }
+  }
+
+  /// What is on a stripe that nobody has written to.
+  var emptyStripe: StripeState {
+    StripeState(feedbackLimit: Limits.unregisteredTokens / stripeCount)
   }
 
   /// How long servers that have just started may take to agree on a leader, without whom nothing
@@ -154,8 +198,19 @@ private struct AccountInfo: EngineReply {
   var error: EngineProblem?
 }
 
+private struct PurgeAnswer: EngineReply {
+  var success: Bool?
+  var error: EngineProblem?
+}
+
 private struct StreamAnswer: EngineReply {
+  struct State: Decodable {
+    var messages: UInt64
+    var lastSeq: UInt64
+  }
+
   var config: StreamConfiguration?
+  var state: State?
   var error: EngineProblem?
 }
 

@@ -9,6 +9,11 @@ package struct StripeReplay: Sendable {
   /// for is purged afterwards.
   private var draft: (state: StripeState, parts: UInt32)?
   private let empty: StripeState
+  /// Whether the state is that of all messages up to the last one: none of them is missing, but for
+  /// those that a snapshot behind them stands for.
+  package private(set) var isWhole = true
+  /// The last message that was read.
+  private var last: UInt64 = 0
   /// Of batches that no snapshot stands for.
   package private(set) var bytesSinceSnapshot = 0
 
@@ -17,8 +22,13 @@ package struct StripeReplay: Sendable {
     state = empty
   }
 
-  package mutating func read(_ bytes: [UInt8], at sequence: UInt64) throws(CodecError) {
+  /// - Parameter previous: the message before it on the stripe, as it says; nil when it does not.
+  package mutating func read(
+    _ bytes: [UInt8], at sequence: UInt64, after previous: UInt64? = nil
+  ) throws(CodecError) {
     let message = try StripeMessage(bytes)
+    if previous != last { isWhole = false }
+    last = sequence
     highest = max(highest, message.head.highest)
     switch message.head.kind {
     case .batch:
@@ -34,6 +44,7 @@ package struct StripeReplay: Sendable {
       if draft.parts == count {
         state = draft.state
         self.draft = nil
+        isWhole = true
         bytesSinceSnapshot = 0
       }
     }

@@ -339,7 +339,9 @@ package struct StripeWriter: Sendable {
     if owed.count > Self.owedEntries { owed.removeFirst() }
   }
 
-  private mutating func beginSnapshot() {
+  /// Writes all of the state from now on, in as many messages as it takes. Only while nothing else
+  /// is on its way.
+  package mutating func beginSnapshot() {
     var part: [JournalEntry] = []
     var writer = ByteWriter()
     state.snapshot { entry in

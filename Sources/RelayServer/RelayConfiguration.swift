@@ -1,7 +1,7 @@
 package import Configuration
 import FoundationEssentials
 package import Logging
-import NATS
+package import NATS
 package import Primitives
 import RelayCluster
 package import RelayCore
@@ -138,7 +138,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   /// How the engine is reached.
-  var engine: NATSAccess {
+  package var engine: NATSAccess {
     var access = NATSAccess(servers: nats)
     (access.authorities, access.certificate, access.key) = (natsCA, natsCertificate, natsKey)
     access.credentials = natsCredentials

@@ -53,7 +53,7 @@ extension JournalFile {
     + [String](repeating: "(?,?)", count: rowsPerStatement).joined(separator: ",")
   private static let insertOne = "INSERT OR REPLACE INTO notifications VALUES (?,?)"
 
-  private func insert(
+  func insert(
     _ notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)],
     _ database: Database
   ) throws {
@@ -198,7 +198,7 @@ extension JournalFile {
       """, [plan.feedbackLimit.databaseValue], database)
   }
 
-  private func execute(_ sql: String, _ arguments: [DatabaseValue], _ database: Database) throws {
+  func execute(_ sql: String, _ arguments: [DatabaseValue], _ database: Database) throws {
     let statement = try database.cachedStatement(sql: sql)
     statement.setUncheckedArguments(StatementArguments(arguments))
     try statement.execute()
@@ -237,7 +237,7 @@ extension JournalFile {
   }
 
   /// No topic has a blank, so no other key of `meta` is one of these.
-  private static func key(_ reader: String) -> String { "feedback " + reader }
+  static func key(_ reader: String) -> String { "feedback " + reader }
 }
 
 // MARK: - Values in columns

@@ -43,6 +43,30 @@ final class JournalFile: Sendable {
     }
   }
 
+  /// Opens a journal to read it and changes nothing of it; it must have the present schema, and a
+  /// relay must have used it.
+  init(reading path: String) throws(StoreError) {
+    guard try Schema.check(path: path) else { throw .missing(path: path) }
+    self.path = path
+    identity = nil
+    do {
+      connection = try DatabaseQueue(
+        path: path, configuration: Schema.configuration(isReadOnly: true))
+      let version = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+      guard version <= Schema.steps.count else {
+        throw StoreError.newerSchema(path: path, found: version, known: Schema.steps.count)
+      }
+      // Before its first start with this schema, its budgets are no numbers to go by.
+      guard version == Schema.steps.count, try storedBudgets() != nil else {
+        throw StoreError.neverServed(path: path)
+      }
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
   /// Writes the write-ahead log over itself and syncs it.
   ///
   /// After a sync that failed, the kernel calls its pages clean and shows them, but they are not on
@@ -277,10 +301,27 @@ extension JournalFile {
         try convert("apps", to: budgets.appClock, database)
         try convert("devices", to: budgets.deviceClock, database)
       }
-      try write(budgets.appClock, policy, Self.appScope, database)
-      try write(budgets.deviceClock, policy, Self.deviceScope, database)
+      try write(budgets, database)
       return budgets
     }
+  }
+
+  /// The clocks of the budgets as they are. Of a policy only the name is stored: one that has none
+  /// of ours stands in for it, until whoever uses the clocks says what is in force.
+  func storedBudgets() throws -> SilentBudgets? {
+    try connection.read { database in
+      guard let app = try clock(Self.appScope, database),
+        let device = try clock(Self.deviceScope, database)
+      else { return nil }
+      let name = try String.fetchOne(database, sql: "SELECT policy FROM silent_policy")
+      let policy = SilentPolicy.named.first { $0.name == name } ?? .documented
+      return SilentBudgets(policy, appClock: app, deviceClock: device)
+    }
+  }
+
+  func write(_ budgets: SilentBudgets, _ database: Database) throws {
+    try write(budgets.appClock, budgets.policy, Self.appScope, database)
+    try write(budgets.deviceClock, budgets.policy, Self.deviceScope, database)
   }
 
   private func clock(_ scope: String, _ database: Database) throws -> RefillClock? {

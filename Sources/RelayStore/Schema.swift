@@ -109,16 +109,7 @@ enum Schema {
         try FileManager.default.removeItem(atPath: draft + suffix)
       }
       try makePrivateFile(draft)
-      let connection = try DatabaseQueue(path: draft, configuration: configuration())
-      try connection.writeWithoutTransaction { database in
-        try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-      }
-      try migrate(connection, path: draft, steps: steps)
-      try connection.writeWithoutTransaction { database in
-        try database.execute(sql: "PRAGMA journal_mode = WAL")
-      }
-      try connection.close()
+      try fill(draft)
       try FileManager.default.moveItem(atPath: draft, toPath: path)
       try FileHandle(forReadingFrom: URL(fileURLWithPath: directory)).synchronize()
     } catch let error as StoreError {
@@ -126,6 +117,20 @@ enum Schema {
     } catch {
       throw StoreError(error, path: path)
     }
+  }
+
+  /// Makes a journal without contents of an empty file.
+  static func fill(_ path: String) throws {
+    let connection = try DatabaseQueue(path: path, configuration: configuration())
+    try connection.writeWithoutTransaction { database in
+      try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+      try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+    }
+    try migrate(connection, path: path, steps: steps)
+    try connection.writeWithoutTransaction { database in
+      try database.execute(sql: "PRAGMA journal_mode = WAL")
+    }
+    try connection.close()
   }
 
   /// An empty file that only its owner may read; fails when there is one.

@@ -15,6 +15,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case unusable(path: String, reason: String)
   /// There is no journal at this path.
   case missing(path: String)
+  /// No relay of this version has used the journal yet.
+  case neverServed(path: String)
   /// A backup would overwrite something.
   case exists(path: String)
   /// The journal was stopped.
@@ -29,6 +31,12 @@ package enum StoreError: Error, Hashable, Sendable {
   case engineTooOld(server: String, level: Int)
   /// The engine does not do what the journal needs.
   case engineRefuses(reason: String)
+  /// No cluster keeps its journal in the engine.
+  case noCluster(servers: [String])
+  /// A cluster keeps its journal where another one was to go; what shows that.
+  case occupied(by: String)
+  /// A journal was brought there in part.
+  case halfImported
 }
 
 extension StoreError: CustomStringConvertible {
@@ -51,6 +59,9 @@ extension StoreError: CustomStringConvertible {
         + "the disk has room"
     case .missing(let path):
       "there is no journal at \(path); pass the state directory of a relay that has run"
+    case .neverServed(let path):
+      "\(path) was not used by a relay of this version yet; start one on it with 'pushrelay serve "
+        + "--store sqlite --state DIRECTORY', end it, and try again"
     case .exists(let path):
       "\(path) exists already and is not overwritten; choose another name"
     case .stopped:
@@ -66,6 +77,16 @@ extension StoreError: CustomStringConvertible {
         + "and the oldest that will do; run a newer nats-server"
     case .engineRefuses(let reason):
       "the engine cannot keep the journal: \(reason)"
+    case .noCluster(let servers):
+      "no relay keeps a journal on \(servers.joined(separator: ", ")); see that --nats names the "
+        + "servers of the cluster"
+    case .occupied(let reason):
+      "the engine has a cluster's journal already (\(reason)); name servers that have none, or end "
+        + "all relays there and remove what they have: 'nats stream rm pushrelay' and 'nats stream "
+        + "rm KV_pushrelay'"
+    case .halfImported:
+      "only part of a journal is in the engine: an import is at work or was interrupted; let it "
+        + "end, or run 'pushrelay cluster import' again, which begins from the start"
     }
   }
 }

@@ -82,30 +82,10 @@ package enum StoreInspection {
     from source: String, to destination: String, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
     guard try Schema.check(path: source) else { throw .missing(path: source) }
-    guard !FileManager.default.fileExists(atPath: destination) else {
-      throw .exists(path: destination)
-    }
-    // Complete under its name or not there at all.
-    let draft = destination + ".part"
+    let draft = try DraftFile(for: destination)
     do {
-      if FileManager.default.fileExists(atPath: draft) {
-        try FileManager.default.removeItem(atPath: draft)
-      }
-      try Schema.makePrivateFile(draft)
-    } catch {
-      throw .unusable(path: draft, reason: reason(of: error))
-    }
-    defer {
-      for suffix in ["", "-journal", "-wal", "-shm"] {
-        try? FileManager.default.removeItem(atPath: draft + suffix)
-      }
-    }
-    do {
-      try copy(source, draft, progress)
-      try FileHandle(forUpdating: URL(fileURLWithPath: draft)).synchronize()
-      try FileManager.default.moveItem(atPath: draft, toPath: destination)
-      let directory = URL(fileURLWithPath: destination).deletingLastPathComponent()
-      try FileHandle(forReadingFrom: directory).synchronize()
+      try copy(source, draft.path, progress)
+      try draft.finish()
     } catch let error as StoreError {
       throw error
     } catch {

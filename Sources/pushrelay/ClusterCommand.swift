@@ -6,19 +6,23 @@ import RelayServer
 struct ClusterCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cluster",
-    abstract: "Show the nodes of a cluster, or have one give its phones away.",
+    abstract: "Show the nodes of a cluster, have one give its phones away, or move its journal.",
     discussion: """
       Examples:
 
         pushrelay cluster status
         pushrelay cluster status --state /var/lib/pushrelay --json
         pushrelay cluster drain a
+        pushrelay cluster export backup.sqlite --nats nats://127.0.0.1:4222
+        pushrelay cluster import relay.sqlite --nats nats://127.0.0.1:4222
 
       Any node can be asked. One that drains gives its stripes, and with them the phones on them, \
       to the others, one after the other, and refuses no push meanwhile; it goes on taking \
-      connections until it ends. docs/CLUSTER.md says more.
+      connections until it ends. export and import speak with the NATS servers themselves. \
+      docs/CLUSTER.md says more.
       """,
-    subcommands: [Status.self, Drain.self], defaultSubcommand: Status.self)
+    subcommands: [Status.self, Drain.self, Export.self, Import.self], defaultSubcommand: Status.self
+  )
 
   /// `pushrelay cluster status`.
   struct Status: AsyncParsableCommand {

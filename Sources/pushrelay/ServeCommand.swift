@@ -1,14 +1,12 @@
 import ArgumentParser
 import Cockpit
 import Configuration
-import FoundationEssentials
 import Logging
 import Primitives
 import RelayCore
 import RelayServer
 import ServiceLifecycle
 import Synchronization
-import SystemPackage
 import UnixSignals
 
 /// Runs the relay.
@@ -123,35 +121,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
   }
 
-  /// Flags, then environment, then file.
   func read() async throws -> RelayConfiguration {
-    var file: [UInt8]?
-    if let config {
-      guard let data = FileManager.default.contents(atPath: config) else {
-        throw CommandError("\(config) cannot be read: --config names a JSON file")
-      }
-      file = Array(data)
-    }
-    do throws(RelayConfiguration.ReadingError) {
-      try RelayConfiguration.check(variables: ProcessInfo.processInfo.environment.keys)
-      if let config, let file { try RelayConfiguration.check(file: file, name: config) }
-    } catch {
-      throw CommandError(error.description)
-    }
-    var providers: [any ConfigProvider] = [
-      InMemoryProvider(name: "flags", values: flags),
-      EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
-    ]
-    if let config {
-      providers.append(try await FileProvider<JSONSnapshot>(filePath: FilePath(config)))
-    }
-    do throws(RelayConfiguration.ReadingError) {
-      return try RelayConfiguration(
-        reading: ConfigReader(providers: providers),
-        cores: ProcessInfo.processInfo.activeProcessorCount)
-    } catch {
-      throw CommandError(error.description)
-    }
+    try await RelayConfiguration(flags: flags, file: config)
   }
 
   private var flags: [AbsoluteConfigKey: ConfigValue] {

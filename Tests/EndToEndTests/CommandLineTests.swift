@@ -8,7 +8,7 @@ import Testing
     ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
     ["archive", "print"], ["lint"], ["log"], ["devices"], ["notifications"], ["wait"], ["push"],
     ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
-    ["simulate"], ["store"],
+    ["simulate"], ["store"], ["cluster"], ["cluster", "export"], ["cluster", "import"],
   ]
 
   @Test func everyHelpShowsAnExample() async throws {

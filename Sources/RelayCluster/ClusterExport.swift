@@ -1,0 +1,71 @@
+package import NATS
+import RelayCore
+package import RelayStore
+
+/// A cluster's journal becomes one of SQLite, while nodes go on; who reads it is no node.
+package enum ClusterExport {
+  /// Writes a new journal file; what is in it, and of how many stripes. Each stripe is as of one
+  /// moment, and so is each device, which is on one stripe with all its apps and notifications.
+  ///
+  /// - Parameter onProgress: told what has been done, in words for people; often.
+  package static func run(
+    _ engine: NATSAccess, to path: String, onProgress: (String) -> Void
+  ) async throws(StoreError) -> (counts: JournalCounts, stripes: Int) {
+    let file = try NewJournal(path: path)
+    let client = try await EngineClient.connect(engine, name: "export")
+    guard let stream = try await EngineStream.existing(client) else {
+      throw .noCluster(servers: engine.servers.map(EngineClient.withoutUser))
+    }
+    let bucket = EngineBucket(client: client)
+    try await bucket.refuseHalfImport()
+    for stripe in 0..<stream.stripeCount {
+      let name = "stripe \(stripe + 1) of \(stream.stripeCount)"
+      let replay = try await client.read(stripe, empty: stream.emptyStripe) { next, end in
+        onProgress("reading \(name), message \(next) of \(end)")
+      }
+      try copy(replay.state, to: file) { done, total in
+        onProgress("writing \(name), record \(done) of \(total)")
+      }
+    }
+    let commons = try await commons(client, bucket)
+    // An import that began since would have purged what was read.
+    try await bucket.refuseHalfImport()
+    return (try file.finish(commons), stream.stripeCount)
+  }
+
+  /// Records of one transaction.
+  private static let recordsPerStep = 16_384
+
+  private static func copy(
+    _ state: StripeState, to file: NewJournal, onProgress: (Int, Int) -> Void
+  ) throws(StoreError) {
+    var records: [RestoredRecord] = []
+    var listing: [FeedbackItem] = []
+    state.snapshot { entry in
+      switch entry {
+      case .restored(let record): records.append(record)
+      case .listed(let item): listing.append(item)
+      case .record, .forgotten, .report: break  // Not in snapshots.
+      }
+    }
+    try file.add([], listing: listing)
+    for begin in stride(from: 0, to: records.count, by: recordsPerStep) {
+      onProgress(begin, records.count)
+      let end = min(records.count, begin + recordsPerStep)
+      try file.add(Array(records[begin..<end]), listing: [])
+    }
+  }
+
+  private static func commons(
+    _ client: EngineClient, _ bucket: EngineBucket
+  ) async throws(StoreError) -> JournalCommons {
+    var commons = JournalCommons()
+    let shared: SharedBudgets? = try await bucket.value(of: .budgets)
+    commons.budgets = shared?.budgets
+    commons.providerKeys = try await bucket.value(of: .providerKeys) ?? []
+    commons.cursors = try await bucket.cursors()
+    let last = try await EngineStream.contents(client).last
+    commons.lastPosition = StripeState.position(of: last + 1)
+    return commons
+  }
+}

@@ -1,0 +1,231 @@
+import GRDB
+import Primitives
+package import RelayCore
+
+import struct Foundation.URL
+
+// A journal's contents on their way to a journal of another kind, and back.
+
+/// How much there is.
+package struct JournalCounts: Hashable, Sendable {
+  package var devices = 0
+  package var apps = 0
+  /// Tokens that devices brought along.
+  package var ownTokens = 0
+  package var unregisteredTokens = 0
+  package var notifications = 0
+  package var providerKeys = 0
+
+  package init() {}
+}
+
+/// What belongs to no device.
+package struct JournalCommons: Hashable, Sendable {
+  /// The clocks of the silent budgets.
+  package var budgets: SilentBudgets?
+  package var providerKeys: [StoredProviderKey] = []
+  /// Up to where readers of the feedback service have read, by their names.
+  package var cursors: [String: Int64] = [:]
+  /// No place of the listing of unregistered tokens was ever behind this one.
+  package var lastPosition: Int64 = 0
+
+  package init() {}
+}
+
+/// The journal of a relay that does not run. Nothing of it is changed, and no relay starts on it
+/// meanwhile.
+package final class StoppedJournal: Sendable {
+  private let file: JournalFile
+  private let lock: StateLock?
+
+  package init(path: String) throws(StoreError) {
+    guard try Schema.check(path: path) else { throw .missing(path: path) }
+    let url = URL(fileURLWithPath: path)
+    // A relay uses no file of another name: that one is a backup.
+    lock =
+      url.lastPathComponent == Schema.fileName
+      ? try StateLock(directory: url.deletingLastPathComponent().path) : nil
+    file = try JournalFile(reading: path)
+  }
+
+  /// Hands out everything that is stored, as `Journal` does. `progress` is told how many
+  /// notifications of how many are done, about once a second.
+  package func replay(
+    _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void = { _, _ in }
+  ) throws(StoreError) {
+    try read { try file.replay(item, progress: progress) }
+  }
+
+  /// Unregistered tokens, oldest first.
+  package func listing() throws(StoreError) -> [FeedbackItem] {
+    try read { try file.feedback(since: .min, topics: nil, limit: .max) }
+  }
+
+  package func commons() throws(StoreError) -> JournalCommons {
+    try read {
+      var commons = JournalCommons()
+      commons.budgets = try file.storedBudgets()
+      commons.providerKeys = try file.providerKeys()
+      (commons.cursors, commons.lastPosition) = try file.cursors()
+      return commons
+    }
+  }
+
+  private func read<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+    do {
+      return try body()
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: file.path)
+    }
+  }
+}
+
+/// A new journal, made of what one of another kind has: complete and on disk under its name, or not
+/// there at all.
+package final class NewJournal: Sendable {
+  private let draft: DraftFile
+  private let file: JournalFile
+
+  package init(path: String) throws(StoreError) {
+    draft = try DraftFile(for: path)
+    do {
+      try Schema.fill(draft.path)
+    } catch {
+      throw StoreError(error, path: draft.path)
+    }
+    file = try JournalFile(existing: draft.path, afterFailure: false)
+  }
+
+  /// Writes what is all that there is of some devices. Their notifications are kept in the order of
+  /// `records`; the numbers that they have got in another journal say nothing here.
+  package func add(_ records: [RestoredRecord], listing: [FeedbackItem]) throws(StoreError) {
+    try write {
+      try file.connection.write { database in
+        try file.add(records, database)
+        for item in listing { try file.add(item, database) }
+      }
+    }
+  }
+
+  /// Gives the file its name; what is in it.
+  package func finish(_ commons: JournalCommons) throws(StoreError) -> JournalCounts {
+    try write {
+      try file.replaceProviderKeys(commons.providerKeys)
+      let counts = try file.connection.write { database in
+        try file.finish(commons, database)
+        return try file.counts(database)
+      }
+      for (reader, position) in commons.cursors {
+        try file.setFeedbackCursor(of: reader, to: position)
+      }
+      try file.connection.close()
+      try draft.finish()
+      return counts
+    }
+  }
+
+  private func write<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+    do {
+      return try body()
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw StoreError(error, path: draft.path)
+    }
+  }
+}
+
+extension JournalFile {
+  /// Where readers of the listing are, by their names, and what its last place was.
+  fileprivate func cursors() throws -> (cursors: [String: Int64], last: Int64) {
+    try connection.read { database in
+      let prefix = Self.key("")
+      let rows = try Row.fetchAll(
+        database, sql: "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?",
+        arguments: [prefix.count, prefix])
+      var cursors: [String: Int64] = [:]
+      for row in rows {
+        cursors[String((row[0] as String? ?? "").dropFirst(prefix.count))] = row[1] as Int64? ?? 0
+      }
+      let last = try Int64.fetchOne(
+        database, sql: "SELECT max(seq) FROM sqlite_sequence WHERE name = 'unregistered'")
+      return (cursors, last ?? 0)
+    }
+  }
+
+  fileprivate func add(_ records: [RestoredRecord], _ database: Database) throws {
+    var sequence = UInt64(
+      bitPattern: try Int64.fetchOne(database, sql: "SELECT max(sequence) FROM notifications") ?? 0)
+    var notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)] = []
+    for record in records {
+      switch record {
+      case .device(let id, let secret, let budget):
+        try execute(
+          "INSERT OR REPLACE INTO devices VALUES (?, ?, ?)",
+          [id.stored, secret.stored, budget.full.databaseValue], database)
+      case .app(let device, let topic, let token, let isOwn, let budget):
+        try execute(
+          "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?)",
+          [
+            device.stored, topic.stored, token.stored, isOwn.databaseValue,
+            budget.full.databaseValue,
+          ], database)
+      case .alias(let own, let since):
+        try execute(
+          "INSERT OR REPLACE INTO aliases VALUES (?, ?, ?, ?)",
+          [
+            own.token.stored, own.device.stored, own.topic.stored,
+            since.milliseconds.databaseValue,
+          ], database)
+      case .gone: break  // Those are `FeedbackItem`s, with their places.
+      case .notification(let notification, _, let moment),
+        .forwarded(let notification, _, _, let moment):
+        sequence += 1
+        notifications.append((sequence, notification, moment))
+      }
+    }
+    try insert(notifications, database)
+  }
+
+  /// One that two devices have had in turn stands where it was listed last.
+  fileprivate func add(_ item: FeedbackItem, _ database: Database) throws {
+    try execute(
+      """
+      INSERT INTO unregistered VALUES (?, ?, ?, ?) ON CONFLICT (token) DO UPDATE
+      SET position = excluded.position, topic = excluded.topic, at = excluded.at
+      WHERE excluded.position > position
+      """,
+      [
+        item.position.databaseValue, item.token.stored, item.topic.stored,
+        item.at.milliseconds.databaseValue,
+      ], database)
+  }
+
+  fileprivate func finish(_ commons: JournalCommons, _ database: Database) throws {
+    // What one device has given back, another one has brought along.
+    try database.execute(
+      sql: "DELETE FROM unregistered WHERE token IN (SELECT token FROM apps)")
+    // Cursors may be behind all that is listed now: what comes is behind them.
+    try database.execute(sql: "DELETE FROM sqlite_sequence WHERE name = 'unregistered'")
+    try database.execute(
+      sql: "INSERT INTO sqlite_sequence VALUES ('unregistered', ?)",
+      arguments: [commons.lastPosition])
+    if let budgets = commons.budgets { try write(budgets, database) }
+  }
+
+  fileprivate func counts(_ database: Database) throws -> JournalCounts {
+    func count(_ table: String) throws -> Int {
+      try Int.fetchOne(database, sql: "SELECT count(*) FROM \(table)") ?? 0
+    }
+    var counts = JournalCounts()
+    counts.devices = try count("devices")
+    counts.apps = try count("apps")
+    counts.ownTokens = try count("aliases")
+    counts.unregisteredTokens = try count("unregistered")
+    counts.notifications = try count("notifications")
+    counts.providerKeys = try count("provider_keys")
+    return counts
+  }
+}

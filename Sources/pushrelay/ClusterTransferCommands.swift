@@ -1,0 +1,147 @@
+import ArgumentParser
+import Configuration
+import RelayCluster
+import RelayServer
+import RelayStore
+
+/// Which engine is meant, as `pushrelay serve` is told.
+struct EngineOptions: ParsableArguments {
+  @Option(help: "A JSON file with settings, as of 'pushrelay serve'.")
+  var config: String?
+  @Option(help: "URLs of NATS servers with JetStream, with commas.")
+  var nats: String?
+  @Option(help: "PEM file of the authorities of their certificates (default: the system's).")
+  var natsCA: String?
+  @Option(help: "PEM file of the certificate that they demand.")
+  var natsCertificate: String?
+  @Option(help: "PEM file of its key.")
+  var natsKey: String?
+  @Option(help: "File with the JWT and the seed of a NATS user (.creds).")
+  var natsCredentials: String?
+
+  /// The settings of a node, whose own ones are of no concern here.
+  func read() async throws -> RelayConfiguration {
+    let texts = [
+      "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
+      "natsCredentials": natsCredentials, "store": "jetstream", "node": "none",
+      "clock": "system", "tokenClock": "system",
+    ]
+    var flags: [AbsoluteConfigKey: ConfigValue] = [:]
+    for (key, text) in texts {
+      if let text { flags[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
+    }
+    return try await RelayConfiguration(flags: flags, file: config)
+  }
+}
+
+extension ClusterCommand {
+  /// `pushrelay cluster export`.
+  struct Export: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "export",
+      abstract: "Copy a cluster's journal to a new SQLite journal, while its relays go on.",
+      discussion: """
+        Examples:
+
+          pushrelay cluster export backup.sqlite --nats nats://127.0.0.1:4222
+          pushrelay cluster export /var/lib/pushrelay/relay.sqlite --config relay.json --json
+
+        This is the backup of a cluster, and the way back to one relay: put the file into an empty \
+        state directory as relay.sqlite and start 'pushrelay serve --store sqlite' there; or bring \
+        it into a new cluster with 'pushrelay cluster import'. It holds everything but private \
+        keys: devices, apps, tokens, stored notifications, used budgets, unregistered tokens, \
+        public halves of provider keys, from which a relay makes its keys/ when it has none.
+
+        Relays are not disturbed. Each stripe is copied as of one moment, one after the other; a \
+        device is on one stripe with all that is its own, so every device is consistent. What is \
+        accepted, delivered or deleted after that is as it was. Of two phones between which a \
+        token that one brought along went meanwhile, one has it.
+        """)
+
+    @Argument(help: "The file to write; it must not exist yet.")
+    var file: String
+    @OptionGroup var engine: EngineOptions
+    @Flag(help: "Print what was copied as JSON.")
+    var json = false
+
+    func run() async throws {
+      let settings = try await engine.read()
+      let notes = ProgressNotes()
+      let done = try await ClusterExport.run(settings.engine, to: file) { notes.note($0) }
+      try TransferReport(file, done.counts, stripes: done.stripes)
+        .say(json, "\(file) has the journal of the cluster")
+    }
+  }
+
+  /// `pushrelay cluster import`.
+  struct Import: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "import",
+      abstract: "Bring a SQLite journal into NATS servers that have no cluster's journal yet.",
+      discussion: """
+        Examples:
+
+          pushrelay cluster import .pushrelay/relay.sqlite --nats nats://127.0.0.1:4222
+          pushrelay cluster import backup.sqlite --config relay.json
+
+        End the relay first; the file is only read and stays as it is. The stream is made as the \
+        first node makes it (natsReplicas in --config or in the environment), and no node starts \
+        until all of the journal is there: after an interruption run the command again, which \
+        begins from the start. Then start nodes: phones keep their secrets and tokens, what was \
+        stored is stored, and the provider keys of the file are those of the cluster.
+        """)
+
+    @Argument(help: "relay.sqlite of a relay that has ended, or a backup.")
+    var file: String
+    @OptionGroup var engine: EngineOptions
+    @Flag(help: "Print what was brought as JSON.")
+    var json = false
+
+    func run() async throws {
+      let settings = try await engine.read()
+      let notes = ProgressNotes()
+      let done = try await ClusterImport.run(
+        file, into: settings.engine, replicas: settings.natsReplicas, now: { WallClock.now },
+        onProgress: { notes.note($0) })
+      try TransferReport(file, done.counts, stripes: done.stripes)
+        .say(json, "the cluster has the journal of \(file)")
+    }
+  }
+}
+
+/// Says on standard error how far it is, once a second.
+private final class ProgressNotes {
+  private var lastShown = ContinuousClock.now
+
+  func note(_ text: String) {
+    guard ContinuousClock.now - lastShown > .seconds(1) else { return }
+    lastShown = ContinuousClock.now
+    Console.note(text)
+  }
+}
+
+private struct TransferReport: Encodable {
+  var file: String
+  var stripes: Int
+  var devices: Int
+  var apps: Int
+  var ownTokens: Int
+  var notifications: Int
+  var unregisteredTokens: Int
+  var providerKeys: Int
+
+  init(_ file: String, _ counts: JournalCounts, stripes: Int) {
+    (self.file, self.stripes) = (file, stripes)
+    (devices, apps, ownTokens) = (counts.devices, counts.apps, counts.ownTokens)
+    notifications = counts.notifications
+    (unregisteredTokens, providerKeys) = (counts.unregisteredTokens, counts.providerKeys)
+  }
+
+  func say(_ isJSON: Bool, _ what: String) throws {
+    if isJSON { return try Console.say(json: self) }
+    Console.say(
+      "\(what): \(devices) devices, \(apps) apps, \(ownTokens) own tokens, \(notifications) "
+        + "notifications, \(unregisteredTokens) unregistered tokens, \(providerKeys) provider "
+        + "keys, in \(stripes) stripes")
+  }
+}
