@@ -45,7 +45,8 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     }
     self.nodes = nodes.map { status in
       let report = status.report
-      let stripes = report.holdings.map { Int($0.stripe) }.sorted()
+      // Of one that is gone nothing is its own; what nobody has taken yet is among the stripes.
+      let stripes = status.isAlive ? report.holdings.map { Int($0.stripe) }.sorted() : []
       return Node(
         name: status.name, number: Int(report.number),
         state: status.isAlive ? report.isDraining ? "draining" : "active" : "gone",
