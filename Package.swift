@@ -16,7 +16,7 @@ let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 // What the admin listener serves is compiled in: a copied binary still has it.
 let cockpitFiles = [
   "Page/index.html", "Page/cockpit.css", "Page/cockpit.js", "Page/kit.js", "Page/lanes.js",
-  "Page/drawer.js", "openapi.json",
+  "Page/drawer.js", "Page/nodes.js", "openapi.json",
 ]
 
 let package = Package(
@@ -262,8 +262,8 @@ let package = Package(
       name: "RelayServerTests",
       dependencies: [
         "Primitives",
-        "RelayServer", "RelayClient", "RelayCore", "RelayRecording", "RelayStore", "TestSupport",
-        "DeviceLink",
+        "RelayServer", "RelayClient", "RelayCluster", "RelayCore", "RelayRecording", "RelayStore",
+        "TestSupport", "DeviceLink",
         "HTTP2", "NATS", "TLS", "Transport",
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),

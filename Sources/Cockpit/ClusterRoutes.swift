@@ -26,7 +26,7 @@ struct ClusterRoutes {
     "NoCluster", "this relay is on its own; start it with --store jetstream")
 
   private func status() async throws(Refusal) -> ClusterStatus {
-    guard let status = await relay.clusterStatus() else {
+    guard let status = await relay.clusterStatusOfAll() else {
       throw relay.isRunning ? Self.alone : .notReady
     }
     return status

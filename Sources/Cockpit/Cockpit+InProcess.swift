@@ -7,7 +7,7 @@ extension Cockpit {
 
   /// `POST /v1/wait`.
   package func wait(_ body: [UInt8]) async throws -> [UInt8] {
-    let routes = WaitRoutes(relay: relay, epoch: epoch, feed: feed)
+    let routes = WaitRoutes(relay: relay, epoch: epoch)
     return try JSONText.bytes(try await routes.wait(try WaitWish(body)))
   }
 

@@ -23,7 +23,6 @@ package struct Cockpit: Sendable {
   private let logger: Logger
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
   let epoch: Epoch
-  let feed: FeedHolder
 
   /// - Parameter onReady: told where it really listens on TCP, nil for nowhere, once the socket is
   ///   there, or it is known that there will be none.
@@ -36,7 +35,6 @@ package struct Cockpit: Sendable {
     self.logger = logger
     self.onReady = onReady
     epoch = Epoch(relay)
-    feed = FeedHolder(relay)
   }
 
   /// Where a relay with this state directory has its socket, and the token for TCP.
@@ -170,21 +168,21 @@ package struct Cockpit: Sendable {
     if let guarded {
       router.middlewares.add(Guard(token: guarded.token, hosts: guarded.hosts, known: known))
     }
-    let (feed, epoch) = (feed, epoch)
+    let (feeds, epoch) = (relay.feeds, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)
     ClusterRoutes(relay: relay).add(to: router)
     DeviceRoutes(
       relay: relay, version: Self.version,
-      cursor: { epoch.cursor(await feed.position()) }
+      cursor: { epoch.cursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
     FaultRoutes(relay: relay).add(to: router)
     NotificationRoutes(relay: relay, epoch: epoch).add(to: router)
     PushRoutes(relay: relay).add(to: router)
-    EventRoutes(relay: relay, epoch: epoch, feed: feed).add(to: router)
-    WaitRoutes(relay: relay, epoch: epoch, feed: feed).add(to: router)
-    MetricsRoutes(relay: relay, version: Self.version, feed: feed).add(to: router)
+    EventRoutes(relay: relay, epoch: epoch).add(to: router)
+    WaitRoutes(relay: relay, epoch: epoch).add(to: router)
+    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
     PageRoutes().add(to: router)
     known.set(router.routes.map { ($0.method.rawValue, $0.path.description) })
     return router
@@ -208,6 +206,11 @@ struct Epoch: Sendable {
   var text: String { relay.rewindCount == 0 ? start : "\(start).\(relay.rewindCount)" }
 
   func cursor(_ position: some BinaryInteger) -> String { "\(text)-\(position)" }
+
+  /// Of a list whose cursors are moments: in a cluster they are good for all nodes.
+  var listText: String { relay.nodeName == nil ? text : "all" }
+
+  func listCursor(_ moment: Instant) -> String { "\(listText)-\(moment.milliseconds)" }
 }
 
 /// The token for the admin listener on TCP.
@@ -226,6 +229,10 @@ package enum AdminToken {
       let digits = String(byte, radix: 16)
       return digits.count == 1 ? "0" + digits : digits
     }.joined()
+    // On a first start nobody else may have made it yet; what fails is found with the file.
+    try? FileManager.default.createDirectory(
+      atPath: String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]),
+      withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     let isWritten = FileManager.default.createFile(
       atPath: path, contents: Data((token + "\n").utf8), attributes: [.posixPermissions: 0o600])
     guard isWritten else {

@@ -14,7 +14,7 @@ struct DeviceRoutes {
     router.get("/v1/devices") { request, _ in try Response(json: try await page(request)) }
     router.get("/v1/devices/:id") { _, context in
       let id = try context.device()
-      guard let report = await relay.report(of: id) else { throw Self.unknown }
+      guard let report = try await relay.report(of: id) else { throw Self.unknown }
       return try Response(json: DeviceAnswerBody.Report(report))
     }
     let actions: [(path: String, action: AdminAction)] = [
@@ -23,15 +23,19 @@ struct DeviceRoutes {
     for (path, action) in actions {
       router.delete(RouterPath("/v1/devices/:id/\(path)")) { _, context in
         let id = try context.device()
-        guard await relay.administer(id, action) else { throw Self.unknown }
+        guard try await relay.administer(id, action) else { throw Self.unknown }
         return Response(status: .noContent)
       }
     }
     router.get("/v1/devices/:id/events") { _, context in
       let id = try context.device()
       let changes = await relay.changes(of: id)
-      if changes.isEmpty { guard await relay.report(of: id) != nil else { throw Self.unknown } }
-      return try Response(json: ["events": changes.suffix(500).map(DeviceEvent.init)])
+      if changes.value.isEmpty {
+        guard try await relay.report(of: id) != nil else { throw Self.unknown }
+      }
+      return try Response(
+        json: Lacking(
+          Changes(events: changes.value.suffix(500).map(DeviceEvent.init)), changes.missing))
     }
     router.put("/v1/devices/:id/policy") { request, context in
       let policy = try Self.policy(in: try await request.bytes())
@@ -41,7 +45,8 @@ struct DeviceRoutes {
       try Response(json: try await change(to: nil, of: try context.device()))
     }
     router.post("/v1/reset") { request, _ in
-      try await reset(try await request.bytes())
+      let missing = try await reset(try await request.bytes())
+      guard missing.isEmpty else { throw Refusal(missing) }
       return Response(status: .noContent)
     }
     router.get("/v1/policy") { _, _ in try Response(json: await policy()) }
@@ -65,8 +70,8 @@ struct DeviceRoutes {
   private func change(
     to policy: SilentPolicy?, of device: DeviceID
   ) async throws -> DeviceAnswerBody.Report {
-    guard await relay.administer(device, .setPolicy(policy, at: relay.now)),
-      let report = await relay.report(of: device)
+    guard try await relay.administer(device, .setPolicy(policy, at: relay.now)),
+      let report = try await relay.report(of: device)
     else { throw Self.unknown }
     guard report.policy == policy?.name ?? report.policy else {
       throw Refusal(
@@ -77,22 +82,23 @@ struct DeviceRoutes {
   }
 
   /// Scoped, so that tests that share a relay do not disturb each other.
-  private func reset(_ body: [UInt8]) async throws {
+  private func reset(_ body: [UInt8]) async throws -> Missing {
     let members = try JSONMembers(body, known: ["topic", "device", "all"])
     switch (try members.text("topic"), try members.text("device"), try members.flag("all")) {
     case (let name?, nil, nil):
       guard let topic = Topic(name) else {
         throw Refusal.body("topic is not the topic of an app", field: "topic")
       }
-      await relay.reset(topic)
+      return await relay.reset(topic)
     case (nil, let text?, nil):
       guard let device = DeviceID(text) else {
         throw Refusal.body("device is the id of a device, a UUID", field: "device")
       }
       for action in [AdminAction.emptySlots(nil), .refillBudget(nil)] {
-        guard await relay.administer(device, action) else { throw Self.unknown }
+        guard try await relay.administer(device, action) else { throw Self.unknown }
       }
-    case (nil, nil, true?): await relay.reset(nil)
+      return Missing()
+    case (nil, nil, true?): return await relay.reset(nil)
     default:
       throw Refusal.body(#"say one of {"topic":"…"}, {"device":"…"}, {"all":true}"#)
     }
@@ -114,20 +120,21 @@ struct DeviceRoutes {
     var devices: [DeviceAnswerBody.Report]
   }
 
-  private func page(_ request: Request) async throws -> Page {
-    var position: Relay.DevicePosition?
-    if let text = request.parameter("after") {
-      let parts = text.split(separator: "-")
-      guard parts.count == 2, let loop = Int(parts[0]), let place = Int32(parts[1]), loop >= 0,
-        place >= 0
-      else { throw Refusal.body("after is the cursor of a page of devices", field: "after") }
-      position = Relay.DevicePosition(loop: loop, place: place)
+  private struct Changes: Encodable { var events: [DeviceEvent] }
+
+  private func page(_ request: Request) async throws -> Lacking<Page> {
+    let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
+    let page = await relay.devices(
+      matching: request.parameter("search") ?? "", after: place, limit: try request.limit())
+    guard let (found, next) = page else {
+      throw Refusal(
+        410, "CursorExpired", "the node that the list had come to is gone: ask without after")
     }
-    let (reports, next) = await relay.devices(
-      matching: request.parameter("search") ?? "", after: position, limit: try request.limit())
-    return Page(
-      cursor: next.map { "\($0.loop)-\($0.place)" }, hasMore: next != nil,
-      devices: reports.map(DeviceAnswerBody.Report.init))
+    return Lacking(
+      Page(
+        cursor: next?.cursor, hasMore: next != nil,
+        devices: found.value.map(DeviceAnswerBody.Report.init)),
+      found.missing)
   }
 
   private struct Overview: Encodable {
@@ -143,20 +150,24 @@ struct DeviceRoutes {
     var connections: Int
     var addsUp: Bool
     var counters: CountersBody
+    /// Which node of a cluster has answered.
+    var node: String?
     /// Parts of the API that this build does not have.
     var missing: [String] = []
   }
 
-  private func overview() async -> Overview {
-    let counters = await relay.counters()
+  private func overview() async -> Lacking<Overview> {
+    let shares = await relay.countersOfAll()
+    let counters = shares.value.reduce(ShardCounters(), +)
     let clock = await ClockRoutes(relay: relay).status()
     let cursor = await cursor()
-    return Overview(
+    let body = Overview(
       version: version, now: clock.now, clock: clock.mode, rate: clock.rate,
       policy: await relay.policy().name, profile: relay.profile,
       epoch: String(cursor.prefix { $0 != "-" }), cursor: cursor, devices: counters.devices,
-      connections: counters.connections, addsUp: counters.addsUp,
-      counters: CountersBody(counters))
+      connections: counters.connections, addsUp: shares.value.allSatisfy(\.addsUp),
+      counters: CountersBody(counters), node: relay.nodeName)
+    return Lacking(body, shares.missing)
   }
 }
 

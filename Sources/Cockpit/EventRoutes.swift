@@ -12,7 +12,6 @@ import ServiceLifecycle
 struct EventRoutes {
   let relay: Relay
   let epoch: Epoch
-  let feed: FeedHolder
 
   /// Events in one piece of an answer, and how often there is one: so many that a page can show
   /// them, so few that the relay does not feel it.
@@ -27,7 +26,7 @@ struct EventRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/events") { request, _ in
-      let feed = try await feed.feed()
+      guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
       let position = try await start(request, feed)
       let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
       let device = try Self.device(request)
@@ -40,7 +39,7 @@ struct EventRoutes {
         body: ResponseBody { writer in
           var teller = Teller(
             relay: relay, epoch: epoch.text, feed: feed, position: position, isLines: isLines,
-            device: device)
+            device: device, own: relay.nodeName)
           do {
             try await teller.run(&writer)
           } catch {
@@ -83,6 +82,8 @@ struct EventRoutes {
     var position: UInt64
     let isLines: Bool
     let device: DeviceID?
+    /// This node's name, if it is one of a cluster.
+    let own: String?
     var heads: [UniqueID: Relay.Life] = [:]
     /// What was sent last to a device on its own account.
     var carriers: [DeviceID: (id: UniqueID, at: Instant)] = [:]
@@ -92,9 +93,10 @@ struct EventRoutes {
     var toldAt = ContinuousClock.now
 
     mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
-      try await tellStats(&writer)
       let (id, signals) = await feed.signals()
       defer { Task { [feed] in await feed.forget(id) } }
+      await relay.feeds.follow(feed)
+      try await tellStats(&writer)
       // A tick for what is told though nothing happens.
       let ticks = AsyncStream<Void> { continuation in
         let task = Task {
@@ -139,17 +141,21 @@ struct EventRoutes {
       position = page.next
       if dropped > 0 { try await write(&writer, "gap", ["dropped": dropped]) }
       var piece = ByteBuffer()
-      for (place, item) in page.items.enumerated() {
+      for (place, entry) in page.items.enumerated() {
         let cursor = page.next - UInt64(page.items.count - place) + 1
-        try await append(item, cursor, to: &piece)
+        try await append(entry.item, of: entry.node ?? own, cursor, to: &piece)
       }
       if piece.readableBytes > 0 { try await writer.write(piece) }
       return !page.items.isEmpty
     }
 
     private mutating func append(
-      _ item: FeedItem, _ cursor: UInt64, to piece: inout ByteBuffer
+      _ item: FeedItem, of node: String?, _ cursor: UInt64, to piece: inout ByteBuffer
     ) async throws {
+      func append(_ kind: String, _ body: some Encodable) throws {
+        let json = try JSONText.bytes(OfNode(body: body, node: node))
+        self.append(kind, cursor, json, to: &piece)
+      }
       switch item {
       case .life(let event):
         guard let life = await life(of: event), device == nil || life.device == device else {
@@ -166,20 +172,20 @@ struct EventRoutes {
             carriers[life.device] = (event.uniqueID, event.at)
           }
         }
-        append("life", cursor, try JSONText.bytes(LifeEvent(life, step)), to: &piece)
+        try append("life", LifeEvent(life, step))
       case .device(let change):
         guard device == nil || change.device == device else { return }
-        append("device", cursor, try JSONText.bytes(DeviceEvent(change)), to: &piece)
+        try append("device", DeviceEvent(change))
       case .rewound:
         // Every reader is told with `bye` and begins again.
         break
       case .fault(let hit):
         guard device == nil else { return }
-        append("fault", cursor, try JSONText.bytes(FaultEvent(hit)), to: &piece)
+        try append("fault", FaultEvent(hit))
       case .policy(let policy, let moment):
         guard device == nil else { return }
-        let event = PolicyEvent(time: moment.milliseconds, policy: policy.name)
-        append("policy", cursor, try JSONText.bytes(event), to: &piece)
+        try append("policy", PolicyEvent(time: moment.milliseconds, policy: policy.name))
+      case .gap(let dropped, _): try append("gap", ["dropped": dropped])
       }
     }
 
@@ -191,14 +197,15 @@ struct EventRoutes {
         return life
       }
       if let life = heads[event.uniqueID] { return life }
-      let life = await relay.life(of: event.uniqueID)
+      let life = await relay.life(of: event.uniqueID).value
       heads[event.uniqueID] = life
       return life
     }
 
     private mutating func tellStats(_ writer: inout any ResponseBodyWriter) async throws {
       statsAt = .now
-      let counters = await relay.counters()
+      let shares = [await relay.counters()] + (await relay.feeds.counters.values)
+      let counters = shares.reduce(ShardCounters(), +)
       let clock = await ClockRoutes(relay: relay).status()
       let body = CountersBody(counters)
       let isNews = body != lastStats || lastClock?.rate != clock.rate
@@ -207,7 +214,9 @@ struct EventRoutes {
       lastClock = clock
       lastStats = body
       toldAt = .now
-      try await write(&writer, "stats", StatsEvent(counters, body, clock.now))
+      try await write(
+        &writer, "stats", StatsEvent(counters, body, clock.now, addsUp: shares.allSatisfy(\.addsUp))
+      )
     }
 
     private func write(
@@ -255,6 +264,20 @@ struct EventRoutes {
     }
   }
 
+  /// In a cluster each event says where it has happened.
+  private struct OfNode<Body: Encodable>: Encodable {
+    private enum Key: String, CodingKey { case node }
+
+    let body: Body
+    let node: String?
+
+    func encode(to encoder: any Encoder) throws {
+      try body.encode(to: encoder)
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encodeIfPresent(node, forKey: .node)
+    }
+  }
+
   private struct PolicyEvent: Encodable {
     var time: Int64
     var policy: String
@@ -284,8 +307,10 @@ struct EventRoutes {
     let counters: ShardCounters
     let body: CountersBody
     let now: Int64
+    let addsUp: Bool
 
-    init(_ counters: ShardCounters, _ body: CountersBody, _ now: Int64) {
+    init(_ counters: ShardCounters, _ body: CountersBody, _ now: Int64, addsUp: Bool) {
+      self.addsUp = addsUp
       self.counters = counters
       self.body = body
       self.now = now
@@ -297,7 +322,7 @@ struct EventRoutes {
       try container.encode(now, forKey: .now)
       try container.encode(counters.devices, forKey: .devices)
       try container.encode(counters.connections, forKey: .connections)
-      try container.encode(counters.addsUp, forKey: .addsUp)
+      try container.encode(addsUp, forKey: .addsUp)
     }
   }
 }
@@ -330,61 +355,4 @@ struct DeviceEvent: Encodable {
     remaining = change.remaining
     policy = change.policy
   }
-}
-
-/// The feed of the relay, begun by the first who wants to look on, and told nothing while nobody
-/// has for a minute: so long nobody pays for it.
-actor FeedHolder {
-  private let relay: Relay
-  /// Begun once, however many ask for the first one at the same time: of two, one would be told
-  /// nothing.
-  private var known: Task<EventFeed, Never>?
-  private var isPaused = false
-  private var usedAt = ContinuousClock.now
-
-  static let patience = Duration.seconds(60)
-
-  init(_ relay: Relay) { self.relay = relay }
-
-  /// Refused while the relay is still starting: there is nobody yet to tell it anything.
-  func feed() async throws(Refusal) -> EventFeed {
-    guard relay.isRunning else { throw .notReady }
-    usedAt = .now
-    guard let known else {
-      let begun = Task { [relay] in await relay.startFeed() }
-      known = begun
-      let feed = await begun.value
-      Task { await watch(feed) }
-      return feed
-    }
-    let feed = await known.value
-    if isPaused {
-      isPaused = false
-      await relay.resume(feed)
-    }
-    return feed
-  }
-
-  private func watch(_ feed: EventFeed) async {
-    while relay.isRunning {
-      try? await Task.sleep(for: Self.patience / 6)
-      await pauseUnused(feed)
-    }
-  }
-
-  /// Pauses the feed when nobody has asked for it for so long.
-  func pauseUnused(_ feed: EventFeed, after patience: Duration = patience) async {
-    if await feed.hasReaders { usedAt = .now }
-    guard !isPaused, ContinuousClock.now - usedAt >= patience else { return }
-    isPaused = true
-    await relay.pause()
-    // Who has come meanwhile was told that it goes on.
-    if !isPaused { await relay.resume(feed) }
-  }
-
-  /// How many events did not fit.
-  func lostCount() async -> UInt64 { await known?.value.lost ?? 0 }
-
-  /// Where a feed stands, if there is one.
-  func position() async -> UInt64 { await known?.value.position ?? 0 }
 }

@@ -10,7 +10,6 @@ import RelayServer
 struct MetricsRoutes {
   let relay: Relay
   let version: String
-  let feed: FeedHolder
 
   func add(to router: Router<AdminContext>) {
     router.get("/health/live") { _, _ in try Response(json: ["status": "live"]) }
@@ -44,13 +43,14 @@ struct MetricsRoutes {
       [([], Double(relay.faultCount))])
     text.add(
       "event_gaps_total", .counter, "Events that did not fit into the feed",
-      [([], Double(await feed.lostCount()))])
+      [([], Double(await relay.feeds.lostCount()))])
     text.add(
       "recording_segments_total", .counter, "Files of recordings that were begun",
       [([], Double(await relay.segmentCount()))])
     text.add(
       "clock_offset_seconds", .gauge, "How far the relay's time is ahead of the machine's",
       [([], Double(relay.clockOffset.milliseconds) / 1000)])
+    text.add(await relay.clusterMetrics())
     text.add("build_info", .gauge, "1, with the version", [([("version", version)], 1)])
     ProcessMetrics.add(to: &text)
     return text.text

@@ -16,41 +16,45 @@ struct NotificationRoutes {
     router.get("/v1/refusals") { request, _ in
       let since = try request.parameter("since").map(moment)
       let limit = try request.limit()
-      let cursor = epoch.cursor(relay.now.milliseconds)
-      let refusals = await relay.refusals(limit: 500).filter { refused in
-        since.map { refused.at > $0 } ?? true
-      }
+      let cursor = epoch.listCursor(relay.now)
+      let found = await relay.refusals(limit: 500)
+      let refusals = found.value.filter { refused in since.map { refused.at > $0 } ?? true }
       return try Response(
-        json: RefusalPage(
-          cursor: cursor, hasMore: refusals.count > limit,
-          refusals: refusals.prefix(limit).map(RefusalPage.Item.init)))
+        json: Lacking(
+          RefusalPage(
+            cursor: cursor, hasMore: refusals.count > limit,
+            refusals: refusals.prefix(limit).map(RefusalPage.Item.init)),
+          found.missing))
     }
   }
 
   /// One life, by an id as a text.
-  func body(named text: String) async throws -> LifeBody {
+  func body(named text: String) async throws -> Lacking<LifeBody> {
     guard let id = UniqueID(text) else {
       throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
     }
-    guard let life = try await body(of: id) else {
+    let found = await relay.life(of: id)
+    guard let life = found.value, let body = await body(of: life) else {
+      // Whoever does not answer may know it.
+      guard found.missing.isEmpty else { throw Refusal(found.missing) }
       throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
     }
-    return life
+    return Lacking(body, found.missing)
   }
 
   /// One life, with what it went along with.
-  func body(of id: UniqueID) async throws -> LifeBody? {
-    guard let life = await relay.life(of: id) else { return nil }
+  func body(of life: Relay.Life) async -> LifeBody? {
     var filter = Relay.LifeFilter()
     filter.device = life.device
-    let others = await relay.lives(filter, limit: 100)
+    let others = await relay.lives(filter, limit: 100).value
     var body = LifeBody.list(others + [life]).last { $0.life.uniqueId == life.uniqueID.description }
     body?.token = await token(of: life) ?? ""
     return body
   }
 
   private func token(of life: Relay.Life) async -> String? {
-    let report = await relay.report(of: life.device)
+    // Of a device whose node is away it is not known.
+    let report = try? await relay.report(of: life.device)
     return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
   }
 
@@ -60,7 +64,7 @@ struct NotificationRoutes {
     var notifications: [LifeBody]
   }
 
-  private func page(_ request: Request) async throws -> Page {
+  private func page(_ request: Request) async throws -> Lacking<Page> {
     var filter = Relay.LifeFilter()
     let limit = try request.limit()
     if let text = request.parameter("device") {
@@ -77,6 +81,7 @@ struct NotificationRoutes {
       filter.kind = text == "visible" ? .visible : .silent
     }
     if let text = request.parameter("since") { filter.since = try moment(text) }
+    var missing = Missing()
     let state = request.parameter("state")
     if let state, !Self.states.contains(state) {
       throw Refusal.body(
@@ -86,20 +91,25 @@ struct NotificationRoutes {
       guard let token = DeviceToken(hexadecimal: text) else {
         throw Refusal.body("token is a device token in hexadecimal", field: "token")
       }
-      guard let app = await relay.app(with: token) else {
-        return Page(cursor: epoch.cursor(relay.now.milliseconds), hasMore: false, notifications: [])
+      let found = await relay.app(with: token)
+      missing = found.missing
+      guard let app = found.value else {
+        let none = Page(cursor: epoch.listCursor(relay.now), hasMore: false, notifications: [])
+        return Lacking(none, missing)
       }
       filter.device = app.device
       filter.topic = app.topic.description
     }
     // A state is known only of a whole life: more are looked at than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
-    let bodies = LifeBody.list(lives).filter {
+    missing.formUnion(lives.missing)
+    let bodies = LifeBody.list(lives.value).filter {
       state == nil || $0.life.state == state || $0.life.steps.last?.reason == state
     }
-    return Page(
-      cursor: epoch.cursor(relay.now.milliseconds), hasMore: bodies.count > limit,
+    let page = Page(
+      cursor: epoch.listCursor(relay.now), hasMore: bodies.count > limit,
       notifications: await withTokens(bodies.prefix(limit)))
+    return Lacking(page, missing)
   }
 
   /// The states of a life, and the reasons of those that ended undelivered.
@@ -109,18 +119,17 @@ struct NotificationRoutes {
   ]
 
   private func withTokens(_ bodies: ArraySlice<LifeBody>) async -> [LifeBody] {
+    let devices = Set(bodies.map(\.device)).compactMap { DeviceID($0) }
     var tokens: [String: [String: String]] = [:]
-    var named: [LifeBody] = []
-    for var body in bodies {
-      if tokens[body.device] == nil, let device = DeviceID(body.device) {
-        let apps = await relay.report(of: device)?.apps ?? []
-        tokens[body.device] = Dictionary(
-          uniqueKeysWithValues: apps.map { ($0.topic.description, $0.token.hexadecimal) })
-      }
-      body.token = tokens[body.device]?[body.life.topic] ?? ""
-      named.append(body)
+    for report in await relay.reports(of: devices).value {
+      tokens[report.device.description] = Dictionary(
+        uniqueKeysWithValues: report.apps.map { ($0.topic.description, $0.token.hexadecimal) })
     }
-    return named
+    return bodies.map { body in
+      var body = body
+      body.token = tokens[body.device]?[body.life.topic] ?? ""
+      return body
+    }
   }
 
   private func moment(_ cursor: String) throws(Refusal) -> Instant {
@@ -128,7 +137,7 @@ struct NotificationRoutes {
     guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
       throw .body("since is a cursor that this API gave", field: "since")
     }
-    guard parts[0] == epoch.text else {
+    guard parts[0] == epoch.listText else {
       throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
     }
     return Instant(milliseconds: milliseconds)
@@ -145,18 +154,12 @@ struct RefusalPage: Encodable {
     /// Exactly why, for people.
     var cause: String
 
-    init(_ refused: RefusedRequest) {
+    init(_ refused: RefusalReport) {
       time = refused.at.milliseconds
       uniqueId = refused.uniqueID.description
       status = Int(refused.rejection.status)
       reason = refused.rejection.reason
-      cause =
-        switch refused.cause {
-        case .credentials(let error): error.explanation
-        case .fault(let name): "the fault \(name) was asked for"
-        case .frame(let error): error.row.text
-        case .asTheReason: refused.rejection.row.text
-        }
+      cause = refused.cause
     }
   }
 

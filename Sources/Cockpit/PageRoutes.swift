@@ -15,6 +15,7 @@ struct PageRoutes {
     ("/kit.js", "text/javascript; charset=utf-8", PackageResources.kit_js),
     ("/lanes.js", "text/javascript; charset=utf-8", PackageResources.lanes_js),
     ("/drawer.js", "text/javascript; charset=utf-8", PackageResources.drawer_js),
+    ("/nodes.js", "text/javascript; charset=utf-8", PackageResources.nodes_js),
     ("/cockpit.css", "text/css; charset=utf-8", PackageResources.cockpit_css),
     ("/openapi.json", "application/json", PackageResources.openapi_json),
   ]

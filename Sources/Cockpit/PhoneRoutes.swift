@@ -20,9 +20,9 @@ struct PhoneRoutes {
     }
     router.delete("/v1/devices/:id") { _, context in
       let device = try context.device()
-      guard let report = await relay.report(of: device) else { throw DeviceRoutes.unknown }
-      for app in report.apps { _ = await relay.unregister(app.topic, on: device) }
-      guard await relay.forget(device) else {
+      guard let report = try await relay.report(of: device) else { throw DeviceRoutes.unknown }
+      for app in report.apps { _ = try await relay.unregister(app.topic, on: device) }
+      guard try await relay.forget(device) else {
         throw Refusal.conflict(
           "Busy", "the journal still has to answer for the device, or it got an app; try again")
       }
@@ -37,18 +37,18 @@ struct PhoneRoutes {
         }
         own = token
       }
-      let answer = await relay.register(
+      let answer = try await relay.register(
         try context.topic(), on: try context.device(), token: own)
       guard case .registered(let token) = answer else { throw Refusal(answer) }
       return try Response(json: ["token": token.hexadecimal])
     }
     router.delete("/v1/devices/:id/apps/:topic") { _, context in
-      let answer = await relay.unregister(try context.topic(), on: try context.device())
+      let answer = try await relay.unregister(try context.topic(), on: try context.device())
       guard case .unregistered = answer else { throw Refusal(answer) }
       return Response(status: .noContent)
     }
     router.get("/v1/devices/:id/stream") { request, context in
-      guard let stream = await relay.listen(as: try context.device()) else {
+      guard let stream = try await relay.listen(as: try context.device()) else {
         throw DeviceRoutes.unknown
       }
       return Response(

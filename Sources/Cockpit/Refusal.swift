@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import RelayServer
 import Synchronization
 
 /// Why a request of the admin API was refused.
@@ -17,6 +18,8 @@ package struct Refusal: Error, Equatable, Sendable {
   var waitingFor: [String]?
   /// What there is instead of what was wanted.
   var nearest: [LifeBody]?
+  /// Nodes that were asked and have not answered.
+  var missingNodes: [String]?
 
   init(
     _ status: Int, _ reason: String, _ message: String, field: String? = nil,
@@ -60,6 +63,7 @@ struct Refusals: RouterMiddleware {
     var field: String?
     var waitingFor: [String]?
     var nearest: [LifeBody]?
+    var missingNodes: [String]?
   }
 
   func handle(
@@ -70,6 +74,8 @@ struct Refusals: RouterMiddleware {
       return try await next(request, context)
     } catch let refusal as Refusal {
       return try respond(refusal)
+    } catch let away as NodeAway {
+      return try respond(Refusal(503, "NodeAway", "\(away); try again"))
     } catch let error as HTTPError where error.status == .notFound {
       let methods = known.methods(of: request.uri.path)
       guard methods.isEmpty else {
@@ -91,7 +97,8 @@ struct Refusals: RouterMiddleware {
       HTTPResponse.Status(code: refusal.status),
       json: Body(
         reason: refusal.reason, message: refusal.message, field: refusal.field,
-        waitingFor: refusal.waitingFor, nearest: refusal.nearest))
+        waitingFor: refusal.waitingFor, nearest: refusal.nearest,
+        missingNodes: refusal.missingNodes))
   }
 }
 

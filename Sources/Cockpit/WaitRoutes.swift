@@ -6,11 +6,11 @@ import RelayServer
 /// Waits until something has happened, and says why not.
 ///
 /// A wait looks at what has already happened first, so that nothing can come between a push and the
-/// wait for it. What it looks at again is told by the feed; it does not poll.
+/// wait for it. What it looks at again is told by the feed; it does not poll. In a cluster it looks
+/// at all nodes, and the feed tells of all: nothing of a wait is left on them when it ends.
 struct WaitRoutes {
   let relay: Relay
   let epoch: Epoch
-  let feed: FeedHolder
   let waits = WaitCount()
 
   func add(to router: Router<AdminContext>) {
@@ -55,9 +55,10 @@ struct WaitRoutes {
   }
 
   func wait(_ wish: WaitWish) async throws -> Met {
-    let feed = try await feed.feed()
+    guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
     let (id, signals) = await feed.signals()
     defer { Task { await feed.forget(id) } }
+    var position = await feed.position
     let start = relay.now
     let limit = wish.within.map { start + $0 }
     if wish.advances { return try await advance(wish, from: start, to: limit ?? start) }
@@ -79,14 +80,24 @@ struct WaitRoutes {
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
     if finding.isHopeless { return try over(finding, wish, since: start) }
+    if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
+      // What happens on other nodes before they are heard is not told.
+      await relay.feeds.follow(feed)
+      finding = try await look(wish)
+      if let met = met(finding, wish, since: start) { return met }
+    }
     for await _ in wakes {
       guard relay.rewindCount == rewindCount else {
         throw Refusal.conflict(
           "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
       }
-      finding = try await look(wish)
-      if let met = met(finding, wish, since: start) { return met }
-      if finding.isHopeless { break }
+      let (page, isBehind) = await feed.news(since: position)
+      position = page.next
+      if isBehind || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) }) {
+        finding = try await look(wish)
+        if let met = met(finding, wish, since: start) { return met }
+        if finding.isHopeless { break }
+      }
       if let limit, relay.now >= limit { break }
     }
     return try over(finding, wish, since: start)
@@ -126,21 +137,32 @@ struct WaitRoutes {
     var isHopeless = false
     /// Devices that stand as is wanted.
     var devices = 0
+    /// Of the push that is waited for, once it is known.
+    var uniqueID: UniqueID?
+    /// Who has not been heard.
+    var missing = Missing()
+    /// Why nobody knows how the device stands.
+    var away: NodeAway?
   }
 
   private func look(_ wish: WaitWish) async throws -> Finding {
     if let device = wish.filter.device, wish.what.isOfDevice {
       return await look(at: device, wish)
     }
+    var finding = Finding(lives: [], events: [])
     var lives: [LifeBody]
     if let push = wish.push {
-      guard let life = try await NotificationRoutes(relay: relay, epoch: epoch).body(of: push)
-      else {
-        return Finding(lives: [], events: [])
-      }
-      lives = [life]
+      let found = await relay.life(of: push)
+      finding.missing = found.missing
+      finding.uniqueID = found.value?.uniqueID
+      guard let life = found.value,
+        let body = await NotificationRoutes(relay: relay, epoch: epoch).body(of: life)
+      else { return finding }
+      lives = [body]
     } else {
-      lives = LifeBody.list(await relay.lives(wish.filter, limit: 1000))
+      let found = await relay.lives(wish.filter, limit: 1000)
+      finding.missing = found.missing
+      lives = LifeBody.list(found.value)
     }
     let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // Of a push that was delivered its app may still say something.
@@ -148,13 +170,24 @@ struct WaitRoutes {
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
       && lives.allSatisfy { last.contains($0.life.state) }
-    return Finding(lives: lives, events: events, isHopeless: isHopeless)
+    (finding.lives, finding.events, finding.isHopeless) = (lives, events, isHopeless)
+    return finding
   }
 
   /// How a device stands now.
-  private func look(at device: DeviceID, _ wish: WaitWish) async -> Finding {
+  private func look(
+    at device: DeviceID, _ wish: WaitWish
+  ) async -> Finding {
     var finding = Finding(lives: [], events: [])
-    guard let report = await relay.report(of: device) else { return finding }
+    let report: DeviceReport?
+    do throws(NodeAway) {
+      report = try await relay.report(of: device)
+    } catch {
+      // It may come back, or another node take the device, before time is over.
+      finding.away = error
+      return finding
+    }
+    guard let report else { return finding }
     let topic = wish.filter.topic
     let isSo =
       switch wish.what {
@@ -183,7 +216,9 @@ struct WaitRoutes {
 
   /// Time is over, or it cannot come any more.
   private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> Met {
+    if let away = finding.away { throw away }
     if wish.never {
+      guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
       guard finding.devices == 0 else {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
@@ -203,6 +238,7 @@ struct WaitRoutes {
           nearest.first?.sentence ?? nothing(wish))
       }
     refusal.nearest = nearest
+    if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal
   }
 
@@ -318,6 +354,22 @@ struct WaitWish {
       throw .body("timeout is a length of the machine's time, at most 10m", field: "timeout")
     }
     return timeout
+  }
+
+  /// Whether what a feed tells may be what is waited for: only then is it looked at again.
+  ///
+  /// - Parameter known: the unique id of the push, once it is known.
+  func mayMatter(_ item: FeedItem, _ known: UniqueID?) -> Bool {
+    switch item {
+    case .life(let event):
+      guard let push, !what.isOfDevice else { return !what.isOfDevice }
+      if event.uniqueID == push || event.uniqueID == known { return true }
+      guard case .received(_, let apnsID, _, _) = event.step else { return false }
+      return apnsID == push
+    case .device(let change): return what.isOfDevice && change.device == filter.device
+    case .fault, .policy: return false
+    case .rewound, .gap: return true
+    }
   }
 
   func matches(_ step: NotificationLife.Step) -> Bool {

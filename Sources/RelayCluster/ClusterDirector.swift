@@ -1,5 +1,5 @@
 package import Primitives
-package import RelayCore
+import RelayCore
 package import RelayStore
 
 /// What a node does with stripes that come and go.
@@ -39,6 +39,8 @@ package actor ClusterDirector {
   private var isFollowed = false
   /// Stripes that are somebody else's and still on the loops here.
   private var leaving: Set<Int> = []
+  /// How often stripes have come and gone.
+  package private(set) var moves = Moves()
   private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
   /// The lease that was held when it last looked around.
@@ -71,17 +73,17 @@ package actor ClusterDirector {
   /// - Parameters:
   ///   - onHop: told of messages for the loops, on a thread of the connection's.
   ///   - onReturn: told when these may have been lost.
-  ///   - life: what the loops know of a notification.
+  ///   - onQuestion: asked by the relays of other nodes.
   package func begin(
     onHop: @escaping @Sendable ([UInt8], Int) -> Void,
     onReturn: @escaping @Sendable () -> Void,
-    life: @escaping @Sendable (UniqueID) async -> [DeliveryEvent]
+    onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
   ) async {
     let wake = ticks.wake
     journal.port.setHandlers(
       HopPort.Handlers(
         onHop: onHop, onLook: { wake.yield() }, onReturn: onReturn,
-        onQuestion: { [journal] in await journal.answer($0, life: life) }))
+        onQuestion: { [journal] in await journal.answer($0, relay: onQuestion) }))
     journal.setLostHandler { [weak self] stripe, stamp in
       Task { await self?.lost(stripe, to: stamp) }
     }
@@ -245,6 +247,9 @@ package actor ClusterDirector {
       membership.alive(at: ClusterJournal.clock).filter { key in
         !key.report.offers.contains { Int($0.stripe) == stripe }
       }.map(\.stamp.run))
+    let wasOffered = membership.alive(at: ClusterJournal.clock).contains { key in
+      key.report.offers.contains { Int($0.stripe) == stripe && $0.run == journal.run }
+    }
     let isPatient = refusals[stripe, default: 0] < Self.refusalsAtMost
     do {
       let epoch = try await journal.claim(stripe, attempt: attempts) { owner in
@@ -259,8 +264,10 @@ package actor ClusterDirector {
       // It may have been lost meanwhile.
       guard set(stripe, .live) else { return await delegate.unload(stripe) }
       await tell()
+      if wasOffered { moves.received += 1 } else { moves.taken += 1 }
       onNotice(.took(stripe: stripe, epoch: epoch))
     } catch {
+      moves.unread += 1
       await drop(stripe)
       onNotice(.unread(stripe: stripe, reason: error.description))
     }
@@ -285,11 +292,13 @@ package actor ClusterDirector {
     report.offers.append(.init(stripe: UInt8(stripe), run: run))
     await tell()
     let taker = membership.alive(at: ClusterJournal.clock).first { $0.stamp.run == run }
+    moves.given += 1
     onNotice(.gave(stripe: stripe, to: taker?.stamp.node ?? "another node"))
   }
 
   private func lost(_ stripe: Int, to stamp: Stamp?) async {
     guard report.holdings.contains(where: { Int($0.stripe) == stripe }) else { return }
+    moves.lost += 1
     onNotice(.lost(stripe: stripe, to: stamp?.node))
     report.holdings.removeAll { Int($0.stripe) == stripe }
     leaving.insert(stripe)
@@ -308,6 +317,21 @@ package actor ClusterDirector {
 }
 
 extension ClusterDirector {
+  /// How often stripes have come here and gone, since the start.
+  package struct Moves: Hashable, Sendable {
+    /// Another node gave it.
+    package var received = 0
+    /// Nobody had it.
+    package var taken = 0
+    package var given = 0
+    /// Somebody else had taken it.
+    package var lost = 0
+    /// It was taken and could not be read.
+    package var unread = 0
+
+    package init() {}
+  }
+
   /// A node as people see it.
   package struct NodeStatus: Sendable {
     package var name: String

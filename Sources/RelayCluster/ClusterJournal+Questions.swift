@@ -1,5 +1,5 @@
-import Primitives
-package import RelayCore
+package import Primitives
+import RelayCore
 import RelayRecording
 package import RelayStore
 import Synchronization
@@ -12,7 +12,7 @@ extension ClusterJournal {
     var isComplete = false
   }
 
-  private static let patience = Interval.seconds(2)
+  package static let patience = Interval.seconds(2)
 
   package func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
@@ -40,13 +40,16 @@ extension ClusterJournal {
     return ListingPart(items: own.items, end: own.end)
   }
 
-  /// What other nodes know of a notification; those that do not answer have nothing to say.
-  package func lives(of id: UniqueID) async -> [[DeliveryEvent]] {
-    var lives: [[DeliveryEvent]] = []
-    for node in core.withLock({ $0.peers.numbers }) {
-      if let life: [DeliveryEvent] = await ask(node, .life(id)) { lives.append(life) }
-    }
-    return lives
+  /// The numbers of the other nodes at work.
+  package var peerNumbers: [UInt16] { core.withLock { $0.peers.numbers } }
+
+  /// Asks the relay of another node; nil when no answer comes in time.
+  package func ask(
+    relayOf node: UInt16, _ question: [UInt8], within length: Interval = patience
+  ) async -> [UInt8]? {
+    var writer = ByteWriter()
+    writer.put(ClusterQuestion.relay(question))
+    return await port.ask(node, writer.bytes, within: length)
   }
 
   private func askAll<Answer: BinaryCodable & Sendable>(
@@ -74,7 +77,7 @@ extension ClusterJournal {
 
   /// The answer to another node's question; empty when it is none.
   func answer(
-    _ question: [UInt8], life: @Sendable (UniqueID) async -> [DeliveryEvent]
+    _ question: [UInt8], relay: @Sendable ([UInt8]) async -> [UInt8]
   ) async -> [UInt8] {
     var reader = ByteReader(question)
     var writer = ByteWriter()
@@ -83,10 +86,9 @@ extension ClusterJournal {
       writer.put(await ownListing(after: position, limit: limit))
     case .owned(let tokens):
       writer.put(await onQueue { $0?.owned(tokens) ?? [] })
-    case .life(let id): writer.put(await life(id))
+    case .relay(let question): return await relay(question)
     case nil: break
     }
-    // A listing that is too long for one message is asked for again, from where it ends.
     return writer.bytes
   }
 }

@@ -178,6 +178,18 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
+  /// By this node's stripes.
+  package var lags: [Int: StripeWriter.Lag] {
+    let now = Self.clock
+    return core.withLock { core in
+      let stripes = core.node?.stripes ?? []
+      return Dictionary(
+        uniqueKeysWithValues: stripes.enumerated().compactMap { stripe, writer in
+          writer.map { (stripe, $0.lag(at: now)) }
+        })
+    }
+  }
+
   func setPeers(_ peers: Peers) { core.withLock { $0.peers = peers } }
 
   func setLostHandler(_ handler: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?) {

@@ -8,8 +8,8 @@ enum ClusterQuestion: Hashable, Sendable {
   case feedback(after: Int64, limit: Int)
   /// Which of these tokens apps have brought along.
   case owned([DeviceToken])
-  /// What has become of a notification.
-  case life(UniqueID)
+  /// What the relay knows; only relays can read it.
+  case relay([UInt8])
 }
 
 /// Part of the listing of unregistered tokens, and up to which place it is sure.
@@ -23,7 +23,7 @@ extension ClusterQuestion: BinaryCodable {
     switch self {
     case .feedback(let position, let limit): writer.put(tag: 1, position, limit)
     case .owned(let tokens): writer.put(tag: 2, tokens)
-    case .life(let id): writer.put(tag: 3, id)
+    case .relay(let question): writer.put(tag: 3, question)
     }
   }
 
@@ -31,7 +31,7 @@ extension ClusterQuestion: BinaryCodable {
     switch try reader.byte() {
     case 1: self = .feedback(after: try reader.read(), limit: try reader.read())
     case 2: self = .owned(try reader.read())
-    case 3: self = .life(try reader.read())
+    case 3: self = .relay(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -18,12 +18,19 @@ package final class HopPort: Sendable {
     var from: UInt16
   }
 
+  private struct Question {
+    let continuation: CheckedContinuation<[UInt8]?, Never>
+    var answer = AnswerParts()
+  }
+
   private struct State {
     var windows: [Link: HopWindow] = [:]
     /// What has arrived and was not said to have: the number of the last message, and the bytes.
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
+    var sentCount = 0
+    var refusedCount = 0
     var isFlushing = false
-    var questions: [UInt64: CheckedContinuation<[UInt8]?, Never>] = [:]
+    var questions: [UInt64: Question] = [:]
     var lastQuestion: UInt64 = 0
   }
 
@@ -98,6 +105,37 @@ package final class HopPort: Sendable {
       && lookedAfter.load(ordering: .relaxed) == leases.load(ordering: .relaxed)
   }
 
+  /// How long it lasts without another word of the engine; below zero since it has run out.
+  package var leaseLeft: Interval {
+    Instant(milliseconds: leaseEnd.load(ordering: .relaxed)) - ClusterJournal.clock
+  }
+
+  /// Messages between loops here and those of other nodes, since the start.
+  package struct Statistics: Hashable, Sendable {
+    package var sent = 0
+    /// Not sent, because too much was on its way.
+    package var refused = 0
+    package var lost = 0
+    /// What is on its way now.
+    package var outstandingBytes = 0
+
+    package init() {}
+  }
+
+  /// - Parameter now: in UNIX time.
+  package func statistics(at now: Instant) -> Statistics {
+    arrivals.state.withLock { state in
+      var statistics = Statistics()
+      (statistics.sent, statistics.refused) = (state.sentCount, state.refusedCount)
+      for link in state.windows.keys {
+        state.windows[link]?.expire(at: now)
+        statistics.lost += state.windows[link]?.lostCount ?? 0
+        statistics.outstandingBytes += state.windows[link]?.outstandingBytes ?? 0
+      }
+      return statistics
+    }
+  }
+
   /// The lease is held until then.
   func holdLease(until end: Instant, at now: Instant) {
     let before = leaseEnd.exchange(end.milliseconds, ordering: .relaxed)
@@ -124,8 +162,10 @@ package final class HopPort: Sendable {
   ) -> Bool {
     let link = Link(node: node, loop: loop, from: own)
     let number = arrivals.state.withLock { state in
-      state.windows[link, default: HopWindow(limitBytes: Limits.hopWindowBytes)]
+      let number = state.windows[link, default: HopWindow(limitBytes: Limits.hopWindowBytes)]
         .send(bytes: items.count, at: now)
+      if number == nil { state.refusedCount += 1 } else { state.sentCount += 1 }
+      return number
     }
     guard let number else { return false }
     var writer = ByteWriter()
@@ -176,7 +216,7 @@ package final class HopPort: Sendable {
     await withCheckedContinuation { continuation in
       let number = arrivals.state.withLock { state in
         state.lastQuestion += 1
-        state.questions[state.lastQuestion] = continuation
+        state.questions[state.lastQuestion] = Question(continuation: continuation)
         return state.lastQuestion
       }
       queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
@@ -186,7 +226,15 @@ package final class HopPort: Sendable {
   }
 
   private static func answer(_ number: UInt64, _ body: [UInt8]?, _ arrivals: Arrivals) {
-    arrivals.state.withLock { $0.questions.removeValue(forKey: number) }?.resume(returning: body)
+    arrivals.state.withLock { $0.questions.removeValue(forKey: number) }?.continuation
+      .resume(returning: body)
+  }
+
+  private func send(_ answer: [UInt8], to node: UInt16, _ number: UInt64) {
+    let parts = AnswerParts.split(answer)
+    for part in parts.dropLast() { publish(part, node, "part.\(number)") }
+    let totalBytes = parts.reduce(0) { $0 + $1.count }
+    publish(parts.last ?? [], node, "answer.\(number).\(totalBytes)")
   }
 
   private func publish(_ body: [UInt8], _ node: UInt16, _ tag: String) {
@@ -216,11 +264,17 @@ package final class HopPort: Sendable {
       Task {
         let answer = await handlers.onQuestion(message.body)
         guard let port = arrivals.port.withLock({ $0.port }) else { return }
-        port.queue.async { port.publish(answer, node, "answer.\(number)") }
+        port.queue.async { port.send(answer, to: node, number) }
       }
-    case "answer":
+    case "part":
       guard parts.count == 2, let number = UInt64(parts[1]) else { return }
-      answer(number, message.body, arrivals)
+      arrivals.state.withLock { $0.questions[number]?.answer.add(message.body) }
+    case "answer":
+      guard parts.count == 3, let number = UInt64(parts[1]), let total = Int(parts[2]) else {
+        return
+      }
+      let before = arrivals.state.withLock { $0.questions[number]?.answer } ?? AnswerParts()
+      answer(number, before.whole(with: message.body, totalBytes: total), arrivals)
     default: break
     }
   }

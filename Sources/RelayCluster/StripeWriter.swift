@@ -142,6 +142,29 @@ package struct StripeWriter: Sendable {
     return due == .never ? nil : due
   }
 
+  /// What the engine has not said to have yet.
+  package struct Lag: Hashable, Sendable {
+    /// Entries that somebody waits for, of the message on its way and behind it.
+    package var entries = 0
+    /// Of the message on its way.
+    package var bytes = 0
+    /// How long the oldest has waited.
+    package var age = Interval.milliseconds(0)
+
+    package init() {}
+  }
+
+  package func lag(at now: Instant) -> Lag {
+    var lag = Lag()
+    lag.entries = waiting.count { $0 != nil }
+    if let first = waiting.first, let first { lag.age = now - first.arrivedAt }
+    guard let flight else { return lag }
+    lag.entries += flight.tickets.count
+    lag.bytes = flight.bytes
+    lag.age = max(lag.age, now - flight.begunAt)
+    return lag
+  }
+
   private var waitingDue: Instant? {
     guard let first = waiting.first, let first else { return nil }
     return urgentCount > 0 ? Instant(milliseconds: .min) : first.arrivedAt + configuration.linger

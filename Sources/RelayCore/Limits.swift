@@ -46,6 +46,8 @@ package enum Limits {
   /// Bytes on their way from one loop to a loop of another node; and of one message there.
   package static let hopWindowBytes = 8 << 20
   package static let hopMessageBytes = 512 << 10
+  /// Of an answer to what another node asks for people; a longer one is none.
+  package static let nodeAnswerBytes = 16 << 20
   /// How long another node may take for an answer.
   package static let hopPatience = Interval.seconds(3)
   /// How late what one node tells another may come, and how long it may wait for a stripe to come
@@ -122,6 +124,8 @@ package enum Limits {
   package static let listedLives = 50_000
   /// Events of all loops that people who look on can still read.
   package static let feedEvents = 50_000
+  /// Events that one node tells another at once; of those before it tells how many they are.
+  package static let nodeFeedEvents = 1000
   /// Batches of events on their way from the loops to the feed.
   package static let feedBatches = 4096
   /// Refused requests of providers that one loop remembers.

@@ -225,8 +225,8 @@ extension Relay {
   /// Registers an app, with a token of its own or one that the relay makes; nil for no such device.
   package func register(
     _ topic: Topic, on device: DeviceID, token own: DeviceToken?
-  ) async -> DeviceAnswer? {
-    guard let credential = await credential(of: device) else { return nil }
+  ) async throws(NodeAway) -> DeviceAnswer? {
+    guard let credential = try await credential(of: device) else { return nil }
     let minted = await inbox.loops?.ask(0) {
       DeviceConnection.makeToken(for: device, $0.randomBits)
     }
@@ -237,14 +237,16 @@ extension Relay {
   }
 
   /// Removes an app; nil for no such device.
-  package func unregister(_ topic: Topic, on device: DeviceID) async -> DeviceAnswer? {
-    guard let credential = await credential(of: device) else { return nil }
+  package func unregister(
+    _ topic: Topic, on device: DeviceID
+  ) async throws(NodeAway) -> DeviceAnswer? {
+    guard let credential = try await credential(of: device) else { return nil }
     return await ask(device) { .unregistered(credential, topic, from: $0) }
   }
 
   /// Listens as a device; nil for no such device.
-  package func listen(as device: DeviceID) async -> AdminStream? {
-    guard let credential = await credential(of: device) else { return nil }
+  package func listen(as device: DeviceID) async throws(NodeAway) -> AdminStream? {
+    guard let credential = try await credential(of: device) else { return nil }
     let (lines, continuation) = AsyncStream.makeStream(of: AdminLine.self)
     let address = await inbox.loops?.ask(0) {
       $0.listen(as: device, with: credential, continuation)
@@ -262,9 +264,10 @@ extension Relay {
     _ = await inbox.loops?.ask(Int(stream.address.loop)) { $0.hangUp(stream) }
   }
 
-  private func credential(of device: DeviceID) async -> DeviceCredential? {
-    let secrets = await inbox.loops?.onEach { $0.shard.secret(of: device) } ?? []
-    return secrets.compactMap(\.self).first.map { DeviceCredential(device: device, secret: $0) }
+  private func credential(of device: DeviceID) async throws(NodeAway) -> DeviceCredential? {
+    try await inbox.askOwner(of: device, .credential(device)) {
+      await $0.credential(of: device)
+    }
   }
 
   private func ask(

@@ -17,6 +17,12 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     package var provider: String
     package var device: String
     package var admin: String
+    /// Until its lease runs out, as it says itself; below zero since it has. nil when it has not
+    /// answered.
+    package var leaseSeconds: Double?
+    /// Records that wait for the engine there, and how long the oldest has waited.
+    package var waiting: Int?
+    package var waitingSeconds: Double?
   }
 
   package struct Stripe: Codable, Equatable, Sendable {
@@ -40,9 +46,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
   ) {
     node = nodes.first?.name ?? ""
     partitions = partitionCount
-    func count(of stripe: Int) -> Int {
-      (partitionCount - stripe + routes.count - 1) / max(1, routes.count)
-    }
+    let stripeCount = routes.count
     self.nodes = nodes.map { status in
       let report = status.report
       // Of one that is gone nothing is its own; what nobody has taken yet is among the stripes.
@@ -51,7 +55,9 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
         name: status.name, number: Int(report.number),
         state: status.isAlive ? report.isDraining ? "draining" : "active" : "gone",
         ageSeconds: Double(status.age.milliseconds) / 1000, stripes: stripes,
-        partitions: stripes.reduce(0) { $0 + count(of: $1) }, provider: report.provider,
+        partitions: stripes.reduce(0) {
+          $0 + Self.partitionCount(of: $1, partitionCount, stripeCount)
+        }, provider: report.provider,
         device: report.device, admin: report.admin)
     }
     let numbers = Dictionary(nodes.map { ($0.report.number, $0) }) { first, _ in first }
@@ -66,6 +72,25 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
       return Stripe(
         stripe: index, state: owner != nil ? "live" : route == .moving ? "moving" : "nobody",
         node: owner?.name, epoch: Int(clamping: holding?.epoch ?? 0))
+    }
+  }
+
+  /// How many partitions are on a stripe.
+  func partitionCount(of stripe: Int) -> Int {
+    Self.partitionCount(of: stripe, partitions, stripes.count)
+  }
+
+  private static func partitionCount(of stripe: Int, _ all: Int, _ stripeCount: Int) -> Int {
+    (all - stripe + stripeCount - 1) / max(1, stripeCount)
+  }
+
+  /// Adds what the nodes say of themselves, by their numbers.
+  mutating func add(_ standings: [UInt16: NodeStanding]) {
+    for index in nodes.indices {
+      guard let standing = standings[UInt16(clamping: nodes[index].number)] else { continue }
+      nodes[index].leaseSeconds = Double(standing.leaseLeft.milliseconds) / 1000
+      nodes[index].waiting = standing.waitingEntries
+      nodes[index].waitingSeconds = Double(standing.waitingAge.milliseconds) / 1000
     }
   }
 }

@@ -11,6 +11,8 @@ package enum FeedItem: Sendable {
   case policy(SilentPolicy, at: Instant)
   /// The relay was taken back to a checkpoint: what was told before never was.
   case rewound(at: Instant)
+  /// So many events of another node are left out; 0 when nobody knows how many.
+  case gap(dropped: UInt64, at: Instant)
 
   package var at: Instant {
     switch self {
@@ -18,9 +20,18 @@ package enum FeedItem: Sendable {
     case .device(let change): change.at
     case .fault(let hit): hit.at
     case .policy(_, let moment): moment
-    case .rewound(let moment): moment
+    case .rewound(let moment), .gap(_, let moment): moment
     }
   }
+}
+
+/// Something of a feed, and where it has happened.
+package struct FeedEntry: Sendable {
+  package let item: FeedItem
+  /// The name of another node; nil for this one.
+  package let node: String?
+
+  package var at: Instant { item.at }
 }
 
 /// What has changed about a device.
@@ -54,19 +65,25 @@ package struct DeviceChange: Sendable {
 package actor EventFeed {
   /// What a reader gets.
   package struct Page: Sendable {
-    package var items: [FeedItem] = []
+    package var items: [FeedEntry] = []
     /// Where to go on.
     package var next: UInt64
     /// How many are gone that came in between.
     package var dropped: UInt64 = 0
   }
 
-  private var ring = Deque<FeedItem>()
+  private struct Reader {
+    let signal: AsyncStream<Void>.Continuation
+    /// Of another node: it hears of this one only.
+    let isOfNode: Bool
+  }
+
+  private var ring = Deque<FeedEntry>()
   /// The position behind the last one.
   private var end: UInt64 = 0
   /// How many events did not fit.
   package private(set) var lost: UInt64 = 0
-  private var readers: [Int: AsyncStream<Void>.Continuation] = [:]
+  private var readers: [Int: Reader] = [:]
   private var lastReader = 0
   private let limit: Int
   /// Where loops hand in their batches.
@@ -78,8 +95,8 @@ package actor EventFeed {
     self.limit = limit
   }
 
-  /// Whether anybody listens.
-  package var hasReaders: Bool { !readers.isEmpty }
+  /// Whether anybody listens here.
+  package var hasReaders: Bool { readers.values.contains { !$0.isOfNode } }
 
   /// The position behind everything.
   package var position: UInt64 { end }
@@ -95,10 +112,12 @@ package actor EventFeed {
       lost += UInt64(batch.lost)
       ring.removeAll(keepingCapacity: true)
     }
-    ring.append(contentsOf: batch.items)
+    ring.append(contentsOf: batch.items.lazy.map { FeedEntry(item: $0, node: batch.node) })
     end += UInt64(batch.items.count)
     if ring.count > limit { ring.removeFirst(ring.count - limit) }
-    for reader in readers.values { reader.yield() }
+    for reader in readers.values where batch.node == nil || !reader.isOfNode {
+      reader.signal.yield()
+    }
   }
 
   /// What has come since a position, as many as `limit`.
@@ -110,6 +129,30 @@ package actor EventFeed {
       items: items, next: first + UInt64(items.count), dropped: first - min(position, first))
   }
 
+  /// All that has come since a position, and whether some of it is gone.
+  package func news(since position: UInt64) -> (page: Page, isBehind: Bool) {
+    let page = read(since: position, limit: limit)
+    return (page, page.dropped > 0)
+  }
+
+  /// What has come from this node's own loops since a position: the last `limit`.
+  func readOwn(
+    since position: UInt64, limit: Int
+  ) -> (items: [FeedItem], next: UInt64, dropped: UInt64) {
+    let first = max(position, oldest)
+    var items: [FeedItem] = []
+    for entry in ring.dropFirst(Int(first - oldest)) where entry.node == nil {
+      switch entry.item {
+      case .life, .device, .fault: items.append(entry.item)
+      // All nodes tell of the policy; a cluster goes back to no checkpoint.
+      case .policy, .rewound, .gap: continue
+      }
+    }
+    let isKept = items.suffix(limit)
+    let dropped = first - min(position, first) + UInt64(items.count - isKept.count)
+    return (Array(isKept), end, dropped)
+  }
+
   /// Nobody was told what has happened meanwhile: who reads on from before gets a gap.
   func skip() {
     end += 1
@@ -117,27 +160,31 @@ package actor EventFeed {
   }
 
   /// A signal whenever there is more to read.
-  package func signals() -> (id: Int, stream: AsyncStream<Void>) {
+  ///
+  /// - Parameter isOfNode: what other nodes have told need not be told.
+  package func signals(isOfNode: Bool = false) -> (id: Int, stream: AsyncStream<Void>) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     lastReader += 1
-    readers[lastReader] = continuation
+    readers[lastReader] = Reader(signal: continuation, isOfNode: isOfNode)
     return (lastReader, stream)
   }
 
   /// Nobody listens there any more.
-  package func forget(_ id: Int) { readers.removeValue(forKey: id)?.finish() }
+  package func forget(_ id: Int) { readers.removeValue(forKey: id)?.signal.finish() }
 
   /// The relay ends.
   func finish() {
-    for reader in readers.values { reader.finish() }
+    for reader in readers.values { reader.signal.finish() }
     readers.removeAll()
   }
 }
 
-/// What a loop hands over at once.
+/// What a loop hands over at once, or another node.
 struct FeedBatch: Sendable {
   var items: [FeedItem] = []
+  /// The name of another node.
+  var node: String?
   /// How many before these did not fit.
   var lost = 0
 }

@@ -1,8 +1,6 @@
 import NIOCore
 package import Primitives
-import RelayCluster
 package import RelayCore
-import RelayStore
 
 /// What the admin API asks of a running relay. It comes to the loops as events and questions, like
 /// everything else.
@@ -63,6 +61,12 @@ extension Relay {
     }
   }
 
+  /// Some devices of one node, and where to go on.
+  package struct DevicePage: Sendable {
+    package var reports: [DeviceReport]
+    package var next: DevicePosition?
+  }
+
   /// The relay's time.
   package var now: Instant { settings.clock.now() }
 
@@ -96,69 +100,6 @@ extension Relay {
   /// Whether everything that was accepted can be written; true with memory for storage.
   package var isJournalHealthy: Bool {
     return !inbox.journalFails
-  }
-
-  /// How a device stands.
-  package func report(of device: DeviceID) async -> DeviceReport? {
-    await inbox.loops?.onEach { $0.shard.report(of: device) }.compactMap(\.self).first
-  }
-
-  /// Devices from a position on: those whose id begins with the text, or that have an app whose
-  /// topic contains it.
-  package func devices(
-    matching text: String, after position: DevicePosition?, limit: Int
-  ) async -> (reports: [DeviceReport], next: DevicePosition?) {
-    guard let loops = inbox.loops else { return ([], nil) }
-    let wanted = text.lowercased()
-    var reports: [DeviceReport] = []
-    var place = position?.place ?? 0
-    for loop in (position?.loop ?? 0)..<max(position?.loop ?? 0, loops.count) {
-      let (first, room) = (place, limit - reports.count)
-      let page = await loops.ask(loop) { runner in
-        runner.shard.devices(from: first, limit: room) { id, topics in
-          wanted.isEmpty || id.description.hasPrefix(wanted)
-            || topics.contains { $0.description.lowercased().contains(wanted) }
-        }
-      }
-      guard let page else { return (reports, nil) }
-      reports += page.reports
-      if let next = page.next { return (reports, DevicePosition(loop: loop, place: next)) }
-      place = 0
-    }
-    return (reports, nil)
-  }
-
-  /// Whose app has a token, minted or own.
-  package func app(with token: DeviceToken) async -> (device: DeviceID, topic: Topic)? {
-    await inbox.loops?.onEach { $0.shard.app(with: token) }.compactMap(\.self).first
-  }
-
-  /// What became of the notification with this unique id, or `apns-id`.
-  package func life(of id: UniqueID) async -> Life? {
-    guard let loops = inbox.loops else { return nil }
-    let cluster = inbox.journal as? ClusterJournal
-    func steps(of id: UniqueID) async -> [DeliveryEvent] {
-      let here = await loops.onEach { $0.lifeLog.steps(of: id) }
-      return DeliveryLog.join(here + (await cluster?.lives(of: id) ?? []))
-    }
-    let found = await steps(of: id)
-    // Only the loop that accepted it knows what its provider calls it.
-    guard let uniqueID = found.first?.uniqueID else { return nil }
-    let steps = uniqueID == id ? found : await steps(of: uniqueID)
-    var life = Life(steps)
-    life?.note = await loops.onEach { $0.notes[uniqueID] }.first { !$0.isEmpty } ?? PushNote()
-    return life
-  }
-
-  /// The latest lives, newest first.
-  package func lives(_ filter: LifeFilter, limit: Int) async -> [Life] {
-    guard let loops = inbox.loops else { return [] }
-    let heads = await loops.onEach { runner in
-      runner.lifeLog.latest(limit: limit) { filter.matches($0) }
-    }.joined().sorted { $0.at > $1.at }.prefix(limit)
-    let ids = heads.map(\.uniqueID)
-    let parts = await loops.onEach { runner in ids.map { runner.lifeLog.steps(of: $0) } }
-    return ids.indices.compactMap { place in Life(DeliveryLog.join(parts.map { $0[place] })) }
   }
 
   /// Puts a well-formed notification in, as a provider's request would.
@@ -198,73 +139,6 @@ extension Relay {
       }
     } ?? nil
   }
-
-  /// Has everything that happens told to a feed from now on.
-  package func startFeed() async -> EventFeed {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
-    let feed = EventFeed(continuation)
-    _ = await inbox.loops?.onEach { $0.feed = FeedOutlet(continuation) }
-    Task {
-      for await batch in stream { await feed.append(batch) }
-      await feed.finish()
-    }
-    return feed
-  }
-
-  /// Tells a feed no more: nobody pays for what nobody reads.
-  package func pause() async { _ = await inbox.loops?.onEach { $0.feed = nil } }
-
-  /// Tells it again.
-  package func resume(_ feed: EventFeed) async {
-    await feed.skip()
-    let source = feed.source
-    _ = await inbox.loops?.onEach { $0.feed = FeedOutlet(source) }
-  }
-
-  /// Has something done to a device; false when there is none with this id.
-  package func administer(_ device: DeviceID, _ action: AdminAction) async -> Bool {
-    guard await report(of: device) != nil else { return false }
-    _ = await inbox.loops?.ask(0) { runner in
-      runner.raise(.administered(device, action), for: device, at: runner.now)
-      runner.finishBatch()
-    }
-    return true
-  }
-
-  /// Forgets a device that has no apps; false while something of it is still under way. Asks for a
-  /// second, then no longer.
-  package func forget(_ device: DeviceID) async -> Bool {
-    for attempt in 0..<20 {
-      guard await administer(device, .forget), await report(of: device) != nil else { return true }
-      try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))
-    }
-    return false
-  }
-
-  /// What has changed last about a device, oldest first.
-  package func changes(of device: DeviceID) async -> [DeviceChange] {
-    let all = await inbox.loops?.onEach { $0.deviceChanges.filter { $0.device == device } } ?? []
-    return all.joined().sorted { $0.at < $1.at }
-  }
-
-  /// Empties all slots and refills all budgets, of apps with one topic or of all.
-  package func reset(_ topic: Topic?) async {
-    _ = await inbox.loops?.onEach { runner in
-      for device in runner.shard.deviceIDs(with: topic) {
-        for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
-          runner.raise(.administered(device, action), for: device, at: runner.now)
-        }
-      }
-      runner.finishBatch()
-    }
-  }
-
-  /// The last refused requests of providers, newest first.
-  package func refusals(limit: Int) async -> [RefusedRequest] {
-    let all = await inbox.loops?.onEach { Array($0.refusals) } ?? []
-    return Array(all.joined().sorted { $0.at > $1.at }.prefix(limit))
-  }
 }
 
 /// A request of a provider that was refused, and exactly why.
@@ -283,6 +157,29 @@ package struct RefusedRequest: Sendable {
     case frame(BinaryFrameError)
     /// What the reason says.
     case asTheReason
+  }
+}
+
+/// The same for people.
+package struct RefusalReport: Sendable {
+  package let at: Instant
+  package let uniqueID: UniqueID
+  package let rejection: Rejection
+  /// Exactly why, in a sentence.
+  package let cause: String
+}
+
+extension RefusalReport {
+  init(_ refused: RefusedRequest) {
+    let cause =
+      switch refused.cause {
+      case .credentials(let error): error.explanation
+      case .fault(let name): "the fault \(name) was asked for"
+      case .frame(let error): error.row.text
+      case .asTheReason: refused.rejection.row.text
+      }
+    self.init(
+      at: refused.at, uniqueID: refused.uniqueID, rejection: refused.rejection, cause: cause)
   }
 }
 

@@ -23,7 +23,7 @@ extension Relay {
         loops.onLoop(loop) { $0.receiveHop(bytes) }
       },
       onReturn: { for loop in 0..<loops.count { loops.onLoop(loop) { $0.hopsReturned() } } },
-      life: { id in DeliveryLog.join(await loops.onEach { $0.lifeLog.steps(of: id) }) })
+      onQuestion: { [inbox, feeds] in await inbox.answer($0, feeds) })
     await director.settle(within: .milliseconds(configuration.lease.milliseconds * 3))
   }
 
@@ -39,6 +39,23 @@ extension Relay {
     guard let director = inbox.director, let table = inbox.loops?.table else { return nil }
     let (nodes, routes) = await director.status
     return ClusterStatus(nodes, routes, partitionCount: table.count)
+  }
+
+  /// What this node of a cluster is called; nil for a relay on its own.
+  package var nodeName: String? { inbox.director == nil ? nil : configuration.node }
+
+  /// The same with what each node says of itself; those that do not answer say nothing.
+  package func clusterStatusOfAll() async -> ClusterStatus? {
+    guard var status = await clusterStatus() else { return nil }
+    var standings: [UInt16: NodeStanding] = [:]
+    standings[inbox.ownNumber] = inbox.standing
+    let others = await inbox.others
+    await withTaskGroup(of: (UInt16, NodeStanding?).self) { [inbox] group in
+      for number in others.keys { group.addTask { (number, await inbox.ask(number, .standing)) } }
+      for await (number, standing) in group { standings[number] = standing }
+    }
+    status.add(standings)
+    return status
   }
 
   /// Why no node was told to give its stripes away.

@@ -31,6 +31,8 @@ package final class Relay: Service {
   let board = FaultBoard()
   /// What is recorded, from the start on or begun while the relay runs.
   package let recordings: Recordings
+  /// What happens, for those who look on.
+  package let feeds: FeedHolder
 
   /// Reads keys and certificates; nothing listens yet.
   ///
@@ -47,6 +49,7 @@ package final class Relay: Service {
     self.onReady = onReady
     self.settings = try ServerSettings(configuration, onLife: onLife)
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
+    feeds = FeedHolder(inbox)
     contexts =
       configuration.plaintext
       ? ServerContexts() : try ServerContexts(ServerIdentity(configuration, logger: logger))

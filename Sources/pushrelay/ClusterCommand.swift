@@ -55,12 +55,16 @@ struct ClusterCommand: AsyncParsableCommand {
     let width = status.nodes.map(\.name.count).max() ?? 0
     for node in status.nodes {
       let stripes = node.stripes.map(String.init).joined(separator: " ")
+      let waits = node.waiting.flatMap { count in
+        count == 0 ? nil : "  \(count) records wait, since \(node.waitingSeconds ?? 0) s"
+      }
       Console.say(
         "\(node.name.padding(to: width))  \(node.state.padding(to: 8))  "
           + "stripes \(stripes.isEmpty ? "none" : stripes)  "
           + "(\(node.partitions) of \(status.partitions) partitions)  "
           + "provider \(node.provider)  device \(node.device)"
-          + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago"))
+          + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago")
+          + (waits ?? ""))
     }
     for stripe in status.stripes where stripe.node == nil {
       let what = stripe.state == "moving" ? "is on its way" : "has no node: its pushes get 503"

@@ -27,7 +27,23 @@ struct ControlClient {
       let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
       throw CommandError("\(refused.reason): \(refused.message)\(waits)")
     }
+    Self.say(lacking: answer)
     return answer
+  }
+
+  /// Says on standard error what an answer lacks, where nodes of a cluster are missing.
+  private static func say(lacking answer: [UInt8]) {
+    struct Lacking: Decodable {
+      var missingNodes: [String]?
+      var missingStripes: [Int]?
+    }
+    guard let lacking = try? JSONDecoder().decode(Lacking.self, from: Data(answer)) else { return }
+    for node in lacking.missingNodes ?? [] {
+      Console.note("node \(node) does not answer: what it knows is missing")
+    }
+    for stripe in lacking.missingStripes ?? [] {
+      Console.note("stripe \(stripe) has no node: its phones are missing")
+    }
   }
 
   /// Reads an answer.

@@ -22,10 +22,8 @@ import Testing
 
   /// A page that asks while a relay starts must not get a feed that is told nothing.
   @Test func thereIsNoFeedBeforeTheRelayRuns() async throws {
-    let holder = FeedHolder(try relay().0)
-    for _ in 0..<2 {
-      await #expect(throws: Refusal.notReady) { _ = try await holder.feed() }
-    }
+    let holder = try relay().0.feeds
+    for _ in 0..<2 { #expect(await holder.feed() == nil) }
     #expect(await holder.position() == 0)
   }
 
@@ -48,9 +46,51 @@ import Testing
       })
     // The page and what it loads, this description among them.
     let page = routed.filter { !$0.contains("/v1") && !described.contains($0) }
-    #expect(page.count == 7, "\(page)")
+    #expect(page.count == 8, "\(page)")
     #expect(
       routed.subtracting(page).subtracting(described) == [], "in the server, not described")
     #expect(described.subtracting(routed) == [], "described, not in the server")
+  }
+
+  /// Of every route it is said whose its answer is in a cluster: that of the node that is asked, of
+  /// the one that has the device, or of all.
+  @Test func everyRouteSaysOfWhomItsAnswerIs() throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources/Cockpit/openapi.json")
+    let document = try JSONSerialization.jsonObject(with: Data(contentsOf: file))
+    let paths = try #require((document as? [String: Any])?["paths"] as? [String: [String: Any]])
+    for (path, operations) in paths {
+      for (method, operation) in operations {
+        let nodes = (operation as? [String: Any])?["x-nodes"] as? String
+        #expect(["own", "device", "all"].contains(nodes), "\(method) \(path)")
+        if path.hasPrefix("/v1/devices/{id}"), !path.hasSuffix("/events") {
+          #expect(nodes == "device", "\(method) \(path)")
+        }
+        if !path.hasPrefix("/v1/") { #expect(nodes == "own", "\(method) \(path)") }
+      }
+    }
+  }
+
+  @Test func anAnswerNamesWhatItLacks() throws {
+    var missing = Missing()
+    let whole = try JSONText.bytes(Lacking(["a": 1], missing))
+    #expect(String(decoding: whole, as: UTF8.self) == #"{"a":1}"#)
+    missing.nodes = ["b"]
+    missing.stripes = [3]
+    let part = try JSONText.bytes(Lacking(["a": 1], missing))
+    #expect(
+      String(decoding: part, as: UTF8.self)
+        == #"{"a":1,"missingNodes":["b"],"missingStripes":[3]}"#)
+    let refusal = Refusal(missing)
+    #expect(refusal.status == 503 && refusal.missingNodes == ["b"])
+  }
+
+  @Test func aPlaceInTheListOfAllNodesComesBack() throws {
+    let place = Relay.DevicePlace(node: 7, position: .init(loop: 1, place: 42))
+    #expect(place.cursor == "7-1-42")
+    #expect(try Relay.DevicePlace(cursor: "7-1-42") == place)
+    for bad in ["", "1-2", "7-1--4", "7-1-42-3", "70000-1-2", "a-1-2"] {
+      #expect(throws: Refusal.self) { _ = try Relay.DevicePlace(cursor: bad) }
+    }
   }
 }

@@ -1,9 +1,9 @@
 import Primitives
 import RelayCore
-import RelayServer
 import Testing
 
 @testable import Cockpit
+@testable import RelayServer
 
 @Suite struct WaitRoutesTests {
   @Test func wishesAreRead() throws {
@@ -69,6 +69,31 @@ import Testing
         let matches = WaitWish(what: what, push: nil).matches(body)
         #expect(matches == words.contains(what), "\(step) \(what)")
       }
+    }
+  }
+
+  /// It is looked at again only for what may be it: other nodes are asked for each look.
+  @Test func onlyWhatMayMatterIsLookedAt() throws {
+    let moment = Instant(milliseconds: 1)
+    let (push, other) = (UniqueID(high: 1, low: 1), UniqueID(high: 1, low: 2))
+    let device = DeviceID(UniqueID(high: 3, low: 3))
+    let topic = try #require(Topic("com.example.app"))
+    func life(_ id: UniqueID, _ step: DeliveryStep = .delivered) -> FeedItem {
+      .life(DeliveryEvent(at: moment, uniqueID: id, step: step))
+    }
+    let accepted = life(other, .received(.silent, apnsID: push, topic, device: device))
+    let connected = FeedItem.device(DeviceChange(at: moment, device: device, what: .connected))
+    let ofPush = WaitWish(what: .delivered, push: push)
+    #expect(ofPush.mayMatter(life(push), nil) && ofPush.mayMatter(accepted, nil))
+    #expect(!ofPush.mayMatter(life(other), nil) && ofPush.mayMatter(life(other), other))
+    #expect(!ofPush.mayMatter(connected, nil))
+    let ofAny = WaitWish(what: .delivered, push: nil)
+    #expect(ofAny.mayMatter(life(other), nil) && !ofAny.mayMatter(connected, nil))
+    var ofDevice = WaitWish(what: .connected, push: nil)
+    ofDevice.filter.device = device
+    #expect(ofDevice.mayMatter(connected, nil) && !ofDevice.mayMatter(life(push), nil))
+    for wish in [ofPush, ofAny, ofDevice] {
+      #expect(wish.mayMatter(.gap(dropped: 0, at: moment), nil))
     }
   }
 }

@@ -8,22 +8,6 @@ import Testing
     try await NATSServer.program.value != nil
   }
 
-  /// Runs nodes side by side; each is killed at the end.
-  private static func run<Value: Sendable>(
-    _ names: [String], in folder: String, on server: NATSServer, _ options: [String] = [],
-    started: [ClusterRelay] = [], _ body: @Sendable ([ClusterRelay]) async throws -> Value
-  ) async throws -> (value: Value, logs: [String]) {
-    guard let name = names.first else { return (try await body(started), []) }
-    let (result, log) = try await ClusterRelay.run(
-      name, state: "\(folder)/\(name)", on: server, options
-    ) { relay in
-      try await run(
-        Array(names.dropFirst()), in: folder, on: server, options, started: started + [relay],
-        body)
-    }
-    return (result.value, [log] + result.logs)
-  }
-
   private struct Registered: Sendable {
     var phone: Phone
     var token: String
@@ -45,7 +29,7 @@ import Testing
     let scratch = try Scratch()
     let server = try await NATSServer(in: scratch.path)
     try await server.run { _ in
-      _ = try await Self.run(["a", "b", "c"], in: scratch.path, on: server) { relays in
+      _ = try await ClusterRelay.run(["a", "b", "c"], in: scratch.path, on: server) { relays in
         let phones = try await Self.phones(9, on: relays)
         for (index, registered) in phones.enumerated() {
           let answer = try await relays[(index + 2) % 3].push(registered.token, "n\(index)")
@@ -83,7 +67,8 @@ import Testing
     let scratch = try Scratch()
     let server = try await NATSServer(in: scratch.path)
     try await server.run { _ in
-      let (_, logs) = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
+        relays in
         let phones = try await Self.phones(12, on: relays)
         let pushing = Task {
           var last: [String: String] = [:]
@@ -115,7 +100,7 @@ import Testing
     let scratch = try Scratch()
     let server = try await NATSServer(in: scratch.path)
     try await server.run { _ in
-      _ = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+      _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) { relays in
         let phones = try await Self.phones(12, on: relays)
         var kept: [String: String] = [:]
         for registered in phones {
@@ -150,7 +135,8 @@ import Testing
     let scratch = try Scratch()
     let server = try await NATSServer(in: scratch.path)
     try await server.run { _ in
-      let (_, logs) = try await Self.run(["a", "b"], in: scratch.path, on: server) { relays in
+      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
+        relays in
         let phones = try await Self.phones(12, on: relays)
         try relays[0].send(.suspend)
         for registered in phones { _ = try await Self.push(registered.token, on: relays[1]) }
@@ -181,7 +167,7 @@ import Testing
       ).checked("binary.py").split(separator: "\n").map(String.init)
     }
     try await server.run { _ in
-      _ = try await Self.run(["a", "b"], in: scratch.path, on: server, listener) { relays in
+      _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server, listener) { relays in
         let phones = try await Self.phones(12, on: relays)
         for registered in phones {
           let answer = try await push(registered.token, on: relays[1])

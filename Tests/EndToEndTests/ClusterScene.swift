@@ -92,6 +92,25 @@ struct ClusterRelay: Sendable {
     }
   }
 
+  /// Runs nodes side by side, each with its state in a folder of its name; they are killed at the
+  /// end.
+  ///
+  /// - Returns: what they have logged.
+  static func run<Value: Sendable>(
+    _ names: [String], in folder: String, on server: NATSServer, _ options: [String] = [],
+    started: [ClusterRelay] = [], _ body: @Sendable ([ClusterRelay]) async throws -> Value
+  ) async throws -> (value: Value, logs: [String]) {
+    guard let name = names.first else { return (try await body(started), []) }
+    let (result, log) = try await run(
+      name, state: "\(folder)/\(name)", on: server, options
+    ) { relay in
+      try await run(
+        Array(names.dropFirst()), in: folder, on: server, options, started: started + [relay],
+        body)
+    }
+    return (result.value, [log] + result.logs)
+  }
+
   /// A push that is shown; the answer.
   func push(_ token: String, _ text: String) async throws -> CurlAnswer {
     try await relay.curl(

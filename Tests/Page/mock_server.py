@@ -328,7 +328,27 @@ class Relay:
         return {"version": "0.9", "now": self.now, "clock": self.mode, "rate": self.rate,
                 "policy": self.policy, "profile": "dev", "epoch": f"e{self.epoch}", "cursor": self.cursor,
                 "devices": len(self.devices), "connections": sum(d.connected for d in self.devices.values()),
-                "addsUp": adds_up, "counters": counters}
+                "addsUp": adds_up, "counters": counters, **({"node": "a"} if self.nodes else {})}
+
+    def cluster(self):
+        """Three nodes; a fourth is long gone, and stripe 7 is left over when somebody drains c."""
+        def node(name, number, stripes, **more):
+            return {"name": name, "number": number, "state": "active", "ageSeconds": .4, "stripes": stripes,
+                    "partitions": 32 * len(stripes), "provider": f"127.0.0.1:{2190 + number}",
+                    "device": f"127.0.0.1:{5220 + number}", "admin": f"127.0.0.1:{8080 + number}",
+                    "leaseSeconds": 2.3, "waiting": 0, "waitingSeconds": 0, **more}
+        own = {"a": [0, 3, 6], "b": [1, 4], "c": [2, 5, 7]}
+        gone = {"state": "gone", "ageSeconds": 4000}
+        if self.drained:
+            own["c"] = []
+        nodes = [node("a", 1, own["a"]), node("b", 2, own["b"], waiting=1200, waitingSeconds=.7),
+                 node("c", 3, own["c"], **({"state": "draining"} if self.drained else {})), node("d", 4, [], **gone)]
+        for key in ("leaseSeconds", "waiting", "waitingSeconds"):
+            del nodes[3][key]
+        owner = {stripe: name for name, stripes in own.items() for stripe in stripes}
+        return {"node": "a", "nodes": nodes, "partitions": 256, "stripes": [
+            {"stripe": stripe, "epoch": 3, **({"state": "live", "node": owner[stripe]} if stripe in owner else {"state": "nobody"})}
+            for stripe in range(8)]}
 
     def stats_event(self):
         counters, adds_up = self.stats()
@@ -517,6 +537,15 @@ class Handler(BaseHTTPRequestHandler):
         elif parts == ["device"]:
             self.server.relay.connect(self.device(body["device"]), body["connected"])
         return {}
+
+    def get_cluster(self, relay, parts, query, body):
+        if not relay.nodes:
+            raise Problem(409, "NoCluster", "this relay is on its own")
+        return relay.cluster()
+
+    def post_cluster(self, relay, parts, query, body):
+        relay.drained = parts[1:] == ["c", "drain"]
+        return relay.cluster()
 
     def get_overview(self, relay, parts, query, body):
         return relay.overview()
@@ -710,11 +739,12 @@ def run_clock(server):
                 server.relay.advance_to(server.relay.now + int(passed * 1000 * server.relay.rate))
 
 
-def start(port=0, token="dev", clock="virtual", phones=10_000):
+def start(port=0, token="dev", clock="virtual", phones=10_000, nodes=False):
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     server.token, server.stopping = token, False
     server.relay = Relay(phones, clock)
+    server.relay.nodes, server.relay.drained = nodes, False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=run_clock, args=(server,), daemon=True).start()
     return server

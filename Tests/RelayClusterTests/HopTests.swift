@@ -90,6 +90,7 @@ import Testing
     let later = start + HopWindow.patience
     #expect(window.send(bytes: 1, at: later + .milliseconds(-1)) == nil)
     #expect(window.send(bytes: 1, at: later) == 8 && window.outstandingBytes == 1)
+    #expect(window.lostCount == 2)
     window.arrived(through: 6)
     #expect(window.outstandingBytes == 1)
   }

@@ -62,6 +62,21 @@ import Testing
     }
   }
 
+  @Test func whatTheEngineHasNotSaidToHaveIsKnown() throws {
+    var scene = Scene()
+    #expect(scene.writer.lag(at: Self.time(0)) == StripeWriter.Lag())
+    scene.submit(1, at: 0)
+    scene.hear(at: 0)
+    scene.submit(2, at: 30)
+    let behind = scene.writer.lag(at: Self.time(50))
+    #expect(behind.entries == 2 && behind.bytes > 0 && behind.age == .milliseconds(50))
+    try scene.ack(at: 60)
+    let next = scene.writer.lag(at: Self.time(70))
+    #expect(next.entries == 1 && next.age == .milliseconds(10))
+    try scene.ack(at: 80)
+    #expect(scene.writer.lag(at: Self.time(90)) == StripeWriter.Lag())
+  }
+
   @Test func whatComesWhileABatchIsOnItsWayIsTheNext() throws {
     var scene = Scene()
     scene.submit(1, at: 0)

@@ -32,6 +32,24 @@ import Testing
     #expect(await feed.read(since: 10, limit: 9).items.isEmpty)
   }
 
+  /// Another node is told of this one only, and of the newest; readers here are told of all.
+  @Test func anotherNodeHearsOfThisOne() async {
+    let feed = Self.feed(limit: 100)
+    await feed.append(FeedBatch(items: (0..<3).map(item)))
+    await feed.append(FeedBatch(items: (3..<5).map(item), node: "b"))
+    await feed.append(FeedBatch(items: [item(5)]))
+    let own = await feed.readOwn(since: 1, limit: 2)
+    #expect(own.items.map(\.at.milliseconds) == [2, 5])
+    #expect(own.dropped == 1 && own.next == 6)
+    let all = await feed.read(since: 0, limit: 9)
+    #expect(all.items.map(\.node) == [nil, nil, nil, "b", "b", nil])
+    // What comes from other nodes is no news for them, and they are no reader here.
+    _ = await feed.signals(isOfNode: true)
+    #expect(await !feed.hasReaders)
+    _ = await feed.signals()
+    #expect(await feed.hasReaders)
+  }
+
   /// What loops could not hand over is a gap for everybody who reads across it.
   @Test func whatDidNotFitIsCounted() async {
     let feed = Self.feed(limit: 100)

@@ -365,6 +365,7 @@ async function load() {
 		goLive();
 	}
 	page.overview = found;
+	if (found.node) (await import("./nodes.js")).join();
 	known.counters = { ...found, ...found.counters };
 	cursor = found.cursor;
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });

@@ -1,0 +1,47 @@
+import RelayServer
+
+/// An answer that says what it lacks, where nodes of a cluster have not answered: `missingNodes`,
+/// their names, and `missingStripes`, those that nobody has and whose devices are not in it.
+/// Neither is there when nothing is missing.
+struct Lacking<Body: Encodable>: Encodable {
+  private enum Key: String, CodingKey { case missingNodes, missingStripes }
+
+  let body: Body
+  let missing: Missing
+
+  init(_ body: Body, _ missing: Missing) {
+    self.body = body
+    self.missing = missing
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    try body.encode(to: encoder)
+    var container = encoder.container(keyedBy: Key.self)
+    if !missing.nodes.isEmpty { try container.encode(missing.nodes, forKey: .missingNodes) }
+    if !missing.stripes.isEmpty { try container.encode(missing.stripes, forKey: .missingStripes) }
+  }
+}
+
+extension Refusal {
+  /// 503: somebody who would know, or has something to do, did not answer.
+  init(_ missing: Missing) {
+    let nodes = missing.nodes.map { "node \($0) does not answer" }
+    let stripes = missing.stripes.map { "stripe \($0) has no node" }
+    self.init(503, "NodeAway", (nodes + stripes).joined(separator: ", ") + "; try again")
+    if !missing.nodes.isEmpty { missingNodes = missing.nodes }
+  }
+}
+
+extension Relay.DevicePlace {
+  /// As `cursor` gives it.
+  init(cursor text: String) throws(Refusal) {
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 3, let node = UInt16(parts[0]), let loop = Int(parts[1]),
+      let place = Int32(parts[2]), loop >= 0, place >= 0
+    else { throw .body("after is the cursor of a page of devices", field: "after") }
+    self.init(node: node, position: Relay.DevicePosition(loop: loop, place: place))
+  }
+
+  /// The node's number, its loop and the place there, with hyphens between them.
+  var cursor: String { "\(node)-\(position?.loop ?? 0)-\(position?.place ?? 0)" }
+}

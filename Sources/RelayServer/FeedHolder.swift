@@ -1,0 +1,192 @@
+import Primitives
+import RelayCluster
+package import RelayCore
+
+/// The feed of the relay, begun by the first who wants to look on, and told nothing while nobody
+/// has for a minute: so long nobody pays for it.
+///
+/// In a cluster whoever listens hears of all nodes: each of the others is asked again and again
+/// what has come there, and what it says goes into the feed here. A node that is asked tells of
+/// itself only, so nothing goes in circles.
+package actor FeedHolder {
+  private let inbox: Inbox
+  /// Begun once, however many ask for the first one at the same time: of two, one would be told
+  /// nothing.
+  private var known: Task<EventFeed, Never>?
+  private var isPaused = false
+  private var usedAt = ContinuousClock.now
+  /// By the numbers of other nodes: ends when it is known where the node's feed stands.
+  private var followed: [UInt16: Task<Void, Never>] = [:]
+  private var lookout: Task<Void, Never>?
+  /// How the other nodes that are heard stand.
+  package private(set) var counters: [UInt16: ShardCounters] = [:]
+
+  package static let patience = Duration.seconds(60)
+  /// How long another node's question may wait until something happens.
+  private static let questionLength = Duration.milliseconds(500)
+  /// Between two questions to a node on which much happens, and to one that does not answer.
+  private static let pause = Duration.milliseconds(50)
+  private static let retryPause = Duration.milliseconds(250)
+
+  init(_ inbox: Inbox) { self.inbox = inbox }
+
+  /// nil while the relay is still starting: there is nobody yet to tell it anything.
+  package func feed() async -> EventFeed? {
+    guard inbox.loops != nil else { return nil }
+    usedAt = .now
+    guard let known else {
+      let begun = Task { [inbox] in await inbox.startFeed() }
+      known = begun
+      let feed = await begun.value
+      Task { await watch(feed) }
+      return feed
+    }
+    let feed = await known.value
+    if isPaused {
+      isPaused = false
+      await inbox.resume(feed)
+    }
+    return feed
+  }
+
+  private func watch(_ feed: EventFeed) async {
+    while inbox.loops != nil {
+      try? await Task.sleep(for: Self.patience / 6)
+      await pauseUnused(feed)
+    }
+  }
+
+  /// Pauses the feed when nobody has asked for it for so long.
+  package func pauseUnused(_ feed: EventFeed, after patience: Duration = patience) async {
+    if await feed.hasReaders { usedAt = .now }
+    guard !isPaused, ContinuousClock.now - usedAt >= patience else { return }
+    isPaused = true
+    await inbox.pauseFeed()
+    // Who has come meanwhile was told that it goes on.
+    if !isPaused { await inbox.resume(feed) }
+  }
+
+  /// How many events did not fit.
+  package func lostCount() async -> UInt64 { await known?.value.lost ?? 0 }
+
+  /// Where a feed stands, if there is one.
+  package func position() async -> UInt64 { await known?.value.position ?? 0 }
+
+  // MARK: Other nodes
+
+  /// Has what happens on other nodes told to the feed for as long as somebody listens; returns when
+  /// everything that happens there from now on is, or a node has not answered for long.
+  package func follow(_ feed: EventFeed) async {
+    guard inbox.director != nil else { return }
+    lookout = lookout ?? Task { await lookOut(feed) }
+    for (number, name) in await inbox.others where followed[number] == nil {
+      begin(number, name, feed, isLate: false)
+    }
+    for begun in followed.values { await begun.value }
+  }
+
+  /// Follows nodes that come while somebody listens, and notices stripes that come and go.
+  private func lookOut(_ feed: EventFeed) async {
+    var routes = await inbox.director?.status.routes
+    while await feed.hasReaders, inbox.loops != nil {
+      try? await Task.sleep(for: Self.retryPause)
+      let found = await inbox.director?.status.routes
+      if found != routes {
+        // Devices have another node, and are there as its journal has them.
+        await feed.append(FeedBatch(items: [.gap(dropped: 0, at: inbox.wall)]))
+        routes = found
+      }
+      for (number, name) in await inbox.others where followed[number] == nil {
+        begin(number, name, feed, isLate: true)
+      }
+    }
+    lookout = nil
+    // Who has come meanwhile has found somebody looking out.
+    if await feed.hasReaders, lookout == nil { lookout = Task { await lookOut(feed) } }
+  }
+
+  /// - Parameter isLate: what it did before it was asked for the first time may have been missed.
+  private func begin(_ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool) {
+    let (begun, teller) = AsyncStream.makeStream(of: Void.self)
+    followed[number] = Task { for await _ in begun {} }
+    Task {
+      await follow(number, name, feed, isLate: isLate) { teller.finish() }
+      teller.finish()
+      followed[number] = nil
+      counters[number] = nil
+    }
+  }
+
+  private func follow(
+    _ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool,
+    onBegin: @Sendable () -> Void
+  ) async {
+    var position: UInt64?
+    while await feed.hasReaders, await inbox.others[number] != nil {
+      guard let page: NodeFeedPage = await inbox.ask(number, .feed(since: position)) else {
+        onBegin()
+        try? await Task.sleep(for: Self.retryPause)
+        continue
+      }
+      counters[number] = page.counters
+      var batch = FeedBatch(node: name)
+      if page.dropped > 0 || position == nil && isLate {
+        batch.items.append(.gap(dropped: page.dropped, at: inbox.wall))
+      }
+      batch.items += page.items
+      if !batch.items.isEmpty { await feed.append(batch) }
+      position = page.next
+      onBegin()
+      if !page.items.isEmpty { try? await Task.sleep(for: Self.pause) }
+    }
+  }
+
+  /// What another node is told.
+  func page(since position: UInt64?) async -> NodeFeedPage? {
+    guard let feed = await feed(), let loops = inbox.loops else { return nil }
+    guard let position else {
+      return NodeFeedPage(next: await feed.position, counters: await loops.counters())
+    }
+    let (id, signals) = await feed.signals(isOfNode: true)
+    let timer = Task {
+      try? await Task.sleep(for: Self.questionLength)
+      await feed.forget(id)
+    }
+    var own = await feed.readOwn(since: position, limit: Limits.nodeFeedEvents)
+    if own.items.isEmpty, own.dropped == 0 {
+      for await _ in signals { break }
+      own = await feed.readOwn(since: position, limit: Limits.nodeFeedEvents)
+    }
+    timer.cancel()
+    await feed.forget(id)
+    return NodeFeedPage(
+      items: own.items, next: own.next, dropped: own.dropped, counters: await loops.counters())
+  }
+}
+
+extension Inbox {
+  var wall: Instant { RelayClock.wall }
+
+  /// Has everything that happens told to a feed from now on.
+  fileprivate func startFeed() async -> EventFeed {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
+    let feed = EventFeed(continuation)
+    _ = await loops?.onEach { $0.feed = FeedOutlet(continuation) }
+    Task {
+      for await batch in stream { await feed.append(batch) }
+      await feed.finish()
+    }
+    return feed
+  }
+
+  /// Tells a feed no more: nobody pays for what nobody reads.
+  fileprivate func pauseFeed() async { _ = await loops?.onEach { $0.feed = nil } }
+
+  /// Tells it again.
+  fileprivate func resume(_ feed: EventFeed) async {
+    await feed.skip()
+    let source = feed.source
+    _ = await loops?.onEach { $0.feed = FeedOutlet(source) }
+  }
+}

@@ -1,0 +1,151 @@
+import Primitives
+package import RelayCore
+
+/// What the admin API asks of all nodes of a cluster, or of the one that has a device. A relay on
+/// its own is the only node, and nothing is ever missing.
+extension Relay {
+  /// How a device stands.
+  package func report(of device: DeviceID) async throws(NodeAway) -> DeviceReport? {
+    try await inbox.askOwner(of: device, .report(device)) { await $0.report(of: device) }
+  }
+
+  /// How these devices stand, those that are known.
+  package func reports(of devices: [DeviceID]) async -> Found<[DeviceReport]> {
+    let found = await inbox.askAll(.reports(devices)) { await $0.reports(of: devices) }
+    return Found(value: found.value.flatMap(\.self), missing: found.missing)
+  }
+
+  /// Has something done to a device; false when there is none with this id.
+  package func administer(_ device: DeviceID, _ action: AdminAction) async throws(NodeAway) -> Bool
+  {
+    try await inbox.askOwner(of: device, .administer(device, action)) {
+      await $0.administer(device, action)
+    }
+  }
+
+  /// Forgets a device that has no apps; false while something of it is still under way. Asks for a
+  /// second, then no longer.
+  package func forget(_ device: DeviceID) async throws(NodeAway) -> Bool {
+    for attempt in 0..<20 {
+      guard try await administer(device, .forget), try await report(of: device) != nil else {
+        return true
+      }
+      try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))
+    }
+    return false
+  }
+
+  /// How far the lists of all nodes were read: a node by its number, and a position there; nil for
+  /// its beginning.
+  package struct DevicePlace: Hashable, Sendable {
+    package var node: UInt16
+    package var position: DevicePosition?
+
+    package init(node: UInt16, position: DevicePosition?) {
+      self.node = node
+      self.position = position
+    }
+  }
+
+  /// Devices from a place on, node by node: those whose id begins with the text, or that have an
+  /// app whose topic contains it. nil when the place is on a node that is gone.
+  package func devices(
+    matching text: String, after place: DevicePlace?, limit: Int
+  ) async -> (found: Found<[DeviceReport]>, next: DevicePlace?)? {
+    guard let loops = inbox.loops else { return (Found(value: []), nil) }
+    let (own, others) = (inbox.ownNumber, await inbox.others)
+    let numbers = (others.keys + [own]).sorted()
+    guard place.map({ numbers.contains($0.node) }) ?? true else { return nil }
+    var found = Found<[DeviceReport]>(value: [])
+    found.missing.stripes = await inbox.missingStripes
+    for number in numbers.drop(while: { $0 < place?.node ?? 0 }) {
+      let room = limit - found.value.count
+      guard room > 0 else { return (found, DevicePlace(node: number, position: nil)) }
+      let position = number == place?.node ? place?.position : nil
+      let page: DevicePage? =
+        number == own
+        ? await loops.devices(matching: text, after: position, limit: room)
+        : await inbox.ask(number, .devices(matching: text, after: position, limit: room))
+      guard let page else {
+        found.missing.nodes.append(others[number] ?? "")
+        continue
+      }
+      found.value += page.reports
+      if let next = page.next { return (found, DevicePlace(node: number, position: next)) }
+    }
+    return (found, nil)
+  }
+
+  /// Whose app has a token, minted or own.
+  package func app(with token: DeviceToken) async -> Found<OwnToken?> {
+    let found = await inbox.askAll(.app(token)) { await $0.app(with: token) }
+    return Found(value: found.value.compactMap(\.self).first, missing: found.missing)
+  }
+
+  /// What became of the notification with this unique id, or `apns-id`.
+  package func life(of id: UniqueID) async -> Found<Life?> {
+    var found = await steps(of: [id])
+    // Only the loop that accepted it knows what its provider calls it.
+    guard let uniqueID = found.value.first?.first?.uniqueID else {
+      return Found(value: nil, missing: found.missing)
+    }
+    if uniqueID != id { found = await steps(of: [uniqueID]) }
+    var life = Life(found.value.first ?? [])
+    let notes = await inbox.askAll(.note(uniqueID)) { await $0.note(on: uniqueID) }
+    life?.note = notes.value.first { !$0.isEmpty } ?? PushNote()
+    return Found(value: life, missing: found.missing)
+  }
+
+  /// The latest lives, newest first.
+  package func lives(_ filter: LifeFilter, limit: Int) async -> Found<[Life]> {
+    let heads = await inbox.askAll(.heads(filter, limit: limit)) {
+      await $0.heads(filter, limit: limit)
+    }
+    // One whose stripe has moved may have begun on two.
+    var known: Set<UniqueID> = []
+    let ids = heads.value.joined().sorted { $0.at > $1.at }.map(\.uniqueID)
+      .filter { known.insert($0).inserted }.prefix(limit)
+    var lives = await steps(of: Array(ids))
+    lives.missing.formUnion(heads.missing)
+    return Found(value: lives.value.compactMap { Life($0) }, missing: lives.missing)
+  }
+
+  private func steps(of ids: [UniqueID]) async -> Found<[[DeliveryEvent]]> {
+    let found = await inbox.askAll(.steps(ids)) { await $0.steps(of: ids) }
+    let parts = found.value.filter { $0.count == ids.count }
+    return Found(
+      value: ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) },
+      missing: found.missing)
+  }
+
+  /// What has changed last about a device, oldest first.
+  package func changes(of device: DeviceID) async -> Found<[DeviceChange]> {
+    let found = await inbox.askAll(.changes(device)) { await $0.changes(of: device) }
+    return Found(value: found.value.joined().sorted { $0.at < $1.at }, missing: found.missing)
+  }
+
+  /// Empties all slots and refills all budgets, of apps with one topic or of all.
+  package func reset(_ topic: Topic?) async -> Missing {
+    var missing = await inbox.askAll(.reset(topic)) {
+      await $0.reset(topic)
+      return true
+    }.missing
+    missing.stripes = await inbox.missingStripes
+    return missing
+  }
+
+  /// The last refused requests of providers, newest first.
+  package func refusals(limit: Int) async -> Found<[RefusalReport]> {
+    let found = await inbox.askAll(.refusals(limit: limit)) { await $0.refusals(limit: limit) }
+    return Found(
+      value: Array(found.value.joined().sorted { $0.at > $1.at }.prefix(limit)),
+      missing: found.missing)
+  }
+
+  /// What the shards of all nodes have done, node by node.
+  package func countersOfAll() async -> Found<[ShardCounters]> {
+    var found = await inbox.askAll(.counters) { await $0.counters() }
+    found.missing.stripes = await inbox.missingStripes
+    return found
+  }
+}
