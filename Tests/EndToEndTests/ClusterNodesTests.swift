@@ -120,6 +120,36 @@ import Testing
     }
   }
 
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func whatWasUsedOfABudgetStaysUsed() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(6, on: relays)
+        var budgets: [DeviceReport.Budget] = []
+        for (phone, token) in phones.map({ ($0.phone, $0.token) }) {
+          try await phone.talk(["--ack"]) { lines, _ in
+            try await lines.expect("hello", "empty")
+            for _ in 0..<4 {
+              #expect(try await relays[1].push(token, nil).status == 200)
+            }
+            try await lines.expect(Array(repeating: "silent 0 via direct", count: 3))
+          }
+          budgets.append(try #require(try await phone.report().apps.first?.budget))
+        }
+        try relays[0].send(.kill)
+        for (registered, budget) in zip(phones, budgets) {
+          var phone = registered.phone
+          phone.relay = relays[1].relay
+          let app = try #require(try await Self.report(of: phone).apps.first)
+          #expect(!budget.allowed && !app.budget.allowed && app.silent != nil)
+          #expect(app.budget.heldUntil == budget.heldUntil)
+        }
+      }
+    }
+  }
+
   private static func report(of phone: Phone) async throws -> DeviceReport {
     while true {
       let answer = try await phone.relay.curl(

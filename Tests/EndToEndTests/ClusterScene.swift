@@ -2,7 +2,31 @@ import Foundation
 import NIOCore
 import NIOPosix
 import Subprocess
+import Synchronization
 import Testing
+
+/// Ports for programs that begin to listen later, and do so again.
+///
+/// Below those that a system gives to whoever asks for any: between the look whether a port is free
+/// and its use nobody else gets it.
+enum FreePort {
+  private static let numbers = 10_000..<32_000
+  private static let next = Mutex(Int.random(in: numbers))
+
+  static func take() async -> Int {
+    while true {
+      let port = next.withLock { next in
+        next = next + 1 < numbers.upperBound ? next + 1 : numbers.lowerBound
+        return next
+      }
+      let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      if let channel = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() {
+        try? await channel.close()
+        return port
+      }
+    }
+  }
+}
 
 /// nats-server as PyPI has it, with the configuration that we ship.
 struct NATSServer: Sendable {
@@ -25,19 +49,11 @@ struct NATSServer: Sendable {
 
   init(in folder: String) async throws {
     self.folder = folder
-    (port, monitorPort) = (try await Self.freePort(), try await Self.freePort())
+    (port, monitorPort) = (await FreePort.take(), await FreePort.take())
   }
 
   var url: String { "\(scheme)://\(user)127.0.0.1:\(port)" }
   var monitor: String { "http://127.0.0.1:\(monitorPort)" }
-
-  private static func freePort() async throws -> Int {
-    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .bind(host: "127.0.0.1", port: 0).get()
-    let port = channel.localAddress?.port
-    try await channel.close()
-    return try #require(port)
-  }
 
   /// Runs it for as long as `body` takes; it is killed then, or before by `kill`.
   func run<Value: Sendable>(
@@ -111,13 +127,16 @@ struct ClusterRelay: Sendable {
     return (result.value, [log] + result.logs)
   }
 
-  /// A push that is shown; the answer.
-  func push(_ token: String, _ text: String) async throws -> CurlAnswer {
-    try await relay.curl(
+  /// A push that is shown, or a silent one; the answer.
+  func push(_ token: String, _ text: String?) async throws -> CurlAnswer {
+    let isSilent = text == nil
+    return try await relay.curl(
       relay.providerURL + "/3/device/\(token)",
       [
-        "-H", "apns-topic: \(Phone.topic)", "-H", "apns-push-type: alert", "--data-binary",
-        #"{"aps":{"alert":"\#(text)"}}"#,
+        "-H", "apns-topic: \(Phone.topic)",
+        "-H", "apns-push-type: \(isSilent ? "background" : "alert")",
+        "-H", "apns-priority: \(isSilent ? 5 : 10)", "--data-binary",
+        text.map { #"{"aps":{"alert":"\#($0)"}}"# } ?? #"{"aps":{"content-available":1}}"#,
       ])
   }
 }

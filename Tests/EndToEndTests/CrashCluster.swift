@@ -1,6 +1,4 @@
 import Foundation
-import NIOCore
-import NIOPosix
 import Subprocess
 import Testing
 
@@ -42,7 +40,7 @@ final class CrashCluster: Sendable {
   /// - Parameter folder: what outlives its programs.
   init(in folder: String, settings: [String: String]) async throws {
     self.folder = folder
-    let ports = try await Self.choosePorts()
+    let ports = await Self.choosePorts()
     self.ports = ports
     let server = try #require(try await NATSServer.program.value)
     let places = Self.names.indices
@@ -144,17 +142,9 @@ final class CrashCluster: Sendable {
 
   // MARK: Programs
 
-  private static func choosePorts() async throws -> Ports {
+  private static func choosePorts() async -> Ports {
     var all: [Int] = []
-    // All are open before any is closed, so that none comes twice.
-    var channels: [any Channel] = []
-    for _ in 0..<23 {
-      let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-        .bind(host: "127.0.0.1", port: 0).get()
-      channels.append(channel)
-      all.append(try #require(channel.localAddress?.port))
-    }
-    for channel in channels { try await channel.close() }
+    for _ in 0..<23 { all.append(await FreePort.take()) }
     func take(_ count: Int) -> [Int] {
       defer { all.removeFirst(count) }
       return Array(all.prefix(count))
