@@ -228,7 +228,8 @@ import Testing
           try await Task.sleep(for: .milliseconds(10))
         }
         let token = try #require(seen.withLock { $0.last })
-        #expect(try await status(of: token) == 200)
+        let answer = try await status(of: token)
+        #expect(answer == 200, "\(seen.withLock { $0 })")
         #expect(try await status(of: tokens[0]) == 410)
         try await story.wait(for: "banner: Lunch?")
       }
