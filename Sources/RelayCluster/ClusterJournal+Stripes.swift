@@ -34,21 +34,8 @@ extension ClusterJournal {
 
   /// Reads a stripe up to the message by which it was claimed.
   func read(_ stripe: Int) async throws(StoreError) -> StripeState {
-    var replay = StripeReplay(empty: stream.emptyStripe)
     let end = await onQueue { $0?.stripes[stripe]?.subject.last } ?? 0
-    var next: UInt64 = 1
-    var tries = 0
-    while next <= end {
-      let read = try await client.readSome(of: stripe, from: next, through: end, into: &replay)
-      tries = read == next ? tries + 1 : 0
-      // A follower may lag behind its leader.
-      guard tries < Self.patientTries else {
-        throw .engineRefuses(reason: "the stream cannot be read behind its message \(next)")
-      }
-      if read == next { try? await Task.sleep(for: .milliseconds(100)) }
-      next = read
-    }
-    let done = replay
+    let done = try await client.read(stripe, empty: stream.emptyStripe, through: end)
     await change { $0.restored(stripe, done) }
     return done.state
   }
