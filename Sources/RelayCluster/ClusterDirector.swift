@@ -37,6 +37,8 @@ package actor ClusterDirector {
   private var routes: [StripeRoute] = []
   /// Whether the loops have been told of a node for each stripe.
   private var isFollowed = false
+  /// The numbers of the nodes that the loops have been told of.
+  private var followed: Set<UInt16> = []
   /// Stripes that are somebody else's and still on the loops here.
   private var leaving: Set<Int> = []
   /// How often stripes have come and gone.
@@ -80,10 +82,11 @@ package actor ClusterDirector {
     onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
   ) async {
     let wake = ticks.wake
+    let knows: @Sendable (UInt16) async -> Bool = { [weak self] in await self?.knows($0) ?? false }
     journal.port.setHandlers(
       HopPort.Handlers(
         onHop: onHop, onLook: { wake.yield() }, onReturn: onReturn,
-        onQuestion: { [journal] in await journal.answer($0, relay: onQuestion) }))
+        onQuestion: { [journal] in await journal.answer($0, knows: knows, relay: onQuestion) }))
     journal.setLostHandler { [weak self] stripe, stamp in
       Task { await self?.lost(stripe, to: stamp) }
     }
@@ -105,12 +108,31 @@ package actor ClusterDirector {
     await journal.tell(report)
   }
 
-  /// Waits until somebody has each stripe and the loops know who, or for so long.
+  /// Waits until somebody has each stripe, the loops know who, and those of the other nodes know
+  /// this one, or for so long.
   package func settle(within length: Duration) async {
     let deadline = ContinuousClock.now + length
-    while !isFollowed || !view.isComplete, ContinuousClock.now < deadline, !Task.isCancelled {
+    while ContinuousClock.now < deadline, !Task.isCancelled {
+      if isFollowed, view.isComplete, await isKnown { return }
       try? await Task.sleep(for: .milliseconds(10))
     }
+  }
+
+  /// Whether the other nodes know this one: before, they have nowhere to send the phones that
+  /// connect here what is for them.
+  private var isKnown: Bool {
+    get async {
+      for other in membership.alive(at: ClusterJournal.clock) {
+        guard await journal.isKnown(to: other.report.number) else { return false }
+      }
+      return true
+    }
+  }
+
+  /// Whether the loops here know the node of this number; if they do not, they soon will.
+  private func knows(_ number: UInt16) -> Bool {
+    if !followed.contains(number) { ticks.wake.yield() }
+    return followed.contains(number)
   }
 
   /// Takes nothing more, and gives to the other nodes what is here, for so long at most.
@@ -229,6 +251,7 @@ package actor ClusterDirector {
     for other in others { nodes[other.report.number] = other.report.loopCount }
     await delegate.follow(routes, lost: leaving, nodes: nodes)
     isFollowed = view.isComplete
+    followed = Set(nodes.keys)
   }
 
   /// Says what this node is about, here and to the others.

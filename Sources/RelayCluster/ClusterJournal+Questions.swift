@@ -52,6 +52,18 @@ extension ClusterJournal {
     return await port.ask(node, writer.bytes, within: length)
   }
 
+  /// Whether the loops of another node know this one. One of an earlier version, which does not
+  /// understand the question, counts as if they did.
+  func isKnown(to node: UInt16) async -> Bool {
+    var writer = ByteWriter()
+    writer.put(ClusterQuestion.knows(port.number))
+    guard let bytes = await port.ask(node, writer.bytes, within: Self.patience) else {
+      return false
+    }
+    var reader = ByteReader(bytes)
+    return bytes.isEmpty || (try? reader.read(Bool.self)) == true
+  }
+
   private func askAll<Answer: BinaryCodable & Sendable>(
     _ question: ClusterQuestion
   ) async throws(StoreError) -> [Answer] {
@@ -77,7 +89,8 @@ extension ClusterJournal {
 
   /// The answer to another node's question; empty when it is none.
   func answer(
-    _ question: [UInt8], relay: @Sendable ([UInt8]) async -> [UInt8]
+    _ question: [UInt8], knows: @Sendable (UInt16) async -> Bool,
+    relay: @Sendable ([UInt8]) async -> [UInt8]
   ) async -> [UInt8] {
     var reader = ByteReader(question)
     var writer = ByteWriter()
@@ -87,6 +100,7 @@ extension ClusterJournal {
     case .owned(let tokens):
       writer.put(await onQueue { $0?.owned(tokens) ?? [] })
     case .relay(let question): return await relay(question)
+    case .knows(let number): writer.put(await knows(number))
     case nil: break
     }
     return writer.bytes

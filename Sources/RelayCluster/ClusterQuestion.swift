@@ -10,6 +10,8 @@ enum ClusterQuestion: Hashable, Sendable {
   case owned([DeviceToken])
   /// What the relay knows; only relays can read it.
   case relay([UInt8])
+  /// Whether the loops know the node of this number.
+  case knows(UInt16)
 }
 
 /// Part of the listing of unregistered tokens, and up to which place it is sure.
@@ -24,6 +26,7 @@ extension ClusterQuestion: BinaryCodable {
     case .feedback(let position, let limit): writer.put(tag: 1, position, limit)
     case .owned(let tokens): writer.put(tag: 2, tokens)
     case .relay(let question): writer.put(tag: 3, question)
+    case .knows(let number): writer.put(tag: 4, number)
     }
   }
 
@@ -32,6 +35,7 @@ extension ClusterQuestion: BinaryCodable {
     case 1: self = .feedback(after: try reader.read(), limit: try reader.read())
     case 2: self = .owned(try reader.read())
     case 3: self = .relay(try reader.read())
+    case 4: self = .knows(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -115,10 +115,9 @@ extension ShardRunner {
 
   /// For a stream of another node.
   func hop(_ effect: Effect, to address: StreamAddress) {
-    guard hops?.loopCounts[address.node] != nil else {
+    if let stream = effect.listener, hops?.loopCounts[address.node] == nil {
       // That node is gone, and its streams with it.
-      if let stream = effect.listener { decide(.disconnected(stream), at: now) }
-      return
+      return decide(.disconnected(stream), at: now)
     }
     let place = HopSet.Place(node: address.node, loop: address.loop)
     hops?.outboxes[place, default: []].append(.effect(effect))

@@ -62,6 +62,27 @@ import Testing
     }
   }
 
+  /// What another node answers to one that is ready, also at once, comes back to it.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeIsReadyWhenTheOthersKnowIt() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) { first in
+        var phone = try await Phone(on: first.relay)
+        _ = try await ClusterRelay.run("b", state: scratch.path + "/b", on: server) { second in
+          phone.relay = second.relay
+          let token = try await phone.register()
+          #expect(try await first.push(token, "known").status == 200)
+          try await phone.listen { lines in
+            let line = try await lines.skip(to: #"{"type":"notification""#)
+            #expect(line.contains(#""alert":"known""#))
+          }
+        }
+      }
+    }
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aNodeThatIsToldToEndRefusesNothing() async throws {
     let scratch = try Scratch()
