@@ -303,26 +303,33 @@ extension PhoneDriver {
     case .lock: keeper.lock(phone)
     case .unlock: attempt { try keeper.unlock(phone) }
     case .transfer(_, let id, let step): perform(step, of: id, phone)
-    case .register(_, let topic): tellRelay(of: topic, isInstalled: true, phone)
-    case .unregister(_, let topic): tellRelay(of: topic, isInstalled: false, phone)
+    case .register(_, let topic), .unregister(_, let topic): tellRelay(of: topic, phone)
     }
   }
 
   /// Who a phone is to the relay, with the apps that it has.
   func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
-    let gone = simulation.model(of: phone).apps.filter { $0.state == .uninstalled }
-    return try await configuration.identify(phone, Set(gone.map(\.definition.name)), api)
+    try await configuration.identify(phone, uninstalled(on: phone), api)
   }
 
-  /// Of an app that was uninstalled, or is there again, one after the other.
-  private func tellRelay(of topic: String, isInstalled: Bool, _ phone: Int) {
+  private func uninstalled(on phone: Int) -> Set<String> {
+    let gone = simulation.model(of: phone).apps.filter { $0.state == .uninstalled }
+    return Set(gone.map(\.definition.name))
+  }
+
+  /// Of an app that was uninstalled, or is there again, one after the other: how it is by then, for
+  /// what is there again must not be unregistered because of a push that came before.
+  private func tellRelay(of topic: String, _ phone: Int) {
     let (pool, configuration, before) = (pool, configuration, registrations[phone])
     registrations[phone] = Task {
       await before?.value
       do {
         let api = DeviceAPI(try await pool.client(for: phone))
-        let identity = try await identity(of: phone, api)
-        if !isInstalled { try await api.unregister(topic: topic, of: identity) }
+        let gone = uninstalled(on: phone)
+        let identity = try await configuration.identify(phone, gone, api)
+        if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
+      } catch DeviceAPIError.refused(let refusal) where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason {
+        // It was told before.
       } catch {
         configuration.warn("\(topic): the relay could not be told: \(error)")
       }

@@ -236,6 +236,46 @@ import Testing
     }
   }
 
+  /// Each push to an app that is gone has the phone unregister it; where it is there again before
+  /// the relay was told of the second, that one is not told any more.
+  @Test func whatIsThereAgainIsNotUnregistered() async throws {
+    try await LoopbackRelay.run { addresses, _ in
+      let (identities, tokens) = try await enroll(1, addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let story = Story()
+      let asked = Mutex<[Set<String>]>([])
+      let mayGoOn = Mutex(false)
+      let seen = Mutex<[String]>([])
+      let identify: PhoneDriver.Identify = { _, gone, api in
+        asked.withLock { $0.append(gone) }
+        while !gone.isEmpty, !mayGoOn.withLock({ $0 }) {
+          try await Task.sleep(for: .milliseconds(10))
+        }
+        if gone.isEmpty {
+          let token = try await api.register(topic: Self.topic, of: identities[0])
+          seen.withLock { $0.append(token) }
+        }
+        return identities[0]
+      }
+      let driver = try driver(1, as: identities, addresses.device, story, identify: identify)
+      try await running(driver) {
+        try await story.wait(for: " connected")
+        try await driver.perform(command: "uninstall")
+        for _ in 0..<2 { try await push(tokens[0], provider) }
+        try await story.wait(for: "not installed", times: 2)
+        try await driver.perform(command: "install again")
+        mayGoOn.withLock { $0 = true }
+        while asked.withLock({ $0.count }) < 4 || seen.withLock({ $0.count }) < 3 {
+          try await Task.sleep(for: .milliseconds(10))
+        }
+        let all = seen.withLock { $0 }
+        #expect(all[0] == tokens[0] && all[1] != all[0] && all[2] == all[1], "\(all)")
+        #expect(asked.withLock { $0 } == [[], [Self.topic], [], []])
+        try await push(all[2], provider)
+      }
+    }
+  }
+
   /// What only a modelled network does is not passed over when there is a server.
   @Test func aBreakThatWasOrderedIsRefusedOverHTTP() async throws {
     try await LoopbackRelay.run { addresses, _ in
