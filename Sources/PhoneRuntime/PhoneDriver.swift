@@ -328,7 +328,9 @@ extension PhoneDriver {
         let gone = uninstalled(on: phone)
         let identity = try await configuration.identify(phone, gone, api)
         if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-      } catch DeviceAPIError.refused(let refusal) where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason {
+      } catch DeviceAPIError.refused(let refusal)
+        where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
+      {
         // It was told before.
       } catch {
         configuration.warn("\(topic): the relay could not be told: \(error)")
