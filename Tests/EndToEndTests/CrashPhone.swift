@@ -71,7 +71,7 @@ actor CrashPhone {
       trouble += ", then \(error)"
       throw error
     }
-    ledger.violated("the mailbox of device \(number) does not become empty")
+    ledger.violated("the mailbox of device \(number) does not become empty: \(trouble)")
   }
 
   // MARK: Apps

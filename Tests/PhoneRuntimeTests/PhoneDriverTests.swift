@@ -263,6 +263,10 @@ import Testing
         try await driver.perform(command: "uninstall")
         for _ in 0..<2 { try await push(tokens[0], provider) }
         try await story.wait(for: "not installed", times: 2)
+        // The first of the two is on its way by now; on a busy machine it may not have asked yet.
+        while !asked.withLock({ $0.contains([Self.topic]) }) {
+          try await Task.sleep(for: .milliseconds(10))
+        }
         try await driver.perform(command: "install again")
         mayGoOn.withLock { $0 = true }
         while asked.withLock({ $0.count }) < 4 || seen.withLock({ $0.count }) < 3 {
