@@ -191,8 +191,8 @@ struct CountersBody: Encodable, Equatable, Sendable {
     replaced = counters.replaced
     expired = counters.expired
     discarded =
-      counters.discardedUnregistered + counters.notStored + counters.journalFailed
-      + counters.cleared
+      counters.discardedUnregistered + counters.notStored + counters.repeated
+      + counters.journalFailed + counters.cleared
     refused = counters.rejected.reduce(0, +)
     waiting = counters.waiting
     inSlots = counters.inSlots

@@ -111,7 +111,8 @@ struct MetricsRoutes {
       [
         ("delivered", counters.delivered), ("expired", counters.expired),
         ("unregistered", counters.discardedUnregistered), ("not-stored", counters.notStored),
-        ("replaced", counters.replaced), ("journal-failed", counters.journalFailed),
+        ("replaced", counters.replaced), ("repeated", counters.repeated),
+        ("journal-failed", counters.journalFailed),
         ("cleared", counters.cleared),
       ].map { ([("end", $0.0)], Double($0.1)) })
     text.add(

@@ -73,6 +73,8 @@ package enum DiscardReason: Hashable, Sendable {
   /// `apns-expiration: 0`: the one attempt could not succeed now.
   case notStored
   case replaced(by: UniqueID)
+  /// Its provider has sent it again, not having heard of the first, which is still on its way.
+  case repeated(of: UniqueID)
   /// The journal could not write it; the provider was answered 503.
   case journalFailed
   /// Somebody who runs the relay has emptied the slot.
@@ -85,6 +87,7 @@ package enum DiscardReason: Hashable, Sendable {
     case .unregistered: "unregistered"
     case .notStored: "not stored"
     case .replaced: "replaced"
+    case .repeated: "repeated"
     case .journalFailed: "journal failed"
     case .cleared: "cleared"
     }
@@ -113,6 +116,7 @@ extension DeliveryStep: CustomStringConvertible {
     case .storedPower(.some(let until), let limit):
       "stored (power: held until \(until.iso8601) by \(limit.name))"
     case .discarded(.replaced(let id)): "discarded (replaced by \(id))"
+    case .discarded(.repeated(let id)): "discarded (a repetition of \(id), which is on its way)"
     case .discarded(let reason): "discarded (\(reason.name))"
     case .delivered: "delivered"
     case .outcome(let outcome): "outcome (\(outcome))"

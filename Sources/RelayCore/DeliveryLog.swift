@@ -46,7 +46,7 @@ package struct DeliveryLog: Sendable {
   }
 
   /// The steps of the notification with this unique id, oldest first; or else of the latest one
-  /// that its provider called so (`apns-id`).
+  /// that its provider called so (`apns-id`), of the first where it was sent again.
   package func steps(of id: UniqueID) -> [DeliveryEvent] {
     let found = steps(ofUnique: id)
     guard found.isEmpty else { return found }
@@ -55,7 +55,10 @@ package struct DeliveryLog: Sendable {
       if case .received(_, id, _, _) = events[place].step { named = events[place].uniqueID }
       return named == nil
     }
-    return named.map { steps(ofUnique: $0) } ?? []
+    let life = named.map { steps(ofUnique: $0) } ?? []
+    guard case .discarded(.repeated(let first))? = life.last?.step else { return life }
+    let known = steps(ofUnique: first)
+    return known.isEmpty ? life : known
   }
 
   /// One life from what several logs hold of it: its device may have moved from one shard to

@@ -59,6 +59,14 @@ package final class Notification: Hashable, Sendable {
       wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
   }
 
+  /// Whether the other one is this one, sent again by its provider: at another time, from which
+  /// the expiration follows where it gave none.
+  func isRepeated(by other: Notification) -> Bool {
+    apnsID == other.apnsID && notificationClass == other.notificationClass
+      && (expiration == .once) == (other.expiration == .once) && collapseID == other.collapseID
+      && payload == other.payload
+  }
+
   /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
   /// by all event loops at once.
   static var vacant: Notification {

@@ -77,7 +77,8 @@ extension Shard {
       [
         counters.received, counters.restored, counters.takenOver, counters.handedOver,
         counters.stored, counters.delivered, counters.expired, counters.discardedUnregistered,
-        counters.notStored, counters.replaced, counters.journalFailed, counters.cleared,
+        counters.notStored, counters.replaced, counters.repeated, counters.journalFailed,
+        counters.cleared,
       ] + counters.rejected + counters.sent + counters.fired
     try require(sums.allSatisfy(Soundness.counts.contains), "a count is none")
   }

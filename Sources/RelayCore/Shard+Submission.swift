@@ -48,13 +48,22 @@ extension Shard {
     guard hasRoomForPersist else {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
+    var mayGo = true
+    if notification.apnsID != notification.uniqueID, let first = first(of: notification, app) {
+      guard !isPromised(first) else {
+        return recognize(notification, app, asRepetitionOf: first, request, into: &effects)
+      }
+      // Once the journal has both, the second is recognized (`place`).
+      mayGo = false
+    }
     counters.received += 1
     lastOrder += 1
     apps[app].entryCount += 1
     logReceived(notification, for: app, at: now, into: &effects)
     switch notification.expiration {
     case .at(let moment) where moment > now:
-      attemptAndPersist(notification, app, request, expiresAt: moment, into: &effects)
+      attemptAndPersist(
+        notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
     case .once, .at:
       attemptOnce(notification, app, request, into: &effects)
     }
@@ -96,7 +105,7 @@ extension Shard {
 
   private mutating func attemptAndPersist(
     _ notification: Notification, _ app: Int32, _ request: RequestID, expiresAt: Instant,
-    into effects: inout [Effect]
+    mayGo: Bool, into effects: inout [Effect]
   ) {
     let sequence = nextSequence
     let entry = entries.insert(
@@ -105,7 +114,7 @@ extension Shard {
         phase: .waiting))
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
-    let goesDirectly = mayGoDirectly(entry)
+    let goesDirectly = mayGo && mayGoDirectly(entry)
     let content =
       apps[app].isOwn
       ? contentOfOwn(notification, app) : JournalRecord.Content.accepted(notification, at: now)
@@ -175,6 +184,13 @@ extension Shard {
     guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
+    }
+    let notification = entries[entry].notification
+    if notification.apnsID != notification.uniqueID, let first = first(of: notification, app),
+      isPromised(first)
+    {
+      let id = entries[first].notification.uniqueID
+      return discard(entry, .repeated(of: id), into: &effects)
     }
     if mayGoDirectly(entry, isFirstInLine: true) {
       sendDirectly(entry, into: &effects)

@@ -21,6 +21,7 @@ package struct ShardCounters: Hashable, Sendable {
   package var discardedUnregistered = 0
   package var notStored = 0
   package var replaced = 0
+  package var repeated = 0
   package var journalFailed = 0
   package var cleared = 0
   // Gauges.
@@ -36,7 +37,8 @@ package struct ShardCounters: Hashable, Sendable {
 
   /// Lives that have ended.
   package var ended: Int {
-    delivered + expired + discardedUnregistered + notStored + replaced + journalFailed + cleared
+    delivered + expired + discardedUnregistered + notStored + replaced + repeated
+      + journalFailed + cleared
   }
 
   /// Every accepted notification is somewhere: ended, in a slot, in flight, waiting for the
@@ -51,6 +53,7 @@ package struct ShardCounters: Hashable, Sendable {
     case .unregistered: discardedUnregistered += 1
     case .notStored: notStored += 1
     case .replaced: replaced += 1
+    case .repeated: repeated += 1
     case .journalFailed: journalFailed += 1
     case .cleared: cleared += 1
     }
@@ -82,6 +85,7 @@ package struct ShardCounters: Hashable, Sendable {
     sum.discardedUnregistered += right.discardedUnregistered
     sum.notStored += right.notStored
     sum.replaced += right.replaced
+    sum.repeated += right.repeated
     sum.journalFailed += right.journalFailed
     sum.cleared += right.cleared
     sum.waiting += right.waiting

@@ -278,6 +278,7 @@ extension DiscardReason: BinaryCodable {
     case .replaced(let id): writer.put(tag: 4, id)
     case .journalFailed: writer.put(tag: 5)
     case .cleared: writer.put(tag: 6)
+    case .repeated(let id): writer.put(tag: 7, id)
     }
   }
 
@@ -289,6 +290,7 @@ extension DiscardReason: BinaryCodable {
     case 4: self = .replaced(by: try reader.read())
     case 5: self = .journalFailed
     case 6: self = .cleared
+    case 7: self = .repeated(of: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

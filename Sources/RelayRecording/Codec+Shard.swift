@@ -127,7 +127,8 @@ extension ShardCounters: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(received, restored, takenOver, handedOver, rejected, sent, stored, fired)
     writer.put(
-      delivered, expired, discardedUnregistered, notStored, replaced, journalFailed, cleared)
+      delivered, expired, discardedUnregistered, notStored, replaced, repeated,
+      journalFailed, cleared)
     writer.put(waiting, inSlots, inFlight, devices, apps, aliases, connections)
   }
 
@@ -141,8 +142,8 @@ extension ShardCounters: BinaryCodable {
     fired = try Self.list(like: fired, from: &reader)
     (delivered, expired) = (try reader.read(), try reader.read())
     (discardedUnregistered, notStored) = (try reader.read(), try reader.read())
-    (replaced, journalFailed) = (try reader.read(), try reader.read())
-    cleared = try reader.read()
+    (replaced, repeated) = (try reader.read(), try reader.read())
+    (journalFailed, cleared) = (try reader.read(), try reader.read())
     (waiting, inSlots, inFlight) = (try reader.read(), try reader.read(), try reader.read())
     (devices, apps) = (try reader.read(), try reader.read())
     (aliases, connections) = (try reader.read(), try reader.read())

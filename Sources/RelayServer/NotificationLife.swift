@@ -16,6 +16,8 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     var limit: String?
     var until: Int64?
     var replacedBy: String?
+    /// The first of what was sent again.
+    var repeats: String?
     /// What a piggybacked one went along with, if that is known.
     package var carriedBy: String?
     var outcome: String?
@@ -46,6 +48,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
         step = "discarded"
         self.reason = reason.name
         if case .replaced(let id) = reason { replacedBy = id.description }
+        if case .repeated(let id) = reason { repeats = id.description }
       case .delivered: step = "delivered"
       case .outcome(let outcome):
         step = "outcome"

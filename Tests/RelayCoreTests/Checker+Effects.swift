@@ -124,7 +124,7 @@ extension Checker {
     switch answer {
     case .accepted(let id):
       guard let life = lives[id] else { return expect(false, "200 for nothing") }
-      expect(life.request == request, "200 for another's push")
+      guard life.request == request else { return checkRepetition(of: life, request) }
       let isAcknowledged = if case .acked = eventAtHand { life.flight != nil } else { false }
       expect(
         life.isPersisted || isAcknowledged || life.sequence == nil,
@@ -194,6 +194,7 @@ extension Checker {
     case .discarded(let reason):
       if case .replaced(let id) = reason { checkReplacement(life, by: id) }
       if reason == .expired { checkExpiration(life) }
+      if case .repeated(let id) = reason { checkRepetition(life.notification, of: lives[id]) }
       if life.isInSlot { slots[slot] = nil }
       life.isInSlot = false
     case .sent, .outcome, .decided, .faulted: break
@@ -226,6 +227,28 @@ extension Checker {
       return expect(false, "expired, but tried once")
     }
     expect(moment <= now, "expired before its time")
+  }
+
+  /// The answer to what was sent again is that of the first, as long as that is on its way.
+  private mutating func checkRepetition(of first: Life, _ request: RequestID) {
+    guard let (notification, posted) = submissionAtHand, posted == request else {
+      return expect(false, "200 for another's push")
+    }
+    checkRepetition(notification, of: first)
+    lives[notification.uniqueID]!.isAccepted = true
+  }
+
+  private mutating func checkRepetition(_ notification: Notification, of first: Life?) {
+    guard let first else { return expect(false, "a repetition of nothing") }
+    expect(first.end == nil, "a repetition of what has ended")
+    expect(first.notification.apnsID == notification.apnsID, "a repetition of another")
+    expect(
+      first.notification.notificationClass == notification.notificationClass,
+      "a repetition of another class")
+    expect(first.registration == registrationOf[notification.token], "of another app's")
+    expect(
+      first.isPersisted || first.notification.expiration == .once,
+      "a repetition of what is not promised")
   }
 
   /// Only what is newer, of the same app and class, alive, and safe in the journal replaces

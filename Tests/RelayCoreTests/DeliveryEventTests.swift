@@ -31,6 +31,10 @@ import Testing
     (.discarded(.notStored), "discarded (not stored)", true),
     (.discarded(.journalFailed), "discarded (journal failed)", true),
     (
+      .discarded(.repeated(of: UniqueID(high: 1, low: 2))),
+      "discarded (a repetition of \(UniqueID(high: 1, low: 2)), which is on its way)", true
+    ),
+    (
       .discarded(.replaced(by: id)),
       "discarded (replaced by 00000000-0000-0000-0000-000000000001)", true
     ),

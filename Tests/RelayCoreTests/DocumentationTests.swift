@@ -76,7 +76,7 @@ private func row(_ cells: String...) -> String {
       + NotificationClass.allCases.map(\.name)
       + [
         DiscardReason.expired, .unregistered, .notStored, .journalFailed,
-        .replaced(by: UniqueID(high: 0, low: 0)),
+        .replaced(by: UniqueID(high: 0, low: 0)), .repeated(of: UniqueID(high: 0, low: 0)),
       ].map(\.name)
     for word in words where !page.contains(word) {
       Issue.record("docs/PROTOCOL.md does not have \(word)")

@@ -174,6 +174,17 @@ struct ShardFixture {
       payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
   }
 
+  /// The same, sent again.
+  mutating func repetition(of first: Notification) -> Notification {
+    lastNumber += 1
+    return Notification(
+      uniqueID: UniqueID(generator: 1 + 2 * UInt64(node), number: UInt64(lastNumber)),
+      apnsID: first.apnsID, token: first.token, topic: first.topic,
+      notificationClass: first.notificationClass, pushType: first.pushType,
+      priority: first.priority, wakesApp: first.wakesApp, collapseID: first.collapseID,
+      expiration: first.expiration, payload: first.payload)
+  }
+
   // MARK: Effects that tests expect
 
   func log(_ step: DeliveryStep, _ notification: Notification) -> Effect {

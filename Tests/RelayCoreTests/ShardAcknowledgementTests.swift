@@ -50,8 +50,10 @@ struct ShardAcknowledgementTests {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    let pushes = (0..<3).map { _ in
-      let push = fixture.push(.visible, app, apnsID: UniqueID(high: 1, low: 2))
+    // By one name, but no repetitions: of two apps, and of two classes.
+    let other = fixture.register(app.phone, "com.example.second")
+    let pushes = [(NotificationClass.visible, app), (.silent, app), (.visible, other)].map {
+      let push = fixture.push($0, $1, apnsID: UniqueID(high: 1, low: 2))
       _ = fixture.submit(push)
       return push
     }

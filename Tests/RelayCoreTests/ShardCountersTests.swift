@@ -16,6 +16,7 @@ import Testing
     counters.discardedUnregistered = base * 7
     counters.notStored = base * 8
     counters.replaced = base * 9
+    counters.repeated = base * 19
     counters.journalFailed = base * 10
     counters.waiting = base * 11
     counters.inSlots = base * 12
@@ -38,6 +39,7 @@ import Testing
   @Test func everyEndIsCountedOnce() {
     let reasons: [DiscardReason] = [
       .expired, .unregistered, .notStored, .replaced(by: UniqueID(high: 0, low: 0)), .journalFailed,
+      .repeated(of: UniqueID(high: 0, low: 0)),
     ]
     for reason in reasons {
       var counters = ShardCounters()

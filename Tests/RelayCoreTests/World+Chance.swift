@@ -52,6 +52,13 @@ extension World {
       notificationClass, app, priority: Priority.allCases.randomElement(using: &generator)!,
       expiration: expiration, topic: generator.chance(2) ? "com.example.other" : nil)
     handle(.submitted(push, from: fixture.newRequest()))
+    // Its provider may not hear of it, and send it again, soon or later.
+    repeatable.append(push)
+    if repeatable.count > 6 { repeatable.removeFirst() }
+    guard generator.chance(10), let first = repeatable.randomElement(using: &generator) else {
+      return
+    }
+    handle(.submitted(fixture.repetition(of: first), from: fixture.newRequest()))
   }
 
   private mutating func journal() {

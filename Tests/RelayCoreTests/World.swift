@@ -37,6 +37,8 @@ struct World {
   var fixture: ShardFixture
   var checker: Checker
   var disk: Disk
+  /// What was pushed last, which may be sent again.
+  var repeatable: [Notification] = []
   /// Everything that happened, to be played again.
   var history: [Happening] = []
   var effectsSeen: [Effect] = []
