@@ -148,7 +148,8 @@ struct Disk {
 
   // MARK: One record
 
-  private mutating func writeOwed(at now: Instant) {
+  /// Removals that failed go along with the next batch.
+  mutating func writeOwed(at now: Instant) {
     for record in owed { write(record, at: now) }
     owed = []
   }

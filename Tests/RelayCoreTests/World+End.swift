@@ -27,6 +27,7 @@ extension World {
     while checker.settledSequence < checker.lastSequence {
       handle(.persisted(through: checker.lastSequence))
     }
+    disk.writeOwed(at: fixture.now)
     disk.forget(percent: 100, using: &generator)
     checkLeaks()
   }
