@@ -4,16 +4,28 @@ package import RelayRecording
 
 /// One thing that a loop of a node has for a loop of another.
 package enum HopItem: Hashable, Sendable {
-  /// For the shard that the key names. It may have moved on: then it is sent after it, so many
-  /// times at most.
-  case event(Event, routingKey: UInt64, lifetime: UInt8)
+  /// For the shard that the key names. It may have moved on: then it is sent after it.
+  case event(Event, routingKey: UInt64, Journey)
   /// For a stream that is there.
   case effect(Effect)
   /// To the loop that has sent something to this stream: it is not there any more.
   case gone(StreamAddress)
 
-  /// How often an event may be sent on.
-  package static let lifetime: UInt8 = 3
+  /// Of an event that looks for its shard. In all it must not take longer than whoever has asked
+  /// waits for the answer (`Limits.hopAge`): what was refused must not happen after all.
+  package struct Journey: Hashable, Sendable {
+    /// How often it may still be sent on.
+    package var lifetime: UInt8
+    /// Since when it is under way, in UNIX time by the clock of the node where it began.
+    package var since: Instant
+
+    package init(lifetime: UInt8 = 3, since: Instant) {
+      self.lifetime = lifetime
+      self.since = since
+    }
+
+    package func isOver(at now: Instant) -> Bool { now - since >= Limits.hopAge }
+  }
 }
 
 /// Which loop tells which loop, and which of its messages this is.
@@ -69,7 +81,8 @@ extension HopHead: BinaryCodable {
 extension HopItem: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .event(let event, let key, let lifetime): writer.put(tag: 1, key, lifetime, event)
+    case .event(let event, let key, let journey):
+      writer.put(tag: 1, key, journey.lifetime, journey.since, event)
     case .effect(let effect): writer.put(tag: 2, effect)
     case .gone(let stream): writer.put(tag: 3, stream)
     }
@@ -78,10 +91,11 @@ extension HopItem: BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
     case 1:
-      let (key, lifetime): (UInt64, UInt8) = (try reader.read(), try reader.read())
+      let key: UInt64 = try reader.read()
+      let journey = HopItem.Journey(lifetime: try reader.read(), since: try reader.read())
       let event: Event = try reader.read()
       guard event.mayHop else { throw reader.invalid(Self.self) }
-      self = .event(event, routingKey: key, lifetime: lifetime)
+      self = .event(event, routingKey: key, journey)
     case 2:
       let effect: Effect = try reader.read()
       guard effect.mayHop else { throw reader.invalid(Self.self) }

@@ -35,7 +35,7 @@ package struct NodeReport: Hashable, Sendable {
   }
 
   /// What nodes tell each other changes with this: a node of another form is no one to hop to.
-  package static let form: UInt16 = 1
+  package static let form: UInt16 = 2
 
   package var form = Self.form
   /// The node in addresses of streams.

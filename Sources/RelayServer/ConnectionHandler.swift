@@ -181,6 +181,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     return device.listener(of: stream) != nil
   }
 
+  /// Whether a device's request is still to be answered.
+  func isOpen(_ stream: StreamID) -> Bool {
+    guard case .device(let device) = role else { return false }
+    return device.streams[stream] != nil
+  }
+
   /// Ends the streams of devices that another node has from now on.
   func endMoved(_ hasMoved: (DeviceID) -> Bool) {
     guard case .device(let device) = role else { return }

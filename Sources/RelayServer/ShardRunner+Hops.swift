@@ -16,8 +16,7 @@ struct HopSet {
   struct Waiting {
     var event: Event
     var routingKey: UInt64
-    var lifetime: UInt8
-    var since: Instant
+    var journey: HopItem.Journey
   }
 
   let port: HopPort
@@ -35,8 +34,8 @@ struct HopSet {
   var waitingCount = 0
   /// Which node had each stripe when somebody last had it; 0 when nobody was known.
   var owners: [UInt16]
-  /// How often what is dealt with at the moment may be sent on.
-  var lifetime = HopItem.lifetime
+  /// Of what has come from another node, or has waited, while that is dealt with.
+  var journey: HopItem.Journey?
 
   init(_ port: HopPort, stripeCount: Int) {
     self.port = port
@@ -94,23 +93,27 @@ extension ShardRunner {
     case .nobody: refuse(event)
     case .node(let number): hop(event, forKey: routingKey, to: number)
     case .here, .moving:
-      guard let lifetime = hops?.lifetime, (hops?.waitingCount ?? 0) < Limits.parkedEvents else {
-        return refuse(event)
-      }
+      guard (hops?.waitingCount ?? 0) < Limits.parkedEvents else { return refuse(event) }
+      let waiting = HopSet.Waiting(event: event, routingKey: routingKey, journey: journey)
       hops?.waitingCount += 1
-      hops?.waiting[stripe].append(
-        .init(event: event, routingKey: routingKey, lifetime: lifetime, since: batchTime))
+      hops?.waiting[stripe].append(waiting)
     }
   }
 
+  /// Of what is dealt with at the moment; what comes from a peer begins one.
+  private var journey: HopItem.Journey {
+    hops?.journey ?? HopItem.Journey(since: RelayClock.wall)
+  }
+
   private func hop(_ event: Event, forKey routingKey: UInt64, to number: UInt16) {
-    guard event.mayHop, let lifetime = hops?.lifetime, lifetime > 0,
-      let loopCount = hops?.loopCounts[number], loopCount > 0
+    var journey = journey
+    guard event.mayHop, journey.lifetime > 0, let loopCount = hops?.loopCounts[number],
+      loopCount > 0
     else { return refuse(event) }
+    journey.lifetime -= 1
     // Always the same one, so that what this loop says of a device arrives in order.
     let place = HopSet.Place(node: number, loop: index % loopCount)
-    hops?.outboxes[place, default: []].append(
-      .event(event, routingKey: routingKey, lifetime: lifetime - 1))
+    hops?.outboxes[place, default: []].append(.event(event, routingKey: routingKey, journey))
   }
 
   /// For a stream of another node.
@@ -167,7 +170,7 @@ extension ShardRunner {
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
       noticeLoss(before: message.head, isLate: isLate)
       if !isLate { for item in message.items { take(item, from: message.head) } }
-      hops?.lifetime = HopItem.lifetime
+      hops?.journey = nil
       port.dealtWith(message.head, by: index, bytes: bytes.count)
     } catch {
       logger.warning("a message of another node cannot be read", metadata: ["why": "\(error)"])
@@ -200,8 +203,9 @@ extension ShardRunner {
 
   private func take(_ item: HopItem, from head: HopHead) {
     switch item {
-    case .event(let event, let key, let lifetime):
-      hops?.lifetime = lifetime
+    case .event(let event, let key, let journey):
+      guard !journey.isOver(at: RelayClock.wall) else { return refuse(event) }
+      hops?.journey = journey
       raise(event, forKey: key, at: now)
     case .effect(let effect):
       guard let stream = effect.listener, !isListening(stream) else {
@@ -271,12 +275,25 @@ extension ShardRunner {
     guard let waiting = hops?.waiting[stripe], !waiting.isEmpty else { return }
     hops?.waiting[stripe] = []
     hops?.waitingCount -= waiting.count
-    let now = now
-    for item in waiting {
-      hops?.lifetime = item.lifetime
+    let (now, wall) = (now, RelayClock.wall)
+    for item in waiting where !isGivenUp(item.event) {
+      guard !item.journey.isOver(at: wall) else {
+        refuse(item.event)
+        continue
+      }
+      hops?.journey = item.journey
       raise(item.event, forKey: item.routingKey, at: now)
     }
-    hops?.lifetime = HopItem.lifetime
+    hops?.journey = nil
+  }
+
+  /// Whether its peer does not wait for it any more. It may have said the same, and something else
+  /// behind it, to another node by now: what has waited here must not come behind that.
+  private func isGivenUp(_ event: Event) -> Bool {
+    guard let request = event.deviceRequest, request.node == node, request.loop == index,
+      request.connection != 0
+    else { return false }
+    return connection(request.connection)?.isOpen(request.stream) != true
   }
 
   /// The phones here whose node does not have them any more connect anew.
@@ -295,12 +312,12 @@ extension ShardRunner {
 
   /// Refuses what has waited for too long.
   func sweepHops() {
-    let wall = wall(now)
+    let wall = RelayClock.wall
     for stripe in 0..<(hops?.stripeCount ?? 0) {
       guard let waiting = hops?.waiting[stripe], let first = waiting.first,
-        wall - first.since >= Limits.hopAge
+        first.journey.isOver(at: wall)
       else { continue }
-      let late = waiting.prefix { wall - $0.since >= Limits.hopAge }
+      let late = waiting.prefix { $0.journey.isOver(at: wall) }
       hops?.waiting[stripe].removeFirst(late.count)
       hops?.waitingCount -= late.count
       for item in late { refuse(item.event) }
@@ -317,6 +334,22 @@ extension Effect {
       .sendKeepAlive(let stream), .checkQueue(let stream):
       stream
     case .respond, .answer, .close, .persist, .forget, .tell, .handOver, .log: nil
+    }
+  }
+}
+
+extension Event {
+  /// Where a device waits for the answer to what it has asked for.
+  fileprivate var deviceRequest: RequestID? {
+    switch self {
+    case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
+      .unregistered(_, _, let request), .inspected(_, let request):
+      request
+    case .submitted, .persisted, .persistFailed, .alias, .connected, .acked, .decided, .reported,
+      .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
+      .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
+      .administered, .faulted, .checkpoint, .shutDown, .tick:
+      nil
     }
   }
 }

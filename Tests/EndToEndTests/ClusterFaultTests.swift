@@ -68,8 +68,10 @@ private final class ClusterRun: Sendable {
       in: folder,
       settings: [
         "PUSHRELAY_LEASE": "\(Int(ClusterPlan.lease / .seconds(1)))", "PUSHRELAY_THREADS": "2",
-        // What no budget pays for any more would otherwise rightly stay.
-        "PUSHRELAY_POLICY": "unlimited",
+        // What no budget pays for any more would otherwise rightly stay; and what a phone in low
+        // power mode has no ride for.
+        "PUSHRELAY_POLICY": "unlimited", "PUSHRELAY_RIDES_PER_MINUTE": "60000",
+        "PUSHRELAY_RIDE_BURST": "1000000",
       ])
   }
 

@@ -83,7 +83,9 @@ final class CrashLedger: Sendable {
       let place = state.place(device, topic)
       if let place, state.apps[state.live[place]].phase == .registered {
         guard state.apps[state.live[place]].token != token else { return }
-        return state.violated("device \(device) \(topic) has another token than before")
+        let history = state.apps[state.live[place]].history.joined(separator: ", ")
+        return state.violated(
+          "device \(device) \(topic) has another token than before: \(history)")
       }
       if let place, case .leaving = state.apps[state.live[place]].phase,
         state.apps[state.live[place]].token == token
@@ -91,12 +93,17 @@ final class CrashLedger: Sendable {
         // Nobody has said that it is gone for good; what was stored for it may be.
         state.apps[state.live[place]].open = ["visible": [], "silent": []]
         state.apps[state.live[place]].phase = .registered
+        state.note("registered again", of: state.live[place])
         return
       }
       if state.apps.contains(where: { $0.token == token }) {
         state.violated("device \(device) \(topic) was given a token that was given before")
       }
       state.apps.append(CrashApp(device: device, topic: topic, token: token))
+      if let place {
+        state.apps[state.apps.count - 1].history = state.apps[state.live[place]].history.suffix(9)
+      }
+      state.note("registered", of: state.apps.count - 1)
       state.counts.registrations += 1
       guard let place else { return state.live.append(state.apps.count - 1) }
       state.live[place] = state.apps.count - 1
@@ -109,6 +116,15 @@ final class CrashLedger: Sendable {
         return
       }
       state.apps[app].phase = .leaving(since: state.next())
+      state.note("leaving", of: app)
+    }
+  }
+
+  /// What else was heard of an app that is to leave.
+  func note(_ word: String, device: Int, topic: String) {
+    state.withLock { state in
+      guard let app = state.current(device, topic) else { return }
+      state.note(word, of: app)
     }
   }
 
@@ -120,6 +136,7 @@ final class CrashLedger: Sendable {
         state.counts.unregistered += 1
       }
       state.apps[app].open = ["visible": [], "silent": []]
+      state.note("left", of: app)
       state.apps[app].phase = .gone(since: state.next(), atMilliseconds: Self.now())
       state.counts.removals += 1
     }
@@ -229,6 +246,10 @@ extension CrashLedger.State {
     default:
       violated("\(answer.status) \(answer.reason ?? ""): \(describe(number))")
     }
+  }
+
+  fileprivate mutating func note(_ word: String, of app: Int) {
+    apps[app].history.append("\(word) at \(CrashLedger.now() % 1_000_000)")
   }
 
   /// One push, one id and one unique id, and no unique id for two pushes.

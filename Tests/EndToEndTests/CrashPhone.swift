@@ -109,6 +109,7 @@ actor CrashPhone {
     do throws(DeviceAPIError) {
       try await api.unregister(topic: topic, of: device)
     } catch {
+      ledger.note("refused with \(error)", device: number, topic: topic)
       // Unknown: the relay had removed it and died before it said so.
       guard case .refused(let refusal) = error, refusal.reason == "UnknownApp" else { throw error }
       // A relay that could not write the removal down says this, too, when it is asked again

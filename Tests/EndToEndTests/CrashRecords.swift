@@ -20,6 +20,8 @@ struct CrashApp: Sendable {
   var open: [String: [Int]] = ["visible": [], "silent": []]
   /// When the newest push that was delivered had begun, by class.
   var newestDelivered: [String: Int] = [:]
+  /// What was said of it, and when, for whoever wonders how it came to this.
+  var history: [String] = []
 
   var isGone: Bool { if case .gone = phase { true } else { false } }
 }

@@ -10,12 +10,14 @@ import Testing
 
   private static let items: [HopItem] = [
     .event(
-      .submitted(Make.notification(1, token: 2), from: stream), routingKey: .max, lifetime: 3),
+      .submitted(Make.notification(1, token: 2), from: stream), routingKey: .max,
+      HopItem.Journey(since: Instant(milliseconds: 1_795_000_000_001))),
     .event(
-      .submitted(Make.notification(2, token: 2), from: other), routingKey: 1, lifetime: 0),
+      .submitted(Make.notification(2, token: 2), from: other), routingKey: 1,
+      HopItem.Journey(lifetime: 0, since: Instant(milliseconds: 0))),
     .event(
       .connected(DeviceCredential(device: Make.device(1), secret: Make.secret), stream),
-      routingKey: 7, lifetime: 1),
+      routingKey: 7, HopItem.Journey(lifetime: 1, since: Instant(milliseconds: -1))),
     .effect(.respond(stream, .accepted(uniqueID: UniqueID(high: 1, low: 2)))),
     .effect(
       .send(
@@ -64,8 +66,21 @@ import Testing
   ]) func aShardsOwnEventsAreRefused(event: Event) {
     #expect(!event.mayHop)
     #expect(throws: CodecError.self) {
-      try HopMessage(bytes([.event(event, routingKey: 0, lifetime: 1)]))
+      try HopMessage(
+        bytes([.event(event, routingKey: 0, HopItem.Journey(since: Instant(milliseconds: 1)))]))
     }
+  }
+
+  /// Longer than whoever has asked waits for an answer, nothing looks for its shard, over however
+  /// many nodes: a removal that was refused, and asked for again, must not happen once more behind
+  /// the registration that followed.
+  @Test func aJourneyEndsBeforeItsAnswerIsGivenUp() {
+    let start = Instant(milliseconds: 1000)
+    let journey = HopItem.Journey(since: start)
+    #expect(!journey.isOver(at: start) && !journey.isOver(at: start + .milliseconds(1999)))
+    #expect(journey.isOver(at: start + .seconds(2)))
+    // The clocks of nodes are a second apart at most.
+    #expect(Limits.hopAge + .seconds(1) <= Limits.hopPatience)
   }
 
   @Test func aShardsOwnEffectsAreRefused() {
