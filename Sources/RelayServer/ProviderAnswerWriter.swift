@@ -19,8 +19,11 @@ struct ProviderAnswerWriter {
   ) {
     head.removeAll()
     var body: [UInt8] = []
+    var uniqueID = request.uniqueID
     switch answer {
-    case .accepted:
+    case .accepted(let id):
+      // Of the first, where this one is its repetition.
+      uniqueID = id
       head.append(":status", literal: "200")
     case .rejected(.expiredToken):
       body = gone(.expiredToken, since: handler.runner.now)
@@ -41,7 +44,7 @@ struct ProviderAnswerWriter {
     }
     head.append("apns-id", bytes: text.span, indexing: .nameOnly)
     text.removeAll(keepingCapacity: true)
-    request.uniqueID.write(to: &text)
+    uniqueID.write(to: &text)
     head.append("apns-unique-id", bytes: text.span, indexing: .nameOnly)
     swap(&text, &self.text)
     submit(stream, body, on: handler)

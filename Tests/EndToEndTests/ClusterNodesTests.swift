@@ -171,6 +171,42 @@ import Testing
     }
   }
 
+  /// By its `apns-id`, on any node and after a takeover, while the first is known.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func whatIsSentAgainIsRecognized() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let phones = try await Self.phones(8, on: relays)
+        var firsts: [(id: String, uniqueID: String?)] = []
+        for token in phones.map(\.token) {
+          let id = UUID().uuidString
+          let first = try await Self.push(token, on: relays[0], id: id)
+          #expect(try await Self.push(token, on: relays[1], id: id) == first)
+          firsts.append((id, first))
+        }
+        try relays[0].send(.kill)
+        for (registered, first) in zip(phones, firsts) {
+          let again = try await Self.push(registered.token, on: relays[1], id: first.id)
+          #expect(again == first.uniqueID)
+          var phone = registered.phone
+          phone.relay = relays[1].relay
+          let listener = phone
+          try await listener.talk(["--ack"]) { lines, _ in
+            try await lines.expect("hello")
+            _ = try await lines.next("the notification")
+            while try await Self.report(of: listener).inFlight > 0 {}
+          }
+          #expect(try await phone.report().apps.first?.visible == nil)
+          // The phone has it: who sends it once more sends another.
+          let other = try await Self.push(registered.token, on: relays[1], id: first.id)
+          #expect(other != first.uniqueID)
+        }
+      }
+    }
+  }
+
   private static func report(of phone: Phone) async throws -> DeviceReport {
     while true {
       let answer = try await phone.relay.curl(
@@ -242,9 +278,11 @@ import Testing
   }
 
   /// Pushes until it is taken; the unique id.
-  private static func push(_ token: String, on relay: ClusterRelay) async throws -> String? {
+  private static func push(
+    _ token: String, on relay: ClusterRelay, id: String? = nil
+  ) async throws -> String? {
     while true {
-      let answer = try await relay.push(token, "again")
+      let answer = try await relay.push(token, "again", id: id)
       if answer.status == 503 { continue }
       #expect(answer.status == 200, "\(answer)")
       return answer.fields["apns-unique-id"]

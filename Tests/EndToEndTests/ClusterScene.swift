@@ -128,7 +128,7 @@ struct ClusterRelay: Sendable {
   }
 
   /// A push that is shown, or a silent one; the answer.
-  func push(_ token: String, _ text: String?) async throws -> CurlAnswer {
+  func push(_ token: String, _ text: String?, id: String? = nil) async throws -> CurlAnswer {
     let isSilent = text == nil
     return try await relay.curl(
       relay.providerURL + "/3/device/\(token)",
@@ -137,7 +137,7 @@ struct ClusterRelay: Sendable {
         "-H", "apns-push-type: \(isSilent ? "background" : "alert")",
         "-H", "apns-priority: \(isSilent ? 5 : 10)", "--data-binary",
         text.map { #"{"aps":{"alert":"\#($0)"}}"# } ?? #"{"aps":{"content-available":1}}"#,
-      ])
+      ] + (id.map { ["-H", "apns-id: \($0)"] } ?? []))
   }
 }
 

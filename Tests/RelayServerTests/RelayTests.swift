@@ -59,6 +59,29 @@ import Testing
     }
   }
 
+  /// Whichever loop its second connection is on.
+  @Test func whatIsSentAgainIsAnsweredAsTheFirst() async throws {
+    try await LoopbackRelay.run(threads: 2) { addresses, _ in
+      let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
+      let token = try await api.register(topic: Self.topic, of: try await api.enroll())
+      var request = PushRequest(token: token, payload: Array(#"{"aps":{"alert":"1"}}"#.utf8))
+      request.topic = Self.topic
+      request.pushType = "alert"
+      request.id = "01234567-89ab-cdef-0123-456789abcdef"
+      var answers: [PushAnswer] = []
+      for _ in 0..<3 {
+        let provider = try await LoopbackRelay.connect(addresses.provider)
+        answers.append(try await provider.push(request, providerToken: nil))
+      }
+      #expect(answers.allSatisfy { $0.status == 200 && $0.id == request.id })
+      #expect(Set(answers.map(\.uniqueID)).count == 1)
+      request.id = "01234567-89ab-cdef-0123-456789abcdee"
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let other = try await provider.push(request, providerToken: nil)
+      #expect(other.uniqueID != answers[0].uniqueID)
+    }
+  }
+
   @Test func aTokenThatADeviceBringsAlongIsItsOwnOnAllLoops() async throws {
     try await LoopbackRelay.run(threads: 3) { addresses, _ in
       let phones = try await LoopbackRelay.connect(addresses.device)
