@@ -15,6 +15,8 @@ package protocol ClusterDelegate: Sendable {
   /// Somebody has changed what all nodes share.
   func adopt(_ budgets: SharedBudgets) async
   func adopt(_ keys: [StoredProviderKey]) async
+  /// As PEM.
+  func adopt(authorities: String) async
 }
 
 /// Looks around, a few times a second and when somebody says so, and does one thing after the
@@ -34,6 +36,7 @@ package actor ClusterDirector {
   private var lastMove = 0
   private var budgets: SharedBudgets?
   private var keys: [StoredProviderKey]?
+  private var authorities: String?
   private var routes: [StripeRoute] = []
   /// Whether the loops have been told of a node for each stripe.
   private var isFollowed = false
@@ -188,6 +191,10 @@ package actor ClusterDirector {
     if let found = sight.providerKeys, found != keys {
       keys = found
       await delegate.adopt(found)
+    }
+    if let found = sight.authorities, found != authorities {
+      authorities = found
+      await delegate.adopt(authorities: found)
     }
     await forgetOffers()
     await follow()

@@ -75,6 +75,19 @@ extension ClusterJournal {
     return stored ?? sorted
   }
 
+  /// Whose certificates of providers are trusted, as PEM; these when the cluster trusts nobody yet.
+  package func authorities(elseFirst mine: String?) async throws(StoreError) -> String? {
+    try await bucket.change(.authorities) { (stored: String?) in stored == nil ? mine : nil }
+  }
+
+  package func replaceAuthorities(_ pem: String) async throws(StoreError) {
+    guard pem.utf8.count < client.maximumPayloadBytes / 4 else {
+      throw .engineRefuses(
+        reason: "\(pem.utf8.count) bytes of authorities are too many for one message")
+    }
+    _ = try await bucket.change(.authorities) { (stored: String?) in stored == pem ? nil : pem }
+  }
+
   /// The node of this name is to give its stripes away; false when there is none at work.
   package func drain(_ node: String) async throws(StoreError) -> Bool {
     guard let run = try await bucket.nodes().first(where: { $0.stamp.node == node })?.stamp.run

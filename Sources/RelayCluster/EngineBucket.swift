@@ -18,6 +18,8 @@ struct EngineBucket: Sendable {
     case budgets
     /// All provider keys.
     case providerKeys
+    /// Whose certificates of providers are trusted.
+    case authorities
     /// Up to where a reader of the feedback service has read.
     case cursor(reader: String)
     /// The node of this name is to give its stripes away.
@@ -30,6 +32,7 @@ struct EngineBucket: Sendable {
       case .runs: "$KV.pushrelay.runs"
       case .budgets: "$KV.pushrelay.common.budgets"
       case .providerKeys: "$KV.pushrelay.common.keys"
+      case .authorities: "$KV.pushrelay.common.authorities"
       // Names of readers are whatever they say: subjects have no dots and no spaces inside.
       case .cursor(let reader):
         EngineBucket.cursors + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
@@ -44,6 +47,7 @@ struct EngineBucket: Sendable {
     var nodes: [Membership.Key] = []
     var budgets: SharedBudgets?
     var providerKeys: [StoredProviderKey]?
+    var authorities: String?
     /// Which run of a node is to drain, by the node's name.
     var drains: [String: UInt64] = [:]
   }
@@ -72,6 +76,8 @@ struct EngineBucket: Sendable {
         sight.budgets = Self.value(message.body)
       } else if subject == Key.providerKeys.subject {
         sight.providerKeys = Self.value(message.body)
+      } else if subject == Key.authorities.subject {
+        sight.authorities = Self.value(message.body)
       }
     }
     return sight

@@ -13,16 +13,19 @@ final class ClusterLink: ClusterDelegate {
   private let stripeCount: Int
   private let onBudgets: @Sendable (SharedBudgets) async -> Void
   private let onKeys: @Sendable ([StoredProviderKey]) async -> Void
+  private let onAuthorities: @Sendable (String) -> Void
 
   init(
     _ loops: LoopSet, stripeCount: Int,
     onBudgets: @escaping @Sendable (SharedBudgets) async -> Void,
-    onKeys: @escaping @Sendable ([StoredProviderKey]) async -> Void
+    onKeys: @escaping @Sendable ([StoredProviderKey]) async -> Void,
+    onAuthorities: @escaping @Sendable (String) -> Void
   ) {
     self.loops = loops
     self.stripeCount = stripeCount
     self.onBudgets = onBudgets
     self.onKeys = onKeys
+    self.onAuthorities = onAuthorities
   }
 
   func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async {
@@ -54,4 +57,6 @@ final class ClusterLink: ClusterDelegate {
   func adopt(_ budgets: SharedBudgets) async { await onBudgets(budgets) }
 
   func adopt(_ keys: [StoredProviderKey]) async { await onKeys(keys) }
+
+  func adopt(authorities: String) async { onAuthorities(authorities) }
 }

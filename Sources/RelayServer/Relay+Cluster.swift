@@ -3,6 +3,7 @@ import Primitives
 import RelayCluster
 import RelayCore
 import RelayStore
+import TLS
 
 /// A relay that is a node of a cluster.
 extension Relay {
@@ -12,7 +13,8 @@ extension Relay {
     let link = ClusterLink(
       loops, stripeCount: cluster.stripeCount,
       onBudgets: { [weak self] in await self?.adopt($0) },
-      onKeys: { [weak self] in await self?.adopt($0) })
+      onKeys: { [weak self] in await self?.adopt($0) },
+      onAuthorities: { [weak self] in self?.adopt(authorities: $0) })
     let director = ClusterDirector(
       cluster, loopCount: loops.count, delegate: link,
       onNotice: { [logger] in Self.say($0, to: logger) })
@@ -102,6 +104,27 @@ extension Relay {
       logger.notice("provider keys changed by another node", metadata: ["count": "\(stored.count)"])
     } catch {
       logger.error("provider keys of the cluster cannot be kept", metadata: ["problem": "\(error)"])
+    }
+  }
+
+  /// Trusts whom the cluster trusts; the first node that trusts somebody brings them.
+  func agreeOnAuthorities(_ cluster: ClusterJournal?) async throws {
+    guard let cluster, !configuration.plaintext,
+      let stored = try await cluster.authorities(elseFirst: contexts.authorities)
+    else { return }
+    adopt(authorities: stored)
+  }
+
+  /// Another node has changed whom all trust.
+  private func adopt(authorities: String) {
+    guard !configuration.plaintext, contexts.authorities != authorities else { return }
+    do throws(TLSError) {
+      try contexts.trust(authorities)
+      logger.notice("certificates of providers are trusted as the cluster says")
+    } catch {
+      logger.error(
+        "the cluster's authorities are not used: those in force stay",
+        metadata: ["problem": "\(error)"])
     }
   }
 

@@ -52,7 +52,7 @@ package final class Relay: Service {
     feeds = FeedHolder(inbox)
     contexts =
       configuration.plaintext
-      ? ServerContexts() : try ServerContexts(ServerIdentity(configuration, logger: logger))
+      ? ServerContexts() : try ServerContexts(ServerIdentity.prepare(configuration, logger))
   }
 
   /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
@@ -156,6 +156,7 @@ package final class Relay: Service {
     loops.allowMoves()
     let keys = try await agree(on: try firstKeys(), settings.storage.cluster)
     loops.replaceKeys(keys)
+    try await agreeOnAuthorities(settings.storage.cluster)
     await join(settings.storage.cluster, loops)
     var listeners: [any Channel] = []
     do {

@@ -1,7 +1,9 @@
 import FoundationEssentials
 import Logging
 import Primitives
+import RelayCluster
 import RelayCore
+import RelayStore
 import Synchronization
 import TLS
 
@@ -10,8 +12,9 @@ struct ServerIdentity {
   private let identity: TLSIdentity
   private let clientAuthorities: [UInt8]?
 
-  /// In the dev profile missing certificates are made; in production they must be there.
-  init(_ configuration: RelayConfiguration, logger: Logger) throws {
+  /// What is in the files. In the dev profile missing certificates are made; in production they
+  /// must be there.
+  static func prepare(_ configuration: RelayConfiguration, _ logger: Logger) throws -> Files {
     let files = CertificateFiles(directory: configuration.state)
     if configuration.profile == .dev {
       let names = CertificateFiles.localNames(
@@ -27,7 +30,7 @@ struct ServerIdentity {
           ])
       }
     }
-    try self.init(try Self.files(configuration))
+    return try Self.files(configuration)
   }
 
   /// From the texts of its files.
@@ -91,8 +94,20 @@ struct ServerIdentity {
   }
 }
 
-/// The identities with which new connections are taken. Those that are open keep theirs.
+/// The identities with which new connections are taken, and whose certificates are. Those that are
+/// open keep theirs.
 final class ServerContexts: Sendable {
+  /// What the contexts are made of; nil without TLS.
+  private struct State {
+    var files: ServerIdentity.Files
+    var contexts: Contexts
+
+    init(_ files: ServerIdentity.Files) throws(TLSError) {
+      self.files = files
+      contexts = try Contexts(ServerIdentity(files))
+    }
+  }
+
   private struct Contexts {
     var provider: TLSContext
     var device: TLSContext
@@ -105,35 +120,53 @@ final class ServerContexts: Sendable {
     }
   }
 
-  /// nil without TLS.
-  private let contexts: Mutex<Contexts?>
+  private let state: Mutex<State?>
 
   /// Without TLS.
-  init() { contexts = Mutex(nil) }
+  init() { state = Mutex(nil) }
 
-  init(_ identity: ServerIdentity) throws(TLSError) {
-    contexts = Mutex(try Contexts(identity))
-  }
+  init(_ files: ServerIdentity.Files) throws(TLSError) { state = Mutex(try State(files)) }
 
   /// What a new connection is taken with; nil without TLS.
   func context(of listener: Listener) -> TLSContext? {
-    contexts.withLock { contexts in
+    state.withLock { state in
       switch listener {
-      case .provider: contexts?.provider
-      case .device: contexts?.device
-      case .legacy, .feedback: contexts?.binary
+      case .provider: state?.contexts.provider
+      case .device: state?.contexts.device
+      case .legacy, .feedback: state?.contexts.binary
       }
     }
   }
 
-  func replace(_ identity: ServerIdentity) throws(TLSError) {
-    let new = try Contexts(identity)
-    contexts.withLock { $0 = new }
+  /// Whose certificates of providers are trusted, as PEM; nil when none are.
+  var authorities: String? {
+    state.withLock { $0?.files.clientAuthorities }.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Other certificates of the server; whom it trusts stays as it is.
+  func replace(_ files: ServerIdentity.Files) throws(TLSError) {
+    try change { known in
+      known.certificates = files.certificates
+      known.privateKey = files.privateKey
+    }
+  }
+
+  func trust(_ authorities: String) throws(TLSError) {
+    try change { $0.clientAuthorities = Array(authorities.utf8) }
+  }
+
+  private func change(_ make: (inout ServerIdentity.Files) -> Void) throws(TLSError) {
+    try state.withLock { state throws(TLSError) in
+      guard var files = state?.files else { return }
+      make(&files)
+      state = try State(files)
+    }
   }
 }
 
 extension Relay {
-  /// Takes over certificates that are replaced while the relay runs: looked at once a second.
+  /// Takes over certificates and authorities that are replaced while the relay runs: looked at once
+  /// a second.
   func followCertificates() async {
     guard !configuration.plaintext else { return }
     var known = try? ServerIdentity.files(configuration)
@@ -141,15 +174,50 @@ extension Relay {
       try? await Task.sleep(for: .seconds(1))
       // What cannot be read, or is half-written, may be whole in a second.
       guard let files = try? ServerIdentity.files(configuration), files != known else { continue }
+      let before = known
       known = files
-      do throws(TLSError) {
-        try contexts.replace(ServerIdentity(files))
-        logger.notice("new connections get the new certificate")
-      } catch {
-        logger.error(
-          "the new certificate is not used: the one in force stays",
-          metadata: ["problem": "\(error)"])
+      if files.certificates != before?.certificates || files.privateKey != before?.privateKey {
+        replace(files)
+      }
+      if let authorities = files.clientAuthorities, authorities != before?.clientAuthorities,
+        await !trust(String(decoding: authorities, as: UTF8.self))
+      {
+        known?.clientAuthorities = before?.clientAuthorities
       }
     }
+  }
+
+  private func replace(_ files: ServerIdentity.Files) {
+    do throws(TLSError) {
+      try contexts.replace(files)
+      logger.notice("new connections get the new certificate")
+    } catch {
+      logger.error(
+        "the new certificate is not used: the one in force stays",
+        metadata: ["problem": "\(error)"])
+    }
+  }
+
+  /// Trusts other authorities, here and on all nodes; false when the cluster could not be told, so
+  /// that it is tried again.
+  private func trust(_ authorities: String) async -> Bool {
+    do throws(TLSError) {
+      try contexts.trust(authorities)
+    } catch {
+      logger.error(
+        "the new authorities for providers are not used: those in force stay",
+        metadata: ["problem": "\(error)"])
+      return true
+    }
+    do throws(StoreError) {
+      try await (inbox.journal as? ClusterJournal)?.replaceAuthorities(authorities)
+    } catch {
+      logger.error(
+        "the cluster cannot be told of the new authorities for providers, and will be told again",
+        metadata: ["problem": "\(error)"])
+      return false
+    }
+    logger.notice("providers of other authorities are trusted from now on")
+    return true
   }
 }

@@ -38,6 +38,65 @@ import Testing
     }
   }
 
+  private static let hasServer: @Sendable () async throws -> Bool = {
+    try await NATSServer.program.value != nil
+  }
+
+  /// The first node of a cluster brings whom it trusts, another changes it, and a node that starts
+  /// with other files trusts the same.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func allNodesTrustTheSameAuthorities() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    let (a, b) = (scratch.path + "/a", scratch.path + "/b")
+    try await server.run { _ in
+      _ = try await ClusterRelay.run("a", state: a, on: server, plaintext: false) { first in
+        let mine = try await Self.providerCertificate(of: a)
+        let theirs = try await Self.providerCertificate(of: b)
+        #expect(try await Self.isTaken(mine, by: first.relay))
+        let (_, log) = try await ClusterRelay.run("b", state: b, on: server, plaintext: false) {
+          second in
+          #expect(try await Self.isTaken(mine, by: second.relay))
+          #expect(try await !Self.isTaken(theirs, by: second.relay))
+          // What one node trusts from now on, all trust; and not the others any more.
+          try FileManager.default.removeItem(atPath: a + "/ca.pem")
+          try FileManager.default.copyItem(atPath: b + "/ca.pem", toPath: a + "/ca.pem")
+          for relay in [first.relay, second.relay] {
+            while try await !Self.isTaken(theirs, by: relay) {}
+            #expect(try await !Self.isTaken(mine, by: relay))
+          }
+        }
+        #expect(log.contains("trusted as the cluster says"), "\(log)")
+      }
+    }
+  }
+
+  /// A provider's certificate by the authority that a state directory has.
+  private static func providerCertificate(of state: String) async throws -> String {
+    let path = state + "-provider"
+    _ = try await Program.run(
+      Program.pushrelay,
+      ["certs", "client", "--topic", Phone.topic, "--out", path + ".pem", "--state", state]
+    ).checked("certs client")
+    return path
+  }
+
+  /// Whether a push with the certificate is answered as one of somebody who is known: the token is
+  /// nobody's.
+  private static func isTaken(
+    _ certificate: String, by relay: RelayProcess
+  ) async throws -> Bool {
+    let answer = try await relay.curl(
+      relay.providerURL + "/3/device/" + String(repeating: "5d", count: 32),
+      [
+        "-H", "apns-topic: \(Phone.topic)", "-H", "apns-push-type: alert", "-k", "--cert",
+        certificate + ".pem", "--key", certificate + ".key", "--data-binary",
+        #"{"aps":{"alert":"Hello"}}"#,
+      ])
+    try #require(["BadDeviceToken", "BadCertificate"].contains(answer.reason), "\(answer)")
+    return answer.reason == "BadDeviceToken"
+  }
+
   /// Whom a new connection is answered by.
   private static func subject(of relay: RelayProcess) async throws -> String {
     let outcome = try await Program.run(

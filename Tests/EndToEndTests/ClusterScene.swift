@@ -89,20 +89,19 @@ struct ClusterRelay: Sendable {
   /// - Returns: what it has logged.
   static func run<Value: Sendable>(
     _ node: String, state: String, on server: NATSServer, _ options: [String] = [],
-    _ body: (ClusterRelay) async throws -> Value
+    plaintext: Bool = true, _ body: (ClusterRelay) async throws -> Value
   ) async throws -> (value: Value, log: String) {
     let arguments =
       [
         "serve", "--state", state, "--provider", "127.0.0.1:0", "--device", "127.0.0.1:0",
-        "--plaintext", "--auth", "none", "--store", "jetstream", "--nats", server.url, "--node",
-        node,
-      ] + options
+        "--store", "jetstream", "--nats", server.url, "--node", node,
+      ] + (plaintext ? ["--plaintext", "--auth", "none"] : []) + options
     // With the lease as shipped: a shorter one runs out on a busy machine.
     return try await Background.run(Program.pushrelay, arguments, environment: [:]) {
       lines, process in
       let ready = try await lines.skip(to: "ready")
       let relay = try RelayProcess(
-        ready: ready, state: state, plaintext: true, processID: process.id,
+        ready: ready, state: state, plaintext: plaintext, processID: process.id,
         terminate: { try process.send(.terminate) })
       return try await body(ClusterRelay(relay: relay, send: process.send))
     }

@@ -147,7 +147,8 @@ enum Samples {
       .received(.visible, apnsID: id, topic, device: device), .restored, .storedOffline,
       .storedPower(until: nil, limit: .lowPowerMode), .delivered,
       .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
-      .discarded(.notStored), .discarded(.repeated(of: id)), .discarded(.replaced(by: id)), .discarded(.journalFailed),
+      .discarded(.notStored), .discarded(.repeated(of: id)), .discarded(.replaced(by: id)),
+      .discarded(.journalFailed),
       .faulted(mark),
     ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
     + outcomes.compactMap { $0.map { .outcome($0) } }
