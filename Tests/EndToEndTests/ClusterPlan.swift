@@ -11,11 +11,9 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
   /// The relay does not reach the engine for longer than the lease; all else goes on.
   case relayCutOff(Int)
 
-  /// The suite has the first two, which take less time.
   static let kinds: [@Sendable (Int) -> ClusterFault] = [
     { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
   ]
-  static let kindsInSuite = 2
 
   var description: String {
     switch self {
@@ -38,20 +36,20 @@ struct ClusterPlan: Sendable {
     var length: Duration
   }
 
-  /// What the suite does in passing: deaths of relays and engines.
-  static let roundsInSuite = 4
+  /// What the suite does in passing.
+  static let roundsInSuite = 10
   static let lease = Duration.seconds(2)
 
   var seed: UInt64
   var rounds: [Round]
 
   /// All kinds before any comes again.
-  init(seed: UInt64, count: Int, kinds: Int = ClusterFault.kinds.count) {
+  init(seed: UInt64, count: Int) {
     self.seed = seed
     var random = SeededRandom(seed: seed)
     rounds = []
     while rounds.count < count {
-      for kind in ClusterFault.kinds.prefix(kinds).shuffled(using: &random)
+      for kind in ClusterFault.kinds.shuffled(using: &random)
       where rounds.count < count {
         let place = random.number(0...CrashCluster.names.count - 1)
         let (calm, more) = (random.milliseconds(500...1500), random.milliseconds(500...2500))
@@ -66,8 +64,7 @@ struct ClusterPlan: Sendable {
     let wanted = environment["RELAY_TEST_CLUSTER_ROUNDS"].flatMap { Int($0) }
     let seed = environment["RELAY_TEST_CRASH_SEED"].flatMap { UInt64($0) }
     return ClusterPlan(
-      seed: seed ?? .random(in: 1...999_999_999), count: max(1, wanted ?? roundsInSuite),
-      kinds: wanted == nil ? ClusterFault.kindsInSuite : ClusterFault.kinds.count)
+      seed: seed ?? .random(in: 1...999_999_999), count: max(1, wanted ?? roundsInSuite))
   }()
 
   /// A round takes about fifteen seconds, on a busy machine a minute.
