@@ -140,8 +140,18 @@ package struct ClusterView: Sendable {
 
   /// Who may take stripes: all that do not drain; everybody where all do.
   private var takers: [Node] {
-    let staying = nodes.filter { !$0.report.isDraining && $0.report.form == NodeReport.form }
+    let staying = nodes.filter(mayTake)
     return staying.isEmpty ? nodes : staying
+  }
+
+  private func mayTake(_ node: Node) -> Bool {
+    !node.report.isDraining && node.report.form == NodeReport.form && !isBehind(node)
+  }
+
+  /// Whether a node says that it has what another one has taken since. It is dead, which this node
+  /// cannot know before the lease is over, or does not know it yet.
+  private func isBehind(_ node: Node) -> Bool {
+    node.report.holdings.contains { holding(of: Int($0.stripe))?.node.run != node.run }
   }
 
   private func holding(of stripe: Int) -> (node: Node, holding: NodeReport.Holding)? {
@@ -175,16 +185,15 @@ package struct ClusterView: Sendable {
   // MARK: Giving
 
   /// The next stripe that this node gives away, one at a time: for as long as somebody has two
-  /// fewer, or while it drains.
+  /// fewer, or while it drains. What nobody has comes first: that goes to whoever has fewer.
   private var offer: Step? {
-    guard me.report.offers.isEmpty,
-      !me.report.holdings.contains(where: { $0.phase == .leaving })
+    guard me.report.offers.isEmpty, !isBehind(me),
+      !me.report.holdings.contains(where: { $0.phase == .leaving }),
+      me.report.isDraining || !routes.contains(.nobody)
     else { return nil }
     let mine = me.report.holdings.filter { $0.phase == .live }
     guard let stripe = mine.map({ Int($0.stripe) }).max() else { return nil }
-    let others = nodes.filter { node in
-      node.run != me.run && !node.report.isDraining && node.report.form == NodeReport.form
-    }
+    let others = nodes.filter { $0.run != me.run && mayTake($0) }
     guard let least = others.min(by: { load(of: $0) < load(of: $1) }) else { return nil }
     guard me.report.isDraining || load(of: least) + 1 < load(of: me) else { return nil }
     return .offer(stripe, to: least.run)

@@ -138,6 +138,33 @@ import Testing
     #expect(scene.loads.sorted() == [2, 3, 3])
   }
 
+  /// What a dead node had falls to those with fewest; before they have it nobody gives any of its
+  /// own away, for that would move phones that have nothing to do with it.
+  @Test func aDeathMovesOnlyWhatTheDeadNodeHad() {
+    var scene = Scene([[(4, .live), (5, .live), (6, .live)], [(3, .live), (7, .live)]])
+    #expect(scene.view(of: 1, stripes: 8).step == .claim(1))
+    scene.reports[0].holdings.append(.init(stripe: 1, epoch: 2, phase: .live))
+    #expect(scene.view(of: 1, stripes: 8).step == nil)
+    #expect(scene.settle(stripes: 8) == 0)
+    #expect(scene.loads == [4, 4])
+  }
+
+  /// One that still says that it has what another one took is dead, or does not know yet.
+  @Test func aNodeThatIsBehindGetsNothing() {
+    var scene = Scene([[(0, .live), (1, .live)], [(2, .live), (3, .live)], [(4, .live)]])
+    for stripe in [UInt8(0), 1] {
+      scene.reports[1].holdings.append(.init(stripe: stripe, epoch: 2, phase: .live))
+    }
+    #expect(scene.view(of: 2, stripes: 5).step == .offer(3, to: 3))
+    scene.reports[2].holdings.append(.init(stripe: 5, epoch: 1, phase: .live))
+    #expect(scene.view(of: 3, stripes: 6).step == nil)
+    // Nor what nobody has.
+    #expect(scene.view(of: 3, stripes: 7).step == .claim(6))
+    // Once it knows, it gets its share again.
+    scene.reports[0].holdings = []
+    #expect(scene.view(of: 2, stripes: 6).step == .offer(3, to: 1))
+  }
+
   @Test func aNodeThatDrainsGivesAllAwayAndTakesNone() {
     var scene = Scene([[(0, .live), (1, .live)], [(2, .live)], []])
     scene.reports[0].isDraining = true

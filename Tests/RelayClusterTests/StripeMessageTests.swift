@@ -35,6 +35,8 @@ import Testing
     var report = NodeReport(number: 300, loopCount: 2)
     report.holdings = [.init(stripe: 1, epoch: 5, phase: .live)]
     report.offers = [.init(stripe: 2, run: 6)]
+    // Any form is read; of another one is nobody who speaks with this node.
+    report.form = 1
     report.isDraining = true
     (report.provider, report.device, report.admin) = ("p:1", "d:2", "a:3")
     return report
