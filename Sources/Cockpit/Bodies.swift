@@ -60,6 +60,7 @@ struct LifeBody: Encodable, Equatable, Sendable {
       return "Held because of \(limit.name), until the device's state changes."
     case .discarded(.replaced(let id)):
       return "Replaced by \(id): only the newest of its kind is kept for an app."
+    case .discarded(.repeated(let id)): return "Sent again by its provider; the first is \(id)."
     case .discarded(let reason): return "Ended without delivery: \(reason.name)."
     case .delivered:
       let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000

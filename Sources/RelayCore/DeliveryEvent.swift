@@ -116,7 +116,7 @@ extension DeliveryStep: CustomStringConvertible {
     case .storedPower(.some(let until), let limit):
       "stored (power: held until \(until.iso8601) by \(limit.name))"
     case .discarded(.replaced(let id)): "discarded (replaced by \(id))"
-    case .discarded(.repeated(let id)): "discarded (a repetition of \(id), which is on its way)"
+    case .discarded(.repeated(let id)): "discarded (a repetition of \(id))"
     case .discarded(let reason): "discarded (\(reason.name))"
     case .delivered: "delivered"
     case .outcome(let outcome): "outcome (\(outcome))"

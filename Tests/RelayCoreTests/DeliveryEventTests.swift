@@ -32,7 +32,7 @@ import Testing
     (.discarded(.journalFailed), "discarded (journal failed)", true),
     (
       .discarded(.repeated(of: UniqueID(high: 1, low: 2))),
-      "discarded (a repetition of \(UniqueID(high: 1, low: 2)), which is on its way)", true
+      "discarded (a repetition of \(UniqueID(high: 1, low: 2)))", true
     ),
     (
       .discarded(.replaced(by: id)),
