@@ -82,7 +82,8 @@ struct Relay {
   private mutating func handleRecorded(_ event: Event) {
     let first = effects.count
     shard.handle(event, at: now, into: &effects)
-    recorder?.note(event, at: now, effects[first...])
+    let asked = effects
+    recorder?.note(event, at: now, asked.span.extracting(first...))
     events += 1
   }
 
@@ -95,7 +96,7 @@ struct Relay {
   mutating func takeChunk() {
     guard let frame = recorder?.takeChunk() else { return }
     sum &+= UInt64(frame.count)
-    if isKept { frames += frame }
+    if isKept { frames += frame.bytes }
   }
 
   private mutating func performEffects() {

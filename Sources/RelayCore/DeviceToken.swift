@@ -84,6 +84,12 @@ package struct DeviceToken: Hashable, Sendable {
     length = 32
   }
 
+  /// A token of sixteen bytes, as in recordings.
+  package init(name: UInt64, routingKey: UInt64) {
+    words = (name, routingKey, 0, 0)
+    length = 16
+  }
+
   /// What names the token's shard: its last eight bytes, a shorter one with zeros in front. A
   /// minted token repeats its device's routing key, so that app and token are in one place.
   package var routingKey: UInt64 {
@@ -91,6 +97,7 @@ package struct DeviceToken: Hashable, Sendable {
   }
 
   private var lastEightBytes: UInt64 {
+    guard length != 16 else { return words.1 }
     var key: UInt64 = 0
     for index in max(0, count - 8)..<count { key = key << 8 | UInt64(byte(at: index)) }
     return key

@@ -33,7 +33,8 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package func equals(_ text: Span<UInt8>) -> Bool { areEqual(bytes.span, text) }
 
   package static func == (left: Topic, right: Topic) -> Bool {
-    areEqual(left.bytes.span, right.bytes.span)
+    let (one, other) = (left.bytes.span, right.bytes.span)
+    return one.isIdentical(to: other) || areEqual(one, other)
   }
 
   private static func isAllowed(_ character: UInt8) -> Bool {

@@ -145,6 +145,9 @@ package struct ByteReader: Sendable {
       let random = (try word().byteSwapped, try word().byteSwapped, try word().byteSwapped)
       return DeviceToken(random: random, routingKey: try word().byteSwapped)
     }
+    if count == 16 {
+      return DeviceToken(name: try word().byteSwapped, routingKey: try word().byteSwapped)
+    }
     let range = try skip(count)
     guard let token = DeviceToken(bytes: bytes.span.extracting(range)) else {
       throw invalid(DeviceToken.self)

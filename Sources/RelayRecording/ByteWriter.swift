@@ -34,6 +34,15 @@ package struct ByteWriter: Sendable {
 
   package var count: Int { bytes.count }
 
+  /// Gives what was written away, and begins again with room for a little more than that.
+  mutating func takeBytes() -> [UInt8] {
+    var next: [UInt8] = []
+    next.reserveCapacity(bytes.count + bytes.count / 4)
+    swap(&next, &bytes)
+    removeAll()
+    return next
+  }
+
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     digest = Self.emptyDigest
@@ -111,11 +120,16 @@ extension ByteWriter {
 
   private static let apsHead = Array(#"{"aps":"#.utf8)
 
+  /// Whether a payload is the same as the one before, as when one alert goes to many devices.
+  func isLast(payload: borrowing [UInt8]) -> Bool {
+    areEqualInRuns(payload.span, lastPayload.span)
+  }
+
   /// What is recorded of a payload, behind its number of bytes and one more; or 0 where it is the
-  /// same as of the one before, as when one alert goes to many devices.
+  /// same as of the one before.
   mutating func put(payload: [UInt8]) {
     // The same bytes need not be looked at again.
-    guard !areEqualInRuns(payload.span, lastPayload.span) else { return bytes.append(0) }
+    guard !isLast(payload: payload) else { return bytes.append(0) }
     lastPayload = payload
     let start = bytes.count
     let part: Range<Int>
@@ -137,22 +151,6 @@ extension ByteWriter {
     lastPart = part
   }
 
-  /// As `areEqual`, for many bytes: 32 at a time, which the optimizer makes one step.
-  private func areEqualInRuns(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
-    guard left.count == right.count else { return false }
-    var position = 0
-    while position &+ 32 <= left.count {
-      let window = left.extracting(position..<(position &+ 32))
-      let other = right.extracting(position..<(position &+ 32))
-      var difference: UInt8 = 0
-      for index in 0..<32 { difference |= window[index] ^ other[index] }
-      guard difference == 0 else { return false }
-      position &+= 32
-    }
-    return areEqual(
-      left.extracting(position..<left.count), right.extracting(position..<right.count))
-  }
-
   private mutating func putPart(
     upTo count: Int, _ fill: (inout [UInt8]) -> Void
   ) -> Range<Int> {
@@ -161,6 +159,25 @@ extension ByteWriter {
     fill(&bytes)
     return start..<bytes.count
   }
+}
+
+/// As `areEqual`, for many bytes: 32 at a time, which the optimizer makes one step, the last ones
+/// perhaps twice.
+private func areEqualInRuns(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+  let count = left.count
+  guard count == right.count else { return false }
+  guard count >= 32 else { return areEqual(left, right) }
+  let (whole, last) = (0..<(count & ~31), (count &- 32)..<count)
+  return difference(left.extracting(whole), right.extracting(whole))
+    | difference(left.extracting(last), right.extracting(last)) == 0
+}
+
+/// 0 when both, of the same length, hold the same bytes.
+@inline(__always)
+private func difference(_ left: Span<UInt8>, _ right: Span<UInt8>) -> UInt8 {
+  var difference: UInt8 = 0
+  for index in 0..<min(left.count, right.count) { difference |= left[index] ^ right[index] }
+  return difference
 }
 
 extension OutputSpan<UInt8> {
@@ -185,18 +202,30 @@ extension OutputSpan<UInt8> {
     append(varint: UInt64(bitPattern: value << 1 ^ value >> 63))
   }
 
+  @inline(__always)
+  mutating func append(raw bytes: borrowing [UInt8]) {
+    let span = bytes.span
+    for index in span.indices { append(span[index]) }
+  }
+
   /// Behind its number of bytes.
   @inline(__always)
-  mutating func append(_ token: DeviceToken) {
-    append(varint: UInt64(token.count))
-    guard token.count == 32 else {
-      for byte in token.bytes { append(byte) }
-      return
+  mutating func append(_ token: borrowing DeviceToken) {
+    let count = token.count
+    append(UInt8(truncatingIfNeeded: count))
+    switch count {
+    case 16:
+      // A pseudonym.
+      append(word: token.words.0.byteSwapped)
+      append(word: token.words.1.byteSwapped)
+    case 32:
+      // As this relay mints them.
+      append(word: token.words.0.byteSwapped)
+      append(word: token.words.1.byteSwapped)
+      append(word: token.words.2.byteSwapped)
+      append(word: token.words.3.byteSwapped)
+    default: append(raw: token.bytes)
     }
-    append(word: token.words.0.byteSwapped)
-    append(word: token.words.1.byteSwapped)
-    append(word: token.words.2.byteSwapped)
-    append(word: token.words.3.byteSwapped)
   }
 }
 

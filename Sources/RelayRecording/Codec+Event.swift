@@ -4,10 +4,12 @@ import RelayCore
 extension Event: BinaryCodable {
   /// What stands where no event is.
   package static let noTag: UInt8 = 0
+  static let submittedTag: UInt8 = 1
 
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .submitted(let notification, let request): writer.put(tag: 1, notification, request)
+    case .submitted(let notification, let request):
+      writer.put(tag: Self.submittedTag, notification, request)
     case .persisted(let sequence): writer.put(tag: 2, sequence)
     case .persistFailed(let sequence): writer.put(tag: 3, sequence)
     case .enrolled(let device, let secret, let request):
@@ -44,7 +46,7 @@ extension Event: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
-    case 1: self = .submitted(try reader.read(), from: try reader.read())
+    case Self.submittedTag: self = .submitted(try reader.read(), from: try reader.read())
     case 2: self = .persisted(through: try reader.read())
     case 3: self = .persistFailed(through: try reader.read())
     case 4: self = .enrolled(try reader.read(), try reader.read(), from: try reader.read())

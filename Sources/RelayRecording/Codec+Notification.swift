@@ -22,13 +22,19 @@ extension DeviceID: BinaryCodable {
 
 /// Node and loop are one number, so that what a relay on its own has recorded is read as ever.
 extension StreamAddress: BinaryCodable {
+  /// What one takes at most.
+  static let mostBytes = 15
+
   package func write(to writer: inout ByteWriter) {
     guard !writer.isDigesting else { return writer.put(place, connection, stream) }
-    writer.append(upTo: 30) { output in
-      output.append(varint: UInt64(place))
-      output.append(varint: UInt64(connection))
-      output.append(folded: Int64(stream))
-    }
+    writer.append(upTo: Self.mostBytes) { append(to: &$0) }
+  }
+
+  @inline(__always)
+  func append(to output: inout OutputSpan<UInt8>) {
+    output.append(varint: UInt64(place))
+    output.append(varint: UInt64(connection))
+    output.append(folded: Int64(stream))
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -158,17 +164,26 @@ struct LastNotification: Sendable {
 extension Notification: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     guard !writer.isDigesting else { return writer.put(uniqueID) }
-    let redactor = writer.redactor
-    let token = redactor?.pseudonym(of: token) ?? token
+    write(to: &writer, before: 0) { _ in }
+    writer.put(payload: payload)
+  }
+
+  /// All but the payload, behind a byte if there is one, and what `more` writes in the same run.
+  ///
+  /// - Parameter count: how many bytes `more` writes at most.
+  @inline(__always)
+  func write(
+    to writer: inout ByteWriter, behind tag: UInt8? = nil, before count: Int,
+    _ more: (inout OutputSpan<UInt8>) -> Void
+  ) {
+    let token = writer.redactor?.pseudonym(of: token) ?? token
+    let collapseIDCount = writer.redactor?.keepsCollapseIDs ?? true ? collapseID.count : 0
     let (lastID, lastExpiresAt) = (writer.last.uniqueID, writer.last.expiresAt)
-    let isSameTopic = topic == writer.last.topic
-    var mark: LastNotification.Mark = notificationClass == .silent ? .silent : []
-    if wakesApp { mark.insert(.wakesApp) }
-    if apnsID != uniqueID { mark.insert(.apnsID) }
-    if uniqueID.high != lastID.high { mark.insert(.generator) }
-    if !isSameTopic { mark.insert(.topic) }
-    if case .at = expiration { mark.insert(.expires) }
-    writer.append(upTo: 192 + topic.bytes.count) { output in
+    let mark = mark(behind: writer.last)
+    let topicCount = mark.contains(.topic) ? topic.bytes.count &+ 1 : 0
+    let room = 80 &+ token.count &+ topicCount &+ collapseIDCount &+ count
+    writer.append(upTo: room) { output in
+      if let tag { output.append(tag) }
       output.append(mark.rawValue)
       if mark.contains(.generator) { output.append(word: uniqueID.high) }
       output.append(folded: Int64(bitPattern: uniqueID.low &- lastID.low))
@@ -179,17 +194,31 @@ extension Notification: BinaryCodable {
       output.append(token)
       if mark.contains(.topic) {
         output.append(UInt8(topic.bytes.count))
-        for byte in topic.bytes { output.append(byte) }
+        output.append(raw: topic.bytes)
       }
       output.append(pushType.rawValue)
       output.append(priority.rawValue)
       if case .at(let moment) = expiration {
         output.append(folded: moment.milliseconds &- lastExpiresAt)
       }
+      output.append(varint: UInt64(collapseIDCount))
+      if collapseIDCount > 0 { output.append(raw: collapseID) }
+      more(&output)
     }
-    writer.last.take(self, isSameTopic: isSameTopic)
-    writer.put(bytes: redactor?.collapseID(collapseID) ?? collapseID)
-    writer.put(payload: payload)
+    writer.last.take(self, isSameTopic: !mark.contains(.topic))
+  }
+
+  @inline(__always)
+  private func mark(behind last: borrowing LastNotification) -> LastNotification.Mark {
+    var mark: LastNotification.Mark = []
+    if case .silent = notificationClass { mark.insert(.silent) }
+    if wakesApp { mark.insert(.wakesApp) }
+    if apnsID.low != uniqueID.low || apnsID.high != uniqueID.high { mark.insert(.apnsID) }
+    if uniqueID.high != last.uniqueID.high { mark.insert(.generator) }
+    // Not `!=`, which is looked up while it runs.
+    if !(topic == last.topic) { mark.insert(.topic) }
+    if case .at = expiration { mark.insert(.expires) }
+    return mark
   }
 
   package convenience init(from reader: inout ByteReader) throws(CodecError) {

@@ -35,12 +35,10 @@ package struct EffectDigest: Sendable {
   package mutating func reset() { value = Self.empty }
 
   /// Takes in what one event has set off.
-  package mutating func add(_ effects: ArraySlice<Effect>) {
-    // A span lends its elements, where a loop over the slice would copy them.
-    let span = effects.span
-    for index in span.indices { add(span[index]) }
+  package mutating func add(_ effects: Span<Effect>) {
+    for index in effects.indices { add(effects[index]) }
     // So that it matters which event it was.
-    mix(UInt64(span.count), 0)
+    mix(UInt64(effects.count), 0)
   }
 
   @inline(__always)
@@ -48,15 +46,20 @@ package struct EffectDigest: Sendable {
     switch effect {
     case .log(let event): add(event, of: effect)
     case .persist(let record): add(record, of: effect)
-    case .respond(let request, .accepted(let id)):
-      mix(Tag.respond.with(0), request)
-      mix(id)
+    case .respond(let request, let answer):
+      // Not one pattern: what was looked at in vain would be copied.
+      switch answer {
+      case .accepted(let id):
+        mix(Tag.respond.with(0), request)
+        mix(id)
+      case .rejected, .gone: addOther(effect)
+      }
     case .forget(let sequence): mix(Tag.forget.with(0), sequence)
     case .send(let connection, let delivery):
       mix(Tag.send.with(delivery.via.rawValue), connection)
       mix(delivery.notification.uniqueID)
       mix(delivery.acceptedAt.word, delivery.sentAt.word)
-    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell,
+    case .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell,
       .handOver:
       addOther(effect)
     }
@@ -79,20 +82,24 @@ package struct EffectDigest: Sendable {
 
   @inline(__always)
   private mutating func add(_ event: borrowing DeliveryEvent, of effect: borrowing Effect) {
+    // What has no references is looked for first: a switch that finds it copies and destroys all.
+    if case .storedOffline = event.step { return mix(Tag.log.with(3), event) }
+    if case .delivered = event.step { return mix(Tag.log.with(4), event) }
+    if case .discarded(.replaced(let id)) = event.step {
+      mix(Tag.log.with(5), event.at.word)
+      mix(id)
+      return mix(event.uniqueID)
+    }
     switch event.step {
     case .received(let notificationClass, _, _, let device):
       mix(Tag.log.with(1, notificationClass.rawValue), event.at.word)
       mix(device.value)
-    case .sent(let via): mix(Tag.log.with(2, via.rawValue), event.at.word)
-    case .storedOffline: mix(Tag.log.with(3), event.at.word)
-    case .delivered: mix(Tag.log.with(4), event.at.word)
-    case .discarded(.replaced(let id)):
-      mix(Tag.log.with(5), event.at.word)
-      mix(id)
-    case .restored, .storedPower, .discarded, .outcome, .decided, .faulted:
-      return addOther(effect)
+      mix(event.uniqueID)
+    case .sent(let via): mix(Tag.log.with(2, via.rawValue), event)
+    case .storedOffline, .delivered, .discarded, .restored, .storedPower, .outcome, .decided,
+      .faulted:
+      addOther(effect)
     }
-    mix(event.uniqueID)
   }
 
   @inline(never)
@@ -103,6 +110,12 @@ package struct EffectDigest: Sendable {
   }
 
   // MARK: Words
+
+  @inline(__always)
+  private mutating func mix(_ tag: UInt64, _ event: borrowing DeliveryEvent) {
+    mix(tag, event.at.word)
+    mix(event.uniqueID)
+  }
 
   @inline(__always)
   private mutating func mix(_ tag: UInt64, _ address: StreamAddress) {

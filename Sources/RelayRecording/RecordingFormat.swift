@@ -45,6 +45,24 @@ package enum RecordingFormat {
   }
 }
 
+/// One frame of a file. Its checksums are reckoned where it is written.
+package struct RecordingFrame: Hashable, Sendable {
+  let kind: RecordingFormat.Kind
+  let body: [UInt8]
+
+  init(kind: RecordingFormat.Kind, body: [UInt8]) {
+    self.kind = kind
+    self.body = body
+  }
+
+  /// A chunk of such bytes.
+  package init(chunk body: [UInt8]) { self.init(kind: .chunk, body: body) }
+
+  /// As the file has it.
+  package var bytes: [UInt8] { RecordingFormat.frame(kind, body) }
+  package var count: Int { body.count + RecordingFormat.headBytes + RecordingFormat.checksumBytes }
+}
+
 /// What a recording says of itself.
 package struct RecordingHeader: Hashable, Sendable, BinaryCodable {
   /// The build that recorded, in words.

@@ -33,20 +33,30 @@ package struct RecordingWriter: Sendable {
   }
 
   /// The first frame of the shard.
-  package func frame(of start: ShardStart) -> [UInt8] {
+  package func frame(of start: ShardStart) -> RecordingFrame {
     var writer = ByteWriter()
     writer.put(start)
-    return RecordingFormat.frame(.start, writer.bytes)
+    return RecordingFrame(kind: .start, body: writer.bytes)
   }
 
   /// One event, and what the shard made of it.
-  package mutating func note(_ event: Event, at moment: Instant, _ effects: ArraySlice<Effect>) {
+  package mutating func note(_ event: Event, at moment: Instant, _ effects: Span<Effect>) {
     if body.count == 0 { beginChunk(at: moment) }
     if !isInBatch { digest.reset() }
     isInBatch = true
     digest.add(effects)
-    body.put(event, moment - lastTime, digest.check)
+    let passed = moment - lastTime
     lastTime = moment
+    switch event {
+    case .submitted(let notification, let request):
+      body.put(submitted: notification, request, passed, digest.check)
+    case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
+      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .disconnected,
+      .partitionRequested, .partitionReceived, .restored, .policyChanged, .shutDown, .tick,
+      .clockFollowed, .checkpoint, .administered, .faulted, .decided, .keepAliveDue,
+      .acknowledgementDue:
+      body.put(event, passed, digest.check)
+    }
   }
 
   /// The batch is over. True when the chunk has become large.
@@ -60,15 +70,34 @@ package struct RecordingWriter: Sendable {
   }
 
   /// The batches since the last time as a frame; nil when there are none. Between batches.
-  package mutating func takeChunk() -> [UInt8]? {
+  package mutating func takeChunk() -> RecordingFrame? {
     guard body.count > 0, !isInBatch else { return nil }
     chunkNumber += 1
-    defer { body.removeAll() }
-    return RecordingFormat.frame(.chunk, body.bytes)
+    return RecordingFrame(chunk: body.takeBytes())
   }
 
   private mutating func beginChunk(at moment: Instant) {
     body.put(shard, chunkNumber, batchNumber, moment)
     lastTime = moment
+  }
+}
+
+extension ByteWriter {
+  /// The event that there are most of, and what stands behind each, in one run: the same bytes as
+  /// one by one.
+  @inline(__always)
+  fileprivate mutating func put(
+    submitted notification: Notification, _ request: RequestID, _ passed: Interval, _ check: UInt8
+  ) {
+    guard isLast(payload: notification.payload) else {
+      return put(Event.submitted(notification, from: request), passed, check)
+    }
+    let count = StreamAddress.mostBytes &+ 12
+    notification.write(to: &self, behind: Event.submittedTag, before: count) { output in
+      output.append(0)
+      request.append(to: &output)
+      output.append(folded: passed.milliseconds)
+      output.append(check)
+    }
   }
 }

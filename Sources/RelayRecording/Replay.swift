@@ -160,7 +160,8 @@ package struct Replay: Sendable {
       }
       effects.removeAll(keepingCapacity: true)
       lane.shard.handle(event, at: now, into: &effects)
-      digest.add(effects[...])
+      let asked = effects
+      digest.add(asked.span)
       summary.events += 1
       if summary.first == nil { summary.first = now }
       summary.last = max(summary.last ?? now, now)

@@ -89,7 +89,7 @@ package final class Recording: Sendable {
   var segmentCount: Int { state.withLock { $0.current + 1 } }
 
   /// Takes a frame, or only says how a segment stands.
-  func append(_ frame: [UInt8]?, to segment: Int) -> Verdict {
+  func append(_ frame: RecordingFrame?, to segment: Int) -> Verdict {
     let (verdict, ending) = state.withLock { state -> (Verdict, RecordingEnd?) in
       guard state.ending == nil else { return (.over, nil) }
       let count = frame?.count ?? 0
@@ -106,7 +106,7 @@ package final class Recording: Sendable {
       tell(ending)
       queue.async { self.finish(ending) }
     } else if verdict != .over, let frame {
-      queue.async { self.write(frame, to: segment) }
+      queue.async { self.write(frame.bytes, to: segment) }
     }
     return verdict
   }
@@ -286,7 +286,7 @@ struct ShardRecorder {
     recording.begin(segment, number, shard)
   }
 
-  mutating func note(_ event: Event, at moment: Instant, _ effects: ArraySlice<Effect>) {
+  mutating func note(_ event: Event, at moment: Instant, _ effects: Span<Effect>) {
     writer.note(event, at: moment, effects)
   }
 

@@ -199,7 +199,8 @@ final class ShardRunner {
     var gone: DeviceID?
     if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
     shard.handle(event, at: now, into: &effects)
-    recorder?.note(event, at: now, effects[first...])
+    recorder?.note(event, at: now, effects.span.extracting(first...))
+    guard feed != nil || event.isAboutDevice else { return }
     note(event, effects[first...], gone: gone, at: now)
   }
 

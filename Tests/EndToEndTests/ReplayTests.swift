@@ -42,7 +42,7 @@ import Testing
     }
     begin.configuration.keepAlive = .seconds(7)
     let frame = RecordingWriter(shard: 0, redactor: Redactor(key: (0, 0), payloads: .none))
-      .frame(of: begin)
+      .frame(of: begin).bytes
     let changed = Array(bytes[..<start]) + frame + Array(bytes[reader.position...])
     try Data(changed).write(to: URL(filePath: file))
     let failed = try await Program.run(Program.pushrelay, ["replay", file])

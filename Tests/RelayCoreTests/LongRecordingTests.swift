@@ -86,7 +86,7 @@ import Testing
           budgets: disks[Int(number)].budgets)
         shards.append(start.makeShard())
         writers.append(RecordingWriter(shard: number, redactor: redactor))
-        files[files.count - 1] += writers[Int(number)].frame(of: start)
+        files[files.count - 1] += writers[Int(number)].frame(of: start).bytes
       }
       for (shard, records) in (restored ?? []).enumerated() {
         let notifications = records.firstIndex { $0.acceptedAt != nil }
@@ -107,7 +107,7 @@ import Testing
     private mutating func handle(_ event: Event, on shard: Int) {
       var effects: [Effect] = []
       shards[shard].handle(event, at: now, into: &effects)
-      writers[shard].note(event, at: now, effects[...])
+      writers[shard].note(event, at: now, effects.span)
       events += 1
       disks[shard].note(effects)
       for effect in effects {
@@ -131,7 +131,7 @@ import Testing
 
     private mutating func flush(_ shard: Int) {
       _ = writers[shard].endBatch()
-      files[files.count - 1] += writers[shard].takeChunk() ?? []
+      files[files.count - 1] += writers[shard].takeChunk()?.bytes ?? []
     }
 
     /// Answers what waits, now and then with a failure.

@@ -30,7 +30,7 @@ struct Recorder {
     let begin = ShardStart(
       shard: shardCount, configuration: configuration, at: start, sequences: sequences,
       budgets: budgets)
-    bytes += writer.frame(of: begin)
+    bytes += writer.frame(of: begin).bytes
     shardCount += 1
     var shard = begin.makeShard()
     var effects: [Effect] = []
@@ -38,20 +38,20 @@ struct Recorder {
     for (number, (event, moment)) in history.enumerated() {
       let first = effects.count
       shard.handle(event, at: moment, into: &effects)
-      writer.note(event, at: moment, effects[first...])
+      writer.note(event, at: moment, effects.span.extracting(first...))
       events += 1
       guard number % 3 == 2 else { continue }
       _ = writer.endBatch()
       effects.removeAll()
       guard number / 3 % batches == batches - 1 else { continue }
-      bytes += writer.takeChunk() ?? []
+      bytes += writer.takeChunk()?.bytes ?? []
       chunks += 1
       guard let chunksBetweenStates, chunks % chunksBetweenStates == 0 else { continue }
       bytes += RecordedState(shard: writer.shard, state: shard.state).frame(redactor)
       writer = RecordingWriter(shard: writer.shard, redactor: redactor)
     }
     _ = writer.endBatch()
-    bytes += writer.takeChunk() ?? []
+    bytes += writer.takeChunk()?.bytes ?? []
   }
 
   /// All shards of a world, one after a restart of the other.

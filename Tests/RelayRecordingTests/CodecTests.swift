@@ -73,7 +73,7 @@ import Testing
   @Test func digestsTellNodesApart() {
     func digest(_ effect: Effect) -> UInt64 {
       var digest = EffectDigest()
-      digest.add([effect][...])
+      digest.add([effect].span)
       return digest.value
     }
     for make in [

@@ -27,7 +27,7 @@ import Testing
       shard = start.makeShard()
       writer = RecordingWriter(shard: 0, redactor: Redactor(key: (1, 2), payloads: .none))
       let header = RecordingHeader(build: "tests", payloads: .none, shardCount: 1, began: now)
-      bytes = header.fileHead + writer.frame(of: start)
+      bytes = header.fileHead + writer.frame(of: start).bytes
       for phone in 0..<2 {
         let credential = credential(phone)
         handle(.restored(.device(credential.device, credential.secret, budget: .init())))
@@ -60,7 +60,8 @@ import Testing
       while let event = events.popLast() {
         effects.removeAll()
         shard.handle(event, at: now, into: &effects)
-        writer.note(event, at: now, effects[...])
+        let asked = effects
+        writer.note(event, at: now, asked.span)
         for effect in effects {
           if case .send(let connection, let delivery) = effect {
             events.append(.acked(connection, delivery.notification.uniqueID, nil))
@@ -72,7 +73,7 @@ import Testing
           lastPersist = 0
         }
       }
-      if writer.endBatch() { bytes += writer.takeChunk() ?? [] }
+      if writer.endBatch() { bytes += writer.takeChunk()?.bytes ?? [] }
     }
 
     mutating func step() {
@@ -106,7 +107,7 @@ import Testing
     }
 
     mutating func end() -> [UInt8] {
-      bytes + (writer.takeChunk() ?? []) + RecordingEnd.stopped.frame
+      bytes + (writer.takeChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
     }
   }
 

@@ -29,9 +29,9 @@ import Testing
       writer = RecordingWriter(shard: 0, redactor: Redactor(key: (1, 2), payloads: payloads))
       let header = RecordingHeader(
         build: "tests", payloads: payloads, shardCount: 1, began: start)
-      bytes = header.fileHead + writer.frame(of: begin)
+      bytes = header.fileHead + writer.frame(of: begin).bytes
       play(rounds: count)
-      bytes += (writer.takeChunk() ?? []) + RecordingEnd.stopped.frame
+      bytes += (writer.takeChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
     }
 
     private mutating func play(rounds: Int) {
@@ -90,7 +90,7 @@ import Testing
       while let event = events.popLast() {
         var effects: [Effect] = []
         shard.handle(event, at: now, into: &effects)
-        writer.note(event, at: now, effects[...])
+        writer.note(event, at: now, effects.span)
         for effect in effects {
           if case .send(let connection, let delivery) = effect {
             events.append(.acked(connection, delivery.notification.uniqueID, .newData))
@@ -102,7 +102,7 @@ import Testing
           lastPersist = 0
         }
       }
-      if writer.endBatch() { bytes += writer.takeChunk() ?? [] }
+      if writer.endBatch() { bytes += writer.takeChunk()?.bytes ?? [] }
     }
   }
 

@@ -16,7 +16,7 @@ import Testing
     let begin = ShardStart(
       shard: 0, configuration: Shard.Configuration(), at: start,
       sequences: SequenceRanges(first: 10), budgets: nil)
-    var bytes = header.fileHead + writer.frame(of: begin)
+    var bytes = header.fileHead + writer.frame(of: begin).bytes
     var shard = begin.makeShard()
     let push = Samples.push(.at(start + .days(1)))
     let events: [Event] = [
@@ -29,11 +29,11 @@ import Testing
       var effects: [Effect] = []
       let moment = start + .minutes(Int64(number))
       shard.handle(event, at: moment, into: &effects)
-      writer.note(event, at: moment, effects[...])
+      writer.note(event, at: moment, effects.span)
       _ = writer.endBatch()
-      if number % 2 == 1 { bytes += writer.takeChunk() ?? [] }
+      if number % 2 == 1 { bytes += writer.takeChunk()?.bytes ?? [] }
     }
-    return bytes + (writer.takeChunk() ?? []) + RecordingEnd.stopped.frame
+    return bytes + (writer.takeChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
   }
 
   private func replay(_ until: Replay.Until) throws -> Replay {

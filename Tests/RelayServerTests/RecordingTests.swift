@@ -165,7 +165,7 @@ import Testing
         var effects: [Effect] = []
         let moment = start.at + .seconds(Int64(round))
         shard.handle(.tick, at: moment, into: &effects)
-        recorder.note(.tick, at: moment, effects[...])
+        recorder.note(.tick, at: moment, effects.span)
         #expect(recorder.endBatch(shard) && recorder.flush(shard))
       }
       await recording.close()
@@ -259,7 +259,7 @@ import Testing
     var (shard, recorder) = (start.makeShard(), ShardRecorder(start, to: recording))
     var effects: [Effect] = []
     shard.handle(.tick, at: start.at, into: &effects)
-    recorder.note(.tick, at: start.at, effects[...])
+    recorder.note(.tick, at: start.at, effects.span)
     return (shard, recorder)
   }
 
@@ -271,7 +271,7 @@ import Testing
       var (shard, recorder) = begin(recording)
       #expect(recorder.endBatch(shard) && recorder.flush(shard))
       let tooMuch = [UInt8](repeating: 0, count: Recording.queuedBytes + 1)
-      #expect(recording.append(tooMuch, to: 0) == .over)
+      #expect(recording.append(RecordingFrame(chunk: tooMuch), to: 0) == .over)
       #expect(recording.ending == .tooSlow && !recorder.flush(shard))
       await recording.close()
       let summary = try replay(try bytes(path)).summary
