@@ -104,7 +104,7 @@ struct Relay {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      perform(batch)
+      perform(&batch)
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &performing)
       if lastPersist > 0 {
@@ -114,18 +114,18 @@ struct Relay {
     }
   }
 
-  /// By a span, which lends each effect where a loop over the array would copy it.
-  private mutating func perform(_ batch: [Effect]) {
-    let asked = batch.span
-    for index in asked.indices { perform(asked[index]) }
+  /// As the relay does: an element that is lent out to be changed is not copied.
+  private mutating func perform(_ batch: inout [Effect]) {
+    for index in batch.indices { perform(&batch[index]) }
   }
 
-  private mutating func perform(_ effect: Effect) {
+  private mutating func perform(_ effect: inout Effect) {
     switch effect {
     case .respond(let address, .accepted(let uniqueID)):
       sum &+= uniqueID.low &+ UInt64(address.connection)
     case .persist(let record): lastPersist = record.sequence
-    case .log(let event): lifeLog.append(event)
+    case .log:
+      if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.take(&event) }
     case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
     case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell,
       .handOver:

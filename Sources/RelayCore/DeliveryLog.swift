@@ -30,16 +30,20 @@ package struct DeliveryLog: Sendable {
   /// How many steps are held.
   package var count: Int { events.count }
 
-  package mutating func append(_ event: consuming DeliveryEvent) {
-    let place = events.count < capacity ? events.count : oldest
+  package mutating func append(_ event: consuming DeliveryEvent) { take(&event) }
+
+  /// As `append`; leaves in its place what is thrown away for it, so that nothing is copied.
+  package mutating func take(_ event: inout DeliveryEvent) {
+    let isFull = events.count == capacity
+    let place = isFull ? oldest : events.count
     byUniqueID.append(place, Self.hash(event.uniqueID))
     if case .received(_, let name, _, _) = event.step, name != event.uniqueID {
       byName.append(place, Int(KeyedHash.hash(name)))
     }
-    if events.count < capacity {
+    if !isFull {
       events.append(event)
     } else {
-      events[oldest] = event
+      swap(&events[oldest], &event)
       oldest += 1
       if oldest == capacity { oldest = 0 }
     }

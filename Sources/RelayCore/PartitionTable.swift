@@ -62,6 +62,13 @@ package struct PartitionTable: Hashable, Sendable {
     @inline(__always) set { holders[Int(partition.number)] = UInt16(newValue) }
   }
 
+  /// The partition of a routing key, and the loop that holds it.
+  @inline(__always)
+  package func place(ofRoutingKey key: UInt64) -> (PartitionID, loop: Int) {
+    let partition = partition(ofRoutingKey: key)
+    return (partition, self[partition])
+  }
+
   /// The loop that holds the partition of a routing key.
   @inline(__always)
   package func loop(ofRoutingKey key: UInt64) -> Int { self[partition(ofRoutingKey: key)] }

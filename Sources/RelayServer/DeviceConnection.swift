@@ -208,7 +208,7 @@ final class DeviceConnection {
   /// connections on which nobody listens nor asks.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
-    if handler.runner.hops != nil { refuseOverdue(at: now, on: handler) }
+    if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
     for (stream, state) in streams.all {
       switch state {
       case .ending(let since) where now - since > .seconds(1):

@@ -174,7 +174,7 @@ struct ProviderConnection {
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
     // What comes too late from another node was refused in its place.
-    if handler.runner.hops != nil, handler.transport.http2.hasAnswer(stream) { return }
+    if handler.runner.isNode, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
         handler.runner.note(
@@ -225,7 +225,7 @@ struct ProviderConnection {
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
     }
-    if handler.runner.hops != nil { refuseOverdue(at: now, on: handler) }
+    if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
     let relayNow = handler.runner.now
     // The relay may have been taken back to an earlier time.
     lastActivity = lastActivity.map { min($0, relayNow) }

@@ -148,3 +148,29 @@ extension Relay {
   /// How many files of recordings have been begun.
   package func segmentCount() async -> Int { await recordings.segmentCount }
 }
+
+extension ShardRunner {
+  /// What is noted of effects while they are performed.
+  struct Noted {
+    var metrics: RelayMetrics
+    var lives: DeliveryLog
+  }
+
+  /// A step of a life: for whoever looks on, and for those who ask later.
+  @inline(__always)
+  func note(_ event: inout DeliveryEvent, _ noted: inout Noted) {
+    settings.onLife?(event)
+    if isWatched { tellFeed(event) }
+    if noted.metrics.note(event.step) {
+      noted.metrics.noteRelease(at: event.at, noted.lives.steps(of: event.uniqueID))
+    }
+    noted.lives.take(&event)
+  }
+
+  /// A fault is told by whoever notes it, in more words.
+  private func tellFeed(_ event: DeliveryEvent) {
+    guard let feed else { return }
+    if case .faulted = event.step { return }
+    feed.append(.life(event))
+  }
+}

@@ -6,14 +6,12 @@ import RelayStore
 extension ShardRunner {
   /// Takes a record on its way to the journal; without one it is as safe as it will get.
   func persist(_ record: JournalRecord) {
-    switch settings.storage {
-    case .journal:
-      records.append(record)
-    case .memory(let feedback):
-      lastPersist = record.sequence
-      if case .unregistered(_, let topic, let token, let moment) = record.content {
-        Task { await feedback.append(token, topic, at: moment) }
-      }
+    guard isInMemory else { return records.append(record) }
+    lastPersist = record.sequence
+    if case .unregistered(_, let topic, let token, let moment) = record.content,
+      case .memory(let feedback) = settings.storage
+    {
+      Task { await feedback.append(token, topic, at: moment) }
     }
   }
 

@@ -30,16 +30,18 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   /// Set while everything that the shard is told is written down.
-  var recorder: ShardRecorder?
+  var recorder: ShardRecorder? { didSet { isWatched = recorder != nil || feed != nil } }
   /// Set while people look on.
-  var feed: FeedOutlet?
+  var feed: FeedOutlet? { didSet { isWatched = recorder != nil || feed != nil } }
+  /// One look in place of two, for each event.
+  private(set) var isWatched: Bool
   /// Set while something is to go wrong (`Faults/`), and what that has put off.
   var faults: FaultSet?
   var putOff = PutOff()
   /// Until when a fault keeps the journal's word back.
   var journalHeldUntil: Instant?
-  /// What answers and effects have been; the second is lent out while effects are performed, so
-  /// that counting is not one more checked access to a property for each.
+  /// What answers and effects have been; the second is lent out while effects are performed, as the
+  /// log is, so that to count and to log is not one more checked access to a property for each.
   var answerMetrics = RelayMetrics()
   private var effectMetrics: RelayMetrics?
   var metrics: RelayMetrics { answerMetrics + (effectMetrics ?? RelayMetrics()) }
@@ -92,6 +94,10 @@ final class ShardRunner {
   private(set) var sentMessages = 0
   private(set) var receivedMessages = 0
   private let isClockVirtual: Bool
+  /// Whether records are stored as soon as they are asked for.
+  let isInMemory: Bool
+  /// Whether there are hops.
+  let isNode: Bool
   /// Set while the relay drains: new connections are refused.
   var isDraining = false
 
@@ -116,11 +122,14 @@ final class ShardRunner {
       budgets: settings.budgets)
     self.shard = start.makeShard()
     self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
+    self.isWatched = recorder != nil
     self.table = settings.firstTable(loopCount: 1)
     self.hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
     self.lifeLog = DeliveryLog(notifications: settings.logNotifications)
     self.effectMetrics = RelayMetrics(namedTopics: settings.namedTopics)
     self.isClockVirtual = settings.clock.isVirtual
+    self.isInMemory = settings.storage.journal == nil
+    self.isNode = settings.port != nil
     self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
@@ -166,10 +175,9 @@ final class ShardRunner {
   }
 
   func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
-    let partition = table.partition(ofRoutingKey: routingKey)
+    let (partition, loop) = table.place(ofRoutingKey: routingKey)
     guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
-    let loop = table[partition]
-    if hops != nil {
+    if isNode {
       if isBarred(event) { return refuse(event) }
       if loop != PartitionTable.elsewhere, isLost(partition) {
         return raiseElsewhere(event, forKey: routingKey, of: partition)
@@ -187,7 +195,7 @@ final class ShardRunner {
   /// All events reach the shard here.
   @inline(__always)
   func decide(_ event: Event, at now: Instant) {
-    guard recorder == nil, feed == nil, !event.isAboutDevice else {
+    guard !isWatched, !event.isAboutDevice else {
       return decideWatched(event, at: now)
     }
     shard.handle(event, at: now, into: &effects)
@@ -266,7 +274,7 @@ final class ShardRunner {
     repeat {
       performEffects()
       flushConnections()
-      if hops != nil { sendHops() }
+      if isNode { sendHops() }
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
     if recorder?.endBatch(shard) == false { recorder = nil }
@@ -277,13 +285,15 @@ final class ShardRunner {
   }
 
   private func performEffects() {
-    guard !effects.isEmpty, var metrics = effectMetrics.take() else { return }
-    defer { effectMetrics = metrics }
+    guard !effects.isEmpty, let metrics = effectMetrics.take() else { return }
+    var noted = Noted(
+      metrics: metrics, lives: exchange(&lifeLog, with: DeliveryLog(notifications: 1)))
+    defer { (effectMetrics, lifeLog) = (noted.metrics, noted.lives) }
     while !effects.isEmpty {
       var batch: [Effect] = []
       swap(&batch, &performing)
       swap(&batch, &effects)
-      for place in batch.indices { perform(&batch[place], &metrics) }
+      for place in batch.indices { perform(&batch[place], &noted) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
       swap(&batch, &performing)
@@ -291,11 +301,11 @@ final class ShardRunner {
     }
   }
 
-  /// Nothing is changed: lent out to be changed, an element of an array is not copied.
-  private func perform(_ effect: inout Effect, _ metrics: inout RelayMetrics) {
+  /// Lent out to be changed, an element of an array is not copied. It is thrown away afterwards.
+  private func perform(_ effect: inout Effect, _ noted: inout Noted) {
     switch effect {
     case .respond(let address, let answer):
-      guard isHere(address, effect) else { return }
+      guard isMine(address) || isHere(address, effect) else { return }
       guard let connection = connection(address.connection) else {
         binaryConnections[address.connection]?.respond(address.stream, answer)
         return
@@ -303,20 +313,15 @@ final class ShardRunner {
       connection.respond(address.stream, answer)
     case .persist(let record):
       persist(record)
-    case .log(let event):
-      // The last use hands it over.
-      settings.onLife?(event)
-      tellFeed(event)
-      if metrics.note(event.step) {
-        metrics.noteRelease(at: event.at, lifeLog.steps(of: event.uniqueID))
-      }
-      lifeLog.append(event)
+    case .log:
+      // Taken out and handed over: a copy counts references.
+      if case .log(var event) = exchange(&effect, with: .forget(0)) { note(&event, &noted) }
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
-      if address.loop == index, address.node == node { metrics.sent(delivery) }
+      if address.loop == index, address.node == node { noted.metrics.sent(delivery) }
       bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
-      guard isHere(address, effect) else { return }
+      guard isMine(address) || isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)
@@ -348,12 +353,10 @@ final class ShardRunner {
     }
   }
 
-  /// A fault is told by whoever notes it, in more words.
+  /// Whether the address is that of a connection of this loop, as of most.
   @inline(__always)
-  private func tellFeed(_ event: DeliveryEvent) {
-    guard let feed else { return }
-    if case .faulted = event.step { return }
-    feed.append(.life(event))
+  private func isMine(_ address: StreamAddress) -> Bool {
+    address.loop == index && address.node == node && address.connection != 0
   }
 
   /// Whether the address is on this loop; if not, the effect goes where it is.
@@ -446,7 +449,7 @@ final class ShardRunner {
     raiseDue(at: wall)
     for connection in connections.values { connection.sweep(at: wall) }
     for connection in binaryConnections.values { connection.sweep(at: wall) }
-    if hops != nil { sweepHops() }
+    if isNode { sweepHops() }
     finishBatch()
     flushRecording()
   }

@@ -74,7 +74,7 @@ final class BinaryPushes {
 
   func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
     let settings = handler.runner.settings
-    if handler.runner.hops != nil, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
+    if handler.runner.isNode, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
       // Another node has not answered in time: nobody knows what has become of it.
       return refuse(.serviceUnavailable, .asTheReason, handler)
     }
