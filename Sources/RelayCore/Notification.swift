@@ -59,6 +59,10 @@ package final class Notification: Hashable, Sendable {
       wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
   }
 
+  /// Whether its provider has called it something.
+  @inline(__always)
+  var isNamed: Bool { apnsID.low != uniqueID.low || apnsID.high != uniqueID.high }
+
   /// Whether the other one is this one, sent again by its provider: at another time, from which
   /// the expiration follows where it gave none.
   func isRepeated(by other: Notification) -> Bool {

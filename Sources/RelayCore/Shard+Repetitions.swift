@@ -25,6 +25,15 @@ extension Shard {
     return nil
   }
 
+  /// What an entry is a repetition of, if its provider may be told so.
+  @inline(never)
+  mutating func promisedFirst(of entry: Int32) -> Int32? {
+    guard let first = first(of: entries[entry].notification, entries[entry].app),
+      isPromised(first)
+    else { return nil }
+    return first
+  }
+
   /// Whether its provider may be told that it was accepted: the journal has it, or need not.
   ///
   /// Changes nothing; `mutating` as `mayGoDirectly` is.

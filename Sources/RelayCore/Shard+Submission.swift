@@ -49,7 +49,7 @@ extension Shard {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
     var mayGo = true
-    if notification.apnsID != notification.uniqueID, let first = first(of: notification, app) {
+    if notification.isNamed, let first = first(of: notification, app) {
       guard !isPromised(first) else {
         return recognize(notification, app, asRepetitionOf: first, request, into: &effects)
       }
@@ -115,11 +115,18 @@ extension Shard {
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
     let goesDirectly = mayGo && mayGoDirectly(entry)
-    let content =
-      apps[app].isOwn
-      ? contentOfOwn(notification, app) : JournalRecord.Content.accepted(notification, at: now)
-    effects.append(
-      .persist(JournalRecord(sequence: sequence, content: content, mayLinger: goesDirectly)))
+    // Made where it is put: from a variable it would be copied.
+    if apps[app].isOwn {
+      let content = contentOfOwn(notification, app)
+      effects.append(
+        .persist(JournalRecord(sequence: sequence, content: content, mayLinger: goesDirectly)))
+    } else {
+      effects.append(
+        .persist(
+          JournalRecord(
+            sequence: sequence, content: .accepted(notification, at: now), mayLinger: goesDirectly)
+        ))
+    }
     counters.waiting += 1
     apps[app].waiting[notification.notificationClass] += 1
     if goesDirectly { sendDirectly(entry, into: &effects) }
@@ -185,10 +192,7 @@ extension Shard {
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
     }
-    let notification = entries[entry].notification
-    if notification.apnsID != notification.uniqueID, let first = first(of: notification, app),
-      isPromised(first)
-    {
+    if entries[entry].notification.isNamed, let first = promisedFirst(of: entry) {
       let id = entries[first].notification.uniqueID
       return discard(entry, .repeated(of: id), into: &effects)
     }

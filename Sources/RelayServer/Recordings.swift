@@ -165,12 +165,12 @@ package actor Recordings {
 extension ShardRunner {
   /// Writes down everything from now on.
   func record(to recording: Recording) {
-    recorder = ShardRecorder(index, shard, to: recording)
+    record(with: ShardRecorder(index, shard, to: recording))
   }
 
   /// Hands over what was recorded and records nothing more.
   func stopRecording() {
     flushRecording()
-    recorder = nil
+    record(with: nil)
   }
 }

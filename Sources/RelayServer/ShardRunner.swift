@@ -30,10 +30,10 @@ final class ShardRunner {
   var shard: Shard
   var effects: [Effect] = []
   /// Set while everything that the shard is told is written down.
-  var recorder: ShardRecorder? { didSet { isWatched = recorder != nil || feed != nil } }
+  private var recorder: ShardRecorder?
   /// Set while people look on.
   var feed: FeedOutlet? { didSet { isWatched = recorder != nil || feed != nil } }
-  /// One look in place of two, for each event.
+  /// Whether one of the two is set: one look for each event.
   private(set) var isWatched: Bool
   /// Set while something is to go wrong (`Faults/`), and what that has put off.
   var faults: FaultSet?
@@ -220,7 +220,13 @@ final class ShardRunner {
 
   /// Hands over what was recorded, whole batches; nothing more when the file takes none.
   func flushRecording() {
-    if recorder?.flush(shard) == false { recorder = nil }
+    if recorder?.flush(shard) == false { record(with: nil) }
+  }
+
+  /// Writes down everything from now on, or nothing more.
+  func record(with recorder: ShardRecorder?) {
+    self.recorder = recorder
+    isWatched = recorder != nil || feed != nil
   }
 
   // MARK: Connections
@@ -277,7 +283,7 @@ final class ShardRunner {
       if isNode { sendHops() }
     } while !effects.isEmpty || !dirty.isEmpty
     isFinishing = false
-    if recorder?.endBatch(shard) == false { recorder = nil }
+    if recorder?.endBatch(shard) == false { record(with: nil) }
     feed?.flush()
     submitRecords()
     sendOutboxes()
