@@ -125,7 +125,7 @@ struct Relay {
       sum &+= uniqueID.low &+ UInt64(address.connection)
     case .persist(let record): lastPersist = record.sequence
     case .log:
-      if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.take(&event) }
+      if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.append(&event) }
     case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
     case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell,
       .handOver:

@@ -30,10 +30,8 @@ package struct DeliveryLog: Sendable {
   /// How many steps are held.
   package var count: Int { events.count }
 
-  package mutating func append(_ event: consuming DeliveryEvent) { take(&event) }
-
-  /// As `append`; leaves in its place what is thrown away for it, so that nothing is copied.
-  package mutating func take(_ event: inout DeliveryEvent) {
+  /// Takes the event, and leaves in its place what is thrown away for it, so that nothing is copied.
+  package mutating func append(_ event: inout DeliveryEvent) {
     let isFull = events.count == capacity
     let place = isFull ? oldest : events.count
     byUniqueID.append(place, Self.hash(event.uniqueID))

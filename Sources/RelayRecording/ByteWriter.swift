@@ -27,20 +27,22 @@ package struct ByteWriter: Sendable {
 
   private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  package init(redactor: Redactor? = nil, isDigesting: Bool = false) {
+  /// - Parameter capacity: how many bytes have room before more is looked for.
+  package init(redactor: Redactor? = nil, isDigesting: Bool = false, capacity: Int = 0) {
     self.redactor = redactor
     self.isDigesting = isDigesting
+    bytes.reserveCapacity(capacity)
   }
 
   package var count: Int { bytes.count }
 
   /// Gives what was written away, and begins again with room for a little more than that.
   mutating func takeBytes() -> [UInt8] {
-    var next: [UInt8] = []
-    next.reserveCapacity(bytes.count + bytes.count / 4)
-    swap(&next, &bytes)
+    var taken: [UInt8] = []
+    taken.reserveCapacity(bytes.count + bytes.count / 4)
+    swap(&taken, &bytes)
     removeAll()
-    return next
+    return taken
   }
 
   package mutating func removeAll() {

@@ -30,7 +30,7 @@ package enum RecordingFormat {
   }
 
   static func frame(_ kind: Kind, _ body: [UInt8]) -> [UInt8] {
-    var writer = ByteWriter()
+    var writer = ByteWriter(capacity: headBytes + body.count + checksumBytes)
     let key = UInt64(kind.rawValue) << 32 | UInt64(body.count)
     writer.put(tag: kind.rawValue)
     writer.put(word: UInt64(body.count), byteCount: 4)

@@ -164,7 +164,7 @@ extension ShardRunner {
     if noted.metrics.note(event.step) {
       noted.metrics.noteRelease(at: event.at, noted.lives.steps(of: event.uniqueID))
     }
-    noted.lives.take(&event)
+    noted.lives.append(&event)
   }
 
   /// A fault is told by whoever notes it, in more words.

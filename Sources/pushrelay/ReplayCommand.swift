@@ -121,7 +121,7 @@ extension ReplayCommand {
     if json || question.notification != nil {
       observe = { step in
         if json { show(json: step) }
-        for case .log(let event) in step.effects { lives.append(event) }
+        for case .log(var event) in step.effects { lives.append(&event) }
       }
     }
     try replay.run(observe: observe)

@@ -110,3 +110,10 @@ import Testing
     return named.map { named in all.filter { $0.uniqueID == named.uniqueID } } ?? []
   }
 }
+
+extension DeliveryLog {
+  fileprivate mutating func append(_ event: DeliveryEvent) {
+    var event = event
+    append(&event)
+  }
+}
