@@ -30,7 +30,7 @@ package struct DeliveryLog: Sendable {
   /// How many steps are held.
   package var count: Int { events.count }
 
-  /// Takes the event, and leaves in its place what is thrown away for it, so that nothing is copied.
+  /// Leaves in the place of the event what is thrown away for it, so that nothing is copied.
   package mutating func append(_ event: inout DeliveryEvent) {
     let isFull = events.count == capacity
     let place = isFull ? oldest : events.count
