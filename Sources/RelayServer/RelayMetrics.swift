@@ -160,7 +160,7 @@ extension ShardRunner {
   @inline(__always)
   func note(_ event: inout DeliveryEvent, _ noted: inout Noted) {
     settings.onLife?(event)
-    if isWatched { tellFeed(event) }
+    if hasFeed { tellFeed(event) }
     if noted.metrics.note(event.step) {
       noted.metrics.noteRelease(at: event.at, noted.lives.steps(of: event.uniqueID))
     }
@@ -168,6 +168,7 @@ extension ShardRunner {
   }
 
   /// A fault is told by whoever notes it, in more words.
+  @inline(never)
   private func tellFeed(_ event: DeliveryEvent) {
     guard let feed else { return }
     if case .faulted = event.step { return }

@@ -83,7 +83,7 @@ extension ShardRunner {
     for event in message.events { refuse(event) }
     for effect in message.effects {
       switch effect {
-      case .respond, .answer: effects.append(effect)
+      case .respond, .answer: queue.effects.append(effect)
       case .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist, .forget, .tell,
         .handOver, .log:
         break

@@ -147,3 +147,34 @@ extension ShardRunner {
     sweep()
   }
 }
+
+/// On the machine's clock: the loop is woken when the next timer is due.
+extension ShardRunner {
+  func scheduleWake() {
+    guard !isClockVirtual, let next = nextWake else { return }
+    if let wake, wake.time <= next { return }
+    wake?.task.cancel()
+    let delay = max(0, (next - now).milliseconds)
+    let bound = peers[Int(index)].runner
+    let task = eventLoop.scheduleTask(in: .milliseconds(min(delay, 3_600_000))) {
+      bound.value.wakeUp()
+    }
+    wake = (next, task)
+  }
+
+  private var nextWake: Instant? {
+    let next = Self.nextWake(of: &shard)
+    guard let work = putOff.next else { return next }
+    return min(work, next ?? work)
+  }
+
+  /// Lent out, as if to be changed: a property of a class that is only looked at is copied.
+  private static func nextWake(of shard: inout Shard) -> Instant? { shard.nextWake }
+
+  private func wakeUp() {
+    wake = nil
+    decide(.tick, at: now)
+    performPutOff()
+    finishBatch()
+  }
+}

@@ -209,7 +209,7 @@ extension ShardRunner {
       raise(event, forKey: key, at: now)
     case .effect(let effect):
       guard let stream = effect.listener, !isListening(stream) else {
-        return effects.append(effect)
+        return queue.effects.append(effect)
       }
       let place = HopSet.Place(node: head.node, loop: head.loop)
       hops?.outboxes[place, default: []].append(.gone(stream))

@@ -103,7 +103,7 @@ extension ShardRunner {
   /// journal, and its phones connect anew.
   private func discard(_ state: PartitionState, _ move: PartitionMove) {
     for device in state.devices {
-      if let connection = device.connection { effects.append(.close(connection, .moved)) }
+      if let connection = device.connection { queue.effects.append(.close(connection, .moved)) }
     }
     tellMoved(move)
   }
@@ -143,10 +143,10 @@ extension ShardRunner {
   func refuse(_ event: Event) {
     switch event {
     case .submitted(_, let request), .alias(.forwarded(_, _, let request)):
-      effects.append(.respond(request, .rejected(.serviceUnavailable)))
+      queue.effects.append(.respond(request, .rejected(.serviceUnavailable)))
     case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
       .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
-      effects.append(.answer(request, .refused(.unavailable)))
+      queue.effects.append(.answer(request, .refused(.unavailable)))
     case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
       .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
       break

@@ -28,13 +28,14 @@ final class ShardRunner {
   /// How the directory of keys looked when it could not be read last.
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var shard: Shard
-  var effects: [Effect] = []
-  /// Set while everything that the shard is told is written down.
-  private var recorder: ShardRecorder?
+  /// What the shard has asked for.
+  var queue = EffectQueue()
   /// Set while people look on.
-  var feed: FeedOutlet? { didSet { isWatched = recorder != nil || feed != nil } }
+  var feed: FeedOutlet? { didSet { noteWatchers() } }
   /// Whether one of the two is set: one look for each event.
-  private(set) var isWatched: Bool
+  private var isWatched: Bool
+  /// Whether the second is: who only asks whether it is there copies what it would be told.
+  private(set) var hasFeed = false
   /// Set while something is to go wrong (`Faults/`), and what that has put off.
   var faults: FaultSet?
   var putOff = PutOff()
@@ -93,7 +94,7 @@ final class ShardRunner {
   var epoch: UInt32 = 0
   private(set) var sentMessages = 0
   private(set) var receivedMessages = 0
-  private let isClockVirtual: Bool
+  let isClockVirtual: Bool
   /// Whether records are stored as soon as they are asked for.
   let isInMemory: Bool
   /// Whether there are hops.
@@ -121,7 +122,8 @@ final class ShardRunner {
         ?? SequenceRanges(ofShard: Int(index)),
       budgets: settings.budgets)
     self.shard = start.makeShard()
-    self.recorder = settings.recording.map { ShardRecorder(start, to: $0) }
+    let recorder = settings.recording.map { ShardRecorder(start, to: $0) }
+    self.queue.recorder = recorder
     self.isWatched = recorder != nil
     self.table = settings.firstTable(loopCount: 1)
     self.hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
@@ -198,18 +200,16 @@ final class ShardRunner {
     guard !isWatched, !event.isAboutDevice else {
       return decideWatched(event, at: now)
     }
-    shard.handle(event, at: now, into: &effects)
+    shard.handle(event, at: now, into: &queue.effects)
   }
 
   @inline(never)
   private func decideWatched(_ event: Event, at now: Instant) {
-    let first = effects.count
     var gone: DeviceID?
     if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
-    shard.handle(event, at: now, into: &effects)
-    recorder?.note(event, at: now, effects.span.extracting(first...))
-    guard feed != nil || event.isAboutDevice else { return }
-    note(event, effects[first...], gone: gone, at: now)
+    let first = queue.record(event, by: &shard, at: now)
+    guard hasFeed || event.isAboutDevice else { return }
+    note(event, queue.effects[first...], gone: gone, at: now)
   }
 
   /// Remembers why a provider's request was refused.
@@ -220,13 +220,18 @@ final class ShardRunner {
 
   /// Hands over what was recorded, whole batches; nothing more when the file takes none.
   func flushRecording() {
-    if recorder?.flush(shard) == false { record(with: nil) }
+    if queue.recorder?.flush(&shard) == false { record(with: nil) }
   }
 
   /// Writes down everything from now on, or nothing more.
   func record(with recorder: ShardRecorder?) {
-    self.recorder = recorder
-    isWatched = recorder != nil || feed != nil
+    queue.recorder = recorder
+    noteWatchers()
+  }
+
+  private func noteWatchers() {
+    hasFeed = feed != nil
+    isWatched = queue.recorder != nil || hasFeed
   }
 
   // MARK: Connections
@@ -281,9 +286,9 @@ final class ShardRunner {
       performEffects()
       flushConnections()
       if isNode { sendHops() }
-    } while !effects.isEmpty || !dirty.isEmpty
+    } while !queue.effects.isEmpty || !dirty.isEmpty
     isFinishing = false
-    if recorder?.endBatch(shard) == false { record(with: nil) }
+    if queue.recorder?.endBatch(&shard) == false { record(with: nil) }
     feed?.flush()
     submitRecords()
     sendOutboxes()
@@ -291,14 +296,14 @@ final class ShardRunner {
   }
 
   private func performEffects() {
-    guard !effects.isEmpty, let metrics = effectMetrics.take() else { return }
+    guard !queue.effects.isEmpty, let metrics = effectMetrics.take() else { return }
     var noted = Noted(
       metrics: metrics, lives: exchange(&lifeLog, with: DeliveryLog(notifications: 1)))
     defer { (effectMetrics, lifeLog) = (noted.metrics, noted.lives) }
-    while !effects.isEmpty {
+    while !queue.effects.isEmpty {
       var batch: [Effect] = []
       swap(&batch, &performing)
-      swap(&batch, &effects)
+      swap(&batch, &queue.effects)
       for place in batch.indices { perform(&batch[place], &noted) }
       batch.removeAll(keepingCapacity: true)
       if batch.capacity > 65_536 { batch = [] }
@@ -418,34 +423,8 @@ final class ShardRunner {
     let now = now
     batchTime = wall(now)
     for event in message.events { decide(event, at: now) }
-    effects.append(contentsOf: message.effects)
+    queue.effects.append(contentsOf: message.effects)
     if let notice = message.notice { take(notice) }
-    finishBatch()
-  }
-
-  // MARK: Time
-
-  private func scheduleWake() {
-    guard !isClockVirtual, let next = nextWake else { return }
-    if let wake, wake.time <= next { return }
-    wake?.task.cancel()
-    let delay = max(0, (next - now).milliseconds)
-    let bound = peers[Int(index)].runner
-    let task = eventLoop.scheduleTask(in: .milliseconds(min(delay, 3_600_000))) {
-      bound.value.wakeUp()
-    }
-    wake = (next, task)
-  }
-
-  private var nextWake: Instant? {
-    guard let work = putOff.next else { return shard.nextWake }
-    return min(work, shard.nextWake ?? work)
-  }
-
-  private func wakeUp() {
-    wake = nil
-    decide(.tick, at: now)
-    performPutOff()
     finishBatch()
   }
 

@@ -326,12 +326,12 @@ import Testing
     runner.parking.events = Array(
       repeating: (.heard(address), device.routingKey), count: Limits.parkedEvents)
     runner.raise(.inspected(credential, from: address), for: device, at: runner.now)
-    #expect(runner.effects == [.answer(address, .refused(.unavailable))])
+    #expect(runner.queue.effects == [.answer(address, .refused(.unavailable))])
     runner.raise(.keptAlive(address), for: device, at: runner.now)
     #expect(runner.parking.events.count == Limits.parkedEvents)
     // That a connection has ended nobody says again.
     runner.raise(.disconnected(address), for: device, at: runner.now)
     #expect(runner.parking.events.last?.event == .disconnected(address))
-    #expect(runner.effects.count == 1)
+    #expect(runner.queue.effects.count == 1)
   }
 }

@@ -165,8 +165,9 @@ import Testing
         var effects: [Effect] = []
         let moment = start.at + .seconds(Int64(round))
         shard.handle(.tick, at: moment, into: &effects)
-        recorder.note(.tick, at: moment, effects.span)
-        #expect(recorder.endBatch(shard) && recorder.flush(shard))
+        recorder.note(.tick, at: moment, &effects, from: 0)
+        let isTaken = recorder.ends(&shard)
+        #expect(isTaken)
       }
       await recording.close()
       let (last, previous) = (try bytes(path), try bytes(Recording.previous(path)))
@@ -259,7 +260,7 @@ import Testing
     var (shard, recorder) = (start.makeShard(), ShardRecorder(start, to: recording))
     var effects: [Effect] = []
     shard.handle(.tick, at: start.at, into: &effects)
-    recorder.note(.tick, at: start.at, effects.span)
+    recorder.note(.tick, at: start.at, &effects, from: 0)
     return (shard, recorder)
   }
 
@@ -269,10 +270,12 @@ import Testing
       let path = directory + "/slow.prr"
       let recording = try file(path, limit: 1 << 30)
       var (shard, recorder) = begin(recording)
-      #expect(recorder.endBatch(shard) && recorder.flush(shard))
+      let isTaken = recorder.ends(&shard)
+      #expect(isTaken)
       let tooMuch = [UInt8](repeating: 0, count: Recording.queuedBytes + 1)
       #expect(recording.append(RecordingFrame(chunk: tooMuch), to: 0) == .over)
-      #expect(recording.ending == .tooSlow && !recorder.flush(shard))
+      let goesOn = recorder.flush(&shard)
+      #expect(recording.ending == .tooSlow && !goesOn)
       await recording.close()
       let summary = try replay(try bytes(path)).summary
       #expect(summary.ending == .tooSlow && summary.events == 1 && summary.differences.isEmpty)
@@ -290,9 +293,11 @@ import Testing
       await recording.written()
       try FileManager.default.moveItem(
         atPath: directory + "/before", toPath: directory + "/after")
-      #expect(recorder.endBatch(shard) && recorder.flush(shard))
+      let isTaken = recorder.ends(&shard)
+      #expect(isTaken)
       await recording.written()
-      #expect(recording.ending == .failed && !recorder.flush(shard))
+      let goesOn = recorder.flush(&shard)
+      #expect(recording.ending == .failed && !goesOn)
       await recording.close()
       #expect(recording.ending == .failed)
       let summary = try replay(try bytes(directory + "/after/a.prr")).summary
@@ -325,4 +330,9 @@ import Testing
       #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
   }
+}
+
+extension ShardRecorder {
+  /// A batch is over, and all is handed over.
+  fileprivate mutating func ends(_ shard: inout Shard) -> Bool { endBatch(&shard) && flush(&shard) }
 }
