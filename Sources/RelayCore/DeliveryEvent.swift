@@ -17,8 +17,9 @@ package struct DeliveryEvent: Hashable, Sendable {
 /// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
 /// follow.
 package enum DeliveryStep: Hashable, Sendable {
-  /// Accepted from a provider, which calls it `apnsID`, for an app on this device.
-  case received(NotificationClass, apnsID: UniqueID, Topic, device: DeviceID)
+  /// Accepted from a provider, which calls it `apnsID`, for an app on this device. (The topic is
+  /// last: its word also says which case it is, and what is before it moves in whole vectors.)
+  case received(NotificationClass, apnsID: UniqueID, device: DeviceID, Topic)
   /// Read from the journal when the relay started; it was stored when the relay ended.
   case restored
   case sent(Via)

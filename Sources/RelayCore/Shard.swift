@@ -259,8 +259,9 @@ package struct Shard: Sendable {
     _ notification: Notification, for app: Int32, at moment: Instant, into effects: inout [Effect]
   ) {
     let step = DeliveryStep.received(
-      notification.notificationClass, apnsID: notification.apnsID, notification.topic,
-      device: devices[apps[app].device].id)
+      notification.notificationClass, apnsID: notification.apnsID,
+      device: devices[apps[app].device].id,
+      notification.topic)
     effects.append(.log(DeliveryEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
   }
 

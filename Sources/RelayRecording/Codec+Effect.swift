@@ -209,7 +209,7 @@ extension DeliveryEvent: BinaryCodable {
 extension DeliveryStep: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .received(let notificationClass, let apnsID, let topic, let device):
+    case .received(let notificationClass, let apnsID, let device, let topic):
       writer.put(tag: 1, notificationClass, apnsID, topic, device)
     case .restored: writer.put(tag: 2)
     case .sent(let via): writer.put(tag: 3, via)
@@ -226,8 +226,11 @@ extension DeliveryStep: BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
     case 1:
-      self = .received(
-        try reader.read(), apnsID: try reader.read(), try reader.read(), device: try reader.read())
+      let (notificationClass, apnsID) = (
+        try reader.read(NotificationClass.self), try reader.read(UniqueID.self)
+      )
+      let topic = try reader.read(Topic.self)
+      self = .received(notificationClass, apnsID: apnsID, device: try reader.read(), topic)
     case 2: self = .restored
     case 3: self = .sent(try reader.read())
     case 4: self = .storedOffline

@@ -91,7 +91,7 @@ package struct EffectDigest: Sendable {
       return mix(event.uniqueID)
     }
     switch event.step {
-    case .received(let notificationClass, _, _, let device):
+    case .received(let notificationClass, _, let device, _):
       mix(Tag.log.with(1, notificationClass.rawValue), event.at.word)
       mix(device.value)
       mix(event.uniqueID)

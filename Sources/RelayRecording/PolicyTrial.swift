@@ -177,7 +177,7 @@ package struct PolicyTrial: Sendable {
   }
 
   private mutating func note(_ event: DeliveryEvent) {
-    if case .received(.silent, _, let topic, _) = event.step {
+    if case .received(.silent, _, _, let topic) = event.step {
       lives[event.uniqueID] = Life(topic: topic)
       rows[topic, default: Row()].received += 1
     }

@@ -161,7 +161,7 @@ private struct Collector {
       policies.append((moment, policy))
     }
     if let (event, notification) = step.acceptance, let push = numbers[event.uniqueID],
-      pushes[push] == nil, case .received(_, _, _, let device) = event.step
+      pushes[push] == nil, case .received(_, _, let device, _) = event.step
     {
       pushes[push] = RecordedScenario.Push(
         at: event.at, notification: notification, device: device)

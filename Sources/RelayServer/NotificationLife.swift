@@ -81,7 +81,7 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
   /// nil when the first step is not known any more, and so neither whose it is.
   package init?(_ events: [DeliveryEvent], note: PushNote = PushNote()) {
     guard let first = events.first(where: \.isReceived),
-      case .received(let kind, let apnsID, let topic, _) = first.step
+      case .received(let kind, let apnsID, _, let topic) = first.step
     else { return nil }
     uniqueId = first.uniqueID.description
     id = apnsID.description

@@ -19,7 +19,7 @@ extension Relay {
     /// nil when the beginning is not known any more.
     package init?(_ steps: [DeliveryEvent]) {
       guard let first = steps.first(where: \.isReceived),
-        case .received(let kind, let apnsID, let topic, let device) = first.step
+        case .received(let kind, let apnsID, let device, let topic) = first.step
       else { return nil }
       self.steps = steps
       self.kind = kind
@@ -43,7 +43,7 @@ extension Relay {
     package init() {}
 
     func matches(_ head: DeliveryEvent) -> Bool {
-      guard case .received(let kind, _, let topic, let device) = head.step else { return false }
+      guard case .received(let kind, _, let device, let topic) = head.step else { return false }
       return (self.device ?? device) == device && (self.kind ?? kind) == kind
         && (self.topic ?? topic.description) == topic.description
         && head.at >= (since ?? head.at)

@@ -72,7 +72,7 @@ package struct RelayMetrics: Sendable {
   @inline(__always)
   mutating func note(_ step: DeliveryStep) -> Bool {
     switch step {
-    case .received(let kind, _, let topic, _):
+    case .received(let kind, _, _, let topic):
       if kind == .visible { receivedVisible += 1 } else { receivedSilent += 1 }
       if namedTopics > 0 { noteTopic(topic, kind) }
     case .storedOffline: storedOffline += 1

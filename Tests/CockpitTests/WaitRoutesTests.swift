@@ -54,7 +54,7 @@ import Testing
     let steps: [(DeliveryStep, [WaitWish.What])] = [
       (
         .received(
-          .silent, apnsID: id, Topic("com.example.app")!, device: DeviceID(id)), [.received]
+          .silent, apnsID: id, device: DeviceID(id), Topic("com.example.app")!), [.received]
       ),
       (.restored, [.restored]), (.sent(.direct), [.sent]), (.storedOffline, [.stored]),
       (.storedPower(until: nil, limit: .perApp), [.stored, .held]), (.delivered, [.delivered]),
@@ -81,7 +81,7 @@ import Testing
     func life(_ id: UniqueID, _ step: DeliveryStep = .delivered) -> FeedItem {
       .life(DeliveryEvent(at: moment, uniqueID: id, step: step))
     }
-    let accepted = life(other, .received(.silent, apnsID: push, topic, device: device))
+    let accepted = life(other, .received(.silent, apnsID: push, device: device, topic))
     let connected = FeedItem.device(DeviceChange(at: moment, device: device, what: .connected))
     let ofPush = WaitWish(what: .delivered, push: push)
     #expect(ofPush.mayMatter(life(push), nil) && ofPush.mayMatter(accepted, nil))

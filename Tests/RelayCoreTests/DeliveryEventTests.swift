@@ -11,8 +11,8 @@ import Testing
   private static let table: [(DeliveryStep, String, Bool)] = [
     (
       .received(
-        .silent, apnsID: UniqueID(high: 1, low: 2), Topic("com.example.app")!,
-        device: DeviceID(UniqueID(high: 3, low: 4))),
+        .silent, apnsID: UniqueID(high: 1, low: 2), device: DeviceID(UniqueID(high: 3, low: 4)),
+        Topic("com.example.app")!),
       "received (silent)", false
     ),
     (.restored, "restored (from the journal)", false),

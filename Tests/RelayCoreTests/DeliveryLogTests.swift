@@ -14,7 +14,7 @@ import Testing
   }
 
   private func received(_ number: UInt64, apnsID: UniqueID) -> DeliveryEvent {
-    event(number, .received(.visible, apnsID: apnsID, topic, device: device))
+    event(number, .received(.visible, apnsID: apnsID, device: device, topic))
   }
 
   @Test func stepsComeInOrderUnderEitherId() {
@@ -25,7 +25,7 @@ import Testing
     log.append(event(1, .storedOffline))
     log.append(event(1, .delivered))
     let steps: [DeliveryStep] = [
-      .received(.visible, apnsID: name, topic, device: device), .storedOffline, .delivered,
+      .received(.visible, apnsID: name, device: device, topic), .storedOffline, .delivered,
     ]
     #expect(log.steps(of: id(1)).map(\.step) == steps)
     #expect(log.steps(of: name).map(\.step) == steps)
@@ -82,7 +82,7 @@ import Testing
         if generator.chance(40) {
           let names = [id, UniqueID(high: 0, low: number % 7), UniqueID(high: number, low: 9)]
           let name = names.randomElement(using: &generator)!
-          step = .received(.visible, apnsID: name, topic, device: device)
+          step = .received(.visible, apnsID: name, device: device, topic)
         } else {
           step = .storedOffline
           subject = all.suffix(30).randomElement(using: &generator)?.uniqueID ?? id

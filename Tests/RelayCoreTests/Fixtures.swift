@@ -194,8 +194,9 @@ struct ShardFixture {
   func received(_ notification: Notification) -> Effect {
     log(
       .received(
-        notification.notificationClass, apnsID: notification.apnsID, notification.topic,
-        device: device(of: notification.token)),
+        notification.notificationClass, apnsID: notification.apnsID,
+        device: device(of: notification.token),
+        notification.topic),
       notification)
   }
 

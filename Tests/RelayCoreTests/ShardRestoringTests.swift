@@ -40,7 +40,7 @@ import Testing
     let effects = restored(
       records([.notification(push, sequence: 7, acceptedAt: acceptedAt)]), fixture: &fixture)
     let received = DeliveryStep.received(
-      .silent, apnsID: push.apnsID, push.topic, device: Self.phone.credential.device)
+      .silent, apnsID: push.apnsID, device: Self.phone.credential.device, push.topic)
     expectEffects(
       fixture, effects,
       [

@@ -144,7 +144,7 @@ enum Samples {
 
   static let steps: [DeliveryStep] =
     [
-      .received(.visible, apnsID: id, topic, device: device), .restored, .storedOffline,
+      .received(.visible, apnsID: id, device: device, topic), .restored, .storedOffline,
       .storedPower(until: nil, limit: .lowPowerMode), .delivered,
       .storedPower(until: now, limit: .perApp), .discarded(.expired), .discarded(.unregistered),
       .discarded(.notStored), .discarded(.repeated(of: id)), .discarded(.replaced(by: id)),

@@ -9,7 +9,7 @@ import Testing
   private static let other = UniqueID(high: 3, low: 4)
   private static let topic = Topic("com.example.app")!
   private static let first = DeliveryStep.received(
-    .silent, apnsID: other, topic, device: DeviceID(id))
+    .silent, apnsID: other, device: DeviceID(id), topic)
 
   private func life(_ steps: [DeliveryStep]) -> NotificationLife? {
     NotificationLife(

@@ -15,7 +15,7 @@ import Testing
   @Test func everyStepIsCountedOnce() {
     var metrics = RelayMetrics()
     let received = DeliveryStep.received(
-      .silent, apnsID: id, Topic("com.example.app")!, device: DeviceID(id))
+      .silent, apnsID: id, device: DeviceID(id), Topic("com.example.app")!)
     for step in [received, .storedOffline, .storedPower(until: nil, limit: .perApp)] {
       let isReleased = metrics.note(step)
       #expect(!isReleased)
