@@ -63,12 +63,11 @@ package final class Notification: Hashable, Sendable {
   @inline(__always)
   var isNamed: Bool { apnsID.low != uniqueID.low || apnsID.high != uniqueID.high }
 
-  /// Whether the other one is this one, sent again by its provider: at another time, from which
-  /// the expiration follows where it gave none.
-  func isRepeated(by other: Notification) -> Bool {
+  /// Whether the provider says the same in another one, but for how long it is to be kept.
+  func saysTheSame(as other: Notification) -> Bool {
     apnsID == other.apnsID && notificationClass == other.notificationClass
-      && (expiration == .once) == (other.expiration == .once) && collapseID == other.collapseID
-      && payload == other.payload
+      && pushType == other.pushType && priority == other.priority
+      && collapseID == other.collapseID && payload == other.payload
   }
 
   /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
@@ -113,6 +112,13 @@ package enum Expiration: Hashable, Sendable {
     }
     let moment = Instant(unixSeconds: unixSeconds)
     self = unixSeconds == 0 || moment <= now ? .once : .at(min(moment, latest))
+  }
+
+  /// Whether it is the latest that there is for what was accepted at that moment: its provider has
+  /// named none, or a later one. It was read a little before, perhaps on another node.
+  func isLatest(acceptedAt moment: Instant) -> Bool {
+    guard case .at(let end) = self else { return false }
+    return end >= moment + Limits.storage - .minutes(1)
   }
 }
 
@@ -196,6 +202,15 @@ package struct AcceptedNotification: Hashable, Sendable {
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
+
+  /// Whether another one, accepted at that moment, is this one, sent again by its provider. What was
+  /// to be kept as long as possible is so again, from another time on.
+  func isRepeated(by other: Notification, at moment: Instant) -> Bool {
+    notification.saysTheSame(as: other)
+      && (notification.expiration == other.expiration
+        || notification.expiration.isLatest(acceptedAt: acceptedAt)
+          && other.expiration.isLatest(acceptedAt: moment))
+  }
 
   /// Whether it is too late to deliver it.
   package func isExpired(at now: Instant) -> Bool {

@@ -5,19 +5,22 @@ import Primitives
 /// recognized: it is answered 200, and the phone gets one. What the phone has taken is not known
 /// any more.
 ///
+/// One that says anything else, another expiration or priority, is a newer push, whatever its id.
 /// Two that wait for the journal at the same time are told apart when it has them (`place`).
 extension Shard {
-  /// What this is a repetition of.
+  /// What this is a repetition of, accepted at that moment.
   ///
   /// Changes nothing; `mutating` as `mayGoDirectly` is.
   @inline(never)
-  mutating func first(of notification: Notification, _ app: Int32) -> Int32? {
+  mutating func first(
+    of notification: Notification, _ app: Int32, acceptedAt moment: Instant
+  ) -> Int32? {
     guard apps[app].entryCount > 0 else { return nil }
     let stored = apps[app].slots[notification.notificationClass]
-    if stored >= 0, entries[stored].notification.isRepeated(by: notification) { return stored }
+    if stored >= 0, entries[stored].isRepeated(by: notification, at: moment) { return stored }
     var entry = devices[apps[app].device].firstInFlight
     while entry >= 0, case .inFlight(let next) = entries[entry].phase {
-      if entries[entry].app == app, entries[entry].notification.isRepeated(by: notification) {
+      if entries[entry].app == app, entries[entry].isRepeated(by: notification, at: moment) {
         return entry
       }
       entry = next
@@ -28,7 +31,8 @@ extension Shard {
   /// What an entry is a repetition of, if its provider may be told so.
   @inline(never)
   mutating func promisedFirst(of entry: Int32) -> Int32? {
-    guard let first = first(of: entries[entry].notification, entries[entry].app),
+    let (notification, moment) = (entries[entry].notification, entries[entry].acceptedAt)
+    guard let first = first(of: notification, entries[entry].app, acceptedAt: moment),
       isPromised(first)
     else { return nil }
     return first

@@ -49,7 +49,7 @@ extension Shard {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
     var mayGo = true
-    if notification.isNamed, let first = first(of: notification, app) {
+    if notification.isNamed, let first = first(of: notification, app, acceptedAt: now) {
       guard !isPromised(first) else {
         return recognize(notification, app, asRepetitionOf: first, request, into: &effects)
       }

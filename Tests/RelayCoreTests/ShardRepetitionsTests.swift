@@ -98,13 +98,15 @@ import Testing
   @Test func othersAreNoRepetitions() {
     func other(
       _ first: Notification, _ fixture: inout ShardFixture, payload: String? = nil,
-      expiration: Expiration? = nil, isNamed: Bool = true
+      expiration: Expiration? = nil, isNamed: Bool = true, pushType: PushType? = nil,
+      priority: Priority? = nil
     ) -> Notification {
       let copy = fixture.repetition(of: first)
       return Notification(
         uniqueID: copy.uniqueID, apnsID: isNamed ? copy.apnsID : copy.uniqueID, token: copy.token,
-        topic: copy.topic, notificationClass: copy.notificationClass, pushType: copy.pushType,
-        priority: copy.priority, wakesApp: copy.wakesApp, collapseID: copy.collapseID,
+        topic: copy.topic, notificationClass: copy.notificationClass,
+        pushType: pushType ?? copy.pushType, priority: priority ?? copy.priority,
+        wakesApp: copy.wakesApp, collapseID: copy.collapseID,
         expiration: expiration ?? copy.expiration,
         payload: payload.map { Array($0.utf8) } ?? copy.payload)
     }
@@ -116,9 +118,37 @@ import Testing
     let others = [
       silent, other(first, &fixture, payload: #"{"aps":{"alert":"another"}}"#),
       other(first, &fixture, isNamed: false), other(first, &fixture, expiration: .once),
+      other(first, &fixture, expiration: .at(fixture.now + .hours(1))),
+      other(first, &fixture, pushType: .liveactivity),
+      other(first, &fixture, priority: .powerAware),
     ]
     for push in others { _ = fixture.submit(push) }
     #expect(fixture.shard.counters.repeated == 0)
-    #expect(fixture.shard.counters.received == 5)
+    #expect(fixture.shard.counters.received == 8)
+    // The last one that differs is the one that counts.
+    _ = fixture.persistAll()
+    #expect(
+      fixture.connect(app.phone).effects.sendings.map(\.uniqueID).contains(others[6].uniqueID))
+  }
+
+  /// Without `apns-expiration`, the end follows from the time of the request.
+  @Test func whatIsKeptAsLongAsPossibleIsKnownLater() {
+    for expiration in [nil, Int64(1 << 40)] {
+      var (fixture, app) = manual()
+      let first = fixture.push(
+        .visible, app, expiration: Expiration(unixSeconds: expiration, at: fixture.now))
+      _ = fixture.submit(first)
+      _ = fixture.persistAll()
+      fixture.now = fixture.now + .hours(2)
+      let copy = fixture.repetition(of: first)
+      let second = Notification(
+        uniqueID: copy.uniqueID, apnsID: copy.apnsID, token: copy.token, topic: copy.topic,
+        notificationClass: copy.notificationClass, pushType: copy.pushType,
+        priority: copy.priority, wakesApp: copy.wakesApp, collapseID: copy.collapseID,
+        expiration: Expiration(unixSeconds: expiration, at: fixture.now - .milliseconds(7)),
+        payload: copy.payload)
+      #expect(fixture.submit(second).contains(fixture.accepted(first, fixture.lastRequest)))
+      #expect(fixture.shard.counters.repeated == 1)
+    }
   }
 }
