@@ -211,7 +211,7 @@ package struct JournalNode: Sendable {
     let key =
       switch record.content {
       case .accepted(let notification, _): notification.token.routingKey
-      case .granted(let own, _), .released(let own): own.token.routingKey
+      case .granted(let own), .released(let own): own.token.routingKey
       case .enrolled(let device, _), .registered(let device, _, _, _),
         .unregistered(let device, _, _, _), .forgotten(let device), .spent(let device, _, _, _),
         .forwarded(_, let device, _):

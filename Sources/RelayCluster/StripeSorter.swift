@@ -16,8 +16,8 @@ package struct StripeSorter {
   private let partitionCount: Int
   /// The apps that have a token of their own.
   private var registered: Set<OwnToken> = []
-  /// Whose those tokens are, and since when.
-  private var owners: [DeviceToken: (device: DeviceID, since: Instant)] = [:]
+  /// Whose those tokens are.
+  private var owners: [DeviceToken: DeviceID] = [:]
 
   package init(empty: StripeState, stripes: Int, partitions: Int) {
     states = Array(repeating: empty, count: stripes)
@@ -35,25 +35,21 @@ package struct StripeSorter {
       counts.apps += 1
       if isOwn {
         registered.insert(OwnToken(token: token, device: device, topic: topic))
-        if owners[token] == nil { owners[token] = (device, Instant(milliseconds: 0)) }
+        if owners[token] == nil { owners[token] = device }
       }
       place(record)
-    case .alias(let own, let since):
+    case .alias(let own):
       // A grant that no registration confirms is none, as at the start of a relay on its own.
       guard registered.contains(own) else { return }
       counts.ownTokens += 1
-      owners[own.token] = (own.device, since)
+      owners[own.token] = own.device
       place(record)
     case .gone: break  // Those are `FeedbackItem`s, with their places.
     case .notification(let notification, _, let acceptedAt):
       guard let owner = owners[notification.token] else {
         return store { .notification(notification, sequence: $0, acceptedAt: acceptedAt) }
       }
-      // Else it was for the device that had the token before.
-      guard acceptedAt >= owner.since else { return }
-      store {
-        .forwarded(notification, to: owner.device, sequence: $0, acceptedAt: acceptedAt)
-      }
+      store { .forwarded(notification, to: owner, sequence: $0, acceptedAt: acceptedAt) }
     case .forwarded(let notification, let device, _, let acceptedAt):
       store { .forwarded(notification, to: device, sequence: $0, acceptedAt: acceptedAt) }
     }

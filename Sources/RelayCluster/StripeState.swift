@@ -42,7 +42,7 @@ package struct StripeState: Sendable {
 
   private var devices: [DeviceID: StoredDevice] = [:]
   private var apps: [AppKey: StoredApp] = [:]
-  private var aliases: [DeviceToken: (own: OwnToken, since: Instant)] = [:]
+  private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
   /// Which of them came over an alias, by their tokens.
   private var forwarded: [DeviceToken: Set<UInt64>] = [:]
@@ -117,9 +117,9 @@ package struct StripeState: Sendable {
       ownTokens.remove(token)
       forgetForwarded(token, to: device)
       list(FeedbackItem(position: position, token: token, topic: topic, at: at))
-    case .granted(let own, let since): aliases[own.token] = (own, since)
+    case .granted(let own): aliases[own.token] = own
     case .released(let own):
-      if aliases[own.token]?.own == own { aliases[own.token] = nil }
+      if aliases[own.token] == own { aliases[own.token] = nil }
     case .forgotten(let device): devices[device] = nil
     case .spent(let device, let topic, let app, let all):
       apps[AppKey(device: device, topic: topic)]?.budget = app
@@ -135,7 +135,7 @@ package struct StripeState: Sendable {
       apps[AppKey(device: device, topic: topic)] = StoredApp(
         token: token, isOwn: isOwn, budget: budget)
       if isOwn { ownTokens.insert(token) }
-    case .alias(let own, let since): aliases[own.token] = (own, since)
+    case .alias(let own): aliases[own.token] = own
     case .gone: break  // Those are `listed`, with their places.
     case .notification(let notification, let sequence, let moment):
       store(sequence, notification, nil, moment, position)
@@ -225,7 +225,7 @@ package struct StripeState: Sendable {
         .restored(
           .app(key.device, key.topic, app.token, isOwn: app.isOwn, budget: app.budget)))
     }
-    for alias in aliases.values { add(.restored(.alias(alias.own, since: alias.since))) }
+    for own in aliases.values { add(.restored(.alias(own))) }
     for item in gone { add(.listed(item)) }
     for place in Self.places(in: [self]) {
       guard let stored = notifications[place.sequence] else { continue }
@@ -245,7 +245,7 @@ package struct StripeState: Sendable {
       for (key, app) in state.apps {
         item(.app(key.device, key.topic, app.token, isOwn: app.isOwn, budget: app.budget))
       }
-      for alias in state.aliases.values { item(.alias(alias.own, since: alias.since)) }
+      for own in state.aliases.values { item(.alias(own)) }
     }
     for listed in feedback(states, after: .min, through: .max, limit: .max) {
       item(.gone(listed.token, since: listed.at))

@@ -40,17 +40,14 @@ package enum AliasEvent: Hashable, Sendable {
 
 /// What a token's shard makes of a claim.
 package enum ClaimDecision: Hashable, Sendable {
-  /// The journal has the grant. What was accepted for the token before this moment is not meant
-  /// for the device that has it now.
-  case granted(since: Instant)
+  /// The journal has the grant.
+  case granted
   case refused(DeviceRefusal)
 }
 
 /// Where a push to a token of a device's own goes: kept by the token's shard, granted to one app.
 package struct Alias: Hashable, Sendable {
   package var own: OwnToken
-  /// When it was granted: later than everything that was accepted for an earlier owner.
-  package var since: Instant
   /// The journal's number of the grant. Pushes find the alias when the journal has it.
   package var grant: UInt64
   /// When the token went from an earlier owner: says 410 again if nobody gets it this time.
@@ -59,11 +56,9 @@ package struct Alias: Hashable, Sendable {
   package var isConfirmed = true
 
   package init(
-    own: OwnToken, since: Instant, grant: UInt64, goneBefore: Instant? = nil,
-    isConfirmed: Bool = true
+    own: OwnToken, grant: UInt64, goneBefore: Instant? = nil, isConfirmed: Bool = true
   ) {
     self.own = own
-    self.since = since
     self.grant = grant
     self.goneBefore = goneBefore
     self.isConfirmed = isConfirmed
@@ -72,8 +67,7 @@ package struct Alias: Hashable, Sendable {
   /// What lies in a free place of a slab.
   static let vacant = Alias(
     own: OwnToken(
-      token: .vacant, device: DeviceID(UniqueID(high: 0, low: 0)), topic: .vacant),
-    since: Instant(milliseconds: 0), grant: 0)
+      token: .vacant, device: DeviceID(UniqueID(high: 0, low: 0)), topic: .vacant), grant: 0)
 }
 
 /// What waits for the journal's word on the way of a token to a device and back.

@@ -14,9 +14,8 @@ package struct JournalRecord: Hashable, Sendable {
     /// The shard has removed the app even when this cannot be written: a journal that failed writes
     /// it before anything later, or else the app's token, registered anew, would have two owners.
     indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
-    /// A token's shard has granted it to a device that brought it along; later than all that was
-    /// accepted for an earlier owner.
-    indirect case granted(OwnToken, since: Instant)
+    /// A token's shard has granted it to a device that brought it along.
+    indirect case granted(OwnToken)
     /// The token is free again. When this cannot be written, the next start finds a grant that no
     /// registration confirms.
     indirect case released(OwnToken)
@@ -59,7 +58,7 @@ package enum RestoredRecord: Hashable, Sendable {
   case device(DeviceID, SecretHash, budget: RateLimit.State)
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
   /// A grant. In any order with the apps.
-  case alias(OwnToken, since: Instant)
+  case alias(OwnToken)
   /// A token that is no longer registered, and since when; oldest first.
   case gone(DeviceToken, since: Instant)
   /// Where the journal keeps it by its token; when that is an alias, it goes on to the device.
@@ -73,7 +72,7 @@ package enum RestoredRecord: Hashable, Sendable {
     switch self {
     case .device(let device, _, _), .app(let device, _, _, _, _), .forwarded(_, let device, _, _):
       device.routingKey
-    case .alias(let own, _): own.token.routingKey
+    case .alias(let own): own.token.routingKey
     case .gone(let token, _): token.routingKey
     case .notification(let notification, _, _): notification.token.routingKey
     }

@@ -25,7 +25,10 @@ import Primitives
 ///    that it may be claimed again for the same app.
 /// 2. A request that is refused leaves nothing: before the secret was checked nothing is asked, and
 ///    a grant that comes to nothing is given back before the refusal is told.
-/// 3. Every claim is decided once and every token that is left is released once, so every request
+/// 3. What was accepted for an app is forgotten when the app goes (`removeApp`), and the journal
+///    forgets it before it has the token's next registration. So a restart hands nothing to the
+///    next owner, and whose a notification is goes by the journal's order, not by moments.
+/// 4. Every claim is decided once and every token that is left is released once, so every request
 ///    is answered, and `tokenChanges` is empty when nothing is under way.
 extension Shard {
   mutating func handle(_ event: AliasEvent, into effects: inout [Effect]) {
@@ -62,18 +65,12 @@ extension Shard {
     if let refusal = refusal(of: own) {
       return tell(own.device, .decided(own, .refused(refusal)), into: &effects)
     }
-    // Later than all that was accepted for an earlier owner, whatever the clocks say: its shard
-    // took the token away at a moment that came along.
-    var since = now
-    let gone = goneTokens[own.token]
-    if let gone { since = max(since, gone + .milliseconds(1)) }
     let sequence = nextSequence
-    let granted = Alias(own: own, since: since, grant: sequence, goneBefore: gone)
+    let granted = Alias(own: own, grant: sequence, goneBefore: goneTokens[own.token])
     if let alias = aliasNumber(own.token) { aliases[alias] = granted } else { insert(granted) }
     pending.append(.alias(key: own.token.routingKey))
     aliasSteps.append(.grant(own))
-    effects.append(
-      .persist(JournalRecord(sequence: sequence, content: .granted(own, since: since))))
+    effects.append(.persist(JournalRecord(sequence: sequence, content: .granted(own))))
   }
 
   /// Why the token cannot be granted.
@@ -132,9 +129,7 @@ extension Shard {
     switch decision {
     case .refused(let refusal):
       effects.append(.answer(request, .refused(refusal)))
-    case .granted(let since):
-      // Nothing is accepted for the new owner before that moment.
-      now = max(now, since)
+    case .granted:
       registerGranted(own, from: request, into: &effects)
     }
   }
@@ -243,10 +238,10 @@ extension Shard {
   mutating func aliasPersisted(into effects: inout [Effect]) {
     switch aliasSteps.removeFirst() {
     case .grant(let own):
-      guard let alias = aliasNumber(own.token) else { return }
+      guard aliasNumber(own.token) != nil else { return }
       // The alias says more now, and takes no other token's place there.
       goneTokens.remove(own.token)
-      tell(own.device, .decided(own, .granted(since: aliases[alias].since)), into: &effects)
+      tell(own.device, .decided(own, .granted), into: &effects)
     case .registration(let own, let request, let replaced):
       let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))
       if let replaced {
@@ -284,29 +279,25 @@ extension Shard {
   // MARK: After a restart
 
   /// Takes over a grant that the journal has.
-  mutating func restoreAlias(_ own: OwnToken, since: Instant) {
-    if let alias = aliasNumber(own.token) {
-      // Confirmed already: then only the moment was missing. A later grant of this run stands.
-      if aliases[alias].own == own { aliases[alias].since = max(aliases[alias].since, since) }
-      return
-    }
-    insert(Alias(own: own, since: since, grant: 0, isConfirmed: false))
+  mutating func restoreAlias(_ own: OwnToken) {
+    // Confirmed already, or a later grant of this run: that stands.
+    guard aliasNumber(own.token) == nil else { return }
+    insert(Alias(own: own, grant: 0, isConfirmed: false))
   }
 
   /// A registration has come back. It decides, whatever the journal says of the grant.
   private mutating func confirmed(_ own: OwnToken, into effects: inout [Effect]) {
     guard let alias = aliasNumber(own.token) else {
-      insert(Alias(own: own, since: Instant(milliseconds: 0), grant: 0))
-      return note(
-        .granted(own, since: Instant(milliseconds: 0)), key: own.token.routingKey, into: &effects)
+      insert(Alias(own: own, grant: 0))
+      return note(.granted(own), key: own.token.routingKey, into: &effects)
     }
     if aliases[alias].own == own {
       aliases[alias].isConfirmed = true
     } else if aliases[alias].isConfirmed {
       tell(own.device, .denied(own), into: &effects)
     } else {
-      aliases[alias] = Alias(own: own, since: aliases[alias].since, grant: 0)
-      note(.granted(own, since: aliases[alias].since), key: own.token.routingKey, into: &effects)
+      aliases[alias] = Alias(own: own, grant: 0)
+      note(.granted(own), key: own.token.routingKey, into: &effects)
     }
   }
 

@@ -321,20 +321,25 @@ extension Shard {
   /// Frees the entry's place after its life has ended and it has left its phase.
   mutating func release(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
-    let sequence = entries[entry].sequence
-    if sequence != 0 {
-      if isPending(entry: entry) {
-        let index = pendingIndex(of: sequence)
-        if case .submission(let request, let uniqueID, _) = pending[index] {
-          pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
-        }
-      }
-      effects.append(.forget(sequence))
-    }
+    unstore(entry, into: &effects)
     timers.cancel(&entries[entry].expirationTimer)
     entries.remove(at: entry)
     apps[app].entryCount -= 1
     if !apps[app].isRegistered, apps[app].entryCount == 0 { apps.remove(at: app) }
+  }
+
+  /// The journal need not keep the entry any longer: it is not stored again.
+  mutating func unstore(_ entry: Int32, into effects: inout [Effect]) {
+    let sequence = entries[entry].sequence
+    guard sequence != 0 else { return }
+    if isPending(entry: entry) {
+      let index = pendingIndex(of: sequence)
+      if case .submission(let request, let uniqueID, _) = pending[index] {
+        pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
+      }
+    }
+    effects.append(.forget(sequence))
+    entries[entry].sequence = 0
   }
 
   private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {

@@ -186,7 +186,8 @@ extension Shard {
     _ = goneTokens.insert(token, since: moment)
   }
 
-  /// Takes an app off its device; its entries that are in slots end here, others where they are.
+  /// Takes an app off its device. Its entries that are in slots end here; those in flight end where
+  /// they are, but the journal forgets them now, before another app can get the token.
   mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let next = apps[app].next
@@ -202,6 +203,11 @@ extension Shard {
     for notificationClass in NotificationClass.allCases {
       let entry = apps[app].slots[notificationClass]
       if entry >= 0 { discard(entry, .unregistered, into: &effects) }
+    }
+    var entry = devices[device].firstInFlight
+    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+      if entries[entry].app == app { unstore(entry, into: &effects) }
+      entry = next
     }
     apps[app].isRegistered = false
     if apps[app].entryCount == 0 { apps.remove(at: app) }

@@ -17,8 +17,8 @@ extension Shard {
       restoreDevice(id, secret, budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
       restoreApp(device, topic, token, isOwn: isOwn, budget, into: &effects)
-    case .alias(let own, let since):
-      restoreAlias(own, since: since)
+    case .alias(let own):
+      restoreAlias(own)
     case .gone(let token, let moment):
       // One that two devices have had in turn is on the stripes of both.
       if goneTokens[token].map({ $0 <= moment }) ?? true {
@@ -60,17 +60,13 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     if let alias = aliasNumber(notification.token) {
-      guard acceptedAt >= aliases[alias].since else {
-        // It was in flight to the device that had the token before.
-        return effects.append(.forget(sequence))
-      }
       let device = aliases[alias].own.device
       let event = AliasEvent.restored(
         notification, to: device, sequence: sequence, acceptedAt: acceptedAt)
       return effects.append(.tell(routingKey: device.routingKey, .alias(event)))
     }
     guard let app = appNumber(notification.token) else {
-      return effects.append(.forget(sequence))
+      return discardRestored(notification, sequence, into: &effects)
     }
     restore(notification, to: app, sequence, acceptedAt, into: &effects)
   }
@@ -81,9 +77,20 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     guard let app = ownApp(notification.token, of: device) else {
-      return effects.append(.forget(sequence))
+      return discardRestored(notification, sequence, into: &effects)
     }
     restore(notification, to: app, sequence, acceptedAt, into: &effects)
+  }
+
+  /// Its app was removed, and the relay ended before the journal heard of its end.
+  private mutating func discardRestored(
+    _ notification: Notification, _ sequence: UInt64, into effects: inout [Effect]
+  ) {
+    counters.restored += 1
+    counters.count(.unregistered)
+    log(.restored, notification.uniqueID, into: &effects)
+    log(.discarded(.unregistered), notification.uniqueID, into: &effects)
+    effects.append(.forget(sequence))
   }
 
   /// The app is here.
@@ -95,10 +102,8 @@ extension Shard {
     guard !isPending(sequence) else { return }
     guard apps[app].topic == notification.topic, case .at(let moment) = notification.expiration
     else {
-      // Its app was removed while it was in flight, and the relay ended before its own end. Its
-      // token may be that of another app by now.
-      effects.append(.forget(sequence))
-      return
+      // Its token is that of another app by now.
+      return discardRestored(notification, sequence, into: &effects)
     }
     counters.restored += 1
     counters.waiting += 1

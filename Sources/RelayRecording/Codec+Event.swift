@@ -164,14 +164,14 @@ extension AliasEvent: BinaryCodable {
 extension ClaimDecision: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .granted(let since): writer.put(tag: 1, since)
+    case .granted: writer.put(tag: 1)
     case .refused(let refusal): writer.put(tag: 2, refusal)
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
-    case 1: self = .granted(since: try reader.read())
+    case 1: self = .granted
     case 2: self = .refused(try reader.read())
     default: throw reader.invalid(Self.self)
     }
@@ -184,7 +184,7 @@ extension RestoredRecord: BinaryCodable {
     case .device(let device, let secret, let budget): writer.put(tag: 1, device, secret, budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
       writer.put(tag: 2, device, topic, token, isOwn, budget)
-    case .alias(let own, let since): writer.put(tag: 3, own, since)
+    case .alias(let own): writer.put(tag: 3, own, JournalRecord.Content.formerMoment)
     case .gone(let token, let since): writer.put(tag: 4, token, since)
     case .notification(let notification, let sequence, let acceptedAt):
       writer.put(tag: 5, notification, sequence, acceptedAt)
@@ -200,7 +200,9 @@ extension RestoredRecord: BinaryCodable {
       self = .app(
         try reader.read(), try reader.read(), try reader.read(), isOwn: try reader.read(),
         budget: try reader.read())
-    case 3: self = .alias(try reader.read(), since: try reader.read())
+    case 3:
+      self = .alias(try reader.read())
+      let _: Instant = try reader.read()
     case 4: self = .gone(try reader.read(), since: try reader.read())
     case 5:
       self = .notification(

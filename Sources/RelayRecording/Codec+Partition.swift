@@ -179,13 +179,13 @@ extension AcceptedNotification.Phase: BinaryCodable {
 
 extension Alias: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(own, since, grant, goneBefore, isConfirmed)
+    writer.put(own, grant, goneBefore, isConfirmed)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(
-      own: try reader.read(), since: try reader.read(), grant: try reader.read(),
-      goneBefore: try reader.read(), isConfirmed: try reader.read())
+      own: try reader.read(), grant: try reader.read(), goneBefore: try reader.read(),
+      isConfirmed: try reader.read())
   }
 }
 

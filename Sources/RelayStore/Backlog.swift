@@ -138,8 +138,9 @@ struct Backlog {
       lines[shard].removeFirst(due)
     }
     batch.sortOthers()
-    // Oldest first: one that was replaced must not come back after its newer one is forgotten.
-    batch.forgets = Array(forgets.prefix(limit))
+    // Oldest first: one that was replaced must not come back after its newer one is forgotten. And
+    // all of them before a registration: none must come back to a token's next owner.
+    batch.forgets = batch.registers ? forgets : Array(forgets.prefix(limit))
     return batch
   }
 
@@ -205,6 +206,11 @@ struct Batch {
   var ends: [(shard: Int, first: UInt64, last: UInt64)] = []
 
   var isEmpty: Bool { ends.isEmpty && forgets.isEmpty }
+
+  /// Whether it gives an app a token.
+  fileprivate var registers: Bool {
+    others.contains { if case .registered = $0.content { true } else { false } }
+  }
 
   /// A token may leave one shard and come to another: what came first is written first.
   fileprivate mutating func sortOthers() {

@@ -135,13 +135,8 @@ extension JournalFile {
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
         [device.stored, topic.stored, token.stored], database)
       try retire(token, topic, at, &plan, database)
-    case .granted(let own, let since):
-      try execute(
-        "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, ?)",
-        [
-          own.token.stored, own.device.stored, own.topic.stored,
-          since.milliseconds.databaseValue,
-        ], database)
+    case .granted(let own):
+      try grant(own, database)
     case .released(let own):
       try execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
@@ -156,6 +151,13 @@ extension JournalFile {
         "UPDATE devices SET budget = ? WHERE id = ?", [all.full.databaseValue, device.stored],
         database)
     }
+  }
+
+  /// `since` is of earlier releases, and nobody asks for it any more.
+  func grant(_ own: OwnToken, _ database: Database) throws {
+    try execute(
+      "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, 0)",
+      [own.token.stored, own.device.stored, own.topic.stored], database)
   }
 
   private func register(

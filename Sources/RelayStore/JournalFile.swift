@@ -182,14 +182,12 @@ final class JournalFile: Sendable {
     _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
     let aliases = try Row.fetchCursor(
-      database, sql: "SELECT token, device, topic, since FROM aliases")
+      database, sql: "SELECT token, device, topic FROM aliases")
     while let row = try aliases.next() {
       guard let token = token(row[0]), let id = DeviceID(stored: row[1]),
-        let topic = topic(row[2], &topics), let since = row[3] as Int64?
+        let topic = topic(row[2], &topics)
       else { throw damage("a token that a device brought along") }
-      item(
-        .alias(
-          OwnToken(token: token, device: id, topic: topic), since: Instant(milliseconds: since)))
+      item(.alias(OwnToken(token: token, device: id, topic: topic)))
     }
   }
 

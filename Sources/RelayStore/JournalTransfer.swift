@@ -172,13 +172,7 @@ extension JournalFile {
             device.stored, topic.stored, token.stored, isOwn.databaseValue,
             budget.full.databaseValue,
           ], database)
-      case .alias(let own, let since):
-        try execute(
-          "INSERT OR REPLACE INTO aliases VALUES (?, ?, ?, ?)",
-          [
-            own.token.stored, own.device.stored, own.topic.stored,
-            since.milliseconds.databaseValue,
-          ], database)
+      case .alias(let own): try grant(own, database)
       case .gone: break  // Those are `FeedbackItem`s, with their places.
       case .notification(let notification, _, let moment),
         .forwarded(let notification, _, _, let moment):

@@ -16,7 +16,7 @@ import Testing
     let contents: [JournalRecord.Content] = [
       .accepted(Make.notification(3, token: 4), at: now), .enrolled(device, Make.secret),
       .registered(device, Make.topic, Make.token(4), isOwn: false),
-      .unregistered(device, Make.topic, Make.token(4), at: now), .granted(own, since: now),
+      .unregistered(device, Make.topic, Make.token(4), at: now), .granted(own),
       .released(own), .forgotten(device),
       .spent(device, Make.topic, app: .init(written: 8), device: .init(written: 9)),
     ]
@@ -68,7 +68,7 @@ import Testing
   @Test func theFormIsWhatItWas() {
     let bytes = Self.message(Self.entries).bytes
     #expect(bytes.count == 642)
-    #expect(Checksum.crc32C(of: 0, then: bytes.span) == 3_584_573_132)
+    #expect(Checksum.crc32C(of: 0, then: bytes.span) == 310_481_890)
   }
 
   @Test func whatIsDamagedIsRefusedAndNeverTraps() throws {
@@ -131,13 +131,13 @@ import Testing
     scene.add(.spent(device, topic, app: .init(written: 5), device: .init(written: 6)))
     scene.add(.forgotten(Make.device(2)))
     let own = OwnToken(token: Make.token(8), device: device, topic: topic)
-    scene.add(.granted(own, since: Self.time(3)))
+    scene.add(.granted(own))
     scene.add(.accepted(Make.notification(1, token: 1), at: Self.time(4)))
     #expect(
       scene.records == [
         .device(device, Make.secret, budget: .init(written: 6)),
         .app(device, topic, Make.token(1), isOwn: false, budget: .init(written: 5)),
-        .alias(own, since: Self.time(3)),
+        .alias(own),
         .notification(Make.notification(1, token: 1), sequence: 6, acceptedAt: Self.time(4)),
       ])
     scene.add(.released(own), .unregistered(device, topic, Make.token(1), at: Self.time(5)))

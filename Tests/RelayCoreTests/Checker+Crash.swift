@@ -52,9 +52,10 @@ extension Checker {
       }
       guard let sequence = life.sequence, let stored = disk.notifications[sequence] else {
         lives[id] = nil
-        // A journal may give it up with its app.
+        // A journal may give it up with its app, and what was in flight to an app that was to be
+        // removed.
         expect(
-          life.end != nil || !life.isAccepted || life.sequence == nil
+          life.end != nil || !life.isAccepted || life.sequence == nil || life.isForgotten
             || !registrations[life.registration].isAlive,
           "answered 200, and lost in the crash: \(id)")
         // Nobody knows whether its one attempt was successful.
@@ -151,19 +152,14 @@ extension Checker {
 
   /// What the new shard asks for while it is restored.
   mutating func checkRestoring(_ effects: [Effect]) {
-    // Those whose apps are gone are forgotten without a word: their ends are made here.
-    for (id, life) in lives where !registrations[life.registration].isAlive {
-      var life = life
-      end(&life, .discarded(.unregistered))
-      lives[id] = life
-    }
     check(effects)
     for (id, life) in lives {
       if registrations[life.registration].isAlive {
         expect(life.isReceived, "on disk, but not restored: \(id)")
         expect(life.isInSlot || life.end != nil, "restored, but nowhere: \(id)")
       } else {
-        expect(life.isForgotten, "of an app that is gone, and not forgotten: \(id)")
+        let isEnded = life.end == .discarded(.unregistered)
+        expect(life.isForgotten && isEnded, "of an app that is gone, and not forgotten: \(id)")
       }
     }
   }

@@ -6,7 +6,11 @@ import Primitives
 extension Checker {
   mutating func check(_ effects: [Effect]) {
     spentSequence = nil
+    forgottenEarly = []
     for effect in effects { check(effect) }
+    for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
+      expect(false, "forgotten before its end: \(id)")
+    }
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
     if case .tick = eventAtHand { checkNothingIsOverdue() }
   }
@@ -115,7 +119,7 @@ extension Checker {
     guard let id = journal[sequence] else { return expect(false, "forgot what is no push") }
     expect(!lives[id]!.isForgotten, "forgotten twice")
     lives[id]!.isForgotten = true
-    expect(lives[id]!.end != nil, "forgotten before its end")
+    if lives[id]!.end == nil { forgottenEarly.append(id) }
   }
 
   // MARK: Providers
@@ -177,7 +181,10 @@ extension Checker {
       expect(!life.isReceived, "received twice")
       life.isReceived = true
     case .restored:
-      expect(eventAtHand == nil && life.isReceived, "restored without a restart")
+      let isAlive = registrations[life.registration].isAlive
+      expect(eventAtHand == nil && life.isReceived == isAlive, "restored without a restart")
+      // Where nobody has the app, nobody knows the device that belongs into the first step.
+      life.isReceived = true
       restoredCount += 1
     case .storedOffline, .storedPower:
       expect(life.isPersisted, "stored before the journal has it")

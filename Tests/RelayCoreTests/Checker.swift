@@ -112,6 +112,8 @@ struct Checker {
   var settledSequence: UInt64 = 0
   /// What was settled before the event at hand.
   var settledBefore: UInt64 = 0
+  /// What the shard has the journal forget before its end, because its app is removed.
+  var forgottenEarly: [UniqueID] = []
   /// nil while a shard is being restored.
   var eventAtHand: Event?
   /// Lives that the shard at hand took over.
@@ -171,7 +173,6 @@ struct Checker {
       expectAnswer(to: request, .register(app, made: nil))
     case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
     case .inspected(_, let request): expectAnswer(to: request, .other)
-    case .alias(.decided(_, .granted(let since))): now = max(now, since)
     case .alias: break
     case .connected(let credential, let connection):
       live[connection] = credential.device

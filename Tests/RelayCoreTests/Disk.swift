@@ -38,19 +38,27 @@ struct Disk {
   private(set) var notifications: [UInt64: StoredNotification] = [:]
   private(set) var devices: [StoredDevice] = []
   private(set) var apps: [StoredApp] = []
-  private(set) var aliases: [DeviceToken: (own: OwnToken, since: Instant)] = [:]
+  private(set) var aliases: [DeviceToken: OwnToken] = [:]
   /// Oldest first.
   private(set) var gone: [(token: DeviceToken, since: Instant)] = []
   /// Every record about devices and apps that was ever written.
   private(set) var written: Set<UInt64> = []
+  /// A record, and how many forgets were asked for before it.
+  private struct Queued {
+    var record: JournalRecord
+    var forgetCount: Int
+  }
+
   /// Asked for, not answered.
-  private var queue: [JournalRecord] = []
+  private var queue: [Queued] = []
   /// Reported as failed since the last success: a failed fsync may have left them in the file.
-  private var doubtful: [JournalRecord] = []
+  private var doubtful: [Queued] = []
   /// Apps that were removed, in batches that failed since the last success: the shard has removed
   /// them all the same, so the next batch begins with them.
   private var owed: [JournalRecord] = []
-  private var forgets: [UInt64] = []
+  /// Not on disk, with their numbers.
+  private var forgets: [(sequence: UInt64, number: Int)] = []
+  private var forgetCount = 0
 
   init(budgets: SilentBudgets) { self.budgets = budgets }
 
@@ -60,8 +68,11 @@ struct Disk {
   mutating func note(_ effects: [Effect]) {
     for effect in effects {
       switch effect {
-      case .persist(let record): queue.append(record)
-      case .forget(let sequence): forgets.append(sequence)
+      case .persist(let record):
+        queue.append(Queued(record: record, forgetCount: forgetCount))
+      case .forget(let sequence):
+        forgetCount += 1
+        forgets.append((sequence, forgetCount))
       default: break
       }
     }
@@ -72,13 +83,15 @@ struct Disk {
   mutating func write(
     through sequence: UInt64, at now: Instant, using generator: inout SeededRandom
   ) {
-    let count = queue.prefix { $0.sequence <= sequence }.count
+    let count = queue.prefix { $0.record.sequence <= sequence }.count
     writeOwed(at: now)
-    for record in queue.prefix(count) {
-      if let index = forgets.firstIndex(of: record.sequence), generator.chance(70) {
+    for item in queue.prefix(count) {
+      if let index = forgets.firstIndex(where: { $0.sequence == item.record.sequence }),
+        generator.chance(70)
+      {
         forgets.remove(at: index)
       } else {
-        write(record, at: now)
+        write(item, at: now)
       }
     }
     queue.removeFirst(count)
@@ -87,9 +100,9 @@ struct Disk {
 
   /// Gives up what is about to be reported as failed.
   mutating func fail(through sequence: UInt64) {
-    let count = queue.prefix { $0.sequence <= sequence }.count
+    let count = queue.prefix { $0.record.sequence <= sequence }.count
     doubtful += queue.prefix(count)
-    owed += queue.prefix(count).filter {
+    owed += queue.prefix(count).map(\.record).filter {
       if case .unregistered = $0.content { true } else { false }
     }
     queue.removeFirst(count)
@@ -98,9 +111,9 @@ struct Disk {
   /// Forgets reach the disk in their order, each one next with this chance; those of unwritten
   /// records wait for them.
   mutating func forget(percent: Int, using generator: inout SeededRandom) {
-    let first = queue.first?.sequence ?? .max
+    let first = queue.first?.record.sequence ?? .max
     var goesOn = true
-    forgets.removeAll { sequence in
+    forgets.removeAll { sequence, _ in
       guard sequence < first, goesOn else { return false }
       goesOn = generator.chance(percent)
       guard goesOn else { return false }
@@ -112,11 +125,11 @@ struct Disk {
   /// The process is gone: some of what waited had been written, some had not.
   mutating func crash(at now: Instant, using generator: inout SeededRandom) {
     if generator.chance(30) {
-      for record in doubtful { write(record, at: now) }
+      for item in doubtful { write(item, at: now) }
     }
     let count = Int.random(in: 0...queue.count, using: &generator)
     if count > 0 { writeOwed(at: now) }
-    for record in queue.prefix(count) { write(record, at: now) }
+    for item in queue.prefix(count) { write(item, at: now) }
     queue = []
     owed = []
     forget(percent: [0, 50, 100].randomElement(using: &generator)!, using: &generator)
@@ -130,8 +143,8 @@ struct Disk {
       + apps.shuffled(using: &generator).map {
         .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget)
       }
-      + aliases.values.sorted { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
-      .shuffled(using: &generator).map { .alias($0.own, since: $0.since) }
+      + aliases.values.sorted { $0.token.bytes.lexicographicallyPrecedes($1.token.bytes) }
+      .shuffled(using: &generator).map { .alias($0) }
       + gone.map { .gone($0.token, since: $0.since) }
       + notifications.sorted { $0.key < $1.key }.map { sequence, stored in
         guard let device = stored.device else {
@@ -147,6 +160,18 @@ struct Disk {
   mutating func remove(_ sequence: UInt64) { notifications[sequence] = nil }
 
   // MARK: One record
+
+  /// What was forgotten before a registration reaches the disk before it.
+  private mutating func write(_ item: Queued, at now: Instant) {
+    if case .registered = item.record.content {
+      forgets.removeAll { sequence, number in
+        guard number <= item.forgetCount else { return false }
+        notifications[sequence] = nil
+        return true
+      }
+    }
+    write(item.record, at: now)
+  }
 
   /// Removals that failed go along with the next batch.
   mutating func writeOwed(at now: Instant) {
@@ -181,10 +206,10 @@ struct Disk {
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       retire(token, at: moment)
       removeForwarded(token, to: device)
-    case .granted(let own, let since):
-      aliases[own.token] = (own, since)
+    case .granted(let own):
+      aliases[own.token] = own
     case .released(let own):
-      if aliases[own.token]?.own == own { aliases[own.token] = nil }
+      if aliases[own.token] == own { aliases[own.token] = nil }
     case .forgotten(let id):
       devices.removeAll { $0.id == id }
     case .spent(let device, let topic, let appBudget, let deviceBudget):

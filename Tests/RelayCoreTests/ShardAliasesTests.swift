@@ -404,6 +404,35 @@ import Testing
     #expect(set.problems == [])
   }
 
+  /// A clock that was set back, or a virtual one that begins again: whose a token is goes by the
+  /// order of what the journal was told.
+  @Test(arguments: places, [false, true])
+  func whatIsAcceptedAfterTimeWentBackIsRestored(_ places: Places, keepsDevices: Bool) {
+    var set = ShardSet(places.count, seed: 13, keepsDevices: keepsDevices)
+    let (old, new) = (set.enroll(on: places.old), set.enroll(on: places.new))
+    let token = set.makeToken(on: places.token)
+    let begin = set.now
+    set.now = begin + .hours(10)
+    _ = set.put(old, Self.topic, own: token)
+    set.settle()
+    _ = set.delete(old, Self.topic)
+    set.settle()
+    _ = set.put(new, Self.topic, own: token)
+    set.settle()
+    set.now = begin
+    set.restart(2)
+    let (request, push) = set.push(token, Self.topic)
+    set.settle()
+    #expect(set.responses[request] == .accepted(uniqueID: push.uniqueID))
+    for count in [2, 3, 1] {
+      set.restart(count)
+      #expect(set.holder(of: push)?.device == new.credential.device)
+      set.settle()
+      set.checkSettled("\(places)")
+    }
+    #expect(set.problems == [])
+  }
+
   /// A journal in which two apps have one token, as none of ours: one of them keeps it.
   @Test func ofTwoRegistrationsOfOneTokenOneIsKept() {
     for seed in UInt64(0)..<20 {

@@ -52,7 +52,7 @@ import Testing
     #expect(
       claim.contains(
         .persist(
-          JournalRecord(sequence: 3, content: .granted(granted, since: fixture.now)))))
+          JournalRecord(sequence: 3, content: .granted(granted)))))
     let effects = fixture.persistAll()
     let records = effects.compactMap { if case .persist(let record) = $0 { record } else { nil } }
     #expect(

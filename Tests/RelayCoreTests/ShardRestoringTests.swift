@@ -107,12 +107,19 @@ import Testing
       fixture, fixture.advance(.seconds(9)), [fixture.discarded(push, .expired), .forget(7)])
   }
 
+  /// Said and counted, as every end.
   @Test func whatHasNoAppIsForgotten() {
     var fixture = ShardFixture(firstSequence: 1000)
     let push = fixture.push(.visible, Self.app)
     let effects = restored(
-      [.notification(push, sequence: 7, acceptedAt: fixture.now)], fixture: &fixture)
-    expectEffects(fixture, effects, [.forget(7)])
+      [
+        .notification(push, sequence: 7, acceptedAt: fixture.now),
+        .forwarded(
+          push, to: Self.phone.credential.device, sequence: 8, acceptedAt: fixture.now),
+      ], fixture: &fixture)
+    let end = [fixture.log(.restored, push), fixture.discarded(push, .unregistered)]
+    expectEffects(fixture, effects, end + [.forget(7)] + end + [.forget(8)])
+    #expect(fixture.shard.counters.discardedUnregistered == 2)
     expectSound(fixture)
   }
 
@@ -122,7 +129,10 @@ import Testing
     let push = fixture.push(.visible, Self.app, topic: "com.example.before")
     let effects = restored(
       records([.notification(push, sequence: 7, acceptedAt: fixture.now)]), fixture: &fixture)
-    expectEffects(fixture, effects, [.forget(7)])
+    expectEffects(
+      fixture, effects,
+      [fixture.log(.restored, push), fixture.discarded(push, .unregistered), .forget(7)])
+    expectSound(fixture)
   }
 
   @Test func aRestartHandsOutNoFreshBudget() {

@@ -20,10 +20,11 @@ struct ShardSet {
   /// On its way: from, to, oldest first.
   private var mail: [[[Event]]] = []
   /// Records that a shard asked for and the journal has not answered.
-  private var lines: [[JournalRecord]] = []
+  private var lines: [[(record: JournalRecord, forgetCount: Int)]] = []
   /// Removals that could not be written: the next batch begins with them.
   private var owed: [JournalRecord] = []
-  private var forgets: Set<UInt64> = []
+  /// What is not needed any more, by which number.
+  private var forgets: [UInt64: Int] = [:]
   /// A record of this run could not be written.
   private var hasFailed = false
   private(set) var disk: Disk
@@ -82,8 +83,11 @@ struct ShardSet {
   private mutating func perform(_ effects: [Effect], of shard: Int) {
     for effect in effects {
       switch effect {
-      case .persist(let record): lines[shard].append(record)
-      case .forget(let sequence): forgets.insert(sequence)
+      case .persist(let record): lines[shard].append((record, forgets.count))
+      case .forget(let sequence):
+        if forgets.updateValue(forgets.count + 1, forKey: sequence) != nil {
+          problems.append("forgotten twice")
+        }
       case .tell(let key, let event): mail[shard][index(of: key)].append(event)
       case .answer(let request, let answer):
         if answers.updateValue(answer, forKey: request) != nil { problems.append("two answers") }
@@ -116,20 +120,24 @@ struct ShardSet {
     case .write(let shard):
       for record in owed { write(record) }
       owed = []
-      let record = lines[shard].removeFirst()
-      write(record)
+      let (record, forgetCount) = lines[shard].removeFirst()
+      write(record, forgetCount)
       handle(.persisted(through: record.sequence), on: shard)
     case .fail(let shard):
       hasFailed = true
-      let record = lines[shard].removeFirst()
+      let record = lines[shard].removeFirst().record
       if case .unregistered = record.content { owed.append(record) }
       handle(.persistFailed(through: record.sequence), on: shard)
     }
   }
 
-  private mutating func write(_ record: JournalRecord) {
+  /// What was forgotten before a registration reaches the disk before it.
+  private mutating func write(_ record: JournalRecord, _ forgetCount: Int = 0) {
+    if case .registered = record.content {
+      for (sequence, number) in forgets where number <= forgetCount { disk.remove(sequence) }
+    }
     // A journal need not write what nobody needs any more.
-    if !forgets.contains(record.sequence) { disk.write(record, at: now) }
+    if forgets[record.sequence] == nil { disk.write(record, at: now) }
   }
 
   /// A partition goes to another shard, when what the shards have told each other is known. False
@@ -165,11 +173,11 @@ struct ShardSet {
         for record in owed { write(record) }
         owed = []
       }
-      for record in records.prefix(end) { write(record) }
+      for (record, forgetCount) in records.prefix(end) { write(record, forgetCount) }
     }
     // A forget may come too late for the disk.
-    for sequence in forgets.sorted() where generator.chance(50) { disk.remove(sequence) }
-    forgets = []
+    for sequence in forgets.keys.sorted() where generator.chance(50) { disk.remove(sequence) }
+    forgets = [:]
     start(count)
     let records = disk.records(using: &generator)
     var isConfirmed = false
@@ -284,7 +292,7 @@ struct ShardSet {
   }
 
   /// What a shard has asked the journal for and has heard nothing of.
-  func waiting(on shard: Int) -> [JournalRecord] { lines[shard] }
+  func waiting(on shard: Int) -> [JournalRecord] { lines[shard].map(\.record) }
 
   /// Whose slot holds the notification.
   func holder(of notification: Notification) -> OwnToken? {
@@ -324,7 +332,7 @@ struct ShardSet {
     }
     if Set(stored) != apps { problems.append("apps on disk: \(stored), there: \(apps)") }
     // That a token is free need not be written: the next start sees it.
-    let grants = Set(disk.aliases.values.map(\.own))
+    let grants = Set(disk.aliases.values)
     let mayLack = hasFailed || configuration.pendingPersists < 100
     if !grants.isSuperset(of: apps) || !mayLack && grants != apps {
       problems.append("aliases on disk")

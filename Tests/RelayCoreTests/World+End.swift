@@ -42,8 +42,7 @@ extension World {
 
   private mutating func checkLeaks() {
     let shard = fixture.shard
-    // A shard says nothing about those that it finds without an app.
-    let lives = checker.lives.values.filter { $0.isReceived || $0.end == nil }
+    let lives = checker.lives.values
     let ended = lives.count { $0.end != nil }
     let registered = checker.registrations.count { $0.isAlive }
     let restored = checker.restoredCount
@@ -62,7 +61,7 @@ extension World {
       ("aliases", shard.aliases.count, disk.apps.count { $0.isOwn }),
       (
         "own tokens without a grant on disk",
-        disk.apps.count { $0.isOwn && disk.aliases[$0.token]?.own.device != $0.device }, 0
+        disk.apps.count { $0.isOwn && disk.aliases[$0.token]?.device != $0.device }, 0
       ),
       ("token changes", shard.tokenChanges.count, 0),
       (

@@ -131,8 +131,6 @@ struct World {
     follow(effects)
     checker.check(effects)
     effectsSeen += effects
-    // A token's shard may be ahead: what it grants begins later than what it took away.
-    fixture.now = max(fixture.now, fixture.shard.now)
     finishStep("\(event)")
     for effect in effects {
       if case .tell(_, let event) = effect { mail.append(event) }

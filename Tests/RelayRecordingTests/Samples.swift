@@ -80,7 +80,7 @@ enum Samples {
       .acknowledgement(device: 2),
     ]
     state.timers = subjects.map { PartitionState.Timer(deadline: now, subject: $0) }
-    state.aliases = [Alias(own: own, since: now, grant: 3, goneBefore: now, isConfirmed: false)]
+    state.aliases = [Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)]
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
     state.tokenChanges = [
       .init(own: own, step: .claiming(request)),
@@ -95,14 +95,14 @@ enum Samples {
 
   static let restored: [RestoredRecord] = [
     .device(device, secret, budget: spent),
-    .app(device, topic, token, isOwn: true, budget: spent), .alias(own, since: now),
+    .app(device, topic, token, isOwn: true, budget: spent), .alias(own),
     .gone(token, since: now), .notification(stored, sequence: 77, acceptedAt: now),
     .forwarded(stored, to: device, sequence: 78, acceptedAt: now),
   ]
 
   static let aliasEvents: [AliasEvent] = [
     .claimed(own), .left(own, since: nil), .left(own, since: now), .confirmed(own), .allConfirmed,
-    .decided(own, .granted(since: now)), .decided(own, .refused(.tokenTaken)), .released(own),
+    .decided(own, .granted), .decided(own, .refused(.tokenTaken)), .released(own),
     .denied(own), .forwarded(stored, to: device, from: request),
     .restored(stored, to: device, sequence: 3, acceptedAt: now),
   ]
@@ -138,7 +138,7 @@ enum Samples {
   static let contents: [JournalRecord.Content] = [
     .accepted(stored, at: now), .enrolled(device, secret),
     .registered(device, topic, token, isOwn: false), .unregistered(device, topic, token, at: now),
-    .granted(own, since: now), .released(own), .spent(device, topic, app: spent, device: spent),
+    .granted(own), .released(own), .spent(device, topic, app: spent, device: spent),
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 

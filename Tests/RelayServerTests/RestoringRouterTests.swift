@@ -31,7 +31,7 @@ import Testing
         expected[token] = shard
         tokens.append(token)
         let own = OwnToken(token: token, device: device, topic: Topic("com.example.\(isOwn)")!)
-        add(.alias(own, since: Instant(milliseconds: 0)))
+        add(.alias(own))
         add(
           .forwarded(
             Self.notification(token), to: device, sequence: 2,
@@ -56,7 +56,7 @@ import Testing
         case .device(let device, _, _):
           #expect(table.loop(ofRoutingKey: device.routingKey) == shard)
         case .app(_, _, let token, _, _): #expect(expected[token] == shard)
-        case .alias(let own, _):
+        case .alias(let own):
           #expect(table.loop(ofRoutingKey: own.token.routingKey) == shard)
         case .gone(let token, _):
           #expect(table.loop(ofRoutingKey: token.routingKey) == shard)

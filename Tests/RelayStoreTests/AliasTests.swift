@@ -36,15 +36,15 @@ import Testing
 
   @Test func grantsComeBackUntilTheyAreReleased() async throws {
     try await write([
-      .granted(try own(1), since: Make.instant(5)), .granted(try own(2), since: Make.instant(6)),
+      .granted(try own(1)), .granted(try own(2)),
       .released(try own(1)),
     ])
-    #expect(try await everything() == [.alias(try own(2), since: Make.instant(6))])
+    #expect(try await everything() == [.alias(try own(2))])
     // The next device's: what the one before it says comes too late.
     try await write([
-      .granted(try own(2, device: 2), since: Make.instant(9)), .released(try own(2)),
+      .granted(try own(2, device: 2)), .released(try own(2)),
     ])
-    #expect(try await everything() == [.alias(try own(2, device: 2), since: Make.instant(9))])
+    #expect(try await everything() == [.alias(try own(2, device: 2))])
     #expect(try StoreInspection.check(path: directory.journal).aliases == 1)
   }
 
@@ -53,19 +53,19 @@ import Testing
     let push = try Make.notification(3)
     let device = Make.device(7)
     try await write([
-      .granted(try own(1), since: Make.instant(5)),
+      .granted(try own(1)),
       .forwarded(push, to: device, at: Make.instant(6)),
     ])
     let first = Journal.firstOfAll
     #expect(
       try await everything() == [
-        .alias(try own(1), since: Make.instant(5)),
+        .alias(try own(1)),
         .notification(push, sequence: first + 1, acceptedAt: Make.instant(6)),
       ])
     let journal = try listener.open(directory)
     journal.submit(shard: 0, records: [], forgets: [first + 1])
     await journal.stop()
-    #expect(try await everything() == [.alias(try own(1), since: Make.instant(5))])
+    #expect(try await everything() == [.alias(try own(1))])
   }
 
   /// As the first release left it: only the apps say which tokens devices have brought along.
@@ -89,15 +89,15 @@ import Testing
     let aliases = try await everything().filter { if case .alias = $0 { true } else { false } }
     #expect(
       Set(aliases) == [
-        .alias(try own(2, device: 2), since: Make.instant(0)),
-        .alias(try own(3, device: 3), since: Make.instant(0)),
+        .alias(try own(2, device: 2)),
+        .alias(try own(3, device: 3)),
       ])
     let report = try StoreInspection.check(path: directory.journal)
     #expect(report.isSound && report.schemaVersion == Schema.steps.count && report.aliases == 2)
   }
 
   @Test func damagedGrantsAreNamed() async throws {
-    try await write([.granted(try own(1), since: Make.instant(5))])
+    try await write([.granted(try own(1))])
     let raw = try DatabaseQueue(path: directory.journal)
     try await raw.write { try $0.execute(sql: "UPDATE aliases SET device = x'01'") }
     try raw.close()

@@ -107,6 +107,18 @@ import Testing
     #expect(backlog.isEmpty)
   }
 
+  /// What was for a token's owner before must not come back to the next one.
+  @Test mutating func allForgetsGoWithARegistration() throws {
+    let app = JournalRecord.Content.registered(
+      Make.device(1), try Make.topic("app.1"), Make.token(1), isOwn: true)
+    backlog.append(shard: 0, records: [], forgets: [3, 4, 5], at: 0)
+    #expect(backlog.takeBatch(limit: 2, at: 200).forgets == [3, 4])
+    backlog.append(
+      shard: 1, records: [JournalRecord(sequence: 10, content: app)], forgets: [], at: 0)
+    let batch = backlog.takeBatch(limit: 2, at: 0)
+    #expect(batch.others.count == 1 && batch.forgets == [3, 4, 5])
+  }
+
   /// A notification moved to another shard with its partition: that one forgets it, among records
   /// of its own whose sequences lie around it.
   @Test mutating func anotherShardMayForgetWhatIsWritten() throws {

@@ -24,7 +24,7 @@ import Testing
     let own = OwnToken(token: Make.token(9), device: device, topic: other)
     var contents: [JournalRecord.Content] = [
       .enrolled(device, Make.secret(1)), .registered(device, topic, Make.token(1), isOwn: false),
-      .granted(own, since: Make.instant(2)), .registered(device, other, own.token, isOwn: true),
+      .granted(own), .registered(device, other, own.token, isOwn: true),
       .spent(device, topic, app: Make.state(5), device: Make.state(6)),
     ]
     contents += (2..<5).map { .unregistered(device, other, Make.token($0), at: Make.instant(1)) }
