@@ -203,8 +203,8 @@ package struct AcceptedNotification: Hashable, Sendable {
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
 
-  /// Whether another one, accepted at that moment, is this one, sent again by its provider. What was
-  /// to be kept as long as possible is so again, from another time on.
+  /// Whether another one, accepted at that moment, is this one, sent again by its provider. What
+  /// was to be kept as long as possible is so again, from another time on.
   func isRepeated(by other: Notification, at moment: Instant) -> Bool {
     notification.saysTheSame(as: other)
       && (notification.expiration == other.expiration
