@@ -15,7 +15,6 @@ struct ModelledJournal: Sendable {
     let topic: Topic
     let token: DeviceToken
     let isOwn: Bool
-    var budget = RateLimit.State()
   }
 
   private enum Task: Sendable {
@@ -36,6 +35,7 @@ struct ModelledJournal: Sendable {
   private var owed: [Task] = []
   private var devices: [Device] = []
   private var apps: [RegisteredApp] = []
+  private var appBudgets: [BudgetKey: RateLimit.State] = [:]
   /// Tokens that are no longer registered, oldest first.
   private var gone: [(token: DeviceToken, since: Instant)] = []
   private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
@@ -91,7 +91,7 @@ struct ModelledJournal: Sendable {
   private static func isOwed(_ task: Task) -> Bool {
     switch task {
     case .forget: true
-    case .write(let record): if case .unregistered = record.content { true } else { false }
+    case .write(let record): record.isOwed
     }
   }
 
@@ -119,9 +119,7 @@ struct ModelledJournal: Sendable {
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       gone.append((token, moment))
     case .spent(let device, let topic, let appBudget, let deviceBudget):
-      if let place = apps.firstIndex(where: { $0.device == device && $0.topic == topic }) {
-        apps[place].budget = appBudget
-      }
+      appBudgets[BudgetKey(device: device, topic: topic)] = appBudget.full == 0 ? nil : appBudget
       if let place = devices.firstIndex(where: { $0.id == device }) {
         devices[place].budget = deviceBudget
       }
@@ -134,8 +132,16 @@ struct ModelledJournal: Sendable {
 
   /// Devices, their apps, and tokens that are gone: handed to a new core first.
   var registrations: [RestoredRecord] {
-    devices.map { .device($0.id, $0.secret, budget: $0.budget) }
-      + apps.map { .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget) }
+    var former = appBudgets
+    let registered = apps.map { app in
+      let budget = former.removeValue(forKey: BudgetKey(device: app.device, topic: app.topic))
+      return RestoredRecord.app(
+        app.device, app.topic, app.token, isOwn: app.isOwn, budget: budget ?? RateLimit.State())
+    }
+    return devices.map { .device($0.id, $0.secret, budget: $0.budget) } + registered
+      + devices.flatMap { device in
+        former.filter { $0.key.device == device.id }.map { .spent($0.device, $0.topic, $1) }
+      }
       + gone.map { .gone($0.token, since: $0.since) }
   }
 

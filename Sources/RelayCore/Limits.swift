@@ -66,6 +66,13 @@ package enum Limits {
   /// more is answered `ServiceUnavailable`.
   package static let tokenChangesPerDevice = 16
   package static let tokenChangesPerShard = 65_536
+  /// Budgets of removed apps that one shard remembers until they are full again; the oldest are
+  /// forgotten first.
+  package static let formerBudgets = 100_000
+  /// Acknowledged pushes that their provider gave an `apns-id`, as one shard remembers them, and how
+  /// long; the oldest are forgotten first.
+  package static let takenPushes = 16_384
+  package static let takenPushAge = Interval.minutes(1)
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000

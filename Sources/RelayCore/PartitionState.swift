@@ -29,7 +29,9 @@ package struct PartitionState: Hashable, Sendable {
   /// By their devices; of each in the order in which they began.
   package var tokenChanges: [TokenChanges.Change] = []
   /// Oldest first.
-  package var goneTokens: [GoneTokens.Token] = []
+  package var goneTokens: [GoneTokens.Item] = []
+  /// Oldest first.
+  package var formerBudgets: [FormerBudgets.Item] = []
   /// Oldest first, with the places of the devices.
   package var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
   /// By their devices.

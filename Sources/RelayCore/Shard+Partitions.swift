@@ -27,6 +27,12 @@ extension Shard {
   mutating func handOverWhenSettled(into effects: inout [Effect]) {
     guard let partition = leaving, !isAwaited(partition) else { return }
     leaving = nil
+    // The next shard knows of no provider that waits.
+    for (entry, request) in unansweredState.map({ ($0.entry, $0.request) })
+    where self.partition(ofRoutingKey: routingKey(of: entry)) == partition {
+      unanswered[entry] = nil
+      refuse(.serviceUnavailable, request, into: &effects)
+    }
     effects.append(.handOver(evict(partition)))
   }
 
@@ -45,14 +51,16 @@ extension Shard {
     return partition(ofRoutingKey: devices[apps[app].device].id.routingKey) == leaving
   }
 
+  private func routingKey(of entry: Int32) -> UInt64 {
+    devices[apps[entries[entry].app].device].id.routingKey
+  }
+
   private func isAwaited(_ partition: PartitionID) -> Bool {
     pending.contains { item in
       switch item {
       case .submission(_, _, let entry):
         // One that has ended waits no longer; only its provider does.
-        entry >= 0
-          && self.partition(ofRoutingKey: devices[apps[entries[entry].app].device].id.routingKey)
-            == partition
+        entry >= 0 && self.partition(ofRoutingKey: routingKey(of: entry)) == partition
       case .device(let key), .alias(let key), .note(let key):
         self.partition(ofRoutingKey: key) == partition
       case .nothing: false
@@ -193,6 +201,7 @@ extension Shard {
     state.aliases.sort { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
     state.tokenChanges = tokenChanges.take { isIts($0.routingKey) }
     state.goneTokens = goneTokens.take { isIts($0.routingKey) }
+    state.formerBudgets = formerBudgets.take { isIts($0.device.routingKey) }
   }
 
   // MARK: Coming
@@ -241,7 +250,8 @@ extension Shard {
       aliasIndex.insert(aliases.insert(alias), KeyedHash.hash(alias.own.token))
     }
     for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
-    for gone in state.goneTokens { _ = goneTokens.insert(gone.token, since: gone.since) }
+    for gone in state.goneTokens { _ = goneTokens.insert(gone.value, for: gone.key) }
+    for former in state.formerBudgets { _ = formerBudgets.insert(former.value, for: former.key) }
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     counters = counters + state.counts
     counters.takenOver += state.entries.count

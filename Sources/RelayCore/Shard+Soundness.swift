@@ -19,6 +19,9 @@ extension Shard {
       state.awaitedOutcomes.allSatisfy { $0.device.map(devices.mayBeTaken) ?? true },
       "an outcome is awaited of a device that is not there")
     try require(
+      unanswered.keys.allSatisfy { entries.mayBeTaken($0) && !entries[$0].isStorable },
+      "somebody waits for an entry that is none")
+    try require(
       nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true,
       "an app is to be reviewed that is not there")
   }

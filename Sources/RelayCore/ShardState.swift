@@ -31,6 +31,17 @@ package struct ShardState: Hashable, Sendable {
     }
   }
 
+  /// An entry in flight whose record failed, and who waits for what becomes of it.
+  package struct Unanswered: Hashable, Sendable {
+    package var entry: Int32
+    package var request: RequestID
+
+    package init(entry: Int32, request: RequestID) {
+      self.entry = entry
+      self.request = request
+    }
+  }
+
   package struct Timer: Hashable, Sendable {
     package var id: TimerWheel.TimerID
     package var timer: PartitionState.Timer
@@ -69,6 +80,10 @@ package struct ShardState: Hashable, Sendable {
   package var leaving: PartitionID?
   /// By their devices.
   package var ownBudgets: [OwnBudgets] = []
+  package var formerBudgets: [FormerBudgets.Place] = []
+  package var takenPushes: [TakenPushes.Place] = []
+  /// By their entries.
+  package var unanswered: [Unanswered] = []
 
   package init(
     configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
@@ -108,6 +123,9 @@ extension Shard {
     state.nextToReview = nextToReview
     state.leaving = leaving
     state.ownBudgets = ownBudgetsState
+    state.formerBudgets = formerBudgets.state
+    state.takenPushes = takenPushes.state
+    state.unanswered = unansweredState
     return state
   }
 
@@ -142,8 +160,16 @@ extension Shard {
     nextToReview = state.nextToReview
     leaving = state.leaving
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
+    formerBudgets.fill(state.formerBudgets)
+    takenPushes.fill(state.takenPushes)
+    for item in state.unanswered { unanswered[item.entry] = item.request }
     try checkSoundness(state)
     fillIndexes()
+  }
+
+  var unansweredState: [ShardState.Unanswered] {
+    unanswered.map { ShardState.Unanswered(entry: $0.key, request: $0.value) }
+      .sorted { $0.entry < $1.entry }
   }
 
   private mutating func fillIndexes() {

@@ -14,6 +14,7 @@ extension PartitionState: BinaryCodable {
     writer.put(partition, lastOrder, now, policy)
     writer.put(devices, apps, entries, timers)
     writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes, ownBudgets)
+    writer.put(formerBudgets)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -29,6 +30,7 @@ extension PartitionState: BinaryCodable {
     goneTokens = try reader.read()
     awaitedOutcomes = try reader.read()
     ownBudgets = try reader.read()
+    formerBudgets = try reader.read()
     if let flaw { throw reader.error(.unsound("partition \(partition)", flaw)) }
   }
 }
@@ -200,14 +202,14 @@ extension TokenChanges.Change: BinaryCodable {
 extension TokenChanges.Step: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .claiming(let request): writer.put(tag: 1, request)
+    case .pending(let request): writer.put(tag: 1, request)
     case .leaving(let since, let reply): writer.put(tag: 2, since, reply)
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
-    case 1: self = .claiming(try reader.read())
+    case 1: self = .pending(try reader.read())
     case 2: self = .leaving(since: try reader.read(), then: try reader.read())
     default: throw reader.invalid(Self.self)
     }
@@ -222,11 +224,11 @@ extension TokenChanges.Reply: BinaryCodable {
   }
 }
 
-extension GoneTokens.Token: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(token, since) }
+extension BudgetKey: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(device, topic) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(token: try reader.read(), since: try reader.read())
+    self.init(device: try reader.read(), topic: try reader.read())
   }
 }
 

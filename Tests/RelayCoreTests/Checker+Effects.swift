@@ -79,7 +79,7 @@ extension Checker {
     expect(delivery.acceptedAt == life.acceptedAt, "the time of acceptance")
     expect(delivery.sentAt == now, "the time of sending")
     expect(live[connection] == device, "sent to a closed or another connection")
-    expect(registration.isAlive, "sent after the app was removed")
+    expect(isThere(life.registration), "sent after the app was removed")
     expect(life.end == nil, "sent after the end")
     expect(life.flight == nil, "in flight twice")
     if case .at(let moment) = life.notification.expiration {
@@ -142,7 +142,10 @@ extension Checker {
       // Refused at once: it was never accepted.
       lives[notification.uniqueID] = nil
       let isKnown = registrationOf[notification.token] != nil
-      expect(isKnown || reason == .badDeviceToken, "\(reason) for a token of no app")
+      // One whose app is about to get it: `serviceUnavailable`.
+      expect(
+        isKnown || reason == .badDeviceToken || reason == .serviceUnavailable,
+        "\(reason) for a token of no app")
       guard reason == .badDeviceToken else { return }
       expect(!isKnown, "BadDeviceToken for the token of an app")
       expect(goneTokens[notification.token] == nil, "BadDeviceToken for a token that is gone")
@@ -192,7 +195,7 @@ extension Checker {
       var isToldAgain = false
       if case .storedPower(.some, _) = event.step { isToldAgain = slots[slot] == event.uniqueID }
       expect(isToldAgain || slots[slot] == nil, "two in one slot")
-      expect(registrations[life.registration].isAlive, "stored after the app was removed")
+      expect(isThere(life.registration), "stored after the app was removed")
       slots[slot] = event.uniqueID
       life.isInSlot = true
       life.flight = nil
@@ -201,7 +204,14 @@ extension Checker {
     case .discarded(let reason):
       if case .replaced(let id) = reason { checkReplacement(life, by: id) }
       if reason == .expired { checkExpiration(life) }
-      if case .repeated(let id) = reason { checkRepetition(life.notification, of: lives[id]) }
+      if case .repeated(let id) = reason {
+        if let first = lives[id], first.end == nil, !first.isPersisted, life.isPersisted {
+          // The journal had failed to write the first.
+          lives[id]!.isPersisted = true
+          life.isAdopted = true
+        }
+        checkRepetition(life.notification, of: lives[id])
+      }
       if life.isInSlot { slots[slot] = nil }
       life.isInSlot = false
     case .sent, .outcome, .decided, .faulted: break
@@ -247,14 +257,16 @@ extension Checker {
 
   private mutating func checkRepetition(_ notification: Notification, of first: Life?) {
     guard let first else { return expect(false, "a repetition of nothing") }
-    expect(first.end == nil, "a repetition of what has ended")
+    expect(
+      first.end == nil || first.end == .delivered, "a repetition of what has ended otherwise")
     expect(first.notification.apnsID == notification.apnsID, "a repetition of another")
     expect(
       first.notification.notificationClass == notification.notificationClass,
       "a repetition of another class")
-    expect(first.registration == registrationOf[notification.token], "of another app's")
+    let app = registrationOf[notification.token].map { registrations[$0].app }
+    expect(app == nil || registrations[first.registration].app == app, "of another app's")
     expect(
-      first.isPersisted || first.notification.expiration == .once,
+      first.isPersisted || first.end == .delivered || first.notification.expiration == .once,
       "a repetition of what is not promised")
   }
 

@@ -83,11 +83,12 @@ enum Samples {
     state.aliases = [Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)]
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
     state.tokenChanges = [
-      .init(own: own, step: .claiming(request)),
-      .init(own: own, step: .leaving(since: nil, then: nil)),
+      .init(own: own, step: .pending(request)),
+      .init(own: own, step: .leaving(since: nil, then: reply)),
       .init(own: own, step: .leaving(since: now, then: reply)),
     ]
-    state.goneTokens = [.init(token: token, since: now)]
+    state.goneTokens = [.init(token, now)]
+    state.formerBudgets = [.init(BudgetKey(device: device, topic: topic), spent)]
     state.awaitedOutcomes = [.init(id: id, device: 1)]
     state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
     return state
@@ -96,7 +97,8 @@ enum Samples {
   static let restored: [RestoredRecord] = [
     .device(device, secret, budget: spent),
     .app(device, topic, token, isOwn: true, budget: spent), .alias(own),
-    .gone(token, since: now), .notification(stored, sequence: 77, acceptedAt: now),
+    .spent(device, topic, spent), .gone(token, since: now),
+    .notification(stored, sequence: 77, acceptedAt: now),
     .forwarded(stored, to: device, sequence: 78, acceptedAt: now),
   ]
 
