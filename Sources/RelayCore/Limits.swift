@@ -66,8 +66,8 @@ package enum Limits {
   /// more is answered `ServiceUnavailable`.
   package static let tokenChangesPerDevice = 16
   package static let tokenChangesPerShard = 65_536
-  /// Budgets of removed apps that one shard remembers until they are full again; the oldest are
-  /// forgotten first.
+  /// Budgets of removed apps that one shard remembers until they are full again; beyond it one is
+  /// full when the app comes back.
   package static let formerBudgets = 100_000
   /// Acknowledged pushes that their provider gave an `apns-id`, as one shard remembers them, and how
   /// long; the oldest are forgotten first.

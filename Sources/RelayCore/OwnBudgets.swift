@@ -22,8 +22,46 @@ package struct BudgetKey: Hashable, Sendable {
   }
 }
 
-/// What removed apps had used, by the clocks of all.
-package typealias FormerBudgets = RecentTable<BudgetKey, RateLimit.State>
+/// What a removed app had used, by the clocks of all.
+package struct FormerBudget: Hashable, Sendable {
+  package var key: BudgetKey
+  package var spent: RateLimit.State
+
+  package init(key: BudgetKey, spent: RateLimit.State) {
+    self.key = key
+    self.spent = spent
+  }
+}
+
+struct FormerBudgets: Sendable {
+  private var budgets: [DeviceID: [FormerBudget]] = [:]
+  private(set) var count = 0
+
+  mutating func add(_ budget: FormerBudget) {
+    budgets[budget.key.device, default: []].append(budget)
+    count += 1
+  }
+
+  /// Takes out those of a device that `isIt` names, oldest first.
+  mutating func take(
+    of device: DeviceID, where isIt: (FormerBudget) -> Bool
+  ) -> [FormerBudget] {
+    guard let all = budgets[device] else { return [] }
+    let taken = all.filter(isIt)
+    budgets[device] = taken.count < all.count ? all.filter { !isIt($0) } : nil
+    count -= taken.count
+    return taken
+  }
+
+  mutating func take(ofAll isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
+    budgets.keys.sorted { $0.precedes($1) }.flatMap { take(of: $0, where: isIt) }
+  }
+
+  /// All, by device; of each oldest first.
+  var state: [FormerBudget] {
+    budgets.keys.sorted { $0.precedes($1) }.flatMap { budgets[$0] ?? [] }
+  }
+}
 
 extension Shard {
   /// The budgets that count for a device: mostly those of all.
@@ -78,26 +116,26 @@ extension Shard {
     _ spent: RateLimit.State, of key: BudgetKey, into effects: inout [Effect]
   ) {
     let reading = budgets.appClock.reading(at: now)
-    while let oldest = formerBudgets.oldest, oldest.value.full <= reading {
-      formerBudgets.remove(oldest.key)
-      noteFull(oldest.key, into: &effects)
-    }
-    if spent.full > reading {
-      if let forgotten = formerBudgets.insert(spent, for: key) {
-        noteFull(forgotten.key, into: &effects)
-      }
+    func isFull(_ former: FormerBudget) -> Bool { former.spent.full <= reading }
+    var full = formerBudgets.take(of: key.device, where: isFull)
+    if formerBudgets.count >= Limits.formerBudgets { full += formerBudgets.take(ofAll: isFull) }
+    for former in full { noteFull(former.key, into: &effects) }
+    let budget = FormerBudget(key: key, spent: spent)
+    if !isFull(budget), formerBudgets.count < Limits.formerBudgets {
+      formerBudgets.add(budget)
     } else if spent.full > 0 {
       noteFull(key, into: &effects)
     }
   }
 
   mutating func takeFormerBudget(of device: Int32, _ topic: Topic) -> RateLimit.State? {
-    let id = devices[device].id
     guard formerBudgets.count > 0,
-      let spent = formerBudgets.remove(BudgetKey(device: id, topic: topic))
+      let former = formerBudgets.take(
+        of: devices[device].id, where: { $0.key.topic == topic }
+      ).first
     else { return nil }
     return budgets.states(
-      app: spent, device: RateLimit.State(), on: budgets(of: device), at: now
+      app: former.spent, device: RateLimit.State(), on: budgets(of: device), at: now
     ).app
   }
 
@@ -105,9 +143,8 @@ extension Shard {
   mutating func dropFormerBudgets(
     of device: DeviceID, _ topic: Topic?, into effects: inout [Effect]
   ) {
-    for former in formerBudgets.take({
-      $0.device == device && (topic == nil || $0.topic == topic)
-    }) {
+    let dropped = formerBudgets.take(of: device) { topic == nil || $0.key.topic == topic }
+    for former in dropped {
       noteFull(former.key, into: &effects)
     }
   }

@@ -27,12 +27,6 @@ extension Shard {
   mutating func handOverWhenSettled(into effects: inout [Effect]) {
     guard let partition = leaving, !isAwaited(partition) else { return }
     leaving = nil
-    // The next shard knows of no provider that waits.
-    for (entry, request) in unansweredState.map({ ($0.entry, $0.request) })
-    where self.partition(ofRoutingKey: routingKey(of: entry)) == partition {
-      unanswered[entry] = nil
-      refuse(.serviceUnavailable, request, into: &effects)
-    }
     effects.append(.handOver(evict(partition)))
   }
 
@@ -51,16 +45,14 @@ extension Shard {
     return partition(ofRoutingKey: devices[apps[app].device].id.routingKey) == leaving
   }
 
-  private func routingKey(of entry: Int32) -> UInt64 {
-    devices[apps[entries[entry].app].device].id.routingKey
-  }
-
   private func isAwaited(_ partition: PartitionID) -> Bool {
     pending.contains { item in
       switch item {
       case .submission(_, _, let entry):
         // One that has ended waits no longer; only its provider does.
-        entry >= 0 && self.partition(ofRoutingKey: routingKey(of: entry)) == partition
+        entry >= 0
+          && self.partition(ofRoutingKey: devices[apps[entries[entry].app].device].id.routingKey)
+            == partition
       case .device(let key), .alias(let key), .note(let key):
         self.partition(ofRoutingKey: key) == partition
       case .nothing: false
@@ -89,6 +81,10 @@ extension Shard {
     state.ownBudgets = numbers.compactMap { number in
       let id = devices[number].id
       return ownBudgets.removeValue(forKey: id).map { OwnBudgets(device: id, budgets: $0) }
+    }
+    state.unanswered = entryNumbers.enumerated().compactMap { place, number in
+      defer { unanswered[number] = nil }
+      return unansweredItem(number, as: Int32(place))
     }
     state.devices = numbers.map { takeDevice($0, appPlaces, entryPlaces) }
     state.apps = appNumbers.map { takeApp($0, devicePlaces, appPlaces, entryPlaces) }
@@ -201,7 +197,9 @@ extension Shard {
     state.aliases.sort { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
     state.tokenChanges = tokenChanges.take { isIts($0.routingKey) }
     state.goneTokens = goneTokens.take { isIts($0.routingKey) }
-    state.formerBudgets = formerBudgets.take { isIts($0.device.routingKey) }
+    state.formerBudgets = formerBudgets.take(ofAll: { isIts($0.key.device.routingKey) })
+    state.takenPushes = takenPushes.take { isIts($0.device.routingKey) }
+      .filter { $0.value.takenAt + Limits.takenPushAge > now }
   }
 
   // MARK: Coming
@@ -251,7 +249,9 @@ extension Shard {
     }
     for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
     for gone in state.goneTokens { _ = goneTokens.insert(gone.value, for: gone.key) }
-    for former in state.formerBudgets { _ = formerBudgets.insert(former.value, for: former.key) }
+    for former in state.formerBudgets { formerBudgets.add(former) }
+    for taken in state.takenPushes { _ = takenPushes.insert(taken.value, for: taken.key) }
+    for item in state.unanswered { unanswered[entry(item.entry)] = item.request }
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     counters = counters + state.counts
     counters.takenOver += state.entries.count

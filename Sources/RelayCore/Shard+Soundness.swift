@@ -192,6 +192,10 @@ extension PartitionState {
       awaitedOutcomes.allSatisfy { devices.indices.contains(Int($0.device)) },
       "an outcome is awaited of a device that is not there")
     try require(
+      unanswered.allSatisfy {
+        entries.indices.contains(Int($0.entry)) && !entries[Int($0.entry)].isStorable
+      }, "somebody waits for an entry that is none")
+    try require(
       Soundness.moments.contains(now) && lastOrder <= UInt64(Soundness.counts.upperBound),
       "it is of no moment")
   }

@@ -116,7 +116,7 @@ package struct Shard: Sendable {
   var tokenChanges = TokenChanges()
   var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
   /// What removed apps had used of their budgets (`OwnBudgets.swift`).
-  var formerBudgets = FormerBudgets(limit: Limits.formerBudgets)
+  var formerBudgets = FormerBudgets()
   /// What phones have taken of late (`Shard+Repetitions.swift`).
   var takenPushes = TakenPushes(limit: Limits.takenPushes)
   /// Whose record failed while it was in flight, and who waits for its acknowledgement.
@@ -175,7 +175,7 @@ package struct Shard: Sendable {
   /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
-      + aliases.count + aliasSteps.count + tokenChanges.count + formerBudgets.placeCount
+      + aliases.count + aliasSteps.count + tokenChanges.count + formerBudgets.count
       + takenPushes.placeCount + unanswered.count
   }
 

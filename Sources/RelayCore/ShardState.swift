@@ -31,17 +31,6 @@ package struct ShardState: Hashable, Sendable {
     }
   }
 
-  /// An entry in flight whose record failed, and who waits for what becomes of it.
-  package struct Unanswered: Hashable, Sendable {
-    package var entry: Int32
-    package var request: RequestID
-
-    package init(entry: Int32, request: RequestID) {
-      self.entry = entry
-      self.request = request
-    }
-  }
-
   package struct Timer: Hashable, Sendable {
     package var id: TimerWheel.TimerID
     package var timer: PartitionState.Timer
@@ -80,10 +69,10 @@ package struct ShardState: Hashable, Sendable {
   package var leaving: PartitionID?
   /// By their devices.
   package var ownBudgets: [OwnBudgets] = []
-  package var formerBudgets: [FormerBudgets.Place] = []
+  package var formerBudgets: [FormerBudget] = []
   package var takenPushes: [TakenPushes.Place] = []
   /// By their entries.
-  package var unanswered: [Unanswered] = []
+  package var unanswered: [PartitionState.Unanswered] = []
 
   package init(
     configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
@@ -125,7 +114,7 @@ extension Shard {
     state.ownBudgets = ownBudgetsState
     state.formerBudgets = formerBudgets.state
     state.takenPushes = takenPushes.state
-    state.unanswered = unansweredState
+    state.unanswered = unanswered.keys.sorted().compactMap { unansweredItem($0, as: $0) }
     return state
   }
 
@@ -160,16 +149,16 @@ extension Shard {
     nextToReview = state.nextToReview
     leaving = state.leaving
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
-    formerBudgets.fill(state.formerBudgets)
+    for former in state.formerBudgets { formerBudgets.add(former) }
     takenPushes.fill(state.takenPushes)
     for item in state.unanswered { unanswered[item.entry] = item.request }
     try checkSoundness(state)
     fillIndexes()
   }
 
-  var unansweredState: [ShardState.Unanswered] {
-    unanswered.map { ShardState.Unanswered(entry: $0.key, request: $0.value) }
-      .sorted { $0.entry < $1.entry }
+  /// Who waits for this entry, by the number that it has elsewhere.
+  func unansweredItem(_ entry: Int32, as number: Int32) -> PartitionState.Unanswered? {
+    unanswered[entry].map { PartitionState.Unanswered(entry: number, request: $0) }
   }
 
   private mutating func fillIndexes() {

@@ -14,7 +14,7 @@ extension PartitionState: BinaryCodable {
     writer.put(partition, lastOrder, now, policy)
     writer.put(devices, apps, entries, timers)
     writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes, ownBudgets)
-    writer.put(formerBudgets)
+    writer.put(takenPushes, formerBudgets, unanswered)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -30,7 +30,9 @@ extension PartitionState: BinaryCodable {
     goneTokens = try reader.read()
     awaitedOutcomes = try reader.read()
     ownBudgets = try reader.read()
+    takenPushes = try reader.read()
     formerBudgets = try reader.read()
+    unanswered = try reader.read()
     if let flaw { throw reader.error(.unsound("partition \(partition)", flaw)) }
   }
 }
@@ -224,11 +226,13 @@ extension TokenChanges.Reply: BinaryCodable {
   }
 }
 
-extension BudgetKey: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(device, topic) }
+extension FormerBudget: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(key.device, key.topic, spent) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(device: try reader.read(), topic: try reader.read())
+    self.init(
+      key: BudgetKey(device: try reader.read(), topic: try reader.read()),
+      spent: try reader.read())
   }
 }
 

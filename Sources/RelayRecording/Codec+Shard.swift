@@ -81,7 +81,7 @@ extension RecentTable.Item: BinaryCodable where Key: BinaryCodable, Value: Binar
   }
 }
 
-extension ShardState.Unanswered: BinaryCodable {
+extension PartitionState.Unanswered: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(entry, request) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {

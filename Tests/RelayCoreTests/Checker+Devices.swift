@@ -44,12 +44,14 @@ extension Checker {
       }
       registrations[registration].removal = sequence
       deviceRequests[request] = .unregister(made: registration)
-    // That it is full again is told some time.
-    case .spent(_, _, app: RateLimit.State(), _): break
+    case .spent(_, _, app: RateLimit.State(), _): fullSequence = sequence
     case .spent(let device, let topic, _, _):
       expect(spentSequence == nil, "noted twice")
       spentSequence = sequence
-      let isKnown = apps.contains { $0.phone.credential.device == device && $0.topic == topic }
+      let isKnown = registrations.indices.contains {
+        isThere($0) && registrations[$0].app.phone.credential.device == device
+          && registrations[$0].app.topic == topic
+      }
       expect(isKnown, "a budget of no app")
     }
   }
@@ -145,9 +147,9 @@ extension Checker {
     let policy = policies[policies.count - 1].policy
     expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
     let spending = Spending(
-      at: now.milliseconds, sequence: spentSequence, ofApp: policy.perApp != nil,
+      at: now.milliseconds, sequence: spentSequence ?? fullSequence, ofApp: policy.perApp != nil,
       ofDevice: policy.perDevice != nil)
-    spentSequence = nil
+    (spentSequence, fullSequence) = (nil, nil)
     guard !condition.liftsBudget else { return }
     if spending.sequence == nil, spending.ofApp || spending.ofDevice {
       // Before a push, as far as it was settled before this event, not a record more had room.

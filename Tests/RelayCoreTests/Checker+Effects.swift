@@ -5,7 +5,7 @@ import Primitives
 /// What the shard asks for.
 extension Checker {
   mutating func check(_ effects: [Effect]) {
-    spentSequence = nil
+    (spentSequence, fullSequence) = (nil, nil)
     forgottenEarly = []
     for effect in effects { check(effect) }
     for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
@@ -207,7 +207,7 @@ extension Checker {
       if case .repeated(let id) = reason {
         if let first = lives[id], first.end == nil, !first.isPersisted, life.isPersisted {
           // The journal had failed to write the first.
-          lives[id]!.isPersisted = true
+          (lives[id]!.isPersisted, lives[id]!.sequence) = (true, nil)
           life.isAdopted = true
         }
         checkRepetition(life.notification, of: lives[id])

@@ -112,7 +112,7 @@ extension Checker {
   /// Whatever is in a silent slot of the device now is paid for.
   private mutating func openRide(of device: DeviceID, except own: Int? = nil) {
     for (index, registration) in registrations.enumerated()
-    where registration.isAlive && registration.app.phone.credential.device == device && index != own
+    where isThere(index) && registration.app.phone.credential.device == device && index != own
     {
       rides.opened[index, default: 0] += 1
       let slot = Slot(registration: index, notificationClass: .silent)

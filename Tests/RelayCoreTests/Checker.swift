@@ -99,6 +99,9 @@ struct Checker {
   var restated: [UInt64: Int] = [:]
   /// The note of a budget that the next silent push spends.
   var spentSequence: UInt64?
+  /// One by which the app has used nothing: of what has a limit for the device alone, or because an
+  /// app that was removed has a full budget again.
+  var fullSequence: UInt64?
   /// Spendings whose notes were not on disk at a crash.
   var forgivenSpendings = 0
   var openRequests: Set<RequestID> = []

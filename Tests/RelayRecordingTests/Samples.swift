@@ -88,7 +88,16 @@ enum Samples {
       .init(own: own, step: .leaving(since: now, then: reply)),
     ]
     state.goneTokens = [.init(token, now)]
-    state.formerBudgets = [.init(BudgetKey(device: device, topic: topic), spent)]
+    state.formerBudgets = [
+      FormerBudget(key: BudgetKey(device: device, topic: topic), spent: spent)
+    ]
+    state.takenPushes = [
+      .init(
+        TakenPush.Key(apnsID: id, device: device),
+        TakenPush(notification: visible, acceptedAt: now, takenAt: now))
+    ]
+    state.entries[0].sequence = 0
+    state.unanswered = [.init(entry: 0, request: request)]
     state.awaitedOutcomes = [.init(id: id, device: 1)]
     state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
     return state
