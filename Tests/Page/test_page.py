@@ -220,6 +220,18 @@ class PageTests(unittest.TestCase):
             page.wait_for_function("async (part) => (await navigator.clipboard.readText()).includes(part)", arg=part)
             self.assertNotIn(f"bearer {self.token}", page.locator("#copied").inner_text())
 
+    def test_what_is_so_now_is_not_shown_of_another_moment(self):
+        page, life = self.at_phone()
+        expect(page.locator("#phone-tools .gauge")).not_to_have_count(0)
+        expect(page.locator("#phone-list .slots")).not_to_have_count(0)
+        page.evaluate("at => location.hash += `&at=${at}`", life["steps"][0]["time"])
+        expect(page.locator("#pill")).to_contain_text("looking at")
+        expect(page.locator("#phone-tools .gauge")).to_have_count(0)
+        expect(page.locator("#phone-list .slots")).to_have_count(0)
+        expect(page.locator("#phone-list a").first).to_contain_text("only live")
+        page.keyboard.press("Escape")
+        expect(page.locator("#phone-tools .gauge")).not_to_have_count(0)
+
     def test_every_push_and_moment_is_a_url(self):
         life = self.busy_phone()
         time = life["steps"][0]["time"]
