@@ -42,7 +42,7 @@ function go(changes, replace = "at" in changes) {
 	readUrl();
 }
 
-// Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
+// Events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
 const pending = new Set(), drawn = {};
@@ -217,7 +217,7 @@ function phoneChosen() {
 		found.map(events.device);
 	});
 }
-// Full tokens, empty ones, and when the next comes: as they are now, so not shown of another moment.
+// Full tokens, empty ones, when the next comes: of now, so not of another moment.
 function gauge({ topic, budget: { remaining, heldUntil, limit } }, named) {
 	if (remaining == null || view.at) return "";
 	const text = [named && shortTopic(topic), heldUntil ? `next ${hms(heldUntil)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
@@ -229,16 +229,15 @@ function drawPhones() {
 	$("everyone").ariaCurrent = !view.phone;
 	$("everyone").href = urlOf({ phone: "" });
 	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
-		const { device, apps, connected, network, power } = phone;
+		const { device, apps, connected, network, power } = phone, shows = JSON.stringify([phone, !view.at]);
 		node.href = urlOf({ phone: device, push: "" });
 		node.ariaCurrent = isChosen(phone);
-		const shows = JSON.stringify([phone, !view.at]);
 		if (node.shows === shows) return;
 		node.shows = shows;
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
 		node.replaceChildren(view.at ? "" : h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
 			view.at ? "" : h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
-			h("small", view.at ? "slots and budget: only live" : `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
+			h("small", view.at ? "only live" : `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
 	});
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
