@@ -24,6 +24,7 @@ function readUrl() {
 	for (const key of ["at", "span"]) view[key] = Number(hash.get(key));
 	$("span").value = view.span;
 	body.classList.toggle("one-phone", view.phone);
+	body.classList.toggle("past", view.at);
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		shown = known.lives.get(view.push);
@@ -42,7 +43,7 @@ function go(changes, replace = "at" in changes) {
 	readUrl();
 }
 
-// Events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
+// Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
 const pending = new Set(), drawn = {};
@@ -144,7 +145,7 @@ function drawTime() {
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
-	set("about", phone ? [view.at && "now", phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
+	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
 		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
 }
 function drawTable() {
@@ -217,9 +218,9 @@ function phoneChosen() {
 		found.map(events.device);
 	});
 }
-// Full tokens, empty ones, when the next comes: of now, so not of another moment.
+// Full tokens, empty ones, and when the next comes.
 function gauge({ topic, budget: { remaining, heldUntil, limit } }, named) {
-	if (remaining == null || view.at) return "";
+	if (remaining == null) return "";
 	const text = [named && shortTopic(topic), heldUntil ? `next ${hms(heldUntil)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
 	return h("span.gauge", { role: "img", "aria-label": `budget: ${remaining} left ${text}` },
 		[0, 1, 2, 3, 4, 5, 6, 7].slice(0, Math.max(3, remaining)).map((index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
@@ -229,15 +230,15 @@ function drawPhones() {
 	$("everyone").ariaCurrent = !view.phone;
 	$("everyone").href = urlOf({ phone: "" });
 	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
-		const { device, apps, connected, network, power } = phone, shows = JSON.stringify([phone, !view.at]);
+		const { device, apps, connected, network, power } = phone;
 		node.href = urlOf({ phone: device, push: "" });
 		node.ariaCurrent = isChosen(phone);
-		if (node.shows === shows) return;
-		node.shows = shows;
+		if (node.shows === JSON.stringify(phone)) return;
+		node.shows = JSON.stringify(phone);
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
-		node.replaceChildren(view.at ? "" : h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
-			view.at ? "" : h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
-			h("small", view.at ? "only live" : `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
+		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
+			h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
+			h("small", `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
 	});
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
