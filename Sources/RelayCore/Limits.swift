@@ -115,9 +115,16 @@ package enum Limits {
 
   /// Devices that one question for a list looks at on one loop before it goes on elsewhere.
   package static let listedDevices = 20_000
-  /// Connections to each listener of the admin API; others wait. The bytes of a request's header,
-  /// and how long there may be half a request or none.
+  /// Connections to each listener of the admin API. On the Unix socket others wait; on TCP the
+  /// oldest that has not shown the token goes for the next, and so many of those have a place
+  /// whoever else is there. Bytes that are read of one at once, and of an answer that the kernel
+  /// may hold; how long a stranger may take none of it. The bytes of a request's header, and how
+  /// long there may be half a request or none.
   package static let adminConnections = 1024
+  package static let adminStrangers = 64
+  package static let adminReadBytes = 1024
+  package static let adminUnsentBytes = 65_536
+  package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384
   package static let adminIdle = Interval.seconds(30)
   /// Notifications that one question for a list looks at on one loop.

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// What somebody without any credentials can do to a relay.
@@ -28,6 +29,78 @@ import Testing
       let held = try #require(words.count == 4 ? Int(words[1]) : nil, "\(said)")
       let sent = try #require(Int(words[3]), "\(said)")
       #expect(held <= Self.allowanceBytes + heldPerSent * sent, "\(said)")
+    }
+  }
+
+  private static let admin = RelaySetup(
+    arguments: ["--store", "memory", "--admin", "127.0.0.1:0"], plaintext: true)
+
+  private func doors(_ mode: String, _ arguments: String...) async throws -> String {
+    try await Program.run("python3", [Program.client("doors.py"), mode] + arguments)
+      .checked("doors.py \(mode)")
+  }
+
+  /// The number behind each word of a line.
+  private func numbers(_ line: String) -> [String: Int] {
+    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+    return Dictionary(
+      zip(words, words.dropFirst()).compactMap { word, next in Int(next).map { (word, $0) } },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Whatever is asked for without the token, and however it is spelled, ends at the door.
+  @Test func findNoSpellingThatOpensTheAdminAPI() async throws {
+    try await RelayProcess.run(Self.admin) { relay in
+      let said = try await doors("spellings", relay.admin)
+      #expect(said.hasPrefix("asked "), "\(said.prefix(2000))")
+      #expect(try #require(numbers(said)["asked"]) > 10_000)
+      #expect(try await Admin(relay)("GET", "/v1/devices").body.contains(#""devices":[]"#))
+    }
+  }
+
+  private static let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
+
+  /// A page of another port of this machine, in a real browser.
+  @Test(.enabled(if: chromium != nil)) func makeNoPushByAPage() async throws {
+    try await RelayProcess.run(Self.admin) { relay in
+      let said = try await doors("page", relay.admin, try #require(Self.chromium))
+      // The page can not see more than that there was an answer; the relay can.
+      #expect(said.hasPrefix("said: ") && !said.contains(" 200"), "\(said)")
+      #expect(try await Admin(relay)("GET", "/v1/devices").body.contains(#""devices":[]"#))
+    }
+  }
+
+  /// 1,024 connections that ask 4,000 times each and read nothing.
+  @Test func getNothingForWhatTheyDoNotRead() async throws {
+    try await RelayProcess.run(Self.admin) { relay in
+      let said = try await doors("unread", relay.admin, "\(relay.processID)")
+      let found = numbers(said)
+      #expect(try #require(found["grew"]) < 60_000_000, "\(said)")
+      #expect(try #require(found["kept"]) < 20_000_000, "\(said)")
+      // One that was not answered counts as 1000 s; else nothing is asserted about the time.
+      #expect(try #require(found["slowest"]) < 900_000, "\(said)")
+      #expect(try #require(found["left"]) <= 2, "\(said)")
+    }
+  }
+
+  /// Without a descriptor nothing is accepted, and nothing is tried without end.
+  @Test(arguments: ["admin", "provider", "device"])
+  func takeAllDescriptors(listener: String) async throws {
+    var setup = Self.admin
+    setup.openFiles = 128
+    try await RelayProcess.run(setup) { relay in
+      let address =
+        switch listener {
+        case "admin": relay.admin
+        case "provider": relay.provider
+        default: relay.device
+        }
+      let said = try await doors(
+        "descriptors", address, "\(relay.processID)", "128", relay.admin)
+      #expect(try #require(numbers(said)["ticks"]) < 50, "\(said)")
+      #expect(said.contains("answered True"), "\(said)")
     }
   }
 
