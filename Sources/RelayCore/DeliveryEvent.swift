@@ -22,7 +22,7 @@ package enum DeliveryStep: Hashable, Sendable {
   case received(NotificationClass, apnsID: UniqueID, device: DeviceID, Topic)
   /// Read from the journal when the relay started; it was stored when the relay ended.
   case restored
-  case sent(Via)
+  case sent(Occasion)
   case storedOffline
   /// `until` is nil when only a change, not time, frees it.
   case storedPower(until: Instant?, limit: BudgetLimit)
@@ -111,7 +111,12 @@ extension DeliveryStep: CustomStringConvertible {
     switch self {
     case .received(let notificationClass, _, _, _): "received (\(notificationClass.name))"
     case .restored: "restored (from the journal)"
-    case .sent(let via): "sent (via: \(via.name))"
+    case .sent(.piggyback(.push(let id))): "sent (via: piggyback, with \(id))"
+    case .sent(.piggyback(.keepAlive)): "sent (via: piggyback, with a keep-alive)"
+    case .sent(.piggyback(.condition)): "sent (via: piggyback, with a change of the device's condition)"
+    case .sent(.piggyback(.answer)): "sent (via: piggyback, with an answer of the device)"
+    case .sent(.piggyback(.room)): "sent (via: piggyback, there is room again)"
+    case .sent(let occasion): "sent (via: \(occasion.via.name))"
     case .storedOffline: "stored (device offline)"
     case .storedPower(.none, let limit): "stored (power: held by \(limit.name))"
     case .storedPower(.some(let until), let limit):

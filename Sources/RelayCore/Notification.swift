@@ -27,6 +27,8 @@ package final class Notification: Hashable, Sendable {
   package let priority: Priority
   /// Visible, and asks that the app be woken before the user sees it.
   package let wakesApp: Bool
+  /// Visible, but shows, sounds and badges nothing: it carries nothing along.
+  package let showsNothing: Bool
   /// Kept as given; empty when there is none.
   package let collapseID: [UInt8]
   package let expiration: Expiration
@@ -36,7 +38,7 @@ package final class Notification: Hashable, Sendable {
   package init(
     uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
     notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
-    collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
+    showsNothing: Bool = false, collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
   ) {
     self.uniqueID = uniqueID
     self.apnsID = apnsID
@@ -46,6 +48,7 @@ package final class Notification: Hashable, Sendable {
     self.pushType = pushType
     self.priority = priority
     self.wakesApp = wakesApp
+    self.showsNothing = showsNothing
     self.collapseID = collapseID
     self.expiration = expiration
     self.payload = payload
@@ -56,7 +59,8 @@ package final class Notification: Hashable, Sendable {
     Notification(
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
+      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
+      expiration: expiration, payload: payload)
   }
 
   /// Whether its provider has called it something.
@@ -85,7 +89,7 @@ package final class Notification: Hashable, Sendable {
         && left.token == right.token && left.topic == right.topic
         && left.notificationClass == right.notificationClass && left.pushType == right.pushType
         && left.priority == right.priority && left.wakesApp == right.wakesApp
-        && left.collapseID == right.collapseID && left.expiration == right.expiration
+        && left.showsNothing == right.showsNothing && left.collapseID == right.collapseID && left.expiration == right.expiration
         && left.payload == right.payload
   }
 
@@ -149,6 +153,52 @@ package enum Via: UInt8, CaseIterable, Sendable {
   }
 }
 
+/// How a notification came to be sent when it was, and with what it went along.
+package enum Occasion: Hashable, Sendable {
+  case direct
+  case piggyback(with: Carrier)
+  case connect
+  case refill
+  case hold
+  case resend
+
+  package var via: Via {
+    switch self {
+    case .direct: .direct
+    case .piggyback: .piggyback
+    case .connect: .connect
+    case .refill: .refill
+    case .hold: .hold
+    case .resend: .resend
+    }
+  }
+}
+
+/// What passed between relay and device when something from a slot went along.
+package enum Carrier: Hashable, Sendable {
+  /// Another push, by its unique id.
+  case push(UniqueID)
+  /// The relay's, or one that the device has sent unasked.
+  case keepAlive
+  /// The device said that its condition has changed.
+  case condition
+  /// The device has answered what was sent to it.
+  case answer
+  /// Nothing: there is room for one more in flight.
+  case room
+
+  /// The word for what is no push; nil for a push.
+  package var name: String? {
+    switch self {
+    case .push: nil
+    case .keepAlive: "keep-alive"
+    case .condition: "condition"
+    case .answer: "answer"
+    case .room: "room"
+    }
+  }
+}
+
 /// One accepted notification that has not reached its end.
 package struct AcceptedNotification: Hashable, Sendable {
   /// Exactly one of these at any time.
@@ -173,8 +223,7 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var sentAt = Instant(milliseconds: 0)
   /// Frames on this connection, the first one included.
   package var frameCount: UInt8 = 0
-  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
-  /// that takes it again and again would open as many.
+  /// Whether any frame was ever sent.
   package var wasSent = false
   /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
   /// again after a lost connection, without being paid for twice.
@@ -199,6 +248,13 @@ package struct AcceptedNotification: Hashable, Sendable {
       notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
       phase: .waiting)
   }
+
+  /// Whether a frame of this visible one opens a ride. Only the first does: a phone that takes it
+  /// again and again would open as many.
+  var opensRide: Bool { !wasSent && !notification.showsNothing }
+
+  /// For what goes along with it.
+  var carrier: Carrier { .push(notification.uniqueID) }
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }

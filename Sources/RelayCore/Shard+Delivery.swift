@@ -86,19 +86,20 @@ extension Shard {
   /// Sends an entry for its own sake: a silent one is paid for. Others ride along, but never
   /// another silent of the same app.
   private mutating func transmitOnItsOwn(
-    _ entry: Int32, _ via: Via, into effects: inout [Effect]
+    _ entry: Int32, _ occasion: Occasion, into effects: inout [Effect]
   ) {
     let app = entries[entry].app
     let isSilent = entries[entry].notification.notificationClass == .silent
-    let opensRide = isSilent ? !entries[entry].isPaid : !entries[entry].wasSent
+    let opensRide = isSilent ? !entries[entry].isPaid : entries[entry].opensRide
     if isSilent, opensRide {
       takeBudget(app, into: &effects)
       entries[entry].isPaid = true
     }
-    transmit(entry, via, into: &effects)
+    let carrier = entries[entry].carrier
+    transmit(entry, occasion, into: &effects)
     sendHeld(
-      of: apps[app].device, .piggyback, opensRide ? .relay : .none, except: isSilent ? app : -1,
-      into: &effects)
+      of: apps[app].device, .piggyback(with: carrier), opensRide ? .relay : .none,
+      except: isSilent ? app : -1, into: &effects)
   }
 
   /// An older visible one in the slot goes first while the window takes both, else it is replaced;
@@ -112,7 +113,7 @@ extension Shard {
     } else if newer.notificationClass == .visible,
       windowHolds(2, apps[entries[entry].app].device)
     {
-      transmit(older, .piggyback, into: &effects)
+      transmit(older, .piggyback(with: .push(newer.uniqueID)), into: &effects)
     } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
     }
@@ -155,14 +156,15 @@ extension Shard {
   ///
   /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
   mutating func sendHeld(
-    of device: Int32, _ via: Via, _ cause: RideCause, except own: Int32 = -1,
+    of device: Int32, _ occasion: Occasion, _ cause: RideCause, except own: Int32 = -1,
     into effects: inout [Effect]
   ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch
     drainScratch = []
     listHeld(of: device, into: &held)
-    var isRide = cause == .relay
+    // What silents go along with that nobody has paid for.
+    var ride = cause == .relay ? occasion : nil
     var stayed = false
     for entry in held {
       if entries[entry].isExpired(at: now) {
@@ -171,19 +173,23 @@ extension Shard {
       }
       guard entries[entry].notification.notificationClass == .silent else {
         guard windowHolds(1, device) else { continue }
-        if !entries[entry].wasSent { isRide = true }
-        transmit(entry, via, into: &effects)
+        if ride == nil, entries[entry].opensRide {
+          ride = occasion == .connect ? .connect : .piggyback(with: entries[entry].carrier)
+        }
+        transmit(entry, occasion, into: &effects)
         continue
       }
       let isOwn = entries[entry].app == own
       if !entries[entry].isPaid, !isOwn {
-        if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }
-        if isRide { entries[entry].isPaid = true }
+        if ride == nil, cause == .device, windowHolds(1, device), takeRide(device) {
+          ride = occasion
+        }
+        if ride != nil { entries[entry].isPaid = true }
       }
       if entries[entry].isPaid {
-        if windowHolds(1, device) { transmit(entry, via, into: &effects) }
+        if windowHolds(1, device) { transmit(entry, ride ?? occasion, into: &effects) }
       } else if releaseFromBudget(entry, into: &effects) {
-        isRide = true
+        ride = ride ?? .piggyback(with: entries[entry].carrier)
       } else if !isOwn {
         stayed = true
       }
@@ -191,7 +197,7 @@ extension Shard {
     held.removeAll(keepingCapacity: true)
     drainScratch = held
     // A later one was paid from its budget; those before it ride with that.
-    if stayed, isRide { sendHeld(of: device, .piggyback, .relay, except: own, into: &effects) }
+    if stayed, let ride { sendHeld(of: device, ride, .relay, except: own, into: &effects) }
   }
 
   /// What is held for a device, in the order in which it is sent.
@@ -241,7 +247,7 @@ extension Shard {
   }
 
   /// Sends one entry from whatever phase it is in.
-  mutating func transmit(_ entry: Int32, _ via: Via, into effects: inout [Effect]) {
+  mutating func transmit(_ entry: Int32, _ occasion: Occasion, into effects: inout [Effect]) {
     let device = apps[entries[entry].app].device
     guard let connection = devices[device].connection else {
       preconditionFailure("only a connected device is sent anything")
@@ -254,14 +260,14 @@ extension Shard {
     devices[device].firstInFlight = entry
     devices[device].inFlightCount += 1
     counters.inFlight += 1
-    counters.sent[Int(via.rawValue)] += 1
+    counters.sent[Int(occasion.via.rawValue)] += 1
     if devices[device].ackTimer < 0, devices[device].hasDeadlines {
       devices[device].ackTimer = timers.set(
         now + configuration.ackTimeout, .acknowledgement(device: device))
     }
-    let delivery = delivery(of: entry, via)
+    let delivery = delivery(of: entry, occasion.via)
     effects.append(.send(connection, delivery))
-    log(.sent(via), delivery.notification.uniqueID, into: &effects)
+    log(.sent(occasion), delivery.notification.uniqueID, into: &effects)
   }
 
   /// A frame that is sent now.

@@ -217,7 +217,7 @@ extension DeliveryStep: BinaryCodable {
     case .received(let notificationClass, let apnsID, let device, let topic):
       writer.put(tag: 1, notificationClass, apnsID, topic, device)
     case .restored: writer.put(tag: 2)
-    case .sent(let via): writer.put(tag: 3, via)
+    case .sent(let occasion): writer.put(tag: 3, occasion)
     case .storedOffline: writer.put(tag: 4)
     case .storedPower(let until, let limit): writer.put(tag: 5, until, limit)
     case .discarded(let reason): writer.put(tag: 6, reason)
@@ -245,6 +245,47 @@ extension DeliveryStep: BinaryCodable {
     case 8: self = .outcome(try reader.read())
     case 9: self = .faulted(try reader.read())
     case 10: self = .decided(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension Occasion: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(via)
+    if case .piggyback(let carrier) = self { writer.put(carrier) }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.read(Via.self) {
+    case .direct: self = .direct
+    case .piggyback: self = .piggyback(with: try reader.read())
+    case .connect: self = .connect
+    case .refill: self = .refill
+    case .hold: self = .hold
+    case .resend: self = .resend
+    }
+  }
+}
+
+extension Carrier: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .push(let id): writer.put(tag: 1, id)
+    case .keepAlive: writer.put(tag: 2)
+    case .condition: writer.put(tag: 3)
+    case .answer: writer.put(tag: 4)
+    case .room: writer.put(tag: 5)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .push(try reader.read())
+    case 2: self = .keepAlive
+    case 3: self = .condition
+    case 4: self = .answer
+    case 5: self = .room
     default: throw reader.invalid(Self.self)
     }
   }

@@ -157,7 +157,10 @@ struct LastNotification: Sendable {
     /// The high word of the id follows.
     static let generator = Mark(rawValue: 16)
     static let topic = Mark(rawValue: 32)
-    static let all: Mark = [.silent, .wakesApp, .expires, .apnsID, .generator, .topic]
+    static let showsNothing = Mark(rawValue: 64)
+    static let all: Mark = [
+      .silent, .wakesApp, .expires, .apnsID, .generator, .topic, .showsNothing,
+    ]
   }
 }
 
@@ -213,6 +216,7 @@ extension Notification: BinaryCodable {
     var mark: LastNotification.Mark = []
     if case .silent = notificationClass { mark.insert(.silent) }
     if wakesApp { mark.insert(.wakesApp) }
+    if showsNothing { mark.insert(.showsNothing) }
     if apnsID.low != uniqueID.low || apnsID.high != uniqueID.high { mark.insert(.apnsID) }
     if uniqueID.high != last.uniqueID.high { mark.insert(.generator) }
     // Not `!=`, which is looked up while it runs.
@@ -244,7 +248,7 @@ extension Notification: BinaryCodable {
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
       notificationClass: mark.contains(.silent) ? .silent : .visible, pushType: pushType,
       priority: priority, wakesApp: mark.contains(.wakesApp),
-      collapseID: try reader.byteString(), expiration: expiration,
+      showsNothing: mark.contains(.showsNothing), collapseID: try reader.byteString(), expiration: expiration,
       payload: try reader.payload())
     reader.last.take(self, isSameTopic: !mark.contains(.topic))
   }

@@ -11,6 +11,7 @@ extension Checker {
     for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
       expect(false, "forgotten before its end: \(id)")
     }
+    checkCarriers(effects)
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
     if case .tick = eventAtHand { checkNothingIsOverdue() }
   }

@@ -64,8 +64,8 @@ import Testing
         fixture.persist(visible, fixture.lastSequence, mayLinger: true),
       ]
         + fixture.sent(visible, .direct, connection)
-        + fixture.sent(heldFirst, .piggyback, connection)
-        + fixture.sent(heldSecond, .piggyback, connection) + [fixture.accepted(visible)])
+        + fixture.sent(heldFirst, .piggyback(with: .push(visible.uniqueID)), connection)
+        + fixture.sent(heldSecond, .piggyback(with: .push(visible.uniqueID)), connection) + [fixture.accepted(visible)])
   }
 
   // MARK: Silent accepted
@@ -215,14 +215,15 @@ import Testing
     var (fixture, _, connection, _, held) = held()
     expectEffects(
       fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low)))),
-      fixture.sent(held, .piggyback, connection))
+      fixture.sent(held, .piggyback(with: .condition), connection))
   }
 
   @Test func aKeepAliveOfThePhoneTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(fixture, fixture.handle(.heard(connection)), [])
     expectEffects(
-      fixture, fixture.handle(.keptAlive(connection)), fixture.sent(held, .piggyback, connection))
+      fixture, fixture.handle(.keptAlive(connection)),
+      fixture.sent(held, .piggyback(with: .keepAlive), connection))
   }
 
   @Test func theKeepAliveTakesTheHeldOneAlong() {
@@ -232,7 +233,7 @@ import Testing
     expectEffects(
       fixture, effects,
       [.sendKeepAlive(connection)]
-        + fixture.sent(held, .piggyback, connection, acceptedAt: acceptedAt))
+        + fixture.sent(held, .piggyback(with: .keepAlive), connection, acceptedAt: acceptedAt))
   }
 
   // MARK: The budget refills

@@ -33,7 +33,7 @@ enum Samples {
       uniqueID: id, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass,
       pushType: .background, priority: .powerAware, wakesApp: true,
-      collapseID: Array("score".utf8), expiration: expiration,
+      showsNothing: notificationClass == .visible, collapseID: Array("score".utf8), expiration: expiration,
       payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
   }
 
@@ -142,6 +142,12 @@ enum Samples {
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
+  static let occasions: [Occasion] = [
+    .direct, .connect, .refill, .hold, .resend, .piggyback(with: .push(id)),
+    .piggyback(with: .keepAlive), .piggyback(with: .condition), .piggyback(with: .answer),
+    .piggyback(with: .room),
+  ]
+
   static let steps: [DeliveryStep] =
     [
       .received(.visible, apnsID: id, device: device, topic), .restored, .storedOffline,
@@ -150,7 +156,7 @@ enum Samples {
       .discarded(.notStored), .discarded(.repeated(of: id)), .discarded(.replaced(by: id)),
       .discarded(.journalFailed),
       .faulted(mark),
-    ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
+    ] + decisions.map { .decided($0) } + occasions.map { .sent($0) }
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {
