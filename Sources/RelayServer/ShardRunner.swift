@@ -82,7 +82,7 @@ final class ShardRunner {
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
-  var nextUnique: UInt64 = 1
+  var nextUnique: UInt64
   /// Where secrets and tokens come from; nil for the system's generator.
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
@@ -135,6 +135,7 @@ final class ShardRunner {
     self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
+    self.nextUnique = UInt64(index) + 1
   }
 
   /// Tells the runner of all runners, itself included, in the order of their indices.
@@ -158,9 +159,9 @@ final class ShardRunner {
   /// Of a new device's id, secret or token.
   func randomBits() -> UInt64 { random?.next() ?? UInt64.random(in: .min ... .max) }
 
-  /// A fresh `apns-unique-id`.
+  /// A fresh `apns-unique-id`. The loops number in turn: what people see of it is its end.
   func makeUniqueID() -> UniqueID {
-    defer { nextUnique &+= 1 }
+    defer { nextUnique &+= UInt64(peers.count) }
     return UniqueID(generator: generator, number: nextUnique)
   }
 

@@ -317,6 +317,7 @@ class Relay:
                     for app in device.apps.values())
         values = {**self.counters, "waiting": slots, "inSlots": slots, "inFlight": 0}
         ended = sum(values[key] for key in ("delivered", "replaced", "expired", "discarded"))
+        values["balance"] = f"{values['received']} received = {ended} ended + {slots} held"
         return values, values["received"] + values["restored"] == ended + slots
 
     @property
