@@ -34,11 +34,15 @@ package final class Notification: Hashable, Sendable {
   package let expiration: Expiration
   /// The payload's own bytes, never re-encoded.
   package let payload: [UInt8]
+  /// In a replay: what payload and collapse id are known by, where the recording has left something
+  /// of them out; else 0.
+  package let fingerprint: UInt64
 
   package init(
     uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
     notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
-    showsNothing: Bool = false, collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
+    showsNothing: Bool = false, collapseID: [UInt8], expiration: Expiration, payload: [UInt8],
+    fingerprint: UInt64 = 0
   ) {
     self.uniqueID = uniqueID
     self.apnsID = apnsID
@@ -52,6 +56,7 @@ package final class Notification: Hashable, Sendable {
     self.collapseID = collapseID
     self.expiration = expiration
     self.payload = payload
+    self.fingerprint = fingerprint
   }
 
   /// The same for another topic.
@@ -60,7 +65,7 @@ package final class Notification: Hashable, Sendable {
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
       wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
-      expiration: expiration, payload: payload)
+      expiration: expiration, payload: payload, fingerprint: fingerprint)
   }
 
   /// Whether its provider has called it something.
@@ -72,6 +77,7 @@ package final class Notification: Hashable, Sendable {
     apnsID == other.apnsID && notificationClass == other.notificationClass
       && pushType == other.pushType && priority == other.priority
       && collapseID == other.collapseID && payload == other.payload
+      && fingerprint == other.fingerprint
   }
 
   /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
@@ -90,7 +96,7 @@ package final class Notification: Hashable, Sendable {
         && left.notificationClass == right.notificationClass && left.pushType == right.pushType
         && left.priority == right.priority && left.wakesApp == right.wakesApp
         && left.showsNothing == right.showsNothing && left.collapseID == right.collapseID && left.expiration == right.expiration
-        && left.payload == right.payload
+        && left.payload == right.payload && left.fingerprint == right.fingerprint
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -13,7 +13,10 @@ package enum CheckpointEvent: Hashable, Sendable {
 final class ShardCheckpoint: Sendable {
   fileprivate let shard: Shard
 
-  fileprivate init(_ shard: Shard) { self.shard = shard }
+  init(_ shard: Shard) { self.shard = shard }
+
+  /// What a recording's head says of it.
+  var state: ShardState { shard.state }
 
   /// About what it takes once the shard has changed, besides what both share.
   var placeBytes: Int { shard.placeBytes }
@@ -35,6 +38,12 @@ extension Shard {
       checkpoints = all
     case .dropped(let number): checkpoints[number] = nil
     }
+  }
+
+  /// Whether the event takes it back to what it was.
+  package func isTakenBack(by event: Event) -> Bool {
+    guard case .checkpoint(.rewound(let number)) = event else { return false }
+    return checkpoints[number] != nil
   }
 
   /// About what a copy of this shard takes, in bytes.

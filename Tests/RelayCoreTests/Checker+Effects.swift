@@ -253,6 +253,7 @@ extension Checker {
     expect(
       first.notification.notificationClass == notification.notificationClass,
       "a repetition of another class")
+    expect(first.notification.payload == notification.payload, "a repetition of other words")
     expect(first.registration == registrationOf[notification.token], "of another app's")
     expect(
       first.isPersisted || first.notification.expiration == .once,

@@ -174,15 +174,16 @@ struct ShardFixture {
       payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
   }
 
-  /// The same, sent again.
-  mutating func repetition(of first: Notification) -> Notification {
+  /// The same, sent again; or more under its id.
+  mutating func repetition(of first: Notification, saying more: String = "") -> Notification {
     lastNumber += 1
     return Notification(
       uniqueID: UniqueID(generator: 1 + 2 * UInt64(node), number: UInt64(lastNumber)),
       apnsID: first.apnsID, token: first.token, topic: first.topic,
       notificationClass: first.notificationClass, pushType: first.pushType,
       priority: first.priority, wakesApp: first.wakesApp, showsNothing: first.showsNothing,
-      collapseID: first.collapseID, expiration: first.expiration, payload: first.payload)
+      collapseID: first.collapseID, expiration: first.expiration,
+      payload: first.payload + Array(more.utf8))
   }
 
   // MARK: Effects that tests expect

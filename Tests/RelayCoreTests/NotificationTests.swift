@@ -23,13 +23,15 @@ import Testing
     _ notificationClass: NotificationClass = .visible, _ pushType: PushType = .alert,
     _ priority: Priority = .immediate, wakesApp: Bool = false, showsNothing: Bool = false,
     collapseID: [UInt8] = [],
-    expiration: Expiration = .at(.never), payload: [UInt8] = [1, 2]
+    expiration: Expiration = .at(.never), payload: [UInt8] = [1, 2],
+    fingerprint: UInt64 = 0
   ) -> Notification {
     Notification(
       uniqueID: UniqueID(high: 0, low: uniqueID), apnsID: UniqueID(high: 0, low: apnsID),
       token: DeviceToken(hexadecimal: token)!, topic: Topic(topic)!,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID, expiration: expiration, payload: payload)
+      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID, expiration: expiration, payload: payload,
+      fingerprint: fingerprint)
   }
 
   @Test func equalMeansEveryField() {
@@ -38,6 +40,7 @@ import Testing
       make(uniqueID: 3), make(apnsID: 3), make(token: "abce"), make(topic: "another"),
       make(.silent), make(.visible, .voip), make(.visible, .alert, .powerFirst),
       make(wakesApp: true), make(showsNothing: true), make(collapseID: [1]), make(expiration: .once), make(payload: []),
+      make(fingerprint: 1),
     ]
     for other in others { #expect(other != make()) }
     #expect(Set(others).count == others.count)

@@ -60,7 +60,8 @@ extension World {
     guard generator.chance(10), let first = repeatable.randomElement(using: &generator) else {
       return
     }
-    handle(.submitted(fixture.repetition(of: first), from: fixture.newRequest()))
+    let more = fixture.lastNumber % 3 == 0 ? " " : ""
+    handle(.submitted(fixture.repetition(of: first, saying: more), from: fixture.newRequest()))
   }
 
   private mutating func journal() {
