@@ -33,8 +33,8 @@ struct LifeBody: Encodable, Equatable, Sendable {
     switch last.step {
     case .received: return "Accepted; it waits for the journal."
     case .restored: return "Read from the journal at the start of the relay."
-    case .sent(let occasion):
-      return "Sent (\(occasion.via.name)); the device has not acknowledged it yet."
+    case .sent(let via, _):
+      return "Sent (\(via.name)); the device has not acknowledged it yet."
     case .storedOffline: return "Held because the device is not connected, until it connects."
     case .storedPower(let until?, let limit):
       return "Held because of \(limit.name), until \(until.iso8601) or until it can ride along."

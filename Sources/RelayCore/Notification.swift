@@ -95,8 +95,9 @@ package final class Notification: Hashable, Sendable {
         && left.token == right.token && left.topic == right.topic
         && left.notificationClass == right.notificationClass && left.pushType == right.pushType
         && left.priority == right.priority && left.wakesApp == right.wakesApp
-        && left.showsNothing == right.showsNothing && left.collapseID == right.collapseID && left.expiration == right.expiration
-        && left.payload == right.payload && left.fingerprint == right.fingerprint
+        && left.showsNothing == right.showsNothing && left.collapseID == right.collapseID
+        && left.expiration == right.expiration && left.payload == right.payload
+        && left.fingerprint == right.fingerprint
   }
 
   package func hash(into hasher: inout Hasher) {
@@ -159,48 +160,29 @@ package enum Via: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// How a notification came to be sent when it was, and with what it went along.
-package enum Occasion: Hashable, Sendable {
-  case direct
-  case piggyback(with: Carrier)
-  case connect
-  case refill
-  case hold
-  case resend
-
-  package var via: Via {
-    switch self {
-    case .direct: .direct
-    case .piggyback: .piggyback
-    case .connect: .connect
-    case .refill: .refill
-    case .hold: .hold
-    case .resend: .resend
-    }
-  }
-}
-
 /// What passed between relay and device when something from a slot went along.
 package enum Carrier: Hashable, Sendable {
-  /// Another push, by its unique id.
   case push(UniqueID)
-  /// The relay's, or one that the device has sent unasked.
-  case keepAlive
-  /// The device said that its condition has changed.
-  case condition
-  /// The device has answered what was sent to it.
-  case answer
-  /// Nothing: there is room for one more in flight.
-  case room
+  case line(Line)
 
-  /// The word for what is no push; nil for a push.
-  package var name: String? {
-    switch self {
-    case .push: nil
-    case .keepAlive: "keep-alive"
-    case .condition: "condition"
-    case .answer: "answer"
-    case .room: "room"
+  /// What is no push.
+  package enum Line: UInt8, CaseIterable, Sendable {
+    /// The relay's, or one that nobody asked for.
+    case keepAlive
+    /// The device's condition has changed.
+    case condition
+    /// The device answers what was sent to it.
+    case answer
+    /// Nothing at all: one less is in flight.
+    case room
+
+    package var name: String {
+      switch self {
+      case .keepAlive: "keep-alive"
+      case .condition: "condition"
+      case .answer: "answer"
+      case .room: "room"
+      }
     }
   }
 }

@@ -15,7 +15,6 @@ final class ShardCheckpoint: Sendable {
 
   init(_ shard: Shard) { self.shard = shard }
 
-  /// What a recording's head says of it.
   var state: ShardState { shard.state }
 
   /// About what it takes once the shard has changed, besides what both share.
@@ -38,12 +37,6 @@ extension Shard {
       checkpoints = all
     case .dropped(let number): checkpoints[number] = nil
     }
-  }
-
-  /// Whether the event takes it back to what it was.
-  package func isTakenBack(by event: Event) -> Bool {
-    guard case .checkpoint(.rewound(let number)) = event else { return false }
-    return checkpoints[number] != nil
   }
 
   /// About what a copy of this shard takes, in bytes.

@@ -86,7 +86,7 @@ extension Shard {
   /// Sends an entry for its own sake: a silent one is paid for. Others ride along, but never
   /// another silent of the same app.
   private mutating func transmitOnItsOwn(
-    _ entry: Int32, _ occasion: Occasion, into effects: inout [Effect]
+    _ entry: Int32, _ via: Via, into effects: inout [Effect]
   ) {
     let app = entries[entry].app
     let isSilent = entries[entry].notification.notificationClass == .silent
@@ -96,9 +96,9 @@ extension Shard {
       entries[entry].isPaid = true
     }
     let carrier = entries[entry].carrier
-    transmit(entry, occasion, into: &effects)
+    transmit(entry, via, into: &effects)
     sendHeld(
-      of: apps[app].device, .piggyback(with: carrier), opensRide ? .relay : .none,
+      of: apps[app].device, .piggyback, with: carrier, opensRide ? .relay : .none,
       except: isSilent ? app : -1, into: &effects)
   }
 
@@ -113,7 +113,7 @@ extension Shard {
     } else if newer.notificationClass == .visible,
       windowHolds(2, apps[entries[entry].app].device)
     {
-      transmit(older, .piggyback(with: .push(newer.uniqueID)), into: &effects)
+      transmit(older, .piggyback, with: .push(newer.uniqueID), into: &effects)
     } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
     }
@@ -156,15 +156,17 @@ extension Shard {
   ///
   /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
   mutating func sendHeld(
-    of device: Int32, _ occasion: Occasion, _ cause: RideCause, except own: Int32 = -1,
+    of device: Int32, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
+    except own: Int32 = -1,
     into effects: inout [Effect]
   ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch
     drainScratch = []
     listHeld(of: device, into: &held)
-    // What silents go along with that nobody has paid for.
-    var ride = cause == .relay ? occasion : nil
+    var isRide = cause == .relay
+    // What has opened the ride, if it is not what was there already.
+    var opener: Carrier?
     var stayed = false
     for entry in held {
       if entries[entry].isExpired(at: now) {
@@ -173,23 +175,19 @@ extension Shard {
       }
       guard entries[entry].notification.notificationClass == .silent else {
         guard windowHolds(1, device) else { continue }
-        if ride == nil, entries[entry].opensRide {
-          ride = occasion == .connect ? .connect : .piggyback(with: entries[entry].carrier)
-        }
-        transmit(entry, occasion, into: &effects)
+        if !isRide, entries[entry].opensRide { (isRide, opener) = (true, entries[entry].carrier) }
+        transmit(entry, via, with: carrier, into: &effects)
         continue
       }
       let isOwn = entries[entry].app == own
       if !entries[entry].isPaid, !isOwn {
-        if ride == nil, cause == .device, windowHolds(1, device), takeRide(device) {
-          ride = occasion
-        }
-        if ride != nil { entries[entry].isPaid = true }
+        if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }
+        if isRide { entries[entry].isPaid = true }
       }
       if entries[entry].isPaid {
-        if windowHolds(1, device) { transmit(entry, ride ?? occasion, into: &effects) }
+        if windowHolds(1, device) { transmit(entry, via, with: opener ?? carrier, into: &effects) }
       } else if releaseFromBudget(entry, into: &effects) {
-        ride = ride ?? .piggyback(with: entries[entry].carrier)
+        if !isRide { (isRide, opener) = (true, entries[entry].carrier) }
       } else if !isOwn {
         stayed = true
       }
@@ -197,7 +195,9 @@ extension Shard {
     held.removeAll(keepingCapacity: true)
     drainScratch = held
     // A later one was paid from its budget; those before it ride with that.
-    if stayed, let ride { sendHeld(of: device, ride, .relay, except: own, into: &effects) }
+    if stayed, isRide {
+      sendHeld(of: device, .piggyback, with: opener ?? carrier, .relay, except: own, into: &effects)
+    }
   }
 
   /// What is held for a device, in the order in which it is sent.
@@ -247,7 +247,9 @@ extension Shard {
   }
 
   /// Sends one entry from whatever phase it is in.
-  mutating func transmit(_ entry: Int32, _ occasion: Occasion, into effects: inout [Effect]) {
+  mutating func transmit(
+    _ entry: Int32, _ via: Via, with carrier: Carrier? = nil, into effects: inout [Effect]
+  ) {
     let device = apps[entries[entry].app].device
     guard let connection = devices[device].connection else {
       preconditionFailure("only a connected device is sent anything")
@@ -260,14 +262,14 @@ extension Shard {
     devices[device].firstInFlight = entry
     devices[device].inFlightCount += 1
     counters.inFlight += 1
-    counters.sent[Int(occasion.via.rawValue)] += 1
+    counters.sent[Int(via.rawValue)] += 1
     if devices[device].ackTimer < 0, devices[device].hasDeadlines {
       devices[device].ackTimer = timers.set(
         now + configuration.ackTimeout, .acknowledgement(device: device))
     }
-    let delivery = delivery(of: entry, occasion.via)
+    let delivery = delivery(of: entry, via)
     effects.append(.send(connection, delivery))
-    log(.sent(occasion), delivery.notification.uniqueID, into: &effects)
+    log(.sent(via, with: carrier), delivery.notification.uniqueID, into: &effects)
   }
 
   /// A frame that is sent now.

@@ -41,17 +41,6 @@ package struct ShardState: Hashable, Sendable {
     }
   }
 
-  /// One that the shard can be taken back to.
-  package struct Checkpoint: Hashable, Sendable {
-    package var number: UInt32
-    package var state: ShardState
-
-    package init(number: UInt32, state: ShardState) {
-      self.number = number
-      self.state = state
-    }
-  }
-
   package var configuration: Shard.Configuration
   package var sequences: SequenceRanges
   package var budgets: SilentBudgets
@@ -122,18 +111,15 @@ extension Shard {
     return state
   }
 
-  /// Those by their numbers.
-  package var checkpointStates: [ShardState.Checkpoint] {
-    checkpoints.sorted { $0.key < $1.key }
-      .map { ShardState.Checkpoint(number: $0.key, state: $0.value.state) }
-  }
+  /// Those, by their numbers.
+  package var checkpointStates: [UInt32: ShardState] { checkpoints.mapValues(\.state) }
 
   /// The shard that this was taken from.
   ///
   /// - Parameter kept: what it can be taken back to.
   /// - Throws: what is wrong with it, when it was taken from none.
   package init(
-    _ state: ShardState, checkpoints kept: [ShardState.Checkpoint] = []
+    _ state: ShardState, checkpoints kept: [UInt32: ShardState] = [:]
   ) throws(StateFlaw) {
     guard let devices = Slab(state.devices, vacant: Device.vacant),
       let apps = Slab(state.apps, vacant: App.vacant),
@@ -164,9 +150,7 @@ extension Shard {
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     try checkSoundness(state)
     fillIndexes()
-    for checkpoint in kept {
-      checkpoints[checkpoint.number] = ShardCheckpoint(try Shard(checkpoint.state))
-    }
+    for (number, state) in kept { checkpoints[number] = ShardCheckpoint(try Shard(state)) }
   }
 
   private mutating func fillIndexes() {

@@ -217,7 +217,7 @@ extension DeliveryStep: BinaryCodable {
     case .received(let notificationClass, let apnsID, let device, let topic):
       writer.put(tag: 1, notificationClass, apnsID, topic, device)
     case .restored: writer.put(tag: 2)
-    case .sent(let occasion): writer.put(tag: 3, occasion)
+    case .sent(let via, let carrier): writer.put(tag: 3, via, carrier)
     case .storedOffline: writer.put(tag: 4)
     case .storedPower(let until, let limit): writer.put(tag: 5, until, limit)
     case .discarded(let reason): writer.put(tag: 6, reason)
@@ -237,7 +237,7 @@ extension DeliveryStep: BinaryCodable {
       let topic = try reader.read(Topic.self)
       self = .received(notificationClass, apnsID: apnsID, device: try reader.read(), topic)
     case 2: self = .restored
-    case 3: self = .sent(try reader.read())
+    case 3: self = .sent(try reader.read(), with: try reader.read())
     case 4: self = .storedOffline
     case 5: self = .storedPower(until: try reader.read(), limit: try reader.read())
     case 6: self = .discarded(try reader.read())
@@ -250,46 +250,24 @@ extension DeliveryStep: BinaryCodable {
   }
 }
 
-extension Occasion: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(via)
-    if case .piggyback(let carrier) = self { writer.put(carrier) }
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.read(Via.self) {
-    case .direct: self = .direct
-    case .piggyback: self = .piggyback(with: try reader.read())
-    case .connect: self = .connect
-    case .refill: self = .refill
-    case .hold: self = .hold
-    case .resend: self = .resend
-    }
-  }
-}
-
 extension Carrier: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .push(let id): writer.put(tag: 1, id)
-    case .keepAlive: writer.put(tag: 2)
-    case .condition: writer.put(tag: 3)
-    case .answer: writer.put(tag: 4)
-    case .room: writer.put(tag: 5)
+    case .line(let line): writer.put(tag: 2, line)
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
     case 1: self = .push(try reader.read())
-    case 2: self = .keepAlive
-    case 3: self = .condition
-    case 4: self = .answer
-    case 5: self = .room
+    case 2: self = .line(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
 }
+
+extension Carrier.Line: BinaryCodable {}
 
 extension PushDecision: BinaryCodable {
   package func write(to writer: inout ByteWriter) {

@@ -184,7 +184,7 @@ extension Notification: BinaryCodable {
     let token = writer.redactor?.pseudonym(of: token) ?? token
     let collapseIDCount = writer.redactor?.keepsCollapseIDs ?? true ? collapseID.count : 0
     let (lastID, lastExpiresAt) = (writer.last.uniqueID, writer.last.expiresAt)
-    let fingerprint = writer.redactor?.fingerprint(of: self) ?? fingerprint
+    let fingerprint = writer.redactor?.fingerprint(of: self) ?? self.fingerprint
     var mark = mark(behind: writer.last)
     if fingerprint != 0 { mark.insert(.fingerprint) }
     let topicCount = mark.contains(.topic) ? topic.bytes.count &+ 1 : 0

@@ -37,14 +37,6 @@ extension ShardState: BinaryCodable {
   }
 }
 
-extension ShardState.Checkpoint: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(number, state) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(number: try reader.read(), state: try reader.read())
-  }
-}
-
 extension ShardState.Places: BinaryCodable where Element: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(taken, free) }
 

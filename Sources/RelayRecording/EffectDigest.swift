@@ -95,9 +95,8 @@ package struct EffectDigest: Sendable {
       mix(Tag.log.with(1, notificationClass.rawValue), event.at.word)
       mix(device.value)
       mix(event.uniqueID)
-    case .sent(.piggyback): addOther(effect)
-    case .sent(let occasion): mix(Tag.log.with(2, occasion.via.rawValue), event)
-    case .storedOffline, .delivered, .discarded, .restored, .storedPower, .outcome, .decided,
+    case .sent(let via, nil): mix(Tag.log.with(2, via.rawValue), event)
+    case .sent, .storedOffline, .delivered, .discarded, .restored, .storedPower, .outcome, .decided,
       .faulted:
       addOther(effect)
     }

@@ -153,7 +153,8 @@ package struct Replay: Sendable {
       now = now + (try chunk.read(Interval.self))
       let check = try chunk.byte()
       if case .moment(let end) = until {
-        lane.isBeyond = now > end || lane.isBeyond && !lane.shard.isTakenBack(by: event)
+        if case .checkpoint(.rewound) = event { lane.isBeyond = false }
+        lane.isBeyond = lane.isBeyond || now > end
         guard !lane.isBeyond else {
           isWhole = false
           continue

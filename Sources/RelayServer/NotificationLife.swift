@@ -34,11 +34,11 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
       switch event.step {
       case .received: step = "received"
       case .restored: step = "restored"
-      case .sent(let occasion):
+      case .sent(let via, let carrier):
         step = "sent"
-        via = occasion.via.name
-        if case .piggyback(let carrier) = occasion { self.carrier = carrier.name }
-        if case .piggyback(.push(let id)) = occasion { carriedBy = id.description }
+        self.via = via.name
+        if case .push(let id) = carrier { carriedBy = id.description }
+        if case .line(let line) = carrier { self.carrier = line.name }
       case .storedOffline:
         step = "stored"
         reason = "device offline"

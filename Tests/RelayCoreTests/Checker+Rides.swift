@@ -127,11 +127,14 @@ extension Checker {
       switch (carrier, eventAtHand) {
       case (.push(let other), _):
         expect(other != id && sent.contains(other), "along with what was not sent")
-      case (.keepAlive, .keptAlive), (.condition, .reported), (.room, .tick): break
-      case (.keepAlive, .tick), (.keepAlive, .keepAliveDue):
+      case (.line(.keepAlive), .keptAlive), (.line(.condition), .reported), (.line(.room), .tick):
+        break
+      case (.line(.keepAlive), .tick), (.line(.keepAlive), .keepAliveDue):
         let isAsked = effects.contains { if case .sendKeepAlive = $0 { true } else { false } }
         expect(isAsked, "along with no keep-alive")
-      case (.answer, .heard), (.answer, .acked), (.answer, .decided), (.answer, .reported): break
+      case (.line(.answer), .heard), (.line(.answer), .acked), (.line(.answer), .decided),
+        (.line(.answer), .reported):
+        break
       default: expect(false, "along with \(carrier)")
       }
     }

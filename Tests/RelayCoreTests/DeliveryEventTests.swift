@@ -18,18 +18,10 @@ import Testing
     (.restored, "restored (from the journal)", false),
     (.sent(.refill), "sent (via: refill)", false),
     (
-      .sent(.piggyback(with: .push(id))),
+      .sent(.piggyback, with: .push(id)),
       "sent (via: piggyback, with 00000000-0000-0000-0000-000000000001)", false
     ),
-    (.sent(.piggyback(with: .keepAlive)), "sent (via: piggyback, with a keep-alive)", false),
-    (
-      .sent(.piggyback(with: .condition)),
-      "sent (via: piggyback, with a change of the device's condition)", false
-    ),
-    (
-      .sent(.piggyback(with: .answer)), "sent (via: piggyback, with an answer of the device)", false
-    ),
-    (.sent(.piggyback(with: .room)), "sent (via: piggyback, there is room again)", false),
+    (.sent(.piggyback, with: .line(.keepAlive)), "sent (via: piggyback, with keep-alive)", false),
     (.storedOffline, "stored (device offline)", false),
     (
       .storedPower(until: moment, limit: .perApp),

@@ -211,12 +211,12 @@ struct ShardFixture {
   }
 
   func sent(
-    _ notification: Notification, _ occasion: Occasion, _ connection: ConnectionID,
-    acceptedAt: Instant? = nil
+    _ notification: Notification, _ via: Via, with carrier: Carrier? = nil,
+    _ connection: ConnectionID, acceptedAt: Instant? = nil
   ) -> [Effect] {
     let delivery = Delivery(
-      notification: notification, via: occasion.via, acceptedAt: acceptedAt ?? now, sentAt: now)
-    return [.send(connection, delivery), log(.sent(occasion), notification)]
+      notification: notification, via: via, acceptedAt: acceptedAt ?? now, sentAt: now)
+    return [.send(connection, delivery), log(.sent(via, with: carrier), notification)]
   }
 
   /// - Parameter mayLinger: sent to the device at once.
@@ -269,7 +269,7 @@ extension [Effect] {
   var carriers: [UniqueID: Carrier] {
     var found: [UniqueID: Carrier] = [:]
     for effect in self {
-      guard case .log(let event) = effect, case .sent(.piggyback(let carrier)) = event.step
+      guard case .log(let event) = effect, case .sent(_, let carrier?) = event.step
       else { continue }
       found[event.uniqueID] = carrier
     }

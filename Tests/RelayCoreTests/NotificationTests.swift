@@ -30,7 +30,8 @@ import Testing
       uniqueID: UniqueID(high: 0, low: uniqueID), apnsID: UniqueID(high: 0, low: apnsID),
       token: DeviceToken(hexadecimal: token)!, topic: Topic(topic)!,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID, expiration: expiration, payload: payload,
+      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
+      expiration: expiration, payload: payload,
       fingerprint: fingerprint)
   }
 
@@ -39,7 +40,8 @@ import Testing
     let others = [
       make(uniqueID: 3), make(apnsID: 3), make(token: "abce"), make(topic: "another"),
       make(.silent), make(.visible, .voip), make(.visible, .alert, .powerFirst),
-      make(wakesApp: true), make(showsNothing: true), make(collapseID: [1]), make(expiration: .once), make(payload: []),
+      make(wakesApp: true), make(showsNothing: true), make(collapseID: [1]),
+      make(expiration: .once), make(payload: []),
       make(fingerprint: 1),
     ]
     for other in others { #expect(other != make()) }

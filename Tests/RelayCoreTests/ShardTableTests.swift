@@ -64,8 +64,10 @@ import Testing
         fixture.persist(visible, fixture.lastSequence, mayLinger: true),
       ]
         + fixture.sent(visible, .direct, connection)
-        + fixture.sent(heldFirst, .piggyback(with: .push(visible.uniqueID)), connection)
-        + fixture.sent(heldSecond, .piggyback(with: .push(visible.uniqueID)), connection) + [fixture.accepted(visible)])
+        + fixture.sent(heldFirst, .piggyback, with: .push(visible.uniqueID), connection)
+        + fixture.sent(heldSecond, .piggyback, with: .push(visible.uniqueID), connection) + [
+          fixture.accepted(visible)
+        ])
   }
 
   // MARK: Silent accepted
@@ -215,7 +217,7 @@ import Testing
     var (fixture, _, connection, _, held) = held()
     expectEffects(
       fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low)))),
-      fixture.sent(held, .piggyback(with: .condition), connection))
+      fixture.sent(held, .piggyback, with: .line(.condition), connection))
   }
 
   @Test func aKeepAliveOfThePhoneTakesTheHeldOneAlong() {
@@ -223,7 +225,7 @@ import Testing
     expectEffects(fixture, fixture.handle(.heard(connection)), [])
     expectEffects(
       fixture, fixture.handle(.keptAlive(connection)),
-      fixture.sent(held, .piggyback(with: .keepAlive), connection))
+      fixture.sent(held, .piggyback, with: .line(.keepAlive), connection))
   }
 
   @Test func theKeepAliveTakesTheHeldOneAlong() {
@@ -233,7 +235,8 @@ import Testing
     expectEffects(
       fixture, effects,
       [.sendKeepAlive(connection)]
-        + fixture.sent(held, .piggyback(with: .keepAlive), connection, acceptedAt: acceptedAt))
+        + fixture.sent(
+          held, .piggyback, with: .line(.keepAlive), connection, acceptedAt: acceptedAt))
   }
 
   // MARK: The budget refills

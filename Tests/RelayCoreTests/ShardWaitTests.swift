@@ -47,7 +47,7 @@ import Testing
     expectEffects(
       fixture, fixture.submit(high),
       [fixture.received(high), fixture.persist(high, 4, mayLinger: true)]
-        + fixture.sent(low, .piggyback(with: .push(high.uniqueID)), connection)
+        + fixture.sent(low, .piggyback, with: .push(high.uniqueID), connection)
         + fixture.sent(high, .direct, connection)
         + [fixture.accepted(high)])
   }
@@ -58,7 +58,7 @@ import Testing
     _ = fixture.submit(low)
     expectEffects(
       fixture, fixture.handle(.heard(connection)),
-      fixture.sent(low, .piggyback(with: .answer), connection))
+      fixture.sent(low, .piggyback, with: .line(.answer), connection))
   }
 
   @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
@@ -184,7 +184,7 @@ import Testing
     expectEffects(
       fixture, fixture.ack(pushes[0], connection),
       [fixture.log(.delivered, pushes[0]), .forget(3)]
-        + fixture.sent(pushes[3], .piggyback(with: .answer), connection))
+        + fixture.sent(pushes[3], .piggyback, with: .line(.answer), connection))
     let once = fixture.push(.visible, app, expiration: .once)
     #expect(fixture.submit(once).discards == [.notStored], "the window is full")
     expectSound(fixture)

@@ -33,7 +33,8 @@ enum Samples {
       uniqueID: id, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass,
       pushType: .background, priority: .powerAware, wakesApp: true,
-      showsNothing: notificationClass == .visible, collapseID: Array("score".utf8), expiration: expiration,
+      showsNothing: notificationClass == .visible, collapseID: Array("score".utf8),
+      expiration: expiration,
       payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
   }
 
@@ -142,11 +143,7 @@ enum Samples {
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
-  static let occasions: [Occasion] = [
-    .direct, .connect, .refill, .hold, .resend, .piggyback(with: .push(id)),
-    .piggyback(with: .keepAlive), .piggyback(with: .condition), .piggyback(with: .answer),
-    .piggyback(with: .room),
-  ]
+  static let carriers: [Carrier] = [.push(id)] + Carrier.Line.allCases.map { .line($0) }
 
   static let steps: [DeliveryStep] =
     [
@@ -156,7 +153,8 @@ enum Samples {
       .discarded(.notStored), .discarded(.repeated(of: id)), .discarded(.replaced(by: id)),
       .discarded(.journalFailed),
       .faulted(mark),
-    ] + decisions.map { .decided($0) } + occasions.map { .sent($0) }
+    ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
+    + carriers.map { .sent(.piggyback, with: $0) }
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {

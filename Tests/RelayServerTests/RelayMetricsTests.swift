@@ -30,14 +30,12 @@ import Testing
     #expect(metrics.stored[Int(BudgetLimit.perApp.rawValue)] == 1)
     #expect(
       metrics.outcomes == ["new-data": 2, "no-data": 1, "failed": 1, "not-launched": 1])
-    let released: [Occasion: Bool] = [
-      .direct: false, .connect: false, .resend: false, .piggyback(with: .push(id)): true,
-      .piggyback(with: .keepAlive): true, .refill: true, .hold: true,
+    let released: [Via: Bool] = [
+      .direct: false, .connect: false, .resend: false, .piggyback: true, .refill: true, .hold: true,
     ]
-    #expect(Set(released.keys.map(\.via)) == Set(Via.allCases))
-    for (occasion, isExpected) in released {
-      let isReleased = metrics.note(.sent(occasion))
-      #expect(isReleased == isExpected, "\(occasion)")
+    for via in Via.allCases {
+      let isReleased = metrics.note(.sent(via, with: .push(id)))
+      #expect(isReleased == released[via], "\(via)")
     }
   }
 
