@@ -157,8 +157,7 @@ extension Shard {
   /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
   mutating func sendHeld(
     of device: Int32, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
-    except own: Int32 = -1,
-    into effects: inout [Effect]
+    except own: Int32 = -1, into effects: inout [Effect]
   ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch

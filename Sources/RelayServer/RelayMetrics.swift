@@ -78,8 +78,7 @@ package struct RelayMetrics: Sendable {
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
     case .sent(.direct, _), .sent(.connect, _), .sent(.resend, _), .restored, .discarded,
-      .delivered,
-      .decided, .faulted:
+      .delivered, .decided, .faulted:
       break
     case .sent(.piggyback, _), .sent(.refill, _), .sent(.hold, _): return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
