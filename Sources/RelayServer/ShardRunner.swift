@@ -82,7 +82,7 @@ final class ShardRunner {
   var wake: (time: Instant, task: Scheduled<Void>)?
   private var isFinishing = false
   private let generator: UInt64
-  var nextUnique: UInt64
+  var nextUnique: UInt64 = 1
   /// Where secrets and tokens come from; nil for the system's generator.
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
@@ -135,12 +135,12 @@ final class ShardRunner {
     self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
-    self.nextUnique = UInt64(index) + 1
   }
 
   /// Tells the runner of all runners, itself included, in the order of their indices.
   func introduce(_ peers: [Peer]) {
     self.peers = peers
+    nextUnique = UInt64(index) + 1
     outboxes = peers.map { _ in LoopMessage() }
     table = settings.firstTable(loopCount: peers.count)
   }
