@@ -197,7 +197,8 @@ package struct ProviderRequestHead: Sendable {
     return Notification(
       uniqueID: uniqueID, apnsID: providerID ?? uniqueID, token: token, topic: topic,
       notificationClass: classification.kind, pushType: classification.pushType,
-      priority: chosenPriority, wakesApp: classification.wakesApp, collapseID: collapse,
+      priority: chosenPriority, wakesApp: classification.wakesApp,
+      showsNothing: classification.showsNothing, collapseID: collapse,
       expiration: Expiration(unixSeconds: seconds, at: now), payload: body)
   }
 

@@ -313,6 +313,8 @@ extension Shard {
     let device = apps[entries[entry].app].device
     let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }
     discard(entry, .expired, into: &effects)
-    if wasInFlight { sendHeld(of: device, .piggyback, .none, into: &effects) }
+    if wasInFlight {
+      sendHeld(of: device, .piggyback, with: .line(.room), .none, into: &effects)
+    }
   }
 }

@@ -111,10 +111,16 @@ extension Shard {
     return state
   }
 
+  /// Those, by their numbers.
+  package var checkpointStates: [UInt32: ShardState] { checkpoints.mapValues(\.state) }
+
   /// The shard that this was taken from.
   ///
+  /// - Parameter kept: what it can be taken back to.
   /// - Throws: what is wrong with it, when it was taken from none.
-  package init(_ state: ShardState) throws(StateFlaw) {
+  package init(
+    _ state: ShardState, checkpoints kept: [UInt32: ShardState] = [:]
+  ) throws(StateFlaw) {
     guard let devices = Slab(state.devices, vacant: Device.vacant),
       let apps = Slab(state.apps, vacant: App.vacant),
       let entries = Slab(state.entries, vacant: AcceptedNotification.vacant),
@@ -144,6 +150,7 @@ extension Shard {
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     try checkSoundness(state)
     fillIndexes()
+    for (number, state) in kept { checkpoints[number] = ShardCheckpoint(try Shard(state)) }
   }
 
   private mutating func fillIndexes() {

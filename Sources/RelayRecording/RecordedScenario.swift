@@ -197,7 +197,7 @@ private struct Collector {
     }
     switch event.step {
     case .received(let notificationClass, _, _, _): note("received", notificationClass.name)
-    case .sent(let via): note("sent", via.name)
+    case .sent(let via, _): note("sent", via.name)
     case .storedOffline: note("stored", "device offline")
     case .storedPower(_, let limit): note("stored", "*by \(limit.name)")
     case .discarded(.replaced(let id)):

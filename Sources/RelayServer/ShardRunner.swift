@@ -140,6 +140,7 @@ final class ShardRunner {
   /// Tells the runner of all runners, itself included, in the order of their indices.
   func introduce(_ peers: [Peer]) {
     self.peers = peers
+    nextUnique = UInt64(index) + 1
     outboxes = peers.map { _ in LoopMessage() }
     table = settings.firstTable(loopCount: peers.count)
   }
@@ -158,9 +159,9 @@ final class ShardRunner {
   /// Of a new device's id, secret or token.
   func randomBits() -> UInt64 { random?.next() ?? UInt64.random(in: .min ... .max) }
 
-  /// A fresh `apns-unique-id`.
+  /// A fresh `apns-unique-id`. The loops number in turn: what people see of it is its end.
   func makeUniqueID() -> UniqueID {
-    defer { nextUnique &+= 1 }
+    defer { nextUnique &+= UInt64(peers.count) }
     return UniqueID(generator: generator, number: nextUnique)
   }
 

@@ -111,6 +111,7 @@ class PageTests(unittest.TestCase):
         self.assertGreater(page.locator("#table tbody tr").count(), 3)
         self.assertNotIn("token", page.url)
         self.assertIn(page.locator("#light b").inner_text()[0], "✓✗")
+        self.assertRegex(page.locator("#light").inner_text(), r"received = [\d,]+ ended")
         self.assertEqual(page.evaluate("watched.violations"), [])
         self.assertEqual(page.evaluate("watched.streams"), 1)
         self.assertEqual(self.problems, [])

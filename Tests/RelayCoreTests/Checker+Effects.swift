@@ -11,6 +11,7 @@ extension Checker {
     for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
       expect(false, "forgotten before its end: \(id)")
     }
+    checkCarriers(effects)
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
     if case .tick = eventAtHand { checkNothingIsOverdue() }
   }
@@ -252,6 +253,7 @@ extension Checker {
     expect(
       first.notification.notificationClass == notification.notificationClass,
       "a repetition of another class")
+    expect(first.notification.payload == notification.payload, "a repetition of other words")
     expect(first.registration == registrationOf[notification.token], "of another app's")
     expect(
       first.isPersisted || first.notification.expiration == .once,

@@ -97,6 +97,21 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect(found.warnings.contains(.priorityUnusual) == undocumented)
   }
 
+  @Test(arguments: PushType.allCases)
+  func onlyWhatShowsSoundsOrBadgesIsNoticed(type: PushType) throws {
+    let handled: Set<PushType> = [.voip, .liveactivity, .pushtotalk]
+    for text in ["{}", #"{"aps":{}}"#, #"{"aps":{"alert":null}}"#, wake] {
+      let found = try classify(text, type, .powerAware)
+      #expect(
+        found.showsNothing == (found.kind == .visible && !handled.contains(type)), "\(text)")
+    }
+    for member in visible {
+      let found = try classify(#"{"aps":{\#(member)}}"#, type, .powerAware)
+      let isNoticed = type == .alert || type == .background || handled.contains(type)
+      #expect(found.showsNothing == !isNoticed, "\(member)")
+    }
+  }
+
   @Test(arguments: ["true", #""1""#, "2"])
   func unusualContentAvailableDoesNotWake(value: String) throws {
     let found = try classify(#"{"aps":{"content-available":\#(value)}}"#, nil, .powerAware)

@@ -47,7 +47,8 @@ import Testing
     expectEffects(
       fixture, fixture.submit(high),
       [fixture.received(high), fixture.persist(high, 4, mayLinger: true)]
-        + fixture.sent(low, .piggyback, connection) + fixture.sent(high, .direct, connection)
+        + fixture.sent(low, .piggyback, with: .push(high.uniqueID), connection)
+        + fixture.sent(high, .direct, connection)
         + [fixture.accepted(high)])
   }
 
@@ -56,7 +57,8 @@ import Testing
     let low = fixture.push(.visible, app, priority: .powerAware)
     _ = fixture.submit(low)
     expectEffects(
-      fixture, fixture.handle(.heard(connection)), fixture.sent(low, .piggyback, connection))
+      fixture, fixture.handle(.heard(connection)),
+      fixture.sent(low, .piggyback, with: .line(.answer), connection))
   }
 
   @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
@@ -182,7 +184,7 @@ import Testing
     expectEffects(
       fixture, fixture.ack(pushes[0], connection),
       [fixture.log(.delivered, pushes[0]), .forget(3)]
-        + fixture.sent(pushes[3], .piggyback, connection))
+        + fixture.sent(pushes[3], .piggyback, with: .line(.answer), connection))
     let once = fixture.push(.visible, app, expiration: .once)
     #expect(fixture.submit(once).discards == [.notStored], "the window is full")
     expectSound(fixture)

@@ -33,7 +33,8 @@ enum Samples {
       uniqueID: id, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass,
       pushType: .background, priority: .powerAware, wakesApp: true,
-      collapseID: Array("score".utf8), expiration: expiration,
+      showsNothing: notificationClass == .visible, collapseID: Array("score".utf8),
+      expiration: expiration,
       payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
   }
 
@@ -142,6 +143,8 @@ enum Samples {
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
+  static let carriers: [Carrier] = [.push(id)] + Carrier.Line.allCases.map { .line($0) }
+
   static let steps: [DeliveryStep] =
     [
       .received(.visible, apnsID: id, device: device, topic), .restored, .storedOffline,
@@ -151,6 +154,7 @@ enum Samples {
       .discarded(.journalFailed),
       .faulted(mark),
     ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
+    + carriers.map { .sent(.piggyback, with: $0) }
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {
