@@ -7,7 +7,7 @@ import Testing
   /// for its request and an answer: more than elsewhere, and bounded by `Limits.refusedRequests`.
   private static let heldPerSent = [
     ("bearers", 8), ("few-streams", 8), ("bodies", 8), ("push-bodies", 8), ("pushes", 16),
-    ("push-indexed", 8), ("unread-answers", 24),
+    ("push-indexed", 16), ("unread-answers", 24),
   ]
   /// What each connection may have on top, about as much as one that only says hello.
   private static let allowanceBytes = 32_768
