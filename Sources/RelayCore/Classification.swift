@@ -72,7 +72,13 @@ package struct Classification: Equatable, Sendable {
     if header == nil { warnings.insert(.pushTypeInferred) }
     if isSilent { noteSilent(scan, priority: priority) }
     if !isSilent, !pushType.documents(priority) { warnings.insert(.priorityUnusual) }
-    noteDescription(scan)
+    if !Self.isPass(topic) { noteDescription(scan) }
+  }
+
+  /// Whether it tells Wallet that a pass has changed: such a push carries an empty dictionary,
+  /// whatever its type (Apple, "Adding a web service to update passes").
+  private static func isPass(_ topic: Span<UInt8>) -> Bool {
+    topic.count > 5 && matches(topic.extracting(0..<5), "pass.")
   }
 
   private mutating func noteSilent(_ scan: PayloadScan, priority: Priority) {

@@ -76,6 +76,9 @@ package enum Limits {
   /// Bytes that one batch of requests may become: 32 times a read. HPACK makes much of little, so
   /// the bytes received do not bound it.
   package static let batchBytes = 2_097_152
+  /// Requests and bytes that a connection's turn on its loop takes in; the rest waits for the next.
+  package static let turnRequests = 1024
+  package static let turnBytes = 262_144
   /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
   /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1

@@ -72,6 +72,8 @@ final class ShardRunner {
   private var recent: ConnectionHandler?
   private var dirty: [ConnectionHandler] = []
   private var spareDirty: [ConnectionHandler] = []
+  /// Connections that have left something unread.
+  private var awaitingTurns: [ConnectionHandler] = []
   var peers: [Peer] = []
   var outboxes: [LoopMessage] = []
   /// Which loop holds which partition, as far as this one has heard.
@@ -268,6 +270,19 @@ final class ShardRunner {
     guard !connection.isDirty else { return }
     connection.isDirty = true
     dirty.append(connection)
+  }
+
+  /// Gives the connection another turn when the loop has looked at all sockets: a delay, for what
+  /// is executed at once comes before them.
+  func awaitTurn(_ connection: ConnectionHandler) {
+    awaitingTurns.append(connection)
+    guard awaitingTurns.count == 1 else { return }
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    eventLoop.scheduleTask(in: .microseconds(50)) { bound.value.takeTurns() }
+  }
+
+  private func takeTurns() {
+    for connection in exchange(&awaitingTurns, with: []) { connection.takeTurn() }
   }
 
   func connection(_ number: UInt32) -> ConnectionHandler? {

@@ -8,7 +8,7 @@ import Testing
   /// for its request and an answer: more than elsewhere, and bounded by `Limits.refusedRequests`.
   private static let heldPerSent = [
     ("bearers", 8), ("few-streams", 8), ("bodies", 8), ("push-bodies", 8), ("pushes", 16),
-    ("unread-answers", 24),
+    ("push-indexed", 16), ("unread-answers", 24),
   ]
   /// What each connection may have on top, about as much as one that only says hello.
   private static let allowanceBytes = 32_768
@@ -101,6 +101,19 @@ import Testing
         "descriptors", address, "\(relay.processID)", "128", relay.admin)
       #expect(try #require(numbers(said)["ticks"]) < 50, "\(said)")
       #expect(said.contains("answered True"), "\(said)")
+    }
+  }
+
+  /// Far more streams than one may open, in one go: all are looked at, turn by turn, those above the
+  /// limit are refused, and the connection lives. `ConnectionHandlerTests` counts the turns.
+  @Test func areRefusedTurnByTurn() async throws {
+    let arguments = ["--store", "memory", "--threads", "1"]
+    try await RelayProcess.run(RelaySetup(arguments: arguments, plaintext: true)) { relay in
+      let said = try await Program.run(
+        "python3", [Program.client("flood.py"), relay.provider, "80000"]
+      ).checked("flood.py")
+      let words = said.split(whereSeparator: \.isWhitespace).map(String.init)
+      #expect(words.count == 2 && Int(words[1]) ?? 0 > 0, "\(said)")
     }
   }
 
