@@ -66,6 +66,9 @@ package enum Limits {
   /// more is answered `ServiceUnavailable`.
   package static let tokenChangesPerDevice = 16
   package static let tokenChangesPerShard = 65_536
+  /// How often a token's shard on another node is asked, and how long an answer may take.
+  package static let tokenQuestions: UInt8 = 5
+  package static let tokenQuestionInterval = Interval.seconds(1)
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
