@@ -31,6 +31,7 @@ package actor ClusterDirector {
   /// How often in a row stripes could not be claimed because of somebody who is at work and does
   /// not say that they are theirs.
   private var refusals: [Int: Int] = [:]
+  private var quarantine = Quarantine()
   /// Set while a stripe is on its way here or from here.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
@@ -171,7 +172,8 @@ package actor ClusterDirector {
   private var view: ClusterView {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
-      others: membership.alive(at: ClusterJournal.clock))
+      others: membership.alive(at: ClusterJournal.clock),
+      due: quarantine.due(at: ClusterJournal.clock))
   }
 
   private func look() async {
@@ -249,6 +251,11 @@ package actor ClusterDirector {
   }
 
   private func follow() async {
+    quarantine.keep(view.retries)
+    if report.unread != quarantine.stripes {
+      report.unread = quarantine.stripes
+      await journal.tell(report)
+    }
     let view = view
     let others = membership.alive(at: ClusterJournal.clock)
     journal.setPeers(
@@ -282,14 +289,13 @@ package actor ClusterDirector {
     }
     let isPatient = refusals[stripe, default: 0] < Self.refusalsAtMost
     do {
-      let epoch = try await journal.claim(stripe, attempt: attempts) { owner in
+      let claimed = try await journal.claim(stripe, attempt: attempts) { owner in
         !busy.contains(owner.run) || !isPatient
       }
-      refusals[stripe] = epoch == nil ? refusals[stripe, default: 0] + 1 : 0
-      guard let epoch else { return }
+      refusals[stripe] = claimed == nil ? refusals[stripe, default: 0] + 1 : 0
+      guard let (epoch, state) = claimed else { return }
       report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .loading))
       await tell()
-      let state = try await journal.read(stripe)
       await delegate.load(stripe, state)
       // It may have been lost meanwhile.
       guard set(stripe, .live) else { return await delegate.unload(stripe) }
@@ -298,8 +304,10 @@ package actor ClusterDirector {
       onNotice(.took(stripe: stripe, epoch: epoch))
     } catch {
       moves.unread += 1
-      await drop(stripe)
-      onNotice(.unread(stripe: stripe, reason: error.description))
+      let pause = quarantine.add(UInt8(stripe), at: ClusterJournal.clock)
+      report.unread = quarantine.stripes
+      await tell()
+      onNotice(.unread(stripe: stripe, reason: error.description, pause: pause))
     }
   }
 
@@ -370,6 +378,9 @@ extension ClusterDirector {
     package var age: Interval
     package var isAlive: Bool
   }
+
+  /// Those that this node would have and cannot read.
+  package var unreadStripes: [Int] { quarantine.stripes.map(Int.init) }
 
   /// All nodes, this one first, and where each stripe is.
   package var status: (nodes: [NodeStatus], routes: [StripeRoute]) {

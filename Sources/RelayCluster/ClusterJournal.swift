@@ -78,8 +78,8 @@ package final class ClusterJournal: DurableJournal {
     case lost(stripe: Int, to: String?)
     /// The engine took the renewal of the lease only after it had run out.
     case lapsed
-    /// A stripe could not be read.
-    case unread(stripe: Int, reason: String)
+    /// A stripe could not be read; when it is tried again.
+    case unread(stripe: Int, reason: String, pause: Interval)
   }
 
   struct Core {

@@ -95,12 +95,15 @@ struct EngineBucket: Sendable {
 
   private static func node(_ message: NATSMessage) -> Membership.Key? {
     guard let revision = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
-      let value = try? StripeMessage(message.body)
+      let name = message.headers["Nats-Subject"]?.dropFirst(leases.count)
     else { return nil }
-    for case .report(let report) in value.entries {
-      return .init(revision: revision, stamp: value.head.stamp, report: report)
+    let value = try? StripeMessage(message.body)
+    for case .report(let report) in value?.entries ?? [] {
+      if let value { return .init(revision: revision, stamp: value.head.stamp, report: report) }
     }
-    return nil
+    // Somebody is at work, and has what it has.
+    return .init(
+      revision: revision, stamp: Stamp(node: String(name), run: 0), report: .unreadable)
   }
 
   // MARK: Values
@@ -133,9 +136,20 @@ struct EngineBucket: Sendable {
     return try? reader.read(Value.self)
   }
 
+  /// What cannot be read is something: it is not written over.
+  private static func value<Value: BinaryCodable>(
+    _ bytes: [UInt8]?, of key: Key
+  ) throws(StoreError) -> Value? {
+    guard let bytes else { return nil }
+    guard let value: Value = value(bytes) else {
+      throw .otherForm(of: key.subject, found: bytes.first.map { "\($0)" } ?? "none", "\(form)")
+    }
+    return value
+  }
+
   /// What a key has.
   func value<Value: BinaryCodable>(of key: Key) async throws(StoreError) -> Value? {
-    try await last(key).bytes.flatMap { Self.value($0) }
+    try Self.value(try await last(key).bytes, of: key)
   }
 
   private func last(_ key: Key) async throws(StoreError) -> (sequence: UInt64, bytes: [UInt8]?) {
@@ -164,7 +178,7 @@ struct EngineBucket: Sendable {
   ) async throws(StoreError) -> Value? {
     for _ in 0..<ClusterJournal.patientTries {
       let (sequence, bytes) = try await last(key)
-      let old: Value? = bytes.flatMap { Self.value($0) }
+      let old: Value? = try Self.value(bytes, of: key)
       guard let new = make(old) else { return old }
       var writer = ByteWriter()
       writer.put(byte: Self.form)

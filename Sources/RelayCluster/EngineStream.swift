@@ -27,7 +27,9 @@ struct EngineStream: Sendable {
     try await checkVersion(client)
     let wanted = StreamConfiguration(
       name: name, subjects: ["\(name).stripe.*"], numReplicas: replicas,
-      metadata: [partitionsKey: "\(partitions)", stripesKey: "\(stripes)"])
+      metadata: [
+        partitionsKey: "\(partitions)", stripesKey: "\(stripes)", formKey: "\(StripeMessage.form)",
+      ])
     let found = try checked(try await streamMade(wanted, client))
     var leases = StreamConfiguration(
       name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas)
@@ -49,6 +51,10 @@ struct EngineStream: Sendable {
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), (1...256).contains(stripes)
     else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
+    let form = found.metadata?[formKey] ?? firstForm
+    guard form == "\(StripeMessage.form)" else {
+      throw .otherForm(of: "the stream \(name)", found: form, "\(StripeMessage.form)")
+    }
     // What the engine drops by itself was answered 200.
     guard found.retention == "limits", found.maxAge == 0, found.maxMsgs == -1,
       found.maxMsgsPerSubject == -1, found.maxBytes == -1 || found.discard == "new",
@@ -64,6 +70,9 @@ struct EngineStream: Sendable {
 
   private static let partitionsKey = "pushrelay.partitions"
   private static let stripesKey = "pushrelay.stripes"
+  private static let formKey = "pushrelay.form"
+  /// Of streams that do not say theirs.
+  private static let firstForm = "2"
 
   /// The API level that nats-server 2.12 has (NATS documentation, "JetStream API Levels").
   private static let oldestLevel = 2

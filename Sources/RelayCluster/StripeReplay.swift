@@ -12,8 +12,9 @@ package struct StripeReplay: Sendable {
   /// Whether the state is that of all messages up to the last one: none of them is missing, but for
   /// those that a snapshot behind them stands for.
   package private(set) var isWhole = true
-  /// The last message that was read.
-  private var last: UInt64 = 0
+  /// The last message that was read, and who wrote it.
+  package private(set) var last: UInt64 = 0
+  package private(set) var stamp: Stamp?
   /// Of batches that no snapshot stands for.
   package private(set) var bytesSinceSnapshot = 0
 
@@ -28,7 +29,7 @@ package struct StripeReplay: Sendable {
   ) throws(CodecError) {
     let message = try StripeMessage(bytes)
     if previous != last { isWhole = false }
-    last = sequence
+    (last, stamp) = (sequence, message.head.stamp)
     highest = max(highest, message.head.highest)
     switch message.head.kind {
     case .batch:

@@ -28,7 +28,7 @@ extension NodeStanding: BinaryCodable {
 package struct ClusterMetrics: Sendable {
   /// What a node, a stripe or a partition can be, in the words of the metrics.
   package static let nodeStates = ["active", "draining", "gone"]
-  package static let stripeStates = ["own", "elsewhere", "moving", "unowned"]
+  package static let stripeStates = ["own", "elsewhere", "moving", "unowned", "unreadable"]
 
   package var nodes: [String: Int] = [:]
   package var stripes: [String: Int] = [:]
@@ -62,7 +62,7 @@ package struct ClusterMetrics: Sendable {
         switch stripe.node {
         case status.node?: "own"
         case _?: "elsewhere"
-        case nil: stripe.state == "moving" ? "moving" : "unowned"
+        case nil: stripe.state == "nobody" ? "unowned" : stripe.state
         }
       stripes[state, default: 0] += 1
       partitions[state, default: 0] += status.partitionCount(of: stripe.stripe)

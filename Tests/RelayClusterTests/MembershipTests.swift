@@ -72,12 +72,12 @@ import Testing
       }
     }
 
-    func view(of number: Int, stripes: Int) -> ClusterView {
+    func view(of number: Int, stripes: Int, due: Set<UInt8> = []) -> ClusterView {
       ClusterView(
         stripeCount: stripes, run: UInt64(number), report: reports[number - 1],
         others: reports.filter { Int($0.number) != number }.map {
           .init(revision: 1, stamp: Stamp(node: "\($0.number)", run: UInt64($0.number)), report: $0)
-        })
+        }, due: due)
     }
 
     /// Lets each node do what it does next, at once, until nobody does anything; how many stripes
@@ -197,6 +197,54 @@ import Testing
     scene.reports[1].holdings[0].epoch = 2
     #expect(scene.view(of: 1, stripes: 1).routes == [.node(2)])
     #expect(scene.view(of: 2, stripes: 1).routes == [.here])
+  }
+
+  /// Whoever has tried says so: all others go on without that stripe, and one tries it again.
+  @Test func whatCannotBeReadHindersNothingElse() {
+    var scene = Scene([[], []])
+    scene.reports[0].unread = [0]
+    #expect(scene.view(of: 1, stripes: 5).step == .claim(1))
+    #expect(scene.settle(stripes: 5) == 0 && scene.loads == [2, 2])
+    // One that comes gets its share.
+    scene.reports.append(NodeReport(number: 3, loopCount: 1))
+    #expect(scene.settle(stripes: 5) == 1 && scene.loads.sorted() == [1, 1, 2])
+    scene.reports[2].unread = [0]
+    #expect(scene.view(of: 1, stripes: 5).retries == [0])
+    #expect(scene.view(of: 3, stripes: 5).retries == [])
+    #expect(scene.view(of: 2, stripes: 5).unread == [0])
+    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == .claim(0))
+    // It could be read after all, by somebody.
+    scene.reports[1].holdings.append(.init(stripe: 0, epoch: 1, phase: .live))
+    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == nil)
+    #expect(scene.view(of: 1, stripes: 5).retries == [] && scene.view(of: 3, stripes: 5).unread == [])
+    scene.reports[1].holdings.removeLast()
+    scene.reports[0].isDraining = true
+    #expect(scene.view(of: 1, stripes: 5).retries == [])
+  }
+
+  @Test func whatIsLeftAloneIsSoForLongerAndLonger() {
+    var quarantine = Quarantine()
+    var now = Instant(milliseconds: 1000)
+    var pauses: [Int64] = []
+    for _ in 0..<8 {
+      let pause = quarantine.add(3, at: now)
+      pauses.append(pause.milliseconds / 1000)
+      #expect(quarantine.stripes == [3] && quarantine.due(at: now).isEmpty)
+      now = now + pause
+      #expect(quarantine.due(at: now) == [3])
+    }
+    #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
+    quarantine.keep([1])
+    #expect(quarantine.stripes.isEmpty && quarantine.add(3, at: now) == .seconds(1))
+  }
+
+  /// A key that cannot be read is somebody's, who has what nobody here knows.
+  @Test func nobodyTakesAnythingBesideANodeThatCannotBeUnderstood() {
+    let stranger = Membership.Key(
+      revision: 1, stamp: Stamp(node: "new", run: 0), report: .unreadable)
+    let view = ClusterView(
+      stripeCount: 3, run: 1, report: NodeReport(number: 1, loopCount: 1), others: [stranger])
+    #expect(view.step == nil && !view.isComplete)
   }
 
   @Test func aNodeOfAnotherFormGetsNothing() {
