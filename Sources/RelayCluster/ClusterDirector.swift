@@ -32,6 +32,8 @@ package actor ClusterDirector {
   /// not say that they are theirs.
   private var refusals: [Int: Int] = [:]
   private var quarantine = Quarantine()
+  /// Nodes whose clocks differ from this one's by too much.
+  private var strayClocks: Set<String> = []
   /// Set while a stripe is on its way here or from here.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
@@ -65,7 +67,7 @@ package actor ClusterDirector {
     self.delegate = delegate
     self.onNotice = onNotice
     membership = Membership(length: journal.configuration.lease)
-    lastLease = journal.port.lease
+    lastLease = journal.port.lease.number
     report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
     let (stream, wake) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -98,8 +100,9 @@ package actor ClusterDirector {
     let stream = ticks.stream
     running.append(Task { for await _ in stream { await look() } })
     running.append(
-      Task {
+      Task { [port = journal.port] in
         while !Task.isCancelled {
+          port.turn(at: ClusterJournal.clock)
           wake.yield()
           try? await Task.sleep(for: Self.pause)
         }
@@ -164,6 +167,7 @@ package actor ClusterDirector {
     ticks.wake.finish()
     for task in running { task.cancel() }
     for task in running { await task.value }
+    journal.port.turn(at: nil)
     await moving?.value
   }
 
@@ -178,10 +182,13 @@ package actor ClusterDirector {
 
   private func look() async {
     let lease = journal.port.lease
-    if lease != lastLease { onNotice(.lapsed) }
-    lastLease = lease
+    if lease.number != lastLease { onNotice(.lapsed) }
+    lastLease = lease.number
     guard let sight = await journal.bucket.look() else { return }
-    membership.take(sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock)
+    membership.take(
+      sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
+      wall: journal.configuration.now())
+    noticeClocks()
     if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
       report.isDraining = true
       await journal.tell(report)
@@ -248,6 +255,18 @@ package actor ClusterDirector {
       let name = membership.alive(at: ClusterJournal.clock).first { $0.report.number == number }
       await lost(Int(holding.stripe), to: name?.stamp)
     }
+  }
+
+  /// Hops of a node whose clock is too far away are taken for late ones.
+  private func noticeClocks() {
+    let differences = clockDifferences
+    for (node, by) in differences {
+      let isFar = max(by, .zero - by) >= Limits.clockDifference
+      guard isFar != strayClocks.contains(node) else { continue }
+      if isFar { strayClocks.insert(node) } else { strayClocks.remove(node) }
+      onNotice(.clock(of: node, behind: by, isFar: isFar))
+    }
+    strayClocks.formIntersection(differences.keys)
   }
 
   private func follow() async {
@@ -377,6 +396,11 @@ extension ClusterDirector {
     /// Since its last sign of life.
     package var age: Interval
     package var isAlive: Bool
+  }
+
+  /// How far the clocks of the other nodes are behind this one's.
+  package var clockDifferences: [String: Interval] {
+    membership.clockDifferences(at: ClusterJournal.clock)
   }
 
   /// Those that this node would have and cannot read.

@@ -3,6 +3,7 @@ import NATS
 import Primitives
 import RelayCore
 import RelayStore
+import Synchronization
 
 /// Stripes come to this node and go.
 extension ClusterJournal {
@@ -26,7 +27,8 @@ extension ClusterJournal {
     let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: attempt << 32)
     var limits = StripeWriter.Configuration()
     limits.linger = configuration.linger
-    limits.messageBytes = client.messageBytes
+    limits.roomBytes = stream.roomBytes
+    limits.messageBytes = min(client.messageBytes, (stream.roomBytes ?? .max) / 8)
     let writer = StripeWriter(
       stamp: stamp, last: done.last, highest: done.highest, state: stream.emptyStripe,
       configuration: limits)
@@ -36,6 +38,7 @@ extension ClusterJournal {
     }
     guard isOurs else {
       await release(stripe)
+      if let reason = core.withLock(\.refusal) { throw .engineRefuses(reason: reason) }
       return nil
     }
     await change { $0.restored(stripe, done) }

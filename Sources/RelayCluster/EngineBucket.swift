@@ -14,6 +14,8 @@ struct EngineBucket: Sendable {
   enum Key {
     /// How many runs of nodes there have been.
     case runs
+    /// How long a node that is gone keeps its stripes.
+    case lease
     /// The silent policy and the clocks by which budgets are kept.
     case budgets
     /// All provider keys.
@@ -30,6 +32,7 @@ struct EngineBucket: Sendable {
     var subject: String {
       switch self {
       case .runs: "$KV.pushrelay.runs"
+      case .lease: "$KV.pushrelay.settings.lease"
       case .budgets: "$KV.pushrelay.common.budgets"
       case .providerKeys: "$KV.pushrelay.common.keys"
       case .authorities: "$KV.pushrelay.common.authorities"
@@ -99,7 +102,9 @@ struct EngineBucket: Sendable {
     else { return nil }
     let value = try? StripeMessage(message.body)
     for case .report(let report) in value?.entries ?? [] {
-      if let value { return .init(revision: revision, stamp: value.head.stamp, report: report) }
+      guard let head = value?.head else { continue }
+      return .init(
+        revision: revision, stamp: head.stamp, report: report, writtenAt: head.writtenAt)
     }
     // Somebody is at work, and has what it has.
     return .init(
@@ -197,15 +202,8 @@ struct EngineBucket: Sendable {
     throw .engineRefuses(reason: "it does not take a change of \(key.subject)")
   }
 
-  /// The number of a run that begins.
+  /// How many runs there have been, with the one that begins.
   func nextRun() async throws(StoreError) -> UInt64 {
-    let number = try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
-    guard number < Self.runs else {
-      throw .engineRefuses(reason: "the numbers of runs are used up, after \(number) starts")
-    }
-    return number
+    try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
   }
-
-  /// As many as there are regions of sequences below `SequenceRanges.latestFirst`.
-  private static let runs: UInt64 = 1 << 16
 }

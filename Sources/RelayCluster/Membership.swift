@@ -8,11 +8,16 @@ package struct Membership: Sendable {
     package var revision: UInt64
     package var stamp: Stamp
     package var report: NodeReport
+    /// By the node's clock; nil when it does not say.
+    package var writtenAt: Instant?
 
-    package init(revision: UInt64, stamp: Stamp, report: NodeReport) {
+    package init(
+      revision: UInt64, stamp: Stamp, report: NodeReport, writtenAt: Instant? = nil
+    ) {
       self.revision = revision
       self.stamp = stamp
       self.report = report
+      self.writtenAt = writtenAt
     }
   }
 
@@ -20,7 +25,12 @@ package struct Membership: Sendable {
     var key: Key
     /// When the revision was first seen.
     var since: Instant
+    /// How far its clock was behind this one's with the last few revisions, and the way of these.
+    var delays: [Interval] = []
   }
+
+  /// So many, that a few that were late are not taken for a clock.
+  private static let delayCount = 4
 
   private let length: Interval
   /// By the names of the nodes.
@@ -31,7 +41,9 @@ package struct Membership: Sendable {
   package init(length: Interval) { self.length = length }
 
   /// Takes in all keys that there are. A name that is missing has given its lease up.
-  package mutating func take(_ keys: [Key], at now: Instant) {
+  ///
+  /// - Parameter wall: the time by this node's clock, that all share.
+  package mutating func take(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
     // While nobody could look, nobody's silence was heard: all of them begin anew.
     if let takenAt, now - takenAt >= Interval(milliseconds: length.milliseconds / 2) {
       for name in known.keys { known[name]?.since = now }
@@ -42,8 +54,18 @@ package struct Membership: Sendable {
     for key in keys {
       // A server that lags behind may say what was; that is no sign of life.
       guard known[key.stamp.node].map({ $0.key.revision < key.revision }) ?? true else { continue }
-      known[key.stamp.node] = Known(key: key, since: now)
+      let delay = key.writtenAt.flatMap { writtenAt in wall.map { $0 - writtenAt } }
+      let delays = (known[key.stamp.node]?.delays ?? []) + [delay].compactMap(\.self)
+      known[key.stamp.node] = Known(
+        key: key, since: now, delays: delays.suffix(Self.delayCount))
     }
+  }
+
+  /// How far the clock of each node is behind this one's, ahead when below zero: the fastest of the
+  /// last few keys says it best.
+  package func clockDifferences(at now: Instant) -> [String: Interval] {
+    known.filter { now - $0.value.since < length && $0.value.delays.count == Self.delayCount }
+      .compactMapValues { $0.delays.min() }
   }
 
   /// The nodes that are at work, this one aside, by their numbers.

@@ -53,6 +53,8 @@ package enum Limits {
   /// How late what one node tells another may come, and how long it may wait for a stripe to come
   /// to somebody: less than that, so that what was refused does not happen after all.
   package static let hopAge = Interval.seconds(2)
+  /// By which the clocks of two nodes may differ, so that a hop that is on time is not late.
+  package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard that have a policy of their own; for one more nothing changes.

@@ -163,6 +163,13 @@ extension Relay {
     case .lapsed:
       logger.warning(
         "the lease had run out before the engine took its renewal: new pushes were answered 503")
+    case .clock(let node, let behind, let isFar):
+      logger.log(
+        level: isFar ? .error : .notice,
+        isFar
+          ? "another node's clock differs from this one's by too much: what one says to the other is "
+            + "refused as too late; set the clocks right" : "another node's clock is right again",
+        metadata: ["node": "\(node)", "behindSeconds": "\(Double(behind.milliseconds) / 1000)"])
     case .unread(let stripe, let reason, let pause):
       logger.error(
         "a stripe cannot be read: pushes to its devices are answered 503",

@@ -33,6 +33,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case engineRefuses(reason: String)
   /// What is in the engine has a form that another version of the relay writes.
   case otherForm(of: String, found: String, _ known: String)
+  /// A setting that all nodes must share has another value on those that are at work.
+  case otherSetting(key: String, here: String, there: String)
   /// No cluster keeps its journal in the engine.
   case noCluster(servers: [String])
   /// A cluster keeps its journal where another one was to go; what shows that.
@@ -84,6 +86,9 @@ extension StoreError: CustomStringConvertible {
         + "written: start the version that wrote it; to change versions, end all nodes, run its "
         + "'pushrelay cluster export' and, on an engine that has nothing, 'pushrelay cluster "
         + "import' of this one"
+    case .otherSetting(let key, let here, let there):
+      "\(key) is \(here) here and \(there) on the nodes that are at work, and must be the same on "
+        + "all: set it so, or end all of them before this one starts"
     case .noCluster(let servers):
       "no relay keeps a journal on \(servers.joined(separator: ", ")); see that --nats names the "
         + "servers of the cluster"

@@ -57,6 +57,66 @@ import Testing
   }
 }
 
+/// What a node notices of itself and of the others' clocks.
+@Suite("Time between nodes") struct NodeTimeTests {
+  private static func at(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  /// Polls come late, and some keys do: none of that is a clock.
+  @Test func clocksThatDifferAreNoticed() {
+    var membership = Membership(length: .seconds(3))
+    let offsets: [String: Int64] = ["right": 0, "ahead": 5000, "behind": -90_000]
+    for round in 0..<6 as Range<Int64> {
+      let wall = 1_000_000 + round * 1000
+      let delay = [40, 900, 250, 10, 2000, 30][Int(round)]
+      let keys = offsets.enumerated().map { index, node in
+        Membership.Key(
+          revision: UInt64(round * 3) + UInt64(index) + 1,
+          stamp: Stamp(node: node.key, run: UInt64(index) + 1),
+          report: NodeReport(number: UInt16(index) + 1, loopCount: 1),
+          writtenAt: Self.at(wall - Int64(delay) + node.value))
+      }
+      membership.take(keys, at: Self.at(round * 1000), wall: Self.at(wall))
+      let found = membership.clockDifferences(at: Self.at(round * 1000))
+      guard round >= 3 else {
+        #expect(found.isEmpty)
+        continue
+      }
+      #expect(found["right"] == .milliseconds(10))
+      #expect(found["ahead"] == .milliseconds(-4990))
+      #expect(found["behind"] == .milliseconds(90_010))
+    }
+    #expect(membership.clockDifferences(at: Self.at(60_000)).isEmpty)
+  }
+
+  @Test func whoStoodStillLooksBeforeItSpeaks() {
+    var still = Standstill(length: .seconds(3))
+    // Before anybody looks after it, nothing is known.
+    #expect(!still.isStill(at: Self.at(100_000)))
+    still.turn(at: Self.at(0))
+    for now in stride(from: Int64(250), through: 5000, by: 250) {
+      #expect(!still.isStill(at: Self.at(now)))
+      still.turn(at: Self.at(now))
+    }
+    // A look that began before it stood still says nothing.
+    let before = still.count
+    #expect(still.isStill(at: Self.at(8000)))
+    still.turn(at: Self.at(8000))
+    still.looked(after: before)
+    #expect(still.isStill(at: Self.at(8001)))
+    still.looked(after: still.count)
+    #expect(!still.isStill(at: Self.at(8002)))
+    still.turn(at: nil)
+    #expect(!still.isStill(at: Self.at(100_000)))
+  }
+
+  @Test func numbersOfRunsBeginAgain() {
+    #expect(ClusterJournal.number(ofStart: 1) == 1)
+    #expect(ClusterJournal.number(ofStart: 65_535) == 65_535)
+    #expect(ClusterJournal.number(ofStart: 65_536) == 1)
+    #expect(ClusterJournal.number(ofStart: .max) == 65_535)
+  }
+}
+
 @Suite("ClusterView") struct ClusterViewTests {
   /// Nodes with what they hold; by number, which is their run, too.
   private struct Scene {

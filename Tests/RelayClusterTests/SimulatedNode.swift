@@ -92,7 +92,7 @@ struct SimulatedNode {
     switch effect {
     case .answered(_, let isPersisted): answer = isPersisted
     case .lost(let stripe, _): lost.append(stripe)
-    case .publish, .ask, .purge: break
+    case .publish, .ask, .purge, .snapshot: break
     }
   }
 
