@@ -297,7 +297,7 @@ import Testing
     let (phone, token) = (set.enroll(on: 0), set.makeToken(on: 1))
     let own = OwnToken(token: token, device: phone.credential.device, topic: Self.topic)
     orphan(&set, phone, token)
-    set.raise(.alias(.decided(own, .granted(since: set.now))), key: own.device.routingKey)
+    set.raise(.alias(.decided(own, .granted)), key: own.device.routingKey)
     set.settle()
     set.checkSettled("late")
     #expect(set.problems == [])
