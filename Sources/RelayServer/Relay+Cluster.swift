@@ -164,11 +164,12 @@ extension Relay {
       logger.warning(
         "the lease had run out before the engine took its renewal: new pushes were answered 503")
     case .clock(let node, let behind, let isFar):
-      logger.log(
-        level: isFar ? .error : .notice,
+      let text =
         isFar
-          ? "another node's clock differs from this one's by too much: what one says to the other is "
-            + "refused as too late; set the clocks right" : "another node's clock is right again",
+        ? "another node's clock differs from this one's by too much: what one says to the other is "
+          + "refused as too late; set the clocks right" : "another node's clock is right again"
+      logger.log(
+        level: isFar ? .error : .notice, "\(text)",
         metadata: ["node": "\(node)", "behindSeconds": "\(Double(behind.milliseconds) / 1000)"])
     case .unread(let stripe, let reason, let pause):
       logger.error(

@@ -84,8 +84,10 @@ extension ShardRunner {
     }
   }
 
-  /// This node stood still for longer than its lease: what it would send may be older than what
-  /// another one has sent. The phone connects again.
+  /// Whether this node stood still for longer than its lease, and has not looked since.
+  var isStill: Bool { hops?.port.maySend == false }
+
+  /// What it would send then may be older than what another one has sent: the phone connects again.
   func withhold(_ address: StreamAddress) {
     decide(.disconnected(address), at: now)
     queue.effects.append(.close(address, .moved))

@@ -2,6 +2,8 @@
 
 usage: nats.py PORT SUBJECT [BODY]
 
+A body that begins with `hex:` is bytes.
+
 Prints the answer, or nothing when none comes within five seconds. The protocol is a few lines of text
 (NATS documentation, "Client Protocol").
 """
@@ -9,7 +11,8 @@ Prints the answer, or nothing when none comes within five seconds. The protocol 
 import socket
 import sys
 
-port, subject, body = int(sys.argv[1]), sys.argv[2], (sys.argv[3:] or [""])[0].encode()
+port, subject, text = int(sys.argv[1]), sys.argv[2], (sys.argv[3:] or [""])[0]
+body = bytes.fromhex(text[4:]) if text.startswith("hex:") else text.encode()
 inbox = "_INBOX.nats-py"
 
 with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
