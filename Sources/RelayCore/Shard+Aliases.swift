@@ -256,7 +256,9 @@ extension Shard {
   }
 
   private mutating func released(_ own: OwnToken, into effects: inout [Effect]) {
-    guard case .leaving(_, let reply)? = tokenChanges[own], tokenChanges.isAsked(own) else { return }
+    guard case .leaving(_, let reply)? = tokenChanges[own], tokenChanges.isAsked(own) else {
+      return
+    }
     _ = tokenChanges.end(own)
     if let reply { effects.append(.answer(reply.request, reply.answer)) }
   }

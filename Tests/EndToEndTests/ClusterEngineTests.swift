@@ -66,7 +66,8 @@ import Testing
     let server = try await NATSServer(in: scratch.path)
     let options = ["--admin", "127.0.0.1:0"]
     try await server.run { _ in
-      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server, options) {
+      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server, options)
+      {
         relays in
         var tokens: [String] = []
         for _ in 0..<24 { tokens.append(try await Phone(on: relays[0].relay).register()) }

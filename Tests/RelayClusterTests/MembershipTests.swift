@@ -276,7 +276,8 @@ import Testing
     // It could be read after all, by somebody.
     scene.reports[1].holdings.append(.init(stripe: 0, epoch: 1, phase: .live))
     #expect(scene.view(of: 1, stripes: 5, due: [0]).step == nil)
-    #expect(scene.view(of: 1, stripes: 5).retries == [] && scene.view(of: 3, stripes: 5).unread == [])
+    #expect(
+      scene.view(of: 1, stripes: 5).retries == [] && scene.view(of: 3, stripes: 5).unread == [])
     scene.reports[1].holdings.removeLast()
     scene.reports[0].isDraining = true
     #expect(scene.view(of: 1, stripes: 5).retries == [])

@@ -200,9 +200,11 @@ import Testing
     submit(1)
     writer.handle(
       .stored(number: 0, sequence: 101), at: Self.time(1), wall: Self.time(1), into: &effects)
-    guard case .snapshot(let state, let number, _) = effects.last(where: { effect in
-      if case .snapshot = effect { true } else { false }
-    }) else {
+    guard
+      case .snapshot(let state, let number, _) = effects.last(where: { effect in
+        if case .snapshot = effect { true } else { false }
+      })
+    else {
       Issue.record("no snapshot is asked for: \(effects)")
       return
     }

@@ -224,7 +224,8 @@ import Testing
       var set = ShardSet(2, seed: 1)
       let (phone, token) = (set.enroll(on: 0), set.makeToken(on: 1))
       for isClaim in [true, false, true] {
-        let request = isClaim ? set.put(phone, Self.topic, own: token) : set.delete(phone, Self.topic)
+        let request =
+          isClaim ? set.put(phone, Self.topic, own: token) : set.delete(phone, Self.topic)
         while let step = set.steps.first, step != .deliver(from: from, to: to) { set.take(step) }
         set.take(.lose(from: from, to: to))
         set.settle()
