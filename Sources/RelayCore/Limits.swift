@@ -53,6 +53,8 @@ package enum Limits {
   /// How late what one node tells another may come, and how long it may wait for a stripe to come
   /// to somebody: less than that, so that what was refused does not happen after all.
   package static let hopAge = Interval.seconds(2)
+  /// By which the clocks of two nodes may differ, so that a hop that is on time is not late.
+  package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard that have a policy of their own; for one more nothing changes.
@@ -66,6 +68,9 @@ package enum Limits {
   /// more is answered `ServiceUnavailable`.
   package static let tokenChangesPerDevice = 16
   package static let tokenChangesPerShard = 65_536
+  /// How often a token's shard on another node is asked, and how long an answer may take.
+  package static let tokenQuestions: UInt8 = 5
+  package static let tokenQuestionInterval = Interval.seconds(1)
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000

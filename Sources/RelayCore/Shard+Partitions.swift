@@ -240,7 +240,7 @@ extension Shard {
     for alias in state.aliases {
       aliasIndex.insert(aliases.insert(alias), KeyedHash.hash(alias.own.token))
     }
-    for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
+    for change in state.tokenChanges { tokenChanges.add(change) }
     for gone in state.goneTokens { _ = goneTokens.insert(gone.token, since: gone.since) }
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     counters = counters + state.counts

@@ -158,7 +158,11 @@ package struct Shard: Sendable {
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
-  package var nextWake: Instant? { nextToReview == nil ? timers.nextWake : now }
+  package var nextWake: Instant? {
+    guard nextToReview == nil else { return now }
+    guard let question = tokenChanges.nextQuestion else { return timers.nextWake }
+    return min(question, timers.nextWake ?? .never)
+  }
 
   /// The timer that fires next, exactly; walks more than `nextWake` does.
   package var nextTimer: (deadline: Instant, subject: TimerWheel.Subject)? { timers.earliest }
@@ -293,6 +297,7 @@ extension Shard {
         ackTimerFired(device, into: &effects)
       }
     }
+    askAgain(into: &effects)
     reviewHeld(into: &effects)
   }
 

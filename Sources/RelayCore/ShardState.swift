@@ -136,7 +136,7 @@ extension Shard {
     self.aliases = aliases
     self.timers = timers
     counters = state.counters
-    for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
+    for change in state.tokenChanges { tokenChanges.add(change) }
     goneTokens.fill(state.goneTokens)
     awaitedOutcomes.fill(state.awaitedOutcomes)
     lastOrder = state.lastOrder

@@ -190,10 +190,12 @@ extension Alias: BinaryCodable {
 }
 
 extension TokenChanges.Change: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(own, step) }
+  package func write(to writer: inout ByteWriter) { writer.put(own, step, questions, nextAt) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(own: try reader.read(), step: try reader.read())
+    self.init(
+      own: try reader.read(), step: try reader.read(), questions: try reader.read(),
+      nextAt: try reader.read())
   }
 }
 

@@ -92,6 +92,16 @@ extension Relay {
   /// The budgets under the configured policy, which may be another than at the last start.
   func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
     do throws(StoreError) {
+      if let cluster = storage.cluster {
+        let budgets = try await cluster.budgets(
+          elseFirst: configuration.policy, at: settings.clock.now())
+        if budgets.policy != configuration.policy {
+          logger.notice(
+            "the cluster's silent policy is in force, not the configured one",
+            metadata: ["policy": "\(budgets.policy.name)"])
+        }
+        return budgets
+      }
       return try await storage.journal?.budgets(
         under: configuration.policy, at: settings.clock.now())
     } catch {

@@ -58,6 +58,19 @@ package final class Relay: Service {
       ? ServerContexts() : try ServerContexts(ServerIdentity.prepare(configuration, logger))
   }
 
+  /// Finds out whether all addresses can be had: a start that comes to nothing must not use up the
+  /// number of a cluster's node.
+  package func checkEndpoints() async throws {
+    let endpoints = [
+      ("provider", configuration.provider), ("device", configuration.device),
+      ("legacy", configuration.legacy), ("feedback", configuration.feedback),
+      ("admin", configuration.admin),
+    ]
+    for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
+      try await LoopSet.check(endpoint, key)
+    }
+  }
+
   /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
   /// streams finish, and after `shutdownTimeout` whatever is left is closed.
   package func run() async throws {

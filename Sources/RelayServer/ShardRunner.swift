@@ -346,6 +346,7 @@ final class ShardRunner {
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
+      if isNode, isStill { return withhold(address) }
       if address.loop == index, address.node == node { noted.metrics.sent(delivery) }
       bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
       guard isMine(address) || isHere(address, effect) else { return }

@@ -100,6 +100,7 @@ struct ServeCommand: AsyncParsableCommand {
       configuration: configuration, logger: logger,
       onLife: onLife,
       onReady: { ready.listens(Self.line($0)) })
+    try await relay.checkEndpoints()
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [

@@ -86,7 +86,7 @@ enum Samples {
     state.tokenChanges = [
       .init(own: own, step: .claiming(request)),
       .init(own: own, step: .leaving(since: nil, then: nil)),
-      .init(own: own, step: .leaving(since: now, then: reply)),
+      .init(own: own, step: .leaving(since: now, then: reply), questions: 2, nextAt: now),
     ]
     state.goneTokens = [.init(token: token, since: now)]
     state.awaitedOutcomes = [.init(id: id, device: 1)]
@@ -105,7 +105,7 @@ enum Samples {
     .claimed(own), .left(own, since: nil), .left(own, since: now), .confirmed(own), .allConfirmed,
     .decided(own, .granted), .decided(own, .refused(.tokenTaken)), .released(own),
     .denied(own), .forwarded(stored, to: device, from: request),
-    .restored(stored, to: device, sequence: 3, acceptedAt: now),
+    .restored(stored, to: device, sequence: 3, acceptedAt: now), .questioned(own),
   ]
 
   static let outcomes: [DeliveryOutcome?] = [
