@@ -57,6 +57,9 @@ extension Shard {
     let condition = devices[device].condition
     guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
+    // The phone would not run it, whoever has paid.
+    case .silent where condition.withholdsSilent:
+      return .held(until: nil, by: .lowPowerMode)
     case .silent where entries[entry].isPaid:
       return .allowed
     case .silent:
@@ -178,6 +181,7 @@ extension Shard {
         transmit(entry, via, with: carrier, into: &effects)
         continue
       }
+      if devices[device].condition.withholdsSilent { continue }
       let isOwn = entries[entry].app == own
       if !entries[entry].isPaid, !isOwn {
         if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }

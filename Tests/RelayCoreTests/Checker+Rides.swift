@@ -63,6 +63,7 @@ extension Checker {
     case .visible:
       if isFirst, !life.notification.showsNothing { openRide(of: device) }
     case .silent:
+      expect(!withholdsSilent(device), "a silent push in Low Power Mode, via \(via)")
       guard isFirst, !rides.paid.contains(id) else { return }
       switch via {
       case .direct, .refill:
@@ -109,14 +110,18 @@ extension Checker {
     openRide(of: device)
   }
 
-  /// Whatever is in a silent slot of the device now is paid for.
+  private func withholdsSilent(_ device: DeviceID) -> Bool {
+    conditions[device]?.withholdsSilent ?? false
+  }
+
+  /// Whatever is in a silent slot of the device now is paid for, unless the phone would not run it.
   private mutating func openRide(of device: DeviceID, except own: Int? = nil) {
     for (index, registration) in registrations.enumerated()
     where registration.isAlive && registration.app.phone.credential.device == device && index != own
     {
       rides.opened[index, default: 0] += 1
       let slot = Slot(registration: index, notificationClass: .silent)
-      if let id = slots[slot] { rides.paid.insert(id) }
+      if let id = slots[slot], !withholdsSilent(device) { rides.paid.insert(id) }
     }
   }
 

@@ -220,7 +220,7 @@ import Testing
   @Test func aReportTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(
-      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low)))),
+      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(screen: .on)))),
       fixture.sent(held, .piggyback, with: .line(.condition), connection))
   }
 

@@ -87,6 +87,31 @@ import Testing
         == [Sending(silent, .piggyback)])
   }
 
+  /// The phone would not run it: neither a visible push nor a keep-alive, a connect or another
+  /// change of its condition takes it along, and what was sent before waits again.
+  @Test func inLowPowerModeNothingRides() {
+    var (fixture, app, connection) = sleeping(.init(policy: .unlimited, keepAlive: .minutes(15)))
+    let silent = fixture.push(.silent, app)
+    _ = fixture.submit(silent)
+    let visible = fixture.push(.visible, app)
+    #expect(fixture.submit(visible).sendings == [Sending(visible, .direct)])
+    _ = fixture.ack(visible, connection)
+    #expect(fixture.advance(.minutes(15)).sendings == [])
+    #expect(fixture.handle(.keptAlive(connection)).sendings == [])
+    var report = ConditionReport(Self.asleep)
+    report.network = .cellular
+    #expect(fixture.handle(.reported(connection, report)).sendings == [])
+    let (newer, effects) = fixture.connect(app.phone)
+    #expect(effects.sendings == [])
+    let normal = ConditionReport(DeviceCondition())
+    #expect(fixture.handle(.reported(newer, normal)).sendings == [Sending(silent, .piggyback)])
+    _ = fixture.handle(.reported(newer, ConditionReport(Self.asleep)))
+    let (newest, again) = fixture.connect(app.phone)
+    #expect(again.sendings == [])
+    #expect(fixture.handle(.reported(newest, normal)).sendings == [Sending(silent, .piggyback)])
+    expectSound(fixture)
+  }
+
   @Test func chargingOnWiFiLiftsTheBudgetAndTakesNothingFromIt() {
     var fixture = ShardFixture(configuration: .init(policy: .strict))
     let app = fixture.phoneWithApp()
