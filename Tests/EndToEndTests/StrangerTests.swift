@@ -104,8 +104,8 @@ import Testing
     }
   }
 
-  /// Far more streams than one may open, in one go: all are looked at, turn by turn, those above the
-  /// limit are refused, and the connection lives. `ConnectionHandlerTests` counts the turns.
+  /// Far more streams than one may open, in one go: all are looked at, turn by turn, those above
+  /// the limit are refused, and the connection lives. `ConnectionHandlerTests` counts the turns.
   @Test func areRefusedTurnByTurn() async throws {
     let arguments = ["--store", "memory", "--threads", "1"]
     try await RelayProcess.run(RelaySetup(arguments: arguments, plaintext: true)) { relay in
