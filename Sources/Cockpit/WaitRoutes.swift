@@ -162,7 +162,7 @@ struct WaitRoutes {
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
-      lives = LifeBody.list(found.value)
+      lives = found.value.compactMap(LifeBody.init)
     }
     let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // Of a push that was delivered its app may still say something.

@@ -255,7 +255,7 @@ import Testing
       var writer = ByteWriter()
       writer.put(byte: 1)
       writer.put(UInt64(UInt16.max))
-      let bytes = writer.bytes.map { String($0 + 256, radix: 16).dropFirst() }.joined()
+      let bytes = writer.bytes.map { String(Int($0) + 256, radix: 16).dropFirst() }.joined()
       _ = try await Self.tell(server, "$KV.pushrelay.runs", "hex:" + bytes)
       let (_, log) = try await ClusterRelay.run("b", state: scratch.path + "/b", on: server) {
         relay in
