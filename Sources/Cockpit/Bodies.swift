@@ -6,7 +6,7 @@ import RelayServer
 struct LifeBody: Encodable, Equatable, Sendable {
   private enum Key: String, CodingKey { case device, sentence, token }
 
-  var life: NotificationLife
+  let life: NotificationLife
   let device: String
   /// What became of it, in one sentence.
   let sentence: String
@@ -28,31 +28,13 @@ struct LifeBody: Encodable, Equatable, Sendable {
     try container.encode(token, forKey: .token)
   }
 
-  /// Says of piggybacked ones what they went along with, as far as it is among these.
-  static func list(_ lives: [Relay.Life]) -> [LifeBody] {
-    var carriers: [DeviceID: [Int64: String]] = [:]
-    for life in lives {
-      for event in life.steps {
-        guard case .sent(let via) = event.step, via != .piggyback else { continue }
-        carriers[life.device, default: [:]][event.at.milliseconds] = life.uniqueID.description
-      }
-    }
-    return lives.compactMap { life in
-      var body = LifeBody(life)
-      for (place, event) in life.steps.enumerated() {
-        guard case .sent(.piggyback) = event.step else { continue }
-        body?.life.steps[place].carriedBy = carriers[life.device]?[event.at.milliseconds]
-      }
-      return body
-    }
-  }
-
   private static func sentence(_ life: Relay.Life) -> String {
     let last = life.last
     switch last.step {
     case .received: return "Accepted; it waits for the journal."
     case .restored: return "Read from the journal at the start of the relay."
-    case .sent(let via): return "Sent (\(via.name)); the device has not acknowledged it yet."
+    case .sent(let via, _):
+      return "Sent (\(via.name)); the device has not acknowledged it yet."
     case .storedOffline: return "Held because the device is not connected, until it connects."
     case .storedPower(let until?, let limit):
       return "Held because of \(limit.name), until \(until.iso8601) or until it can ride along."

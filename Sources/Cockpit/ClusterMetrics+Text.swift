@@ -23,6 +23,10 @@ extension MetricsText {
       "Until this node's lease runs out; below 0 since it has",
       one(cluster.map { Double($0.leaseLeft.milliseconds) / 1000 }))
     add(
+      "cluster_clock_difference_seconds", .gauge,
+      "The most that the clock of another node differs from this one's",
+      one(cluster.map { Double($0.clockDifference.milliseconds) / 1000 }))
+    add(
       "cluster_stripe_moves_total", .counter,
       "Stripes that came from another node or from nobody, were given, lost or not readable",
       (cluster?.moves ?? []).map { ([("how", $0.how)], Double($0.count)) })

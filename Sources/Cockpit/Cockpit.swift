@@ -65,12 +65,13 @@ package struct Cockpit: Sendable {
       return try await gracefulShutdown()
     }
     let application = Application(
-      router: router(guarded: nil), server: Self.server,
+      router: router(guarded: nil), server: server(nil),
       configuration: ApplicationConfiguration(
         address: .unixDomainSocket(path: path),
         availableConnectionsDelegate: .maximum(
           Limits.adminConnections, logger: quiet)),
-      onServerRunning: { [logger] _ in
+      onServerRunning: { [logger, relay] channel in
+        try? await relay.descriptors.watch(channel)
         do {
           try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         } catch {
@@ -95,13 +96,14 @@ package struct Cockpit: Sendable {
     let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
     var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
     hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
+    let connections = AdminConnections()
+    let guarded = (guard: Guard(token: token, connections: connections), hosts: hosts)
     let application = Application(
-      router: router(guarded: (token, hosts)), server: Self.server,
+      router: router(guarded: guarded), server: server(connections),
       configuration: ApplicationConfiguration(
-        address: .hostname(endpoint.host, port: endpoint.port),
-        availableConnectionsDelegate: .maximum(
-          Limits.adminConnections, logger: quiet)),
-      onServerRunning: { [logger] channel in
+        address: .hostname(endpoint.host, port: endpoint.port)),
+      onServerRunning: { [logger, relay] channel in
+        try? await relay.descriptors.watch(channel)
         let port = channel.localAddress?.port ?? 0
         logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])
         ready.isThere(.init(host: endpoint.host, port: port))
@@ -117,14 +119,17 @@ package struct Cockpit: Sendable {
   }
 
   /// Whoever sends half a request, or none, is not waited for; an answer may last.
-  private static var server: HTTPServerBuilder {
+  private func server(_ connections: AdminConnections?) -> HTTPServerBuilder {
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: Limits.adminHeaderBytes, maxHeaderListSize: Limits.adminHeaderBytes,
       maxHeaderFieldCount: 100)
-    return .http1(
-      configuration: .init(
-        idleTimeout: .milliseconds(Limits.adminIdle.milliseconds),
-        httpDecoderConfiguration: decoder))
+    let configuration = HTTP1Channel.Configuration(
+      idleTimeout: .milliseconds(Limits.adminIdle.milliseconds), httpDecoderConfiguration: decoder)
+    return HTTPServerBuilder { responder in
+      AdminChannel(
+        http: HTTP1Channel(responder: responder, configuration: configuration),
+        connections: connections)
+    }
   }
 
   private var quiet: Logger {
@@ -159,15 +164,18 @@ package struct Cockpit: Sendable {
 
   /// All routes, without a listener.
   ///
-  /// - Parameter guarded: the token and the names that a request must have; nil for whoever reaches
-  ///   the socket.
-  func router(guarded: (token: String, hosts: Set<String>)?) -> Router<AdminContext> {
+  /// - Parameter guarded: who must show the token, and the names that a request must have; nil for
+  ///   whoever reaches the socket.
+  func router(guarded: (guard: Guard, hosts: Set<String>)?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
-    if let guarded {
-      router.middlewares.add(Guard(token: guarded.token, hosts: guarded.hosts, known: known))
-    }
+    if let guarded { router.middlewares.add(OwnPages(hosts: guarded.hosts)) }
+    // Needs no token. The router asks the guard about all that is added behind it, however it is
+    // spelled, and about what is no route.
+    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
+    PageRoutes().add(to: router)
+    if let guarded { router.middlewares.add(guarded.guard) }
     let (feeds, epoch) = (relay.feeds, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)
@@ -182,8 +190,6 @@ package struct Cockpit: Sendable {
     PushRoutes(relay: relay).add(to: router)
     EventRoutes(relay: relay, epoch: epoch).add(to: router)
     WaitRoutes(relay: relay, epoch: epoch).add(to: router)
-    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
-    PageRoutes().add(to: router)
     known.set(router.routes.map { ($0.method.rawValue, $0.path.description) })
     return router
   }

@@ -183,6 +183,8 @@ struct CountersBody: Encodable, Equatable, Sendable {
   var waiting: Int
   var inSlots: Int
   var inFlight: Int
+  /// Where all of them are, in words.
+  var balance: String
 
   init(_ counters: ShardCounters) {
     received = counters.received
@@ -197,6 +199,7 @@ struct CountersBody: Encodable, Equatable, Sendable {
     waiting = counters.waiting
     inSlots = counters.inSlots
     inFlight = counters.inFlight
+    balance = counters.balance
   }
 }
 

@@ -86,7 +86,6 @@ struct EventRoutes {
     let own: String?
     var heads: [UniqueID: Relay.Life] = [:]
     /// What was sent last to a device on its own account.
-    var carriers: [DeviceID: (id: UniqueID, at: Instant)] = [:]
     var lastStats: CountersBody?
     var lastClock: ClockStatus?
     var statsAt = ContinuousClock.now
@@ -161,18 +160,7 @@ struct EventRoutes {
         guard let life = await life(of: event), device == nil || life.device == device else {
           return
         }
-        var step = NotificationLife.Step(event)
-        if case .sent(let via) = event.step {
-          if via == .piggyback {
-            if let carrier = carriers[life.device], carrier.at == event.at {
-              step.carriedBy = carrier.id.description
-            }
-          } else {
-            if carriers.count >= EventRoutes.heads { carriers.removeAll() }
-            carriers[life.device] = (event.uniqueID, event.at)
-          }
-        }
-        try append("life", LifeEvent(life, step))
+        try append("life", LifeEvent(life, NotificationLife.Step(event)))
       case .device(let change):
         guard device == nil || change.device == device else { return }
         try append("device", DeviceEvent(change))

@@ -1,65 +1,75 @@
-import FoundationEssentials
 import HTTPTypes
 import Hummingbird
 
-/// Who may use the admin listener on TCP. Localhost is not private: a page from anywhere can make a
-/// browser ask it, under any name that leads there.
-///
-/// So the name must be one that is expected, a request from a page must be from our own, whoever
-/// asks for `/v1` shows the token of the state directory, and what changes anything is JSON, which
-/// a plain form of another page cannot send.
-struct Guard: RouterMiddleware {
-  let token: String
+/// What holds for everybody on the admin listener on TCP. Localhost is not private: a page from
+/// anywhere can make a browser ask it, under any name that leads there. So the name must be one
+/// that is expected, and a request from a page must be from our own.
+struct OwnPages: RouterMiddleware {
   /// Names by which the listener is called, without ports.
   let hosts: Set<String>
-  let known: KnownRoutes
 
   func handle(
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
-    try checkHost(request)
-    try checkOrigin(request)
-    if request.uri.path.hasPrefix("/v1") {
-      try checkToken(request)
-      // A method that is not there is told so (405), whatever it says of its body.
-      if known.methods(of: request.uri.path).contains(request.method.rawValue) {
-        try checkType(request)
+    let host = request.head.authority ?? ""
+    guard isOurs(host) else {
+      throw Refusal(
+        403, "HostNotAllowed",
+        "this listener is not called \(host): name it in adminHosts if it is meant to be")
+    }
+    if let origin = request.headers[.init("Origin")!] {
+      let scheme = ["http://", "https://"].first { origin.hasPrefix($0) }
+      guard let scheme, isOurs(origin.dropFirst(scheme.count)) else {
+        throw Refusal(403, "OriginNotAllowed", "pages of \(origin) may not ask here")
       }
+    }
+    // Another port of this machine is the same site, but not the same origin.
+    if let site = request.headers[.init("Sec-Fetch-Site")!],
+      !["same-origin", "none"].contains(site)
+    {
+      throw Refusal(403, "OriginNotAllowed", "pages of other sites may not ask here")
     }
     var response = try await next(request, context)
     response.headers[.init("X-Content-Type-Options")!] = "nosniff"
     return response
   }
 
-  private func checkHost(_ request: Request) throws {
-    let host = Self.name(request.head.authority ?? "")
-    guard hosts.contains(host) else {
-      throw Refusal(
-        403, "HostNotAllowed",
-        "this listener is not called \(host): name it in adminHosts if it is meant to be")
-    }
+  private func isOurs(_ authority: some StringProtocol) -> Bool {
+    Self.name(authority).map { hosts.contains($0) } ?? false
   }
 
-  private func checkOrigin(_ request: Request) throws {
-    if let origin = request.headers[.init("Origin")!] {
-      let name = origin.split(separator: "/").last.map { Self.name(String($0)) } ?? ""
-      guard hosts.contains(name), origin.hasPrefix("http://") || origin.hasPrefix("https://") else {
-        throw Refusal(403, "OriginNotAllowed", "pages of \(origin) may not ask here")
-      }
-    }
-    if let site = request.headers[.init("Sec-Fetch-Site")!], site == "cross-site" {
-      throw Refusal(403, "OriginNotAllowed", "pages of other sites may not ask here")
-    }
+  /// The name in `NAME`, `NAME:PORT`, `[IPV6]` or `[IPV6]:PORT` (RFC 3986 section 3.2), in lower
+  /// case; nil for whatever else.
+  static func name(_ authority: some StringProtocol) -> String? {
+    let form = /(?:([a-z0-9._-]+)|\[([0-9a-f.]*:[0-9a-f.:]*)\])(?::[0-9]{1,5})?/
+    guard let match = authority.lowercased().wholeMatch(of: form) else { return nil }
+    return (match.output.1 ?? match.output.2).map(String.init)
   }
+}
 
-  private func checkToken(_ request: Request) throws {
+/// Who may use the routes that are added behind it, and whatever is no route: whoever shows the
+/// token of the state directory. What changes anything is JSON, which a plain form of another page
+/// cannot send.
+struct Guard: RouterMiddleware {
+  let token: String
+  /// Told of connections that have shown it.
+  let connections: AdminConnections
+
+  func handle(
+    _ request: Request, context: AdminContext,
+    next: (Request, AdminContext) async throws -> Response
+  ) async throws -> Response {
     let given = request.headers[.authorization] ?? ""
     guard Self.areEqual(given, "Bearer \(token)") || Self.areEqual(given, "bearer \(token)") else {
       throw Refusal(
         401, "Unauthorized",
         "send 'authorization: bearer TOKEN'; the token is in admin.token of the state directory")
     }
+    connections.welcome(context.channel)
+    // A method that is not there is told so (405), whatever it says of its body.
+    if context.endpointPath != nil { try checkType(request) }
+    return try await next(request, context)
   }
 
   /// Reading needs no body; what changes something says that it is JSON.
@@ -70,15 +80,6 @@ struct Guard: RouterMiddleware {
       throw Refusal(
         415, "UnsupportedMediaType", "send the body with 'content-type: application/json'")
     }
-  }
-
-  /// A name without its port; of an IPv6 address without its brackets.
-  static func name(_ authority: String) -> String {
-    let text = authority.lowercased()
-    if text.hasPrefix("[") {
-      return String(text.dropFirst().prefix { $0 != "]" })
-    }
-    return String(text.prefix { $0 != ":" })
   }
 
   /// Without an early exit, so that the time taken says nothing about the token.

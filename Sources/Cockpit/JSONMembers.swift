@@ -1,4 +1,5 @@
 import FoundationEssentials
+import RelayCore
 
 /// A JSON object of which every member is known.
 struct JSONMembers {
@@ -26,8 +27,19 @@ struct JSONMembers {
     do {
       return try JSONDecoder().decode([String: JSONScalar].self, from: Data(bytes))
     } catch {
-      throw Refusal.body("the body is one JSON object")
+      throw Refusal.body(Self.problem(with: bytes))
     }
+  }
+
+  private static func problem(with bytes: [UInt8]) -> String {
+    do throws(PayloadError) {
+      _ = try scanPayload(bytes.span)
+    } catch {
+      if let (line, column) = error.place(in: bytes) {
+        return "the body is not JSON, from line \(line), column \(column) on"
+      }
+    }
+    return "the body is one JSON object"
   }
 
   /// The names of all members.

@@ -20,6 +20,12 @@ struct MetricsRoutes {
       guard relay.isJournalHealthy else {
         throw Refusal(503, "JournalFails", "the journal cannot be written: look at the disk")
       }
+      let stripes = await relay.unreadStripes.map(String.init).joined(separator: ", ")
+      guard stripes.isEmpty else {
+        throw Refusal(
+          503, "StripeUnreadable",
+          "what the engine has on stripe \(stripes) cannot be read: the log says what to do")
+      }
       return try Response(json: ["status": "ready"])
     }
     router.get("/metrics") { request, _ in

@@ -42,12 +42,9 @@ struct NotificationRoutes {
     return Lacking(body, found.missing)
   }
 
-  /// One life, with what it went along with.
+  /// One life, with its token.
   func body(of life: Relay.Life) async -> LifeBody? {
-    var filter = Relay.LifeFilter()
-    filter.device = life.device
-    let others = await relay.lives(filter, limit: 100).value
-    var body = LifeBody.list(others + [life]).last { $0.life.uniqueId == life.uniqueID.description }
+    var body = LifeBody(life)
     body?.token = await token(of: life) ?? ""
     return body
   }
@@ -103,7 +100,7 @@ struct NotificationRoutes {
     // A state is known only of a whole life: more are looked at than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
     missing.formUnion(lives.missing)
-    let bodies = LifeBody.list(lives.value).filter {
+    let bodies = lives.value.compactMap(LifeBody.init).filter {
       state == nil || $0.life.state == state || $0.life.steps.last?.reason == state
     }
     let page = Page(

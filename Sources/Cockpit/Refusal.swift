@@ -187,7 +187,15 @@ extension Request {
 }
 
 /// What is known of a request beside itself.
-typealias AdminContext = BasicRequestContext
+struct AdminContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  let channel: any Channel
+
+  init(source: ApplicationRequestContextSource) {
+    coreContext = .init(source: source)
+    channel = source.channel
+  }
+}
 
 extension RequestContext {
   /// The name in a path: letters, digits and hyphens, so that it can be a file's.

@@ -162,7 +162,7 @@ struct WaitRoutes {
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
-      lives = LifeBody.list(found.value)
+      lives = found.value.compactMap(LifeBody.init)
     }
     let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // Of a push that was delivered its app may still say something.
@@ -266,7 +266,7 @@ actor WaitCount {
 
 /// The body of `POST /v1/wait`:
 /// `{"expect":{"what":"delivered","push":"…"},"within":"1h","advance":true,"timeout":"10s"}`.
-struct WaitWish {
+package struct WaitWish {
   /// What is waited for, in the words of the log and of scenarios.
   enum What: String, CaseIterable {
     case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
@@ -275,6 +275,9 @@ struct WaitWish {
     /// Whether it is about how a device stands, not about a push.
     var isOfDevice: Bool { self == .connected || self == .disconnected || self == .registered }
   }
+
+  /// All that can be waited for, for people.
+  package static var words: String { What.allCases.map(\.rawValue).joined(separator: ", ") }
 
   var what: What
   var push: UniqueID?

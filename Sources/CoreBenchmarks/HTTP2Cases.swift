@@ -135,7 +135,7 @@ private struct AnsweringServer {
         head.append("apns-unique-id", bytes: id.span, indexing: .nameOnly)
         try session.respond(to: stream, head, endStream: true)
       case .headersTooLarge, .data, .bodyTooLarge, .drained, .closed, .goAwayReceived,
-        .pingAcknowledged, .settingsReceived:
+        .pingReceived, .pingAcknowledged, .settingsReceived:
         break
       }
     }

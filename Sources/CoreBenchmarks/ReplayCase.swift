@@ -36,7 +36,7 @@ private func recordedTraffic(
   let header = RecordingHeader(
     build: "core-benchmarks", payloads: .none, shardCount: 1, began: relay.now
   ).fileHead
-  let state = RecordedState(shard: 0, state: relay.shard.state)
+  let state = RecordedState(0, relay.shard)
     .frame(Redactor(key: (1, 2), payloads: .none))
   relay.recorder = writer
   relay.isKept = true

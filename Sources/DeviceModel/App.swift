@@ -64,8 +64,10 @@ package struct App: Codable, Equatable, Sendable {
   /// The last thing its process was told about its state; meaningless without a process.
   package internal(set) var process = AppProcess()
   var ignoresNextSnapshot = false
-  /// A silent push that the phone's own limit holds back.
+  /// The newest silent push, while it waits.
   package internal(set) var heldPush: RemotePush?
+  /// Visible ones that are to wake it after the first unlock; nil for none.
+  package internal(set) var shownPushes: [RemotePush]?
   var silentAllowance = RateLimit.State()
   /// How many of the phone's callbacks are its.
   var callbackCount = 0
@@ -90,6 +92,11 @@ package struct App: Codable, Equatable, Sendable {
   }
 
   package var definition: AppDefinition { installed.definition }
+
+  /// All that waits to wake it.
+  package var heldPushes: [RemotePush] {
+    (shownPushes ?? []) + [heldPush].compactMap(\.self)
+  }
 
   /// It plays, and may do so where nobody looks.
   var playsInBackground: Bool {
@@ -136,7 +143,7 @@ package struct App: Codable, Equatable, Sendable {
     case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
     case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue
     case ignoresNextSnapshot
-    case heldPush, silentAllowance
+    case heldPush, shownPushes, silentAllowance
   }
 }
 

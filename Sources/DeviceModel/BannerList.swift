@@ -11,7 +11,7 @@ package struct Banner: Hashable, Codable, Sendable {
   package let collapseID: String
   package let at: Instant
   /// The app was woken before and has the content: it is there when the user looks.
-  package let isContentReady: Bool
+  package internal(set) var isContentReady: Bool
 }
 
 /// The list of notifications, newest last; bounded, the oldest go first.
@@ -52,6 +52,12 @@ package struct BannerList: Sendable {
   mutating func take(_ id: BannerID) -> Banner? {
     guard let index = list.firstIndex(where: { $0.id == id }) else { return nil }
     return list.remove(at: index)
+  }
+
+  /// The app has called its handler after the banner was shown.
+  mutating func contentIsReady(of push: PushID) {
+    guard let index = list.lastIndex(where: { $0.push == push }) else { return }
+    list[index].isContentReady = true
   }
 
   /// The banner of a push.

@@ -98,15 +98,18 @@ struct FetchPlanner {
   /// The next fetch of an app that may be fetched at `earliest` or later. `settledUntil` is the end
   /// of an expected use that has happened already.
   func next(
-    _ usage: UsagePattern, earliest: Instant, settledUntil: Instant?, lastActivity: Instant
+    _ usage: UsagePattern, _ behaviour: Behaviour, earliest: Instant, settledUntil: Instant?,
+    lastActivity: Instant
   ) -> (at: Instant, reason: FetchReason) {
     if usage.days >= limits.fetchLearningDays {
       if let found = beforeUse(usage, from: max(earliest, settledUntil ?? earliest)) {
         return (max(found.at, earliest), .beforeUse(minuteOfDay: found.bin * 15))
       }
-      return whenActive(lastActivity + limits.fetchRarely, earliest, .rarely)
+      return whenActive(
+        lastActivity + behaviour.stretched(limits.fetchRarely), earliest, .rarely)
     }
-    return whenActive(lastActivity + limits.fetchExploring, earliest, .exploring)
+    return whenActive(
+      lastActivity + behaviour.stretched(limits.fetchExploring), earliest, .exploring)
   }
 
   /// The first quarter hour of the coming week that begins an hour with an expected use, less the

@@ -28,6 +28,9 @@ extension Phone {
     emit(.callback(id, app, .began(cause)), &effects)
     timers.set(.workEnds(id), at: callback.workEndsAt)
     if let deadline = callback.deadline { timers.set(.deadline(id), at: deadline) }
+    if case .push(let push) = kind, !push.isSilent {
+      timers.set(.bannerDue(id), at: now + limits.bannerWait)
+    }
     return true
   }
 
@@ -205,6 +208,7 @@ extension Phone {
     switch callback.kind {
     case .push(let push):
       present(push, isContentReady: outcome == .newData, &effects)
+      if outcome == .newData { banners.contentIsReady(of: push.id) }
       report(push.id, outcome, &effects)
     case .fetch:
       apps[index].lastFetch = now

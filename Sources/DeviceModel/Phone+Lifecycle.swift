@@ -178,10 +178,8 @@ extension Phone {
     apps[index].state = .forceQuit
     apps[index].snapshot = nil
     deleteArchive(index, &effects)
-    if let held = apps[index].heldPush {
-      apps[index].heldPush = nil
-      report(held.id, .notLaunched(.forceQuit), &effects)
-    }
+    dropHeld(index, .forceQuit, &effects)
+    cancelTransfers(of: index, &effects)
     replan(index, &effects)
   }
 

@@ -293,7 +293,8 @@ extension Phone {
     apps[index].usage.roll(to: localTime)
     usage.roll(to: localTime)
     let next = FetchPlanner(limits: limits, phone: usage).next(
-      apps[index].usage, earliest: max(earliest, now), settledUntil: apps[index].usedUntil,
+      apps[index].usage, apps[index].behaviour, earliest: max(earliest, now),
+      settledUntil: apps[index].usedUntil,
       lastActivity: apps[index].lastActivity)
     return FetchPlan(app: id, when: .fetch(next.at), earliest: earliest, reason: next.reason)
   }
@@ -306,7 +307,9 @@ extension Phone {
     // At least a second, so that time goes on whatever the limits say.
     var spacing = max(app.behaviour.stretched(limits.fetchFloor), .seconds(1))
     if case .seconds(let seconds) = app.fetchInterval { spacing = max(spacing, .seconds(seconds)) }
-    if app.lastFetch == last { spacing = max(spacing, limits.fetchFreshness) }
+    if app.lastFetch == last {
+      spacing = max(spacing, app.behaviour.stretched(limits.fetchFreshness))
+    }
     return last + spacing
   }
 

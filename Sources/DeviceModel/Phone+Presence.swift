@@ -31,8 +31,9 @@ extension Phone {
     case .networkChanged(let network): self.network = network
     case .chargerChanged(let isConnected): isCharging = isConnected
     case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
-    case .tick, .appInstalled, .pushReceived, .linkHeard, .rebooted, .switchedOff, .regionEntered,
-      .memoryRanOut, .appCrashed, .transferProgressed, .transferChallenged, .transferEnded,
+    case .tick, .appInstalled, .pushReceived, .pushRode, .linkHeard, .rebooted, .switchedOff,
+      .regionEntered, .fetchSimulated, .memoryRanOut, .appCrashed, .transferProgressed,
+      .transferChallenged, .transferEnded,
       .unlocked, .locked, .appOpened, .bannerOpened, .appLeft, .appUninstalled, .appSwipedAway,
       .refreshSwitched, .lowPowerSwitched, .developerModeSwitched, .fetchIntervalSet,
       .stateChanged, .transferQueued, .snapshotIgnoredOnce, .audioSwitched, .backgroundAsked,
@@ -52,10 +53,7 @@ extension Phone {
     banners.remove(of: id)
     apps[index].snapshot = nil
     if vault.delete(id) { emit(.archive(id, .deleted), &effects) }
-    if let held = apps[index].heldPush {
-      apps[index].heldPush = nil
-      report(held.id, .notLaunched(.notInstalled), &effects)
-    }
+    dropHeld(index, .notInstalled, &effects)
     accountTransfers()
     for transfer in service.transfers where transfer.app == id && !transfer.phase.hasEnded {
       emit(.transfer(transfer.id, id, .ended(.failed)), &effects)
@@ -68,16 +66,25 @@ extension Phone {
     replan(index, &effects)
   }
 
-  // MARK: Places
+  // MARK: Places, and fetches by hand
 
-  /// Its user has come to a place that the app watches (WWDC 2013 session 204: what is swiped away
-  /// is not run for its location either).
-  mutating func regionEntered(_ index: Int, _ effects: inout [PhoneEffect]) {
-    let id = AppID(index)
-    let refusal =
-      lock == .beforeFirstUnlock ? .beforeFirstUnlock : refusal(of: .location, index)
-    if let refusal { return emit(.app(id, .notRun(.region, refusal)), &effects) }
-    startCallback(index, .region, &effects)
+  /// Something that no schedule decides about: its user has come to a place that the app watches,
+  /// or a developer wants a fetch (WWDC 2013 session 204: what is swiped away is not run for it
+  /// either).
+  mutating func call(
+    _ index: Int, _ kind: RunningCallback.Kind, _ mode: BackgroundModes,
+    _ effects: inout [PhoneEffect]
+  ) {
+    let refusal = lock == .beforeFirstUnlock ? .beforeFirstUnlock : refusal(of: mode, index)
+    if let refusal { return emit(.app(AppID(index), .notRun(kind.cause, refusal)), &effects) }
+    startCallback(index, kind, &effects)
+  }
+
+  /// An app in front goes to the background first, as Xcode has it.
+  mutating func simulateFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
+    if foreground == AppID(index) { leave(index, &effects) }
+    call(index, .fetch, .fetch, &effects)
+    replan(index, &effects)
   }
 
   // MARK: Sound
@@ -115,7 +122,8 @@ extension Phone {
     if app.state == .uninstalled { return .notInstalled }
     if app.state == .forceQuit { return .forceQuit }
     if !app.definition.modes.contains(mode) {
-      return mode == .location ? .locationModeMissing : .modeMissing
+      return mode == .location
+        ? .locationModeMissing : mode == .fetch ? .fetchModeMissing : .modeMissing
     }
     if app.callbackCount >= limits.callbacksPerApp { return .tooManyCallbacks }
     return app.state == .foreground ? nil : refreshRefusal(index)
@@ -128,7 +136,7 @@ extension Phone {
   }
 
   /// What holds everything discretionary back.
-  func scarcityRefusal(_ index: Int) -> LaunchRefusal? {
+  private func scarcityRefusal(_ index: Int) -> LaunchRefusal? {
     if isLowPower { return .lowPower }
     return shortage(index).map { $0.isEnergy ? .energyBudget : .dataBudget }
   }

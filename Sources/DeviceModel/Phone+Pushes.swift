@@ -2,7 +2,8 @@ import Primitives
 
 /// Remote notifications (WWDC 2013 session 204): what is shown, who is woken, who is not and why.
 extension Phone {
-  mutating func received(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
+  /// - Parameter rides: the relay had something else to say and sent this with it.
+  mutating func received(_ push: RemotePush, rides: Bool, _ effects: inout [PhoneEffect]) {
     wake(&effects)
     switch recentPushes[push.id] {
     case .open?: return ignore(.duplicatePush, &effects)
@@ -15,49 +16,43 @@ extension Phone {
     else {
       return report(push.id, .notLaunched(.notInstalled), &effects)
     }
-    let index = push.app.number
     guard push.wakesApp else {
       present(push, isContentReady: false, &effects)
       return report(push.id, nil, &effects)
     }
-    if let refusal = refusal(of: push, index) {
+    if let refusal = refusal(of: push) {
       present(push, isContentReady: false, &effects)
       return report(push.id, .notLaunched(refusal), &effects)
     }
-    if push.isSilent, let wait = wait(of: index) {
-      return hold(push, index, wait, &effects)
-    }
-    // The keys that background work needs are not there yet. What can be seen is shown anyway.
-    if lock == .beforeFirstUnlock {
-      present(push, isContentReady: false, &effects)
-      var silent = push
-      (silent.alert, silent.badge, silent.hasSound) = (nil, nil, false)
-      return hold(silent, index, (.firstUnlock, .never), &effects)
-    }
-    deliver(push, index, &effects)
+    if let wait = wait(of: push, rides: rides) { return hold(push, wait, &effects) }
+    deliver(push, isFree: isFree(rides: rides), isShown: false, &effects)
   }
 
   private mutating func deliver(
-    _ push: RemotePush, _ index: Int, _ effects: inout [PhoneEffect]
+    _ push: RemotePush, isFree: Bool, isShown: Bool, _ effects: inout [PhoneEffect]
   ) {
-    if push.isSilent { takeSilent(index) }
+    let index = push.app.number
+    if push.isSilent {
+      replaceHeld(by: push, &effects)
+      if !isFree { takeSilent(index) }
+    }
     if isNewsstand(index), apps[index].state != .foreground { apps[index].lastIssue = now }
+    let push = isShown ? push.shown : push
     if !startCallback(index, .push(push), &effects) {
       present(push, isContentReady: false, &effects)
       report(push.id, .failed, &effects)
     }
   }
 
-  /// Why the app may not be woken for this. A visible push is not discretionary: its user sees it
-  /// and so can manage it.
-  func refusal(of push: RemotePush, _ index: Int) -> LaunchRefusal? {
+  /// Why the app may not be woken for this, now or later. Want of power is no reason: it delays.
+  private func refusal(of push: RemotePush) -> LaunchRefusal? {
+    let index = push.app.number
     let isNewsstand = isNewsstand(index)
     if let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index) {
       return refusal
     }
-    guard apps[index].state != .foreground else { return nil }
-    if isNewsstand, let refusal = newsstandRefusal(index) { return refusal }
-    return push.isSilent ? scarcityRefusal(index) : nil
+    guard isNewsstand, apps[index].state != .foreground else { return nil }
+    return newsstandRefusal(index)
   }
 
   /// Whether it is woken as newsstand's apps were, and not as others are.
@@ -66,43 +61,72 @@ extension Phone {
     return modes.contains(.newsstand) && !modes.contains(.remoteNotification)
   }
 
-  // MARK: The phone's own silent limit
+  // MARK: What waits
 
-  /// What holds a silent push back, and until when.
+  /// What holds a push back that is to wake its app, and until when.
   private typealias Wait = (limit: PushLimit, until: Instant)
 
-  /// Which limit holds silent pushes of an app back; nil if none does. In the foreground and on
-  /// charger and Wi-Fi there is none.
-  private func wait(of index: Int) -> Wait? {
-    if apps[index].state == .foreground || isCharging && network == .wifi { return nil }
-    let app = silentLimit(of: index).nextAllowed(apps[index].silentAllowance)
+  /// Nil if it does not wait. A visible one waits for nothing but the keys: its user sees it and
+  /// so can manage it.
+  private func wait(of push: RemotePush, rides: Bool) -> Wait? {
+    let index = push.app.number
+    if lock == .beforeFirstUnlock { return (.firstUnlock, .never) }
+    guard push.isSilent, apps[index].state != .foreground else { return nil }
+    if isLowPower { return (.lowPower, .never) }
+    if let shortage = shortage(index) {
+      return (shortage.isEnergy ? .energyBudget : .dataBudget, shortage.until)
+    }
+    if isFree(rides: rides) { return nil }
+    let app = RateLimit(interval: limits.silentInterval, burst: limits.silentBurst)
+      .nextAllowed(apps[index].silentAllowance)
     let phone = silentLimit.nextAllowed(silentAllowance)
     guard max(app, phone) > now else { return nil }
     return app >= phone ? (.app, app) : (.phone, phone)
   }
 
-  private func silentLimit(of index: Int) -> RateLimit {
-    RateLimit(
-      interval: apps[index].behaviour.stretched(limits.silentInterval), burst: limits.silentBurst)
+  /// Whether waking costs next to nothing: the radio and the processor are awake for something
+  /// else, or power comes from the wall.
+  private func isFree(rides: Bool) -> Bool {
+    rides || lock == .unlocked || isCharging && network == .wifi
   }
 
   private var silentLimit: RateLimit {
     RateLimit(interval: limits.phoneSilentInterval, burst: limits.phoneSilentBurst)
   }
 
+  /// How an app behaves decides what one push uses up, not how much may be used at once: so a burst
+  /// of one that behaves well never waits where another's does not.
   private mutating func takeSilent(_ index: Int) {
-    if apps[index].state == .foreground || isCharging && network == .wifi { return }
-    silentLimit(of: index).take(&apps[index].silentAllowance, at: now)
+    let interval = apps[index].behaviour.stretched(limits.silentInterval)
+    RateLimit(interval: interval, burst: limits.silentBurst)
+      .take(&apps[index].silentAllowance, at: now)
     silentLimit.take(&silentAllowance, at: now)
   }
 
-  /// Keeps the newest silent push of an app for a better moment.
+  /// Keeps a push for a better moment: of an app's silent ones the newest, and all visible ones,
+  /// which are shown at once.
   private mutating func hold(
-    _ push: RemotePush, _ index: Int, _ wait: Wait, _ effects: inout [PhoneEffect]
+    _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
   ) {
-    if let older = apps[index].heldPush { report(older.id, .notLaunched(.replaced), &effects) }
-    apps[index].heldPush = push
+    let index = push.app.number
+    if push.isSilent {
+      replaceHeld(by: push, &effects)
+      apps[index].heldPush = push
+    } else {
+      present(push, isContentReady: false, &effects)
+      let others = apps[index].shownPushes ?? []
+      guard others.count < limits.callbacksPerApp else {
+        return report(push.id, .notLaunched(.tooManyCallbacks), &effects)
+      }
+      apps[index].shownPushes = others + [push]
+    }
     letWait(push, wait, &effects)
+  }
+
+  private mutating func replaceHeld(by push: RemotePush, _ effects: inout [PhoneEffect]) {
+    guard let older = apps[push.app.number].heldPush else { return }
+    apps[push.app.number].heldPush = nil
+    report(older.id, .replaced(by: push.id), &effects)
   }
 
   private mutating func letWait(
@@ -113,20 +137,33 @@ extension Phone {
     emit(.decision(push.app, push.id, .waits(wait.limit, until: until)), &effects)
   }
 
-  /// Looks at a held push again: the limit's time has come, or the phone is in use anyway, which
-  /// suits its power as well as waiting would.
+  /// Looks at held pushes again: a limit's time has come, or something has changed.
   mutating func releaseHeld(_ index: Int, _ effects: inout [PhoneEffect]) {
-    guard let push = apps[index].heldPush, lock != .beforeFirstUnlock else { return }
-    if let refusal = refusal(of: push, index) {
-      apps[index].heldPush = nil
+    guard lock != .beforeFirstUnlock else { return }
+    for push in apps[index].shownPushes ?? [] { release(push, &effects) }
+    apps[index].shownPushes = nil
+    guard let push = apps[index].heldPush else { return }
+    if let wait = wait(of: push, rides: false) { return letWait(push, wait, &effects) }
+    apps[index].heldPush = nil
+    release(push, &effects)
+  }
+
+  private mutating func release(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
+    if let refusal = refusal(of: push) {
       return report(push.id, .notLaunched(refusal), &effects)
     }
-    if lock != .unlocked, let wait = wait(of: index) {
-      return letWait(push, wait, &effects)
-    }
-    apps[index].heldPush = nil
     emit(.decision(push.app, push.id, .runs), &effects)
-    deliver(push, index, &effects)
+    deliver(push, isFree: isFree(rides: false), isShown: true, &effects)
+  }
+
+  /// Its user does not want the app to run any more.
+  mutating func dropHeld(
+    _ index: Int, _ refusal: LaunchRefusal, _ effects: inout [PhoneEffect]
+  ) {
+    let held = apps[index].heldPushes
+    apps[index].heldPush = nil
+    apps[index].shownPushes = nil
+    for push in held { report(push.id, .notLaunched(refusal), &effects) }
   }
 
   // MARK: What the user perceives
@@ -165,6 +202,15 @@ extension Phone {
         id: banners.nextID(), app: app, push: nil, text: notification.text, collapseID: "",
         at: now, isContentReady: true), &effects)
     if notification.hasSound { emit(.sound(app), &effects) }
+  }
+
+  /// The app works for longer than anybody should wait for a banner.
+  mutating func bannerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+    guard let place = callbacks.firstIndex(where: { $0.id == id }),
+      case .push(let push) = callbacks[place].kind
+    else { return }
+    callbacks[place].kind = .push(push.shown)
+    present(push, isContentReady: false, &effects)
   }
 
   private mutating func show(_ banner: Banner, _ effects: inout [PhoneEffect]) {

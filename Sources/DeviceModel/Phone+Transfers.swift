@@ -275,6 +275,19 @@ extension Phone {
     removeDocumentTransfers()
   }
 
+  /// A swipe cancels what an app has queued (Apple, "Downloading files in the background"); it
+  /// hears of that when its user opens it.
+  mutating func cancelTransfers(of index: Int, _ effects: inout [PhoneEffect]) {
+    accountTransfers()
+    for place in service.transfers.indices
+    where service.transfers[place].app.number == index && !service.transfers[place].phase.hasEnded
+      && !service.transfers[place].isForDocumentOnly
+    {
+      finish(place, .cancelled, &effects)
+    }
+    mustReviewTransfers = true
+  }
+
   private mutating func removeDocumentTransfers() {
     service.transfers.removeAll { $0.isForDocumentOnly && $0.phase.hasEnded }
   }

@@ -188,7 +188,7 @@ package struct RunningCallback: Hashable, Codable, Sendable {
 
   package let id: CallbackID
   package let app: AppID
-  package let kind: Kind
+  package internal(set) var kind: Kind
   package let startedAt: Instant
   package let workEndsAt: Instant
   package internal(set) var phase = Phase.working
@@ -209,7 +209,8 @@ extension Phone {
     switch event {
     case .tick: break
     case .appInstalled(let definition): install(definition, &effects)
-    case .pushReceived(let push): received(push, &effects)
+    case .pushReceived(let push): received(push, rides: false, &effects)
+    case .pushRode(let push): received(push, rides: true, &effects)
     case .linkHeard: wake(&effects)
     case .networkChanged(let network): networkChanged(network, &effects)
     case .chargerChanged(let isConnected): chargerChanged(isConnected, &effects)
@@ -239,7 +240,8 @@ extension Phone {
       open(app.number, waitsForContent: false, &effects)
     case .appSwipedAway(let app): swipedAway(app.number, &effects)
     case .appUninstalled(let app): uninstall(app.number, &effects)
-    case .regionEntered(let app): regionEntered(app.number, &effects)
+    case .regionEntered(let app): call(app.number, .region, .location, &effects)
+    case .fetchSimulated(let app): simulateFetch(app.number, &effects)
     case .audioSwitched(let app, let isOn): audioSwitched(app.number, isOn, &effects)
     case .backgroundAsked(let app):
       emit(.app(app, .asked(backgroundRefusal(of: app))), &effects)
@@ -265,6 +267,7 @@ extension Phone {
     case .sleepDue: sleepTimer = .never
     case .foregroundContent(let app): contentArrived(app.number, &effects)
     case .heldPush(let app): releaseHeld(app.number, &effects)
+    case .bannerDue(let callback): bannerDue(callback, &effects)
     case .fetchesDue:
       fetchTimer = .never
       fetchesDue(&effects)

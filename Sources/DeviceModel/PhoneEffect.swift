@@ -41,6 +41,8 @@ package enum PushOutcome: Hashable, Codable, Sendable {
   case noData
   case failed
   case notLaunched(LaunchRefusal)
+  /// A newer silent push took its place while it waited.
+  case replaced(by: PushID)
 
   init(_ outcome: CallbackOutcome) {
     switch outcome {
@@ -61,10 +63,9 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case dataBudget = "data budget"
   case modeMissing = "remote-notification mode missing"
   case notInstalled = "not installed"
-  /// A newer silent push took its place while the phone's own limit held it.
-  case replaced = "replaced by a newer one"
   case tooManyCallbacks = "too many callbacks"
   case locationModeMissing = "location mode missing"
+  case fetchModeMissing = "fetch mode missing"
   case noModes = "no background modes"
   case beforeFirstUnlock = "before the first unlock"
   case newsstandNeedsWiFi = "newsstand: on Wi-Fi only"

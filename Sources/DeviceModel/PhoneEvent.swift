@@ -10,6 +10,8 @@ package enum PhoneEvent: Hashable, Sendable {
 
   // What reaches it.
   case pushReceived(RemotePush)
+  /// The same, on the back of something else: the radio and the processor are awake anyway.
+  case pushRode(RemotePush)
   /// The relay said anything else, a keep-alive for instance.
   case linkHeard
   case networkChanged(Network)
@@ -19,6 +21,8 @@ package enum PhoneEvent: Hashable, Sendable {
   case switchedOn
   /// Its user has come to a place that the app watches.
   case regionEntered(AppID)
+  /// A developer has an app fetched now.
+  case fetchSimulated(AppID)
   /// Suspended apps had to make room.
   case memoryRanOut
   case appCrashed(AppID)
@@ -62,14 +66,15 @@ package enum PhoneEvent: Hashable, Sendable {
   var appNeeded: (AppID, mustRun: Bool)? {
     switch self {
     case .appOpened(let app), .appSwipedAway(let app), .appUninstalled(let app),
-      .regionEntered(let app):
+      .regionEntered(let app), .fetchSimulated(let app):
       (app, false)
     case .refreshSwitched(let app, _): app.map { ($0, false) }
     case .appCrashed(let app), .fetchIntervalSet(let app, _), .stateChanged(let app, _),
       .transferQueued(let app, _), .snapshotIgnoredOnce(let app), .audioSwitched(let app, _),
       .backgroundAsked(let app):
       (app, true)
-    case .tick, .appInstalled, .pushReceived, .linkHeard, .networkChanged, .chargerChanged,
+    case .tick, .appInstalled, .pushReceived, .pushRode, .linkHeard, .networkChanged,
+      .chargerChanged,
       .rebooted, .switchedOff, .switchedOn, .memoryRanOut, .transferProgressed, .transferChallenged,
       .transferEnded,
       .archiveFound, .unlocked, .locked, .bannerOpened, .appLeft, .lowPowerSwitched,
@@ -106,6 +111,11 @@ package struct RemotePush: Hashable, Codable, Sendable {
 
   /// Whether the user would never know of it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
+
+  /// What is left of it once its user has seen it.
+  var shown: RemotePush {
+    RemotePush(id: id, app: app, wakesApp: wakesApp, collapseID: collapseID)
+  }
 }
 
 /// How a transfer ended.
@@ -116,4 +126,6 @@ package enum TransferResult: String, CaseIterable, Hashable, Codable, Sendable {
   case notAuthenticated
   /// Its server had more than was said.
   case tooLarge
+  /// Its user has swiped the app away.
+  case cancelled
 }

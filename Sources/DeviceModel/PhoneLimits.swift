@@ -44,22 +44,26 @@ package struct PhoneLimits: Hashable, Sendable {
 
   // MARK: Pushes
 
-  /// The phone's own silent limit, on top of the relay's ("a couple an hour"): one push
-  /// per interval and app, stretched or shortened by how the app behaves, with a burst.
+  /// The phone's own silent limit, on top of the relay's ("a couple an hour"; 20 minutes and 3 are
+  /// ours): what a push of an app of middling standing uses up; of others more or less.
   package var silentInterval = Interval.minutes(20)
-  /// How many at once.
+  /// How many of those at once.
   package var silentBurst: Int64 = 3
   /// The same over all apps.
   package var phoneSilentInterval = Interval.minutes(4)
   package var phoneSilentBurst: Int64 = 15
   /// Pushes that are remembered so that a second delivery is dropped.
   package var recentPushes = 256
+  /// How long a banner waits for its app's handler, so that the content is there when the user
+  /// looks (ours): shown then, it is made ready when the handler is called.
+  package var bannerWait = Interval.seconds(15)
   /// Banners in the list; the oldest go first.
   package var banners = 200
 
-  // MARK: Background fetch (all ours)
+  // MARK: Background fetch (all ours; what is between fetches shrinks and grows by how useful an
+  // app's were)
 
-  /// Never more often than this, by an app of middling standing.
+  /// Never more often than this.
   package var fetchFloor = Interval.minutes(15)
   /// How long before the earliest expected use.
   package var fetchLead = Interval.minutes(10)

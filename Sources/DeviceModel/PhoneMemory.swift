@@ -244,7 +244,7 @@ extension PhoneMemory.Contents {
   /// A push that is not reported yet waits for something that will happen, else it would wait
   /// forever.
   private func checkPushes() throws(PhoneMemoryError) {
-    var expected = Set(apps.compactMap { $0.heldPush?.id })
+    var expected = Set(apps.flatMap(\.heldPushes).map(\.id))
     for case .push(let push) in callbacks.map(\.kind) { expected.insert(push.id) }
     try demand(
       "a push",
@@ -258,7 +258,7 @@ extension App {
     definition.isSound && behaviour.isSound && energy.isSound && data.isSound && usage.isSound
       && Numbering.range.contains(Int64(content.revision))
       && plan.app == id
-      && heldPush.map { $0.app == id } ?? true
+      && heldPushes.allSatisfy { $0.app == id }
   }
 }
 

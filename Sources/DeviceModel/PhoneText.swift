@@ -96,6 +96,7 @@ extension PushOutcome: CustomStringConvertible {
     case .noData: "noData"
     case .failed: "failed"
     case .notLaunched(let refusal): "not launched: \(refusal.rawValue)"
+    case .replaced: "not launched: replaced by a newer one"
     }
   }
 }

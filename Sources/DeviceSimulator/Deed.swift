@@ -12,6 +12,7 @@ enum AppDeed: Hashable, Sendable {
   case uninstall
   case installAgain
   case enterRegion
+  case fetch
   case play(Bool)
   case ask
   case setFetch(FetchInterval)

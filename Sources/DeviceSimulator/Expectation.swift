@@ -48,6 +48,23 @@ struct Expectation: Sendable {
   /// As it is told to people.
   let says: String
   let rule: Rule
+
+  /// What these look at; nil for everything.
+  static func kinds(of expectations: [Expectation]) -> Set<TraceKind>? {
+    var kinds: Set<TraceKind> = []
+    for expectation in expectations {
+      switch expectation.rule {
+      case .expect(let match, _, _):
+        guard let kind = match.kind else { return nil }
+        kinds.insert(kind)
+      case .order(let matches):
+        guard matches.allSatisfy({ $0.kind != nil }) else { return nil }
+        kinds.formUnion(matches.compactMap(\.kind))
+      case .fetchedBeforeUse: kinds.formUnion([.began, .completed, .opened])
+      }
+    }
+    return kinds
+  }
 }
 
 extension Expectation {

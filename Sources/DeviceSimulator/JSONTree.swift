@@ -37,9 +37,9 @@ struct JSONTree: Sendable {
     } catch {
       switch error {
       case .empty: throw JSONTreeError(line: 1, text: "the file is empty")
-      case .notJSON(let offset):
-        let line = 1 + bytes.prefix(offset).count { $0 == UInt8(ascii: "\n") }
-        throw JSONTreeError(line: line, text: "this is not JSON")
+      case .notJSON:
+        let (line, column) = error.place(in: bytes) ?? (1, 1)
+        throw JSONTreeError(line: line, text: "this is not JSON, from column \(column) on")
       case .notObject: throw JSONTreeError(line: 1, text: "this is not a JSON object")
       case .tooDeep: throw JSONTreeError(line: 1, text: "objects and lists lie too deep")
       }

@@ -212,11 +212,11 @@ extension Simulation {
     guard case .live = phones[Int(phone)].link else { return }
     guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == arrival.topic })
     else {
-      let refusal = DeliveryOutcome(.notLaunched(.notInstalled))
-      return relay.order(.ack(phone: Int(phone), arrival.uniqueID, refusal))
+      return relay.order(.ack(phone: Int(phone), arrival.uniqueID, .missing))
     }
     let id = Self.pushID(arrival.uniqueID)
-    if let known = relay.number(of: id) { return arrived(known, at: phone) }
+    let rides = Via.allCases.contains { $0.isRide && $0.name == arrival.via }
+    if let known = relay.number(of: id) { return arrived(known, at: phone, rides: rides) }
     forgetOldPushes()
     let number = firstPush + Int32(pushes.count)
     var entry = PushEntry(
@@ -228,7 +228,7 @@ extension Simulation {
     entry.told = arrival.told
     pushes.append(entry)
     relay.withExternal { $0.pushIDs[id] = number }
-    arrived(number, at: phone)
+    arrived(number, at: phone, rides: rides)
   }
 
   /// The relay has said something else.

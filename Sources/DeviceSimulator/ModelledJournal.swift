@@ -5,16 +5,16 @@ import RelayCore
 /// written yet. It writes in the order in which it was asked; what waits dies with the process.
 struct ModelledJournal: Sendable {
   private struct Device: Sendable {
-    let id: DeviceID
     let secret: SecretHash
     var budget = RateLimit.State()
+    /// The record that it is from: the order in which the next process hears of them.
+    let sequence: UInt64
   }
 
   private struct RegisteredApp: Sendable {
-    let device: DeviceID
-    let topic: Topic
     let token: DeviceToken
     let isOwn: Bool
+    let sequence: UInt64
   }
 
   private enum Task: Sendable {
@@ -33,11 +33,11 @@ struct ModelledJournal: Sendable {
   private var queue: [(due: Int64, task: Task)] = []
   /// Of failed writes, what the core holds to all the same: done with the next one that succeeds.
   private var owed: [Task] = []
-  private var devices: [Device] = []
-  private var apps: [RegisteredApp] = []
+  private var devices: [DeviceID: Device] = [:]
+  private var apps: [BudgetKey: RegisteredApp] = [:]
   private var appBudgets: [BudgetKey: RateLimit.State] = [:]
-  /// Tokens that are no longer registered, oldest first.
-  private var gone: [(token: DeviceToken, since: Instant)] = []
+  /// Tokens that are no longer registered.
+  private var gone: [DeviceToken: (since: Instant, sequence: UInt64)] = [:]
   private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
 
   init(budgets: SilentBudgets) { self.budgets = budgets }
@@ -109,21 +109,19 @@ struct ModelledJournal: Sendable {
     case .accepted(let notification, let moment), .forwarded(let notification, _, let moment):
       notifications[record.sequence] = (notification, moment)
     case .enrolled(let id, let secret):
-      devices.removeAll { $0.id == id }
-      devices.append(Device(id: id, secret: secret))
+      devices[id] = Device(secret: secret, sequence: record.sequence)
     case .registered(let device, let topic, let token, let isOwn):
-      apps.removeAll { $0.device == device && $0.topic == topic }
-      gone.removeAll { $0.token == token }
-      apps.append(RegisteredApp(device: device, topic: topic, token: token, isOwn: isOwn))
+      gone[token] = nil
+      apps[BudgetKey(device: device, topic: topic)] = RegisteredApp(
+        token: token, isOwn: isOwn, sequence: record.sequence)
     case .unregistered(let device, let topic, let token, let moment):
-      apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
-      gone.append((token, moment))
+      let key = BudgetKey(device: device, topic: topic)
+      if apps[key]?.token == token { apps[key] = nil }
+      gone[token] = (moment, record.sequence)
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       appBudgets[BudgetKey(device: device, topic: topic)] = appBudget.full == 0 ? nil : appBudget
-      if let place = devices.firstIndex(where: { $0.id == device }) {
-        devices[place].budget = deviceBudget
-      }
-    case .forgotten(let id): devices.removeAll { $0.id == id }
+      devices[device]?.budget = deviceBudget
+    case .forgotten(let id): devices[id] = nil
     case .granted, .released: break  // Simulated phones bring no tokens of their own along.
     }
   }
@@ -133,16 +131,17 @@ struct ModelledJournal: Sendable {
   /// Devices, their apps, and tokens that are gone: handed to a new core first.
   var registrations: [RestoredRecord] {
     var former = appBudgets
-    let registered = apps.map { app in
-      let budget = former.removeValue(forKey: BudgetKey(device: app.device, topic: app.topic))
-      return RestoredRecord.app(
-        app.device, app.topic, app.token, isOwn: app.isOwn, budget: budget ?? RateLimit.State())
+    let registered = apps.sorted { $0.value.sequence < $1.value.sequence }.map { key, app in
+      RestoredRecord.app(
+        key.device, key.topic, app.token, isOwn: app.isOwn,
+        budget: former.removeValue(forKey: key) ?? RateLimit.State())
     }
-    return devices.map { .device($0.id, $0.secret, budget: $0.budget) } + registered
-      + devices.flatMap { device in
-        former.filter { $0.key.device == device.id }.map { .spent($0.device, $0.topic, $1) }
-      }
-      + gone.map { .gone($0.token, since: $0.since) }
+    let others = former.map { RestoredRecord.spent($0.device, $0.topic, $1) }
+    return devices.sorted { $0.value.sequence < $1.value.sequence }
+      .map { .device($0.key, $0.value.secret, budget: $0.value.budget) }
+      + registered + others
+      + gone.sorted { $0.value.sequence < $1.value.sequence }
+      .map { .gone($0.key, since: $0.value.since) }
   }
 
   /// Notifications that nobody has acknowledged, as far as the disk knows.
@@ -152,6 +151,8 @@ struct ModelledJournal: Sendable {
     }
   }
 
-  func knows(_ device: DeviceID) -> Bool { devices.contains { $0.id == device } }
-  func knows(_ token: DeviceToken) -> Bool { apps.contains { $0.token == token } }
+  func knows(_ device: DeviceID) -> Bool { devices[device] != nil }
+  func knows(_ token: DeviceToken, of device: DeviceID, _ topic: Topic) -> Bool {
+    apps[BudgetKey(device: device, topic: topic)]?.token == token
+  }
 }

@@ -152,7 +152,9 @@ extension Simulation {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
       tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
     }
-    for app in apps where app.topic != .vacant && !journal.knows(app.token) {
+    for app in apps where app.topic != .vacant {
+      let device = phones[Int(app.phone)].credential.device
+      guard !journal.knows(app.token, of: device, app.topic) else { continue }
       let isThere = phones[Int(app.phone)].model[app.id]?.state != .uninstalled
       if isThere { register(app) }
     }
@@ -189,7 +191,7 @@ extension Simulation {
   }
 
   private mutating func record(_ step: RelayStep) {
-    entries.append(TraceEntry(at: time, phone: -1, app: -1, push: -1, fact: .relay(step)))
+    keep(TraceEntry(at: time, phone: -1, app: -1, push: -1, fact: .relay(step)))
   }
 
   /// The phone has said that the app is not there any more: what is pushed to it is refused.

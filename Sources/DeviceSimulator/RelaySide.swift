@@ -27,7 +27,8 @@ struct ExternalRelay: Sendable {
 
 /// From the relay to a phone.
 enum ItemDown: Sendable {
-  case push(Int32)
+  /// Whether it comes on the back of something else.
+  case push(Int32, rides: Bool)
   case empty
   case keepAlive
 }
@@ -186,7 +187,7 @@ extension Simulation {
 
   /// The relay hears that an app is not there any more when it has been sent to.
   mutating func noticeMissing(_ push: Int32, _ outcome: DeliveryOutcome?) {
-    guard outcome == DeliveryOutcome(.notLaunched(.notInstalled)), let entry = entry(of: push)
+    guard outcome == .missing, let entry = entry(of: push)
     else { return }
     unregister(apps[Int(entry.app)])
   }
@@ -206,7 +207,7 @@ extension Simulation {
     switch item {
     case .empty: return false
     case .keepAlive: return phones[Int(phone)].path.loses(using: &random)
-    case .push(let push):
+    case .push(let push, _):
       guard phones[Int(phone)].path.loses(using: &random) else { return false }
       lost(push, "delivery")
       return true
@@ -306,7 +307,8 @@ extension Simulation {
       case .gone: refused(push, Rejection.unregistered.status, Rejection.unregistered.reason)
       }
     case .send(let connection, let delivery):
-      send(.push(Self.pushNumber(delivery.notification.uniqueID)), over: connection.connection)
+      let push = Self.pushNumber(delivery.notification.uniqueID)
+      send(.push(push, rides: delivery.via.isRide), over: connection.connection)
     case .sendEmpty(let connection): send(.empty, over: connection.connection)
     case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
     case .checkQueue(let connection):
@@ -357,8 +359,7 @@ extension Simulation {
     // Lost with the connection; the relay finds out later.
     guard phones[Int(phone)].link == .live(connection), !loses(item, of: phone) else { return }
     switch item {
-    case .push(let push):
-      arrived(push, at: phone)
+    case .push(let push, let rides): arrived(push, at: phone, rides: rides)
     case .empty: tell(phone, .linkHeard)
     case .keepAlive:
       tell(phone, .linkHeard)
@@ -368,13 +369,14 @@ extension Simulation {
 
   /// A push is there. What its app makes of it is reported when it is known; that the phone has it
   /// is said at once.
-  mutating func arrived(_ push: Int32, at phone: Int32) {
+  mutating func arrived(_ push: Int32, at phone: Int32, rides: Bool) {
     guard let entry = entry(of: push) else { return }
     record(.arrived(entry.told), app: entry.app, push: push)
     lastReported = -1
     arriving = push
     defer { arriving = -1 }
-    tell(phone, .pushReceived(remotePush(push, entry)))
+    let remote = remotePush(push, entry)
+    tell(phone, rides ? .pushRode(remote) : .pushReceived(remote))
     if lastReported != push { sendUp(.ack(push, .later), from: phone) }
   }
 
@@ -458,13 +460,27 @@ extension Simulation {
   }
 }
 
+extension Via {
+  /// Whether the radio was on for something else.
+  var isRide: Bool { self == .piggyback || self == .connect }
+}
+
 extension DeliveryOutcome {
-  init(_ outcome: PushOutcome) {
+  static let missing = notLaunched(reason: LaunchRefusal.notInstalled.rawValue)
+}
+
+extension Simulation {
+  /// In the relay's words, which calls pushes by their ids.
+  func deliveryOutcome(_ outcome: PushOutcome) -> DeliveryOutcome {
     switch outcome {
-    case .newData: self = .newData
-    case .noData: self = .noData
-    case .failed: self = .failed
-    case .notLaunched(let refusal): self = .notLaunched(reason: refusal.rawValue)
+    case .newData: return .newData
+    case .noData: return .noData
+    case .failed: return .failed
+    case .notLaunched(let refusal): return .notLaunched(reason: refusal.rawValue)
+    case .replaced(let newer):
+      let number = number(of: newer)
+      let name = entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
+      return .notLaunched(reason: "replaced by \(name)")
     }
   }
 }

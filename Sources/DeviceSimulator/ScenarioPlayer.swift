@@ -188,8 +188,12 @@ struct ScenarioPlayer: Sendable {
 
 extension Scenario {
   /// Plays it. The same seed gives the same result, to the byte.
-  public func run(seed: UInt64? = nil) -> ScenarioResult {
+  ///
+  /// - Parameter keepsTrace: without it, only what the expectations look at is kept of what
+  ///   happens: less memory, the same verdicts.
+  public func run(seed: UInt64? = nil, keepsTrace: Bool = true) -> ScenarioResult {
     var player = ScenarioPlayer(self, seed: seed ?? self.seed)
+    if !keepsTrace { player.simulation.keptKinds = Expectation.kinds(of: expectations) }
     player.play()
     let simulation = player.simulation
     return ScenarioResult(

@@ -43,6 +43,9 @@ extension Simulation {
     tell(entry.phone, .locked)
   }
 
+  /// A developer has an app fetched now, as with Xcode's "Simulate Background Fetch".
+  public mutating func fetch(_ app: AppHandle) { tell(app) { .fetchSimulated($0) } }
+
   /// Its user comes to a place that the app watches.
   public mutating func enterRegion(of app: AppHandle) { tell(app) { .regionEntered($0) } }
 
@@ -192,6 +195,7 @@ extension Simulation {
     case .refresh(let isOn): setRefresh(isOn, of: app)
     case .crash: crash(app)
     case .enterRegion: enterRegion(of: app)
+    case .fetch: fetch(app)
     case .play(let isOn): setPlaying(isOn, app)
     case .ask: tell(app) { .backgroundAsked($0) }
     case .uninstall: uninstall(app)

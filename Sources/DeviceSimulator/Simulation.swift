@@ -41,8 +41,9 @@ public struct Simulation: Sendable {
   var phones: [PhoneEntry] = []
   var apps: [AppEntry] = []
   var pushes: [PushEntry] = []
-  /// Everything that happened, in order.
+  /// What happened, in order: everything, or what is of these kinds.
   var entries: [TraceEntry] = []
+  var keptKinds: Set<TraceKind>?
   var queue = Heap<Scheduled>()
   var random: SeededRandom
   private var order: UInt64 = 0
@@ -264,7 +265,7 @@ extension Simulation {
     case .report(let push, let outcome):
       lastReported = self.number(of: push)
       record(.phone(action), phone: phone, push: lastReported)
-      sendUp(.ack(lastReported, outcome.map(DeliveryOutcome.init)), from: phone)
+      sendUp(.ack(lastReported, outcome.map(deliveryOutcome)), from: phone)
     case .decision(let app, let push, let decision):
       let number = self.number(of: push)
       // That it has the push it says first; that its app runs is seen anyway.
@@ -341,12 +342,15 @@ extension Simulation {
   }
 
   mutating func record(_ fact: TraceEntry.Fact, app: Int32, push: Int32 = -1) {
-    entries.append(
-      TraceEntry(at: time, phone: apps[Int(app)].phone, app: app, push: push, fact: fact))
+    keep(TraceEntry(at: time, phone: apps[Int(app)].phone, app: app, push: push, fact: fact))
+  }
+
+  mutating func keep(_ entry: TraceEntry) {
+    if keptKinds?.contains(entry.kind) ?? true { entries.append(entry) }
   }
 
   mutating func record(_ fact: TraceEntry.Fact, phone: Int32, push: Int32 = -1) {
-    entries.append(TraceEntry(at: time, phone: phone, app: -1, push: push, fact: fact))
+    keep(TraceEntry(at: time, phone: phone, app: -1, push: push, fact: fact))
   }
 }
 

@@ -109,7 +109,7 @@ extension DeliveryStep {
     case .received(let notificationClass, _, _, _): notificationClass.name
     case .restored: "from the journal"
     case .delivered: ""
-    case .sent(let via): via.name
+    case .sent(let via, _): via.name
     case .storedOffline: "device offline"
     case .storedPower(.none, let limit): "held by \(limit.name)"
     case .storedPower(let until?, let limit):

@@ -156,7 +156,8 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     case .transferBroke: "a transfer's connection broke, and it is tried again; why: where"
     case .transferHeld: "a transfer waits; why: `needsWiFi`, `noNetwork`, `lowPower`, …"
     case .transferEnded:
-      "a transfer ended; why: `finished`, `failed`, `notAuthenticated`, `tooLarge`"
+      "a transfer ended; why: `finished`, `failed`, `notAuthenticated`, `tooLarge`, "
+        + "`cancelled`"
     case .credentialsDemanded: "a transfer's server asks who the app is"
     case .coalesced:
       "a fetch joins others while the phone is awake; why: when it would have been"

@@ -73,6 +73,9 @@ struct Verb: Sendable {
     Verb(
       "enter region", "its user comes to a place that the app watches", .app { _ in .enterRegion }),
     Verb(
+      "fetch", "a developer has an app fetched now, whatever is planned; from the front it leaves",
+      .app { _ in .fetch }),
+    Verb(
       "play", keys: [.to], "a running app begins to play sound, or ends it",
       .app { r throws(ScenarioError) in .play(try r.isOn()) }),
     Verb(

@@ -56,6 +56,8 @@ package enum HTTP2Event: Equatable, Sendable {
   /// The peer ends the connection; streams above `lastStream` were not looked at and are reported
   /// `closed` with `refusedStream`.
   case goAwayReceived(lastStream: StreamID, errorCode: UInt32, debugData: Range<Int>)
+  /// One or more PINGs arrived; they are answered already.
+  case pingReceived
   /// The answer to `ping` with the same number.
   case pingAcknowledged(UInt64)
   /// The peer's SETTINGS arrived; `peerMaximumConcurrentStreams` now says what it allows.

@@ -44,8 +44,14 @@ package final class HTTP2Session {
 
   // MARK: receiving
 
-  /// Takes in all of `bytes` and appends to `events`. Forgets `arena` and `fields` of the batch
-  /// before, unless its events were not taken.
+  /// Server: from now on `receive` takes in so many header blocks and bytes, and leaves the rest of
+  /// its bytes unread, so that one connection does not keep a loop from all others.
+  package func beginTurn(headerBlocks: Int, bytes: Int) {
+    state.pointee.turn = SessionState.Turn(headerBlocks: headerBlocks, bytes: bytes)
+  }
+
+  /// Takes in `bytes`, as far as the turn goes, and appends to `events`. Forgets `arena` and
+  /// `fields` of the batch before, unless its events were not taken.
   ///
   /// Throws when the connection is at its end; events from before the error stay readable, and a
   /// GOAWAY for the peer waits in `send`. Later calls swallow their bytes and throw the same.
@@ -54,11 +60,15 @@ package final class HTTP2Session {
       bytes.moveReaderIndex(to: bytes.writerIndex)
       throw failure
     }
-    state.pointee.beginBatch(bytes.readableBytes)
+    let count = min(bytes.readableBytes, state.pointee.turn.bytes)
+    state.pointee.beginBatch(count)
     var result = 0
     bytes.readWithUnsafeReadableBytes { bytes in
-      result = handOver(bytes)
-      return bytes.count
+      var rest = UnsafeRawBufferPointer(rebasing: bytes.prefix(count))
+      result = handOver(&rest)
+      state.pointee.turn.bytes -= count - rest.count
+      let isBroken = result < 0 || state.pointee.failure != nil
+      return isBroken ? bytes.count : count - rest.count
     }
     if result < 0 { fail(Int32(truncatingIfNeeded: result)) }
     if state.pointee.role == .server && state.pointee.failure == nil
@@ -73,10 +83,12 @@ package final class HTTP2Session {
   }
 
   /// Gives libnghttp2 what came; of requests it gets everything but the header blocks.
-  private func handOver(_ bytes: UnsafeRawBufferPointer) -> Int {
-    guard state.pointee.role == .server else { return take(bytes) }
-    var rest = bytes
-    while let step = state.pointee.nextStep(&rest) {
+  private func handOver(_ rest: inout UnsafeRawBufferPointer) -> Int {
+    guard state.pointee.role == .server else {
+      defer { rest = UnsafeRawBufferPointer(rebasing: rest.suffix(0)) }
+      return take(rest)
+    }
+    while state.pointee.turn.headerBlocks > 0, let step = state.pointee.nextStep(&rest) {
       var result = 0
       switch step {
       case .pass(let bytes):
@@ -101,6 +113,7 @@ package final class HTTP2Session {
   /// Decodes a request's header block, and has libnghttp2 judge a frame that says the same of the
   /// stream and has no fields.
   private func take(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
+    state.pointee.turn.headerBlocks -= 1
     state.pointee.decodeBlock(block, of: head.stream)
     state.pointee.judgeHead(head)
     guard state.pointee.failure == nil else { return 0 }

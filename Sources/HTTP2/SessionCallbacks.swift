@@ -79,6 +79,8 @@ enum SessionCallbacks {
         let opaque = frame.pointee.ping.opaque_data
         let value = withUnsafeBytes(of: opaque) { $0.loadUnaligned(as: UInt64.self) }
         state.pointee.events.append(.pingAcknowledged(UInt64(bigEndian: value)))
+      } else if state.pointee.events.last != .pingReceived {
+        state.pointee.events.append(.pingReceived)
       }
     case NGHTTP2_GOAWAY.rawValue:
       let goAway = frame.pointee.goaway

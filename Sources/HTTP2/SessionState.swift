@@ -35,6 +35,8 @@ struct SessionState {
   /// The head of the answer whose frame is being handed out.
   var stagedHead: [UInt8] = []
   var stagedHeadBytes = 0
+  /// Server: what `receive` may still take in before it leaves the rest.
+  var turn = Turn()
   var failure: HTTP2Error?
   /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
   /// misbehaviour.
@@ -52,6 +54,11 @@ struct SessionState {
   var currentSlot = 0
   /// Streams that ended unanswered by the peer's doing, less those that were answered.
   var unansweredResets = 0
+
+  struct Turn {
+    var headerBlocks = Int.max
+    var bytes = Int.max
+  }
 
   // The header block being received. It may go on in the next batch, and then moves along.
   var blockStream: StreamID = 0

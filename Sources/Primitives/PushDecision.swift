@@ -15,6 +15,10 @@ public enum PushLimit: String, CaseIterable, Hashable, Sendable {
   case phone = "phone-limit"
   /// The phone has not been unlocked since it started: the keys that the work needs are not there.
   case firstUnlock = "first-unlock"
+  /// Low Power Mode, or what the day's energy or data allow is used up: it waits for the power.
+  case lowPower = "low-power"
+  case energyBudget = "energy-budget"
+  case dataBudget = "data-budget"
 }
 
 extension PushDecision: CustomStringConvertible {

@@ -22,7 +22,7 @@ extension ClientHandler {
           reason: Self.reason(transport.http2.arena[debugData]), errorCode: errorCode)
       case .settingsReceived:
         becomeReady()
-      case .pingAcknowledged:
+      case .pingReceived, .pingAcknowledged:
         break
       }
     }

@@ -31,6 +31,9 @@ package actor ClusterDirector {
   /// How often in a row stripes could not be claimed because of somebody who is at work and does
   /// not say that they are theirs.
   private var refusals: [Int: Int] = [:]
+  private var quarantine = Quarantine()
+  /// Nodes whose clocks differ from this one's by too much.
+  private var strayClocks: Set<String> = []
   /// Set while a stripe is on its way here or from here.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
@@ -64,7 +67,7 @@ package actor ClusterDirector {
     self.delegate = delegate
     self.onNotice = onNotice
     membership = Membership(length: journal.configuration.lease)
-    lastLease = journal.port.lease
+    lastLease = journal.port.lease.number
     report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
     let (stream, wake) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -97,8 +100,9 @@ package actor ClusterDirector {
     let stream = ticks.stream
     running.append(Task { for await _ in stream { await look() } })
     running.append(
-      Task {
+      Task { [port = journal.port] in
         while !Task.isCancelled {
+          port.turn(at: ClusterJournal.clock)
           wake.yield()
           try? await Task.sleep(for: Self.pause)
         }
@@ -163,6 +167,7 @@ package actor ClusterDirector {
     ticks.wake.finish()
     for task in running { task.cancel() }
     for task in running { await task.value }
+    journal.port.turn(at: nil)
     await moving?.value
   }
 
@@ -171,15 +176,19 @@ package actor ClusterDirector {
   private var view: ClusterView {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
-      others: membership.alive(at: ClusterJournal.clock))
+      others: membership.alive(at: ClusterJournal.clock),
+      due: quarantine.due(at: ClusterJournal.clock))
   }
 
   private func look() async {
     let lease = journal.port.lease
-    if lease != lastLease { onNotice(.lapsed) }
-    lastLease = lease
+    if lease.number != lastLease { onNotice(.lapsed) }
+    lastLease = lease.number
     guard let sight = await journal.bucket.look() else { return }
-    membership.take(sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock)
+    membership.take(
+      sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
+      wall: journal.configuration.now())
+    noticeClocks()
     if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
       report.isDraining = true
       await journal.tell(report)
@@ -248,7 +257,24 @@ package actor ClusterDirector {
     }
   }
 
+  /// Hops of a node whose clock is too far away are taken for late ones.
+  private func noticeClocks() {
+    let differences = clockDifferences
+    for (node, by) in differences {
+      let isFar = max(by, .zero - by) >= Limits.clockDifference
+      guard isFar != strayClocks.contains(node) else { continue }
+      if isFar { strayClocks.insert(node) } else { strayClocks.remove(node) }
+      onNotice(.clock(of: node, behind: by, isFar: isFar))
+    }
+    strayClocks.formIntersection(differences.keys)
+  }
+
   private func follow() async {
+    quarantine.keep(view.retries)
+    if report.unread != quarantine.stripes {
+      report.unread = quarantine.stripes
+      await journal.tell(report)
+    }
     let view = view
     let others = membership.alive(at: ClusterJournal.clock)
     journal.setPeers(
@@ -282,14 +308,13 @@ package actor ClusterDirector {
     }
     let isPatient = refusals[stripe, default: 0] < Self.refusalsAtMost
     do {
-      let epoch = try await journal.claim(stripe, attempt: attempts) { owner in
+      let claimed = try await journal.claim(stripe, attempt: attempts) { owner in
         !busy.contains(owner.run) || !isPatient
       }
-      refusals[stripe] = epoch == nil ? refusals[stripe, default: 0] + 1 : 0
-      guard let epoch else { return }
+      refusals[stripe] = claimed == nil ? refusals[stripe, default: 0] + 1 : 0
+      guard let (epoch, state) = claimed else { return }
       report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .loading))
       await tell()
-      let state = try await journal.read(stripe)
       await delegate.load(stripe, state)
       // It may have been lost meanwhile.
       guard set(stripe, .live) else { return await delegate.unload(stripe) }
@@ -298,8 +323,10 @@ package actor ClusterDirector {
       onNotice(.took(stripe: stripe, epoch: epoch))
     } catch {
       moves.unread += 1
-      await drop(stripe)
-      onNotice(.unread(stripe: stripe, reason: error.description))
+      let pause = quarantine.add(UInt8(stripe), at: ClusterJournal.clock)
+      report.unread = quarantine.stripes
+      await tell()
+      onNotice(.unread(stripe: stripe, reason: error.description, pause: pause))
     }
   }
 
@@ -370,6 +397,14 @@ extension ClusterDirector {
     package var age: Interval
     package var isAlive: Bool
   }
+
+  /// How far the clocks of the other nodes are behind this one's.
+  package var clockDifferences: [String: Interval] {
+    membership.clockDifferences(at: ClusterJournal.clock)
+  }
+
+  /// Those that this node would have and cannot read.
+  package var unreadStripes: [Int] { quarantine.stripes.map(Int.init) }
 
   /// All nodes, this one first, and where each stripe is.
   package var status: (nodes: [NodeStatus], routes: [StripeRoute]) {

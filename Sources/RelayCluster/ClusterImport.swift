@@ -118,7 +118,7 @@ package struct ClusterImport {
     var writer = StripeWriter(
       stamp: Stamp(node: "import", run: run, epoch: 1), last: 0, highest: highest, state: state,
       isRead: true, configuration: configuration)
-    writer.beginSnapshot()
+    writer.write(state.snapshot(messageBytes: client.messageBytes))
     var event = SubjectWriter.Event.tick
     var tries = 0
     while writer.deadline != nil {

@@ -34,6 +34,17 @@ extension ClusterJournal {
     return stored?.budgets ?? SilentBudgets(policy, at: now)
   }
 
+  /// The budgets of the cluster; by this policy when it has none yet.
+  package func budgets(
+    elseFirst policy: SilentPolicy, at now: Instant
+  ) async throws(StoreError) -> SilentBudgets {
+    let first = SharedBudgets(budgets: SilentBudgets(policy, at: now), changedAt: now)
+    let stored = try await bucket.change(.budgets) { (stored: SharedBudgets?) in
+      stored == nil ? first : nil
+    }
+    return (stored ?? first).budgets
+  }
+
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
     try await bucket.value(of: .cursor(reader: reader)) ?? 0
   }

@@ -26,10 +26,11 @@ extension ClusterJournal {
     let bucket = EngineBucket(client: client)
     try await bucket.refuseHalfImport()
     try await waitForName(configuration, bucket, onNotice)
-    let number = try await bucket.nextRun()
+    try await agreeOnLease(configuration, bucket)
+    let number = try await nextNumber(client, stream, bucket)
     let port = try await connectPort(configuration, number)
     let journal = ClusterJournal(
-      configuration, client, stream, lock, runNumber: number, port: port, report: report,
+      configuration, client, stream, lock, port: port, report: report,
       onProblem: onProblem)
     client.setHandler { [weak journal] in journal?.heard($0) }
     try await journal.begin()
@@ -48,13 +49,60 @@ extension ClusterJournal {
   }
 
   private static func connectPort(
-    _ configuration: Configuration, _ number: UInt64
+    _ configuration: Configuration, _ number: UInt16
   ) async throws(StoreError) -> HopPort {
     try await EngineClient.blocking(configuration.engine) { () throws(NATSError) in
       try HopPort(
-        configuration.engine, name: configuration.node,
-        number: UInt16((number - 1) % UInt64(UInt16.max)) + 1)
+        configuration.engine, name: configuration.node, number: number,
+        lease: configuration.lease)
     }
+  }
+
+  /// Who waits for less than another one takes to renew its lease takes what is that one's. Where
+  /// nobody is at work, it may be another one from now on.
+  private static func agreeOnLease(
+    _ configuration: Configuration, _ bucket: EngineBucket
+  ) async throws(StoreError) {
+    let mine = configuration.lease
+    func agreed(instead of: Interval?) async throws(StoreError) -> Interval {
+      try await bucket.change(.lease) { (stored: Interval?) in stored == of ? mine : nil } ?? mine
+    }
+    let other = try await agreed(instead: nil)
+    guard other != mine else { return }
+    var watch = Membership(length: other)
+    let end = clock + other + other
+    repeat {
+      watch.take(try await bucket.nodes(), at: clock)
+      if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine { return }
+      guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { throw .stopped }
+    } while clock < end
+    throw .otherSetting(
+      key: "lease", here: "\(mine.milliseconds) ms", there: "\(other.milliseconds) ms")
+  }
+
+  /// The number of a node's run: of 65,535 one after the other, and then the first again, if nobody
+  /// uses it. How many starts there were is counted with 64 bits.
+  private static func nextNumber(
+    _ client: EngineClient, _ stream: EngineStream, _ bucket: EngineBucket
+  ) async throws(StoreError) -> UInt16 {
+    while true {
+      let starts = try await bucket.nextRun()
+      let number = number(ofStart: starts)
+      guard starts > UInt64(UInt16.max) else { return number }
+      guard try await !bucket.nodes().contains(where: { $0.report.number == number }) else {
+        continue
+      }
+      var isUsed = false
+      for stripe in 0..<stream.stripeCount where !isUsed {
+        let state = try await client.read(stripe, empty: stream.emptyStripe).state
+        isUsed = state.sequences.contains { $0 >> regionBits == UInt64(number) }
+      }
+      if !isUsed { return number }
+    }
+  }
+
+  package static func number(ofStart starts: UInt64) -> UInt16 {
+    UInt16((starts - 1) % UInt64(UInt16.max)) + 1
   }
 
   /// A relay of this name that is at work, or was a moment ago, has a lease.

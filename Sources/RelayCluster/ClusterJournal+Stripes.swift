@@ -3,41 +3,46 @@ import NATS
 import Primitives
 import RelayCore
 import RelayStore
+import Synchronization
 
 /// Stripes come to this node and go.
 extension ClusterJournal {
-  /// Writes the message by which a stripe is this node's; its epoch, or nil when somebody else was
-  /// faster, or is at work on it.
+  /// Reads a stripe and writes behind what was read the message by which it is this node's; in which
+  /// epoch, and what there is. nil when somebody else was faster, or is at work on it.
+  ///
+  /// What cannot be read is somebody's: nothing is written behind it.
   ///
   /// - Parameter isFree: whether whoever has written last may be followed.
   func claim(
     _ stripe: Int, attempt: UInt64, isFree: @Sendable (Stamp) -> Bool
-  ) async throws(StoreError) -> UInt64? {
+  ) async throws(StoreError) -> (epoch: UInt64, state: StripeState)? {
+    func isOpen(_ stamp: Stamp?) -> Bool { stamp.map { $0.run == run || isFree($0) } ?? true }
     let found = try await client.last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
-    if let owner = found.head?.stamp, owner.run != run, !isFree(owner) { return nil }
-    let epoch = (found.head?.stamp.epoch ?? 0) + 1
+    guard isOpen(found.head?.stamp) else { return nil }
+    let done = try await client.read(stripe, empty: stream.emptyStripe)
+    // It may be somebody else's since.
+    guard isOpen(done.stamp) else { return nil }
+    let epoch = (done.stamp?.epoch ?? 0) + 1
     // An answer to what was asked in an earlier attempt is none.
     let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: attempt << 32)
     var limits = StripeWriter.Configuration()
     limits.linger = configuration.linger
-    limits.messageBytes = client.messageBytes
+    limits.roomBytes = stream.roomBytes
+    limits.messageBytes = min(client.messageBytes, (stream.roomBytes ?? .max) / 8)
     let writer = StripeWriter(
-      stamp: stamp, last: found.sequence, highest: found.head?.highest ?? 0,
-      state: stream.emptyStripe, configuration: limits)
+      stamp: stamp, last: done.last, highest: done.highest, state: stream.emptyStripe,
+      configuration: limits)
     let wall = configuration.now()
     let isOurs = await answered { node, number, now in
       node.claim(stripe, writer, number, at: now, wall: wall)
     }
-    if !isOurs { await release(stripe) }
-    return isOurs ? epoch : nil
-  }
-
-  /// Reads a stripe up to the message by which it was claimed.
-  func read(_ stripe: Int) async throws(StoreError) -> StripeState {
-    let end = await onQueue { $0?.stripes[stripe]?.subject.last } ?? 0
-    let done = try await client.read(stripe, empty: stream.emptyStripe, through: end)
+    guard isOurs else {
+      await release(stripe)
+      if let reason = core.withLock(\.refusal) { throw .engineRefuses(reason: reason) }
+      return nil
+    }
     await change { $0.restored(stripe, done) }
-    return done.state
+    return (epoch, done.state)
   }
 
   /// Waits until the engine has everything that was submitted for a stripe, for as long as that may

@@ -69,7 +69,7 @@ package final class ClusterJournal: DurableJournal {
     /// Another relay has this node's name; this one waits until its lease has expired.
     case waiting(for: String)
     /// The node takes part.
-    case joined(number: UInt64, stripes: Int, partitions: Int, replicas: Int)
+    case joined(number: UInt16, stripes: Int, partitions: Int, replicas: Int)
     /// A stripe is this node's, in that epoch.
     case took(stripe: Int, epoch: UInt64)
     /// A stripe was let go, for the node of that name.
@@ -78,8 +78,10 @@ package final class ClusterJournal: DurableJournal {
     case lost(stripe: Int, to: String?)
     /// The engine took the renewal of the lease only after it had run out.
     case lapsed
-    /// A stripe could not be read.
-    case unread(stripe: Int, reason: String)
+    /// Its clock begins or ceases to differ from this node's by too much.
+    case clock(of: String, behind: Interval, isFar: Bool)
+    /// A stripe could not be read; when it is tried again.
+    case unread(stripe: Int, reason: String, pause: Interval)
   }
 
   struct Core {
@@ -93,6 +95,8 @@ package final class ClusterJournal: DurableJournal {
     var wakeAt = Instant.never
     var trouble: JournalNode.Trouble?
     var failuresBefore = 0
+    /// What the engine has said to the last message that it did not take, in its own words.
+    var refusal: String?
     /// Whether the lease was ever held: before, nobody is told of troubles.
     var hasBegun = false
     var isStopped = false
@@ -111,18 +115,15 @@ package final class ClusterJournal: DurableJournal {
   let core: Mutex<Core>
   let report: @Sendable ([Journal.Outcome]) -> Void
   let onProblem: @Sendable (StoreNotice) -> Void
-  /// Which of all runs of all nodes this is, from 1.
-  package let runNumber: UInt64
   /// The way to the loops of other nodes.
   package let port: HopPort
 
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: StateLock, runNumber: UInt64, port: HopPort,
+    _ lock: StateLock, port: HopPort,
     report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
-    self.runNumber = runNumber
     self.port = port
     self.configuration = configuration
     self.client = client
@@ -141,10 +142,12 @@ package final class ClusterJournal: DurableJournal {
   /// So many of its numbers a run has for each of its shards: at 10,000 records a second they last
   /// for five months. What comes behind them belongs to the next run.
   private static let sequenceBits = 37
+  /// Of all that a run has for its shards.
+  static let regionBits = UInt64(sequenceBits + SequenceRanges.shardBits)
 
   package func sequences(ofShard shard: Int) -> SequenceRanges {
     precondition(shard < 1 << SequenceRanges.shardBits, "a region has a range for each shard")
-    let region = runNumber << UInt64(Self.sequenceBits + SequenceRanges.shardBits)
+    let region = UInt64(port.number) << Self.regionBits
     return SequenceRanges(
       first: region + UInt64(shard) << UInt64(Self.sequenceBits), bits: Self.sequenceBits)
   }
@@ -190,7 +193,10 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  func setPeers(_ peers: Peers) { core.withLock { $0.peers = peers } }
+  func setPeers(_ peers: Peers) {
+    core.withLock { $0.peers = peers }
+    port.keep(peers.numbers)
+  }
 
   func setLostHandler(_ handler: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?) {
     core.withLock { $0.onLost = handler }
@@ -281,11 +287,28 @@ package final class ClusterJournal: DurableJournal {
         EngineAnswer.lastRequest(of: subject(of: target)),
         to: EngineAnswer.directSubject(of: streamName(of: target)),
         tag: EngineAnswer.Tag(kind: .last, target: target, number: question).text)
+    case .snapshot(let stripe, let state, let number, let messageBytes):
+      // Not on the queue: who renews the lease must not wait for it.
+      DispatchQueue.global(qos: .utility).async { [weak self] in
+        let parts = state.snapshot(messageBytes: messageBytes)
+        guard let self else { return }
+        queue.async {
+          self.perform { node, now in
+            node.handle(
+              .snapshot(stripe: stripe, number: number, parts), at: now,
+              wall: self.configuration.now())
+          }
+        }
+      }
     case .purge(let stripe, let sequence):
       // What is not purged now is purged after the next snapshot.
-      client.publish(
-        Array(#"{"filter":"\#(EngineStream.subject(ofStripe: stripe))","seq":\#(sequence)}"#.utf8),
-        to: "$JS.API.STREAM.PURGE.\(EngineStream.name)", tag: "purged")
+      Task { [client, onProblem] in
+        do throws(StoreError) {
+          try await EngineStream.purge(before: sequence, of: stripe, client)
+        } catch {
+          onProblem(.compactionFailed(error.description))
+        }
+      }
     case .answered(let number, let isPersisted):
       core.withLock { $0.answers.removeValue(forKey: number) }?.resume(returning: isPersisted)
     case .lost(let stripe, let stamp):
@@ -310,6 +333,11 @@ package final class ClusterJournal: DurableJournal {
   /// The engine has answered; called on a thread of the connection's.
   func heard(_ message: NATSMessage) {
     guard let (target, event) = EngineAnswer.read(message) else { return }
+    switch event {
+    case .stored: core.withLock { $0.refusal = nil }
+    case .refused: core.withLock { $0.refusal = EngineAnswer.refusal(message.body) }
+    case .found, .tick: break
+    }
     let now = DispatchTime.now().uptimeNanoseconds
     queue.async {
       if case .stored = event, case .stripe = target {
@@ -336,12 +364,17 @@ package final class ClusterJournal: DurableJournal {
       }
       return onProblem(.recovered(failedBatches: failed))
     }
-    onProblem(.writingFailed(Self.sentence(now)))
+    onProblem(.writingFailed(sentence(now)))
   }
 
-  private static func sentence(_ trouble: JournalNode.Trouble) -> String {
+  private func sentence(_ trouble: JournalNode.Trouble) -> String {
     switch trouble {
-    case .away: "the engine does not answer, or has no leader"
+    case .away:
+      core.withLock(\.refusal).map { "the engine refuses it: \($0)" }
+        ?? "the engine does not answer, or has no leader"
+    case .full:
+      "the stream \(EngineStream.name) has hardly any room left for what is stored; raise its "
+        + "max_bytes"
     case .lost(.some):
       "another relay has this node's name: this one can write nothing more; give each relay a "
         + "node name of its own and start it again"

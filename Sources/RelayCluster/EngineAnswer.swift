@@ -1,3 +1,4 @@
+import FoundationEssentials
 import NATS
 import RelayCore
 import RelayRecording
@@ -81,6 +82,22 @@ enum EngineAnswer {
       return (sequence, try? reader.read(StripeMessage.Head.self))
     }
   }
+
+  /// Why a message was not taken; nil when somebody else's came before it, or nobody says.
+  static func refusal(_ body: [UInt8]) -> String? {
+    struct Answer: Decodable {
+      struct Problem: Decodable {
+        var err_code: Int?
+        var description: String?
+      }
+      var error: Problem?
+    }
+    let problem = (try? JSONDecoder().decode(Answer.self, from: Data(body)))?.error
+    return problem?.err_code == wrongLastSequence ? nil : problem?.description
+  }
+
+  /// `JSStreamWrongLastSequenceErrF` (nats-server, "errors.json").
+  private static let wrongLastSequence = 10_071
 
   /// Where a message is now, by the answer to its publication; nil when it was refused.
   static func storedSequence(_ body: [UInt8]) -> UInt64? {

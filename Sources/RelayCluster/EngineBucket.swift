@@ -14,6 +14,8 @@ struct EngineBucket: Sendable {
   enum Key {
     /// How many runs of nodes there have been.
     case runs
+    /// How long a node that is gone keeps its stripes.
+    case lease
     /// The silent policy and the clocks by which budgets are kept.
     case budgets
     /// All provider keys.
@@ -30,6 +32,7 @@ struct EngineBucket: Sendable {
     var subject: String {
       switch self {
       case .runs: "$KV.pushrelay.runs"
+      case .lease: "$KV.pushrelay.settings.lease"
       case .budgets: "$KV.pushrelay.common.budgets"
       case .providerKeys: "$KV.pushrelay.common.keys"
       case .authorities: "$KV.pushrelay.common.authorities"
@@ -95,12 +98,17 @@ struct EngineBucket: Sendable {
 
   private static func node(_ message: NATSMessage) -> Membership.Key? {
     guard let revision = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
-      let value = try? StripeMessage(message.body)
+      let name = message.headers["Nats-Subject"]?.dropFirst(leases.count)
     else { return nil }
-    for case .report(let report) in value.entries {
-      return .init(revision: revision, stamp: value.head.stamp, report: report)
+    let value = try? StripeMessage(message.body)
+    for case .report(let report) in value?.entries ?? [] {
+      guard let head = value?.head else { continue }
+      return .init(
+        revision: revision, stamp: head.stamp, report: report, writtenAt: head.writtenAt)
     }
-    return nil
+    // Somebody is at work, and has what it has.
+    return .init(
+      revision: revision, stamp: Stamp(node: String(name), run: 0), report: .unreadable)
   }
 
   // MARK: Values
@@ -133,9 +141,20 @@ struct EngineBucket: Sendable {
     return try? reader.read(Value.self)
   }
 
+  /// What cannot be read is something: it is not written over.
+  private static func value<Value: BinaryCodable>(
+    _ bytes: [UInt8]?, of key: Key
+  ) throws(StoreError) -> Value? {
+    guard let bytes else { return nil }
+    guard let value: Value = value(bytes) else {
+      throw .otherForm(of: key.subject, found: bytes.first.map { "\($0)" } ?? "none", "\(form)")
+    }
+    return value
+  }
+
   /// What a key has.
   func value<Value: BinaryCodable>(of key: Key) async throws(StoreError) -> Value? {
-    try await last(key).bytes.flatMap { Self.value($0) }
+    try Self.value(try await last(key).bytes, of: key)
   }
 
   private func last(_ key: Key) async throws(StoreError) -> (sequence: UInt64, bytes: [UInt8]?) {
@@ -164,7 +183,7 @@ struct EngineBucket: Sendable {
   ) async throws(StoreError) -> Value? {
     for _ in 0..<ClusterJournal.patientTries {
       let (sequence, bytes) = try await last(key)
-      let old: Value? = bytes.flatMap { Self.value($0) }
+      let old: Value? = try Self.value(bytes, of: key)
       guard let new = make(old) else { return old }
       var writer = ByteWriter()
       writer.put(byte: Self.form)
@@ -183,15 +202,8 @@ struct EngineBucket: Sendable {
     throw .engineRefuses(reason: "it does not take a change of \(key.subject)")
   }
 
-  /// The number of a run that begins.
+  /// How many runs there have been, with the one that begins.
   func nextRun() async throws(StoreError) -> UInt64 {
-    let number = try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
-    guard number < Self.runs else {
-      throw .engineRefuses(reason: "the numbers of runs are used up, after \(number) starts")
-    }
-    return number
+    try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
   }
-
-  /// As many as there are regions of sequences below `SequenceRanges.latestFirst`.
-  private static let runs: UInt64 = 1 << 16
 }

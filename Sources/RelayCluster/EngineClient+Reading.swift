@@ -55,7 +55,7 @@ extension EngineClient {
   /// Reads what there is of a stripe from a sequence on, as much as one question gives; returns
   /// behind what.
   func readSome(
-    of stripe: Int, from first: UInt64, through end: UInt64, into replay: inout StripeReplay
+    of stripe: Int, from first: UInt64, into replay: inout StripeReplay
   ) async throws(StoreError) -> UInt64 {
     let subject = EngineStream.subject(ofStripe: stripe)
     var next = first
@@ -63,41 +63,38 @@ extension EngineClient {
       guard let sequence = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
         message.headers["Nats-Subject"] == subject
       else { throw .engineRefuses(reason: "it has answered with a message of another stream") }
-      guard sequence <= end else { break }
       let previous = message.headers["Nats-Expected-Last-Subject-Sequence"].flatMap { UInt64($0) }
       do {
         try replay.read(message.body, at: sequence, after: previous)
       } catch {
         throw .engineRefuses(
           reason:
-            "message \(sequence) of the stream \(EngineStream.name) is damaged, or of another "
-            + "version of the relay (\(error))")
+            "message \(sequence) of the stream \(EngineStream.name) is damaged, of another version "
+            + "of the relay, or no relay's (\(error)); if nobody needs it, 'nats stream rmm "
+            + "\(EngineStream.name) \(sequence)' removes it")
       }
       next = sequence + 1
     }
     return next
   }
 
-  /// Reads a stripe up to a message, or, without one, up to the last one at this moment or a later
-  /// one, whoever writes to it meanwhile. A message that is missing is noticed.
+  /// Reads a stripe up to the last message at this moment or a later one, whoever writes to it
+  /// meanwhile. A message that is missing is noticed.
   ///
   /// What was not read yet may be purged when its owner has written a snapshot; then that is read.
   ///
   /// - Parameter onProgress: told which sequence of which comes next.
   func read(
-    _ stripe: Int, empty: StripeState, through wanted: UInt64? = nil,
+    _ stripe: Int, empty: StripeState,
     onProgress: (UInt64, UInt64) -> Void = { _, _ in }
   ) async throws(StoreError) -> StripeReplay {
     var replay = StripeReplay(empty: empty)
-    var end = wanted ?? 0
-    if wanted == nil {
-      end = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe)).sequence
-    }
+    let end = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe)).sequence
     var next: UInt64 = 1
     var tries = 0
     while next <= end || !replay.isWhole {
       onProgress(next, end)
-      let read = try await readSome(of: stripe, from: next, through: wanted ?? .max, into: &replay)
+      let read = try await readSome(of: stripe, from: next, into: &replay)
       tries = read == next ? tries + 1 : 0
       guard tries < ClusterJournal.patientTries else {
         throw .engineRefuses(

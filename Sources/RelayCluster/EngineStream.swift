@@ -19,6 +19,12 @@ struct EngineStream: Sendable {
   let partitionCount: Int
   let stripeCount: Int
   let replicas: Int
+  /// How many bytes it may have, if so many and no more.
+  let maximumBytes: Int?
+
+  /// The part of that for one stripe: a stream that is full takes not even a snapshot that would
+  /// make it smaller.
+  var roomBytes: Int? { maximumBytes.map { $0 / stripeCount } }
 
   /// The stream with these numbers, or as it is there already; and the bucket.
   static func open(
@@ -27,7 +33,9 @@ struct EngineStream: Sendable {
     try await checkVersion(client)
     let wanted = StreamConfiguration(
       name: name, subjects: ["\(name).stripe.*"], numReplicas: replicas,
-      metadata: [partitionsKey: "\(partitions)", stripesKey: "\(stripes)"])
+      metadata: [
+        partitionsKey: "\(partitions)", stripesKey: "\(stripes)", formKey: "\(StripeMessage.form)",
+      ])
     let found = try checked(try await streamMade(wanted, client))
     var leases = StreamConfiguration(
       name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas)
@@ -49,6 +57,10 @@ struct EngineStream: Sendable {
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), (1...256).contains(stripes)
     else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
+    let form = found.metadata?[formKey] ?? firstForm
+    guard form == "\(StripeMessage.form)" else {
+      throw .otherForm(of: "the stream \(name)", found: form, "\(StripeMessage.form)")
+    }
     // What the engine drops by itself was answered 200.
     guard found.retention == "limits", found.maxAge == 0, found.maxMsgs == -1,
       found.maxMsgsPerSubject == -1, found.maxBytes == -1 || found.discard == "new",
@@ -59,11 +71,15 @@ struct EngineStream: Sendable {
           + "max_msgs_per_subject, and needs discard new and allow_direct")
     }
     return EngineStream(
-      partitionCount: partitions, stripeCount: stripes, replicas: found.numReplicas)
+      partitionCount: partitions, stripeCount: stripes, replicas: found.numReplicas,
+      maximumBytes: found.maxBytes > 0 ? found.maxBytes : nil)
   }
 
   private static let partitionsKey = "pushrelay.partitions"
   private static let stripesKey = "pushrelay.stripes"
+  private static let formKey = "pushrelay.form"
+  /// Of streams that do not say theirs.
+  private static let firstForm = "2"
 
   /// The API level that nats-server 2.12 has (NATS documentation, "JetStream API Levels").
   private static let oldestLevel = 2
@@ -109,11 +125,13 @@ struct EngineStream: Sendable {
     return (state.messages, state.lastSeq)
   }
 
-  /// Removes all messages before this sequence; the next one that is written has this sequence at
-  /// least.
-  static func purge(before sequence: UInt64, _ client: EngineClient) async throws(StoreError) {
-    let answer: PurgeAnswer = try await ask(
-      "$JS.API.STREAM.PURGE.\(name)", ["seq": sequence], client)
+  /// Removes all messages before this sequence, or those of one stripe; the next one that is written
+  /// has this sequence at least.
+  static func purge(
+    before sequence: UInt64, of stripe: Int? = nil, _ client: EngineClient
+  ) async throws(StoreError) {
+    let question = PurgeQuestion(filter: stripe.map { subject(ofStripe: $0) }, seq: sequence)
+    let answer: PurgeAnswer = try await ask("$JS.API.STREAM.PURGE.\(name)", question, client)
     guard answer.success == true else {
       throw .engineRefuses(
         reason: "the stream \(name): \(answer.error?.description ?? "it cannot be purged")")
@@ -196,6 +214,11 @@ private struct AccountInfo: EngineReply {
   struct API: Decodable { var level: Int? }
   var api: API?
   var error: EngineProblem?
+}
+
+private struct PurgeQuestion: Encodable {
+  var filter: String?
+  var seq: UInt64
 }
 
 private struct PurgeAnswer: EngineReply {

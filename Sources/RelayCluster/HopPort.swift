@@ -29,6 +29,8 @@ package final class HopPort: Sendable {
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
     var sentCount = 0
     var refusedCount = 0
+    /// On links that there are no more.
+    var lostCount = 0
     var isFlushing = false
     var questions: [UInt64: Question] = [:]
     var lastQuestion: UInt64 = 0
@@ -68,6 +70,7 @@ package final class HopPort: Sendable {
   /// taken meanwhile.
   private let leases = Atomic<Int>(0)
   private let lookedAfter = Atomic<Int>(0)
+  private let standstill: Mutex<Standstill>
   private let connection: NATSConnection
   private let arrivals: Arrivals
   /// Sending may block for as long as the connection's write deadline; loops must not.
@@ -85,9 +88,12 @@ package final class HopPort: Sendable {
   private static func subject(_ node: UInt16) -> String { "pushrelay.hop.\(node)" }
 
   /// Connects; blocks for as long as that takes.
-  init(_ access: NATSAccess, name: String, number: UInt16) throws(NATSError) {
+  init(
+    _ access: NATSAccess, name: String, number: UInt16, lease: Interval
+  ) throws(NATSError) {
     let arrivals = Arrivals()
     self.number = number
+    standstill = Mutex(Standstill(length: lease))
     self.arrivals = arrivals
     connection = try NATSConnection(
       access: access, name: name + " hops", inbox: Self.subject(number),
@@ -104,6 +110,13 @@ package final class HopPort: Sendable {
     ClusterJournal.clock.milliseconds < leaseEnd.load(ordering: .relaxed)
       && lookedAfter.load(ordering: .relaxed) == leases.load(ordering: .relaxed)
   }
+
+  /// Whether something may be sent to phones: not when this node stood still for so long that all
+  /// may be somebody else's, before it has looked.
+  package var maySend: Bool { standstill.withLock { !$0.isStill(at: ClusterJournal.clock) } }
+
+  /// Time goes on; nil at the end, when nobody tells any more.
+  func turn(at now: Instant?) { standstill.withLock { $0.turn(at: now) } }
 
   /// How long it lasts without another word of the engine; below zero since it has run out.
   package var leaseLeft: Interval {
@@ -127,6 +140,7 @@ package final class HopPort: Sendable {
     arrivals.state.withLock { state in
       var statistics = Statistics()
       (statistics.sent, statistics.refused) = (state.sentCount, state.refusedCount)
+      statistics.lost = state.lostCount
       for link in state.windows.keys {
         state.windows[link]?.expire(at: now)
         statistics.lost += state.windows[link]?.lostCount ?? 0
@@ -144,12 +158,27 @@ package final class HopPort: Sendable {
 
   /// Which lease it is, to be told to `looked(after:)` when what was seen from now on was dealt
   /// with.
-  var lease: Int { leases.load(ordering: .relaxed) }
+  var lease: (number: Int, standstills: Int) {
+    (leases.load(ordering: .relaxed), standstill.withLock { $0.count })
+  }
 
-  func looked(after lease: Int) { lookedAfter.store(lease, ordering: .relaxed) }
+  func looked(after lease: (number: Int, standstills: Int)) {
+    lookedAfter.store(lease.number, ordering: .relaxed)
+    standstill.withLock { $0.looked(after: lease.standstills) }
+  }
 
   package func setHandlers(_ handlers: Handlers?) {
     arrivals.handlers.withLock { $0 = handlers }
+  }
+
+  /// These are at work: what is kept of others, each start of which has another number, is let go.
+  func keep(_ nodes: [UInt16]) {
+    arrivals.state.withLock { state in
+      for (link, window) in state.windows where !nodes.contains(link.node) {
+        state.lostCount += window.lostCount
+        state.windows[link] = nil
+      }
+    }
   }
 
   // MARK: Loops

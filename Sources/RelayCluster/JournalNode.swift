@@ -14,13 +14,17 @@ package struct JournalNode: Sendable {
 
   package enum Event: Hashable, Sendable {
     case subject(Target, SubjectWriter.Event)
+    /// A snapshot that was asked for was made.
+    case snapshot(stripe: Int, number: UInt64, [[JournalEntry]])
     /// Time has passed.
     case tick
   }
 
-  package enum Effect: Hashable, Sendable {
+  package enum Effect: Sendable {
     case publish(Target, SubjectWriter.Message, after: UInt64)
     case ask(Target, question: UInt64)
+    /// A snapshot is to be made, and told by an event.
+    case snapshot(stripe: Int, StripeState, number: UInt64, messageBytes: Int)
     /// What is on the stripe before this sequence is not needed any more.
     case purge(stripe: Int, below: UInt64)
     /// Somebody's claim is there, or is not going to be.
@@ -33,6 +37,8 @@ package struct JournalNode: Sendable {
   package enum Trouble: Hashable, Sendable {
     /// The engine has not answered in time.
     case away
+    /// A stripe has no room for more.
+    case full
     /// Another relay has this node's name; nil when what has written is no relay. For good.
     case lost(to: Stamp?)
   }
@@ -71,7 +77,8 @@ package struct JournalNode: Sendable {
   package func trouble(at now: Instant) -> Trouble? {
     if let lostTo { return .lost(to: lostTo) }
     let isAway = now >= lease.heldUntil || stripes.contains { $0?.isFailing ?? false }
-    return isAway ? .away : nil
+    if isAway { return .away }
+    return stripes.contains { $0?.isFull ?? false } ? .full : nil
   }
 
   /// When there is something to do.
@@ -184,6 +191,8 @@ package struct JournalNode: Sendable {
     switch event {
     case .tick: break
     case .subject(.lease, let event): perform(lease.handle(event, at: now), .lease)
+    case .snapshot(let stripe, let number, let parts):
+      stripes[stripe]?.write(parts, of: number)
     case .subject(.stripe(let index), let event):
       guard stripes.indices.contains(index) else { return }
       drive(index, event, at: now, wall: wall)
@@ -253,6 +262,9 @@ package struct JournalNode: Sendable {
       switch effect {
       case .subject(let effect): perform(effect, .stripe(stripe))
       case .settled(let ticket, let isPersisted): settle(ticket, isPersisted: isPersisted)
+      case .snapshot(let state, let number, let messageBytes):
+        effects.append(
+          .snapshot(stripe: stripe, state, number: number, messageBytes: messageBytes))
       case .purge(let sequence): effects.append(.purge(stripe: stripe, below: sequence))
       case .written(let records, let forgets):
         counts.commits += 1

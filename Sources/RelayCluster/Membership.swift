@@ -8,11 +8,16 @@ package struct Membership: Sendable {
     package var revision: UInt64
     package var stamp: Stamp
     package var report: NodeReport
+    /// By the node's clock; nil when it does not say.
+    package var writtenAt: Instant?
 
-    package init(revision: UInt64, stamp: Stamp, report: NodeReport) {
+    package init(
+      revision: UInt64, stamp: Stamp, report: NodeReport, writtenAt: Instant? = nil
+    ) {
       self.revision = revision
       self.stamp = stamp
       self.report = report
+      self.writtenAt = writtenAt
     }
   }
 
@@ -20,7 +25,12 @@ package struct Membership: Sendable {
     var key: Key
     /// When the revision was first seen.
     var since: Instant
+    /// How far its clock was behind this one's with the last few revisions, and the way of these.
+    var delays: [Interval] = []
   }
+
+  /// So many, that a few that were late are not taken for a clock.
+  private static let delayCount = 4
 
   private let length: Interval
   /// By the names of the nodes.
@@ -31,7 +41,9 @@ package struct Membership: Sendable {
   package init(length: Interval) { self.length = length }
 
   /// Takes in all keys that there are. A name that is missing has given its lease up.
-  package mutating func take(_ keys: [Key], at now: Instant) {
+  ///
+  /// - Parameter wall: the time by this node's clock, that all share.
+  package mutating func take(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
     // While nobody could look, nobody's silence was heard: all of them begin anew.
     if let takenAt, now - takenAt >= Interval(milliseconds: length.milliseconds / 2) {
       for name in known.keys { known[name]?.since = now }
@@ -42,8 +54,18 @@ package struct Membership: Sendable {
     for key in keys {
       // A server that lags behind may say what was; that is no sign of life.
       guard known[key.stamp.node].map({ $0.key.revision < key.revision }) ?? true else { continue }
-      known[key.stamp.node] = Known(key: key, since: now)
+      let delay = key.writtenAt.flatMap { writtenAt in wall.map { $0 - writtenAt } }
+      let delays = (known[key.stamp.node]?.delays ?? []) + [delay].compactMap(\.self)
+      known[key.stamp.node] = Known(
+        key: key, since: now, delays: delays.suffix(Self.delayCount))
     }
+  }
+
+  /// How far the clock of each node is behind this one's, ahead when below zero: the fastest of the
+  /// last few keys says it best.
+  package func clockDifferences(at now: Instant) -> [String: Interval] {
+    known.filter { now - $0.value.since < length && $0.value.delays.count == Self.delayCount }
+      .compactMapValues { $0.delays.min() }
   }
 
   /// The nodes that are at work, this one aside, by their numbers.
@@ -89,29 +111,52 @@ package struct ClusterView: Sendable {
   private let stripeCount: Int
   private let me: Node
   private let nodes: [Node]
+  private let due: Set<UInt8>
 
   /// - Parameters:
   ///   - run: this node's.
   ///   - report: what this node says of itself at this moment.
   ///   - others: the nodes at work, this one aside.
+  ///   - due: of the stripes that this node could not read, those that it is to try again.
   package init(
-    stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key]
+    stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
+    due: Set<UInt8> = []
   ) {
     self.stripeCount = stripeCount
+    self.due = due
     me = Node(run: run, report: report)
     nodes = (others.map { Node(run: $0.stamp.run, report: $0.report) } + [me])
       .sorted { $0.report.number < $1.report.number }
   }
 
   /// What this node does next; nil when all is as it should be.
+  ///
+  /// Nothing while a node is at work that does not say what it has in words that this one knows.
   package var step: Step? {
+    guard nodes.allSatisfy({ $0.report.form != NodeReport.unreadable.form }) else { return nil }
     if let stripe = claims.first { return .claim(stripe) }
-    return offer
+    return offer ?? due.first { holding(of: Int($0)) == nil }.map { .claim(Int($0)) }
+  }
+
+  /// Stripes that nobody has, because whoever has tried could not read them.
+  package var unread: Set<Int> {
+    let named = Set(nodes.flatMap(\.report.unread).map(Int.init))
+    return named.filter { $0 < stripeCount && holding(of: $0) == nil }
   }
 
   /// Whether somebody has each stripe.
   package var isComplete: Bool {
     routes.allSatisfy { $0 != .nobody && $0 != .moving }
+  }
+
+  /// Of what this node could not read, what it is to try again: one node does for each, and not
+  /// one that drains.
+  package var retries: Set<UInt8> {
+    guard !me.report.isDraining else { return [] }
+    return Set(me.report.unread).filter { stripe in
+      unread.contains(Int(stripe))
+        && nodes.first { $0.report.unread.contains(stripe) }?.run == me.run
+    }
   }
 
   // MARK: Taking
@@ -123,7 +168,8 @@ package struct ClusterView: Sendable {
     guard takers.contains(where: { $0.run == me.run }) else { return [] }
     var loads = Dictionary(uniqueKeysWithValues: takers.map { ($0.run, load(of: $0)) })
     var mine: [Int] = []
-    for stripe in 0..<stripeCount where holding(of: stripe) == nil {
+    let unread = unread
+    for stripe in 0..<stripeCount where holding(of: stripe) == nil && !unread.contains(stripe) {
       let run =
         offered(stripe)
         ?? takers.min {
@@ -189,7 +235,7 @@ package struct ClusterView: Sendable {
   private var offer: Step? {
     guard me.report.offers.isEmpty, !isBehind(me),
       !me.report.holdings.contains(where: { $0.phase == .leaving }),
-      me.report.isDraining || !routes.contains(.nobody)
+      me.report.isDraining || !(0..<stripeCount).contains(where: isVacant)
     else { return nil }
     let mine = me.report.holdings.filter { $0.phase == .live }
     guard let stripe = mine.map({ Int($0.stripe) }).max() else { return nil }
@@ -197,6 +243,11 @@ package struct ClusterView: Sendable {
     guard let least = others.min(by: { load(of: $0) < load(of: $1) }) else { return nil }
     guard me.report.isDraining || load(of: least) + 1 < load(of: me) else { return nil }
     return .offer(stripe, to: least.run)
+  }
+
+  /// Whether somebody is about to take it.
+  private func isVacant(_ stripe: Int) -> Bool {
+    routes[stripe] == .nobody && !unread.contains(stripe)
   }
 
   // MARK: Routes

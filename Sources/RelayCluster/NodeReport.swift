@@ -35,8 +35,9 @@ package struct NodeReport: Hashable, Sendable {
   }
 
   /// What nodes tell each other changes with this: a node of another form is no one to hop to.
-  package static let form: UInt16 = 2
+  package static let form: UInt16 = 3
 
+  /// 0 where the report cannot be read: what the node has is not known then.
   package var form = Self.form
   /// The node in addresses of streams.
   package var number: UInt16
@@ -45,6 +46,8 @@ package struct NodeReport: Hashable, Sendable {
   package var isDraining = false
   package var holdings: [Holding] = []
   package var offers: [Offer] = []
+  /// Stripes that it could not read, and tries again after a pause.
+  package var unread: [UInt8] = []
   /// Where it listens, for people.
   package var provider = ""
   package var device = ""
@@ -54,6 +57,13 @@ package struct NodeReport: Hashable, Sendable {
     self.number = number
     self.loopCount = loopCount
   }
+
+  /// What another version says, in a form that this one does not know.
+  package static let unreadable = {
+    var report = NodeReport(number: 0, loopCount: 0)
+    report.form = 0
+    return report
+  }()
 }
 
 extension NodeReport.Phase: BinaryCodable {}
@@ -77,7 +87,7 @@ extension NodeReport.Offer: BinaryCodable {
 extension NodeReport: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(
-      form, number, loopCount, isDraining, holdings, offers, provider, device, admin)
+      form, number, loopCount, isDraining, holdings, offers, unread, provider, device, admin)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -87,6 +97,7 @@ extension NodeReport: BinaryCodable {
     isDraining = try reader.read()
     holdings = try reader.read()
     offers = try reader.read()
+    unread = try reader.read()
     provider = try reader.read()
     device = try reader.read()
     admin = try reader.read()

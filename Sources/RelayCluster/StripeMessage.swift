@@ -54,6 +54,8 @@ package struct StripeMessage: Hashable, Sendable {
   }
 
   static let form: UInt8 = 2
+  /// What the engine keeps beside the bytes: subject, headers, and its own.
+  static let overheadBytes = 160
 
   package var head: Head
   package var entries: [JournalEntry]

@@ -246,6 +246,21 @@ package struct StripeState: Sendable {
     }
   }
 
+  /// The same, cut where a message has so many bytes.
+  package func snapshot(messageBytes: Int) -> [[JournalEntry]] {
+    var (parts, part): ([[JournalEntry]], [JournalEntry]) = ([], [])
+    var writer = ByteWriter()
+    snapshot { entry in
+      writer.put(entry)
+      part.append(entry)
+      guard writer.count >= messageBytes else { return }
+      parts.append(part)
+      part = []
+      writer.removeAll()
+    }
+    return parts + [part]
+  }
+
   /// What the shards are to be told, in the order that `RestoredRecord` promises, of all stripes
   /// together.
   package static func replay(_ states: [StripeState], _ item: (RestoredRecord) -> Void) {

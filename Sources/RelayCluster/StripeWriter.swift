@@ -23,11 +23,14 @@ package struct StripeWriter: Sendable {
     case nobody
   }
 
-  package enum Effect: Hashable, Sendable {
+  package enum Effect: Sendable {
     case subject(SubjectWriter.Effect)
     case settled(Ticket, isPersisted: Bool)
     /// The engine has a message of so many of each.
     case written(records: Int, forgets: Int)
+    /// All of this is to be written: `write(_:of:)` takes it, cut to messages. Elsewhere, for it may
+    /// take long.
+    case snapshot(StripeState, number: UInt64, messageBytes: Int)
     /// What is before this sequence is in a snapshot behind it.
     case purge(below: UInt64)
   }
@@ -43,6 +46,8 @@ package struct StripeWriter: Sendable {
     package var patience = Interval.seconds(2)
     /// Bytes of batches after which a snapshot is made, when they are twice its own size, too.
     package var snapshotBytes = 4 << 20
+    /// Bytes that the stripe may have on the engine; nil for as many as there is room for.
+    package var roomBytes: Int?
 
     package init() {}
   }
@@ -81,6 +86,8 @@ package struct StripeWriter: Sendable {
   private var forgets: [UInt64] = []
   private var forgetsDueAt = Instant.never
   private var flight: Flight?
+  /// Which snapshot is being made; then nothing else is written.
+  private var making: UInt64?
   /// Parts of a snapshot that are still to be written, and where the first one is.
   private var parts: [[JournalEntry]] = []
   private var partCount: UInt32 = 0
@@ -116,7 +123,7 @@ package struct StripeWriter: Sendable {
     state = replay.state
     isRead = true
     highest = max(highest, replay.highest)
-    bytesSinceSnapshot = replay.bytesSinceSnapshot
+    (bytesSinceSnapshot, snapshotSize) = (replay.bytesSinceSnapshot, replay.snapshotBytes)
   }
 
   /// Writes the message by which the owner takes the stripe.
@@ -137,6 +144,8 @@ package struct StripeWriter: Sendable {
       guard let flight, !isFailing else { return subject.deadline }
       return min(subject.deadline ?? .never, flight.begunAt + configuration.patience)
     }
+    // Not idle either.
+    if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
     guard owed.isEmpty else { return Instant(milliseconds: .min) }
     let due = min(waitingDue ?? .never, forgetsDueAt)
@@ -178,7 +187,7 @@ package struct StripeWriter: Sendable {
     _ entry: JournalEntry, _ ticket: Ticket, mayLinger: Bool = false, at now: Instant,
     into effects: inout [Effect]
   ) {
-    guard !isFailing, !isLost else {
+    guard !isFailing, !isLost, !isFull || !entry.addsBytes else {
       owe(entry)
       return effects.append(.settled(ticket, isPersisted: false))
     }
@@ -308,24 +317,41 @@ package struct StripeWriter: Sendable {
     self.flight = nil
     switch flight.message.head.kind {
     case .batch:
-      bytesSinceSnapshot += flight.bytes
+      bytesSinceSnapshot += flight.bytes + StripeMessage.overheadBytes
       state.apply(flight.message, at: sequence)
       for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
     case .snapshot(let part, let count):
       if part == 0 { firstPart = sequence }
-      snapshotSize += flight.bytes
+      snapshotSize += flight.bytes + StripeMessage.overheadBytes
       if part + 1 == count, let firstPart { effects.append(.purge(below: firstPart)) }
     }
     if isFailing { disown(flight, at: now) }
     isFailing = false
     let counts = flight.message.counts
     effects.append(.written(records: counts.records, forgets: counts.forgets))
-    if isRead, parts.isEmpty,
-      bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
-    {
-      beginSnapshot()
+    if isRead, parts.isEmpty, isSnapshotDue {
+      making = stamp.number
+      effects.append(
+        .snapshot(state, number: stamp.number, messageBytes: configuration.messageBytes))
     }
   }
+
+  private var isSnapshotDue: Bool {
+    let room = configuration.roomBytes ?? .max
+    return bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
+      || isTight && bytesSinceSnapshot >= room / 64
+  }
+
+  /// Whether a snapshot, which is no larger than what it stands for, and one message more only just
+  /// have room beside it.
+  private var isTight: Bool {
+    guard let room = configuration.roomBytes else { return false }
+    return 2 * (snapshotSize + bytesSinceSnapshot + configuration.messageBytes) >= room
+  }
+
+  /// Whether nothing more may come: what is there would not have room for its next snapshot, and a
+  /// stream that is full takes no snapshot any more.
+  package var isFull: Bool { isTight && isRead && !isSnapshotDue }
 
   /// Its records were called failed, and are there all the same.
   private mutating func disown(_ flight: Flight, at now: Instant) {
@@ -359,20 +385,14 @@ package struct StripeWriter: Sendable {
     if owed.count > Self.owedEntries { owed.removeFirst() }
   }
 
-  /// Writes all of the state from now on, in as many messages as it takes. Only while nothing else
-  /// is on its way.
-  package mutating func beginSnapshot() {
-    var part: [JournalEntry] = []
-    var writer = ByteWriter()
-    state.snapshot { entry in
-      writer.put(entry)
-      part.append(entry)
-      guard writer.count >= configuration.messageBytes else { return }
-      parts.append(part)
-      part = []
-      writer.removeAll()
-    }
-    parts.append(part)
+  /// Writes a snapshot from now on, in as many messages as it has parts. Only while nothing else is
+  /// on its way.
+  ///
+  /// - Parameter number: that of the effect that has asked for it; nil when none has.
+  package mutating func write(_ parts: [[JournalEntry]], of number: UInt64? = nil) {
+    guard number == making else { return }
+    making = nil
+    self.parts = parts
     partCount = UInt32(parts.count)
     firstPart = nil
     (bytesSinceSnapshot, snapshotSize) = (0, 0)
@@ -384,6 +404,15 @@ extension JournalEntry {
   fileprivate var accepted: UInt64? {
     guard case .record(let record) = self, record.content.isNotification else { return nil }
     return record.sequence
+  }
+
+  /// Whether the stripe has more to keep because of it.
+  fileprivate var addsBytes: Bool {
+    guard case .record(let record) = self else { return false }
+    switch record.content {
+    case .accepted, .forwarded, .enrolled, .registered, .granted: return true
+    case .unregistered, .released, .forgotten, .spent: return false
+    }
   }
 }
 

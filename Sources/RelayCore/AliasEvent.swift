@@ -36,6 +36,8 @@ package enum AliasEvent: Hashable, Sendable {
   case forwarded(Notification, to: DeviceID, from: RequestID)
   /// After a restart: a notification for the alias was stored.
   case restored(Notification, to: DeviceID, sequence: UInt64, acceptedAt: Instant)
+  /// Somebody else wants the token: whether the app that it was granted to still has it.
+  case questioned(OwnToken)
 }
 
 /// What a token's shard makes of a claim.

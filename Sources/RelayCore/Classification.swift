@@ -20,6 +20,10 @@ package enum NotificationClass: UInt8, CaseIterable, Sendable {
 /// | `alert` | else | none | visible | no | mismatch |
 /// | the others | any | any | visible | no | by their own table |
 ///
+/// Of the visible ones those open a ride that show, sound or badge something: `alert` with one of
+/// these keys, a call (`voip`), a voice (`pushtotalk`), what is on the Lock Screen
+/// (`liveactivity`).
+///
 /// A `background` push is silent even when it does not ask for a wake-up: it shows nothing (Apple,
 /// "Pushing background updates to your App"), so it must neither displace a visible one from its
 /// slot nor escape the budget. For `alert` with only `content-available` there is one tester's word
@@ -33,6 +37,8 @@ package struct Classification: Equatable, Sendable {
   /// a silent push, and before the user sees it for a visible one. The types with their own handler
   /// (`voip`, `location`, …) run it in their own way, which this does not tell.
   package private(set) var wakesApp: Bool
+  /// Visible, but shows, sounds and badges nothing.
+  package private(set) var showsNothing: Bool
   /// What is odd about it, the notes on the payload included.
   package private(set) var warnings: CaseSet<PayloadWarning>
 
@@ -56,11 +62,23 @@ package struct Classification: Equatable, Sendable {
       || pushType.canBeSilent && asksForWake && !scan.hasVisibleKeys
     kind = isSilent ? .silent : .visible
     wakesApp = pushType.canBeSilent && asksForWake
+    showsNothing =
+      switch pushType {
+      case .alert: !isSilent && !scan.hasVisibleKeys
+      case .background, .voip, .liveactivity, .pushtotalk: false
+      case .complication, .fileprovider, .mdm, .location, .widgets, .controls, .accessory: true
+      }
     warnings = scan.warnings
     if header == nil { warnings.insert(.pushTypeInferred) }
     if isSilent { noteSilent(scan, priority: priority) }
     if !isSilent, !pushType.documents(priority) { warnings.insert(.priorityUnusual) }
-    noteDescription(scan)
+    if !Self.isPass(topic) { noteDescription(scan) }
+  }
+
+  /// Whether it tells Wallet that a pass has changed: such a push carries an empty dictionary,
+  /// whatever its type (Apple, "Adding a web service to update passes").
+  private static func isPass(_ topic: Span<UInt8>) -> Bool {
+    topic.count > 5 && matches(topic.extracting(0..<5), "pass.")
   }
 
   private mutating func noteSilent(_ scan: PayloadScan, priority: Priority) {

@@ -22,7 +22,8 @@ package enum DeliveryStep: Hashable, Sendable {
   case received(NotificationClass, apnsID: UniqueID, device: DeviceID, Topic)
   /// Read from the journal when the relay started; it was stored when the relay ended.
   case restored
-  case sent(Via)
+  /// What was held says what it went along with, if it was anything.
+  case sent(Via, with: Carrier? = nil)
   case storedOffline
   /// `until` is nil when only a change, not time, frees it.
   case storedPower(until: Instant?, limit: BudgetLimit)
@@ -111,7 +112,9 @@ extension DeliveryStep: CustomStringConvertible {
     switch self {
     case .received(let notificationClass, _, _, _): "received (\(notificationClass.name))"
     case .restored: "restored (from the journal)"
-    case .sent(let via): "sent (via: \(via.name))"
+    case .sent(let via, .push(let id)): "sent (via: \(via.name), with \(id))"
+    case .sent(let via, .line(let line)): "sent (via: \(via.name), with \(line.name))"
+    case .sent(let via, nil): "sent (via: \(via.name))"
     case .storedOffline: "stored (device offline)"
     case .storedPower(.none, let limit): "stored (power: held by \(limit.name))"
     case .storedPower(.some(let until), let limit):

@@ -53,6 +53,8 @@ package enum Limits {
   /// How late what one node tells another may come, and how long it may wait for a stripe to come
   /// to somebody: less than that, so that what was refused does not happen after all.
   package static let hopAge = Interval.seconds(2)
+  /// By which the clocks of two nodes may differ, so that a hop that is on time is not late.
+  package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
   package static let reviewedApps = 1024
   /// Devices of one shard that have a policy of their own; for one more nothing changes.
@@ -73,6 +75,9 @@ package enum Limits {
   /// long; the oldest are forgotten first.
   package static let takenPushes = 16_384
   package static let takenPushAge = Interval.minutes(1)
+  /// How often a token's shard on another node is asked, and how long an answer may take.
+  package static let tokenQuestions: UInt8 = 5
+  package static let tokenQuestionInterval = Interval.seconds(1)
   /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
   /// answered `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
@@ -83,6 +88,9 @@ package enum Limits {
   /// Bytes that one batch of requests may become: 32 times a read. HPACK makes much of little, so
   /// the bytes received do not bound it.
   package static let batchBytes = 2_097_152
+  /// Requests and bytes that a connection's turn on its loop takes in; the rest waits for the next.
+  package static let turnRequests = 1024
+  package static let turnBytes = 262_144
   /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
   /// notification requests to APNs").
   package static let unauthenticatedStreams: UInt32 = 1
@@ -122,9 +130,16 @@ package enum Limits {
 
   /// Devices that one question for a list looks at on one loop before it goes on elsewhere.
   package static let listedDevices = 20_000
-  /// Connections to each listener of the admin API; others wait. The bytes of a request's header,
-  /// and how long there may be half a request or none.
+  /// Connections to each listener of the admin API. On the Unix socket others wait; on TCP the
+  /// oldest that has not shown the token goes for the next, and so many of those have a place
+  /// whoever else is there. Bytes that are read of one at once, and of an answer that the kernel
+  /// may hold; how long a stranger may take none of it. The bytes of a request's header, and how
+  /// long there may be half a request or none.
   package static let adminConnections = 1024
+  package static let adminStrangers = 64
+  package static let adminReadBytes = 1024
+  package static let adminUnsentBytes = 65_536
+  package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384
   package static let adminIdle = Interval.seconds(30)
   /// Notifications that one question for a list looks at on one loop.

@@ -27,16 +27,22 @@ package final class Notification: Hashable, Sendable {
   package let priority: Priority
   /// Visible, and asks that the app be woken before the user sees it.
   package let wakesApp: Bool
+  /// Visible, but shows, sounds and badges nothing: it carries nothing along.
+  package let showsNothing: Bool
   /// Kept as given; empty when there is none.
   package let collapseID: [UInt8]
   package let expiration: Expiration
   /// The payload's own bytes, never re-encoded.
   package let payload: [UInt8]
+  /// In a replay: what payload and collapse id are known by, where the recording has left something
+  /// of them out; else 0.
+  package let fingerprint: UInt64
 
   package init(
     uniqueID: UniqueID, apnsID: UniqueID, token: DeviceToken, topic: Topic,
     notificationClass: NotificationClass, pushType: PushType, priority: Priority, wakesApp: Bool,
-    collapseID: [UInt8], expiration: Expiration, payload: [UInt8]
+    showsNothing: Bool = false, collapseID: [UInt8], expiration: Expiration, payload: [UInt8],
+    fingerprint: UInt64 = 0
   ) {
     self.uniqueID = uniqueID
     self.apnsID = apnsID
@@ -46,9 +52,11 @@ package final class Notification: Hashable, Sendable {
     self.pushType = pushType
     self.priority = priority
     self.wakesApp = wakesApp
+    self.showsNothing = showsNothing
     self.collapseID = collapseID
     self.expiration = expiration
     self.payload = payload
+    self.fingerprint = fingerprint
   }
 
   /// The same for another topic.
@@ -56,7 +64,8 @@ package final class Notification: Hashable, Sendable {
     Notification(
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
+      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
+      expiration: expiration, payload: payload, fingerprint: fingerprint)
   }
 
   /// Whether its provider has called it something.
@@ -71,6 +80,7 @@ package final class Notification: Hashable, Sendable {
       && (expiration == other.expiration
         || expiration.isLatest(acceptedAt: first) && other.expiration.isLatest(acceptedAt: second))
       && collapseID == other.collapseID && payload == other.payload
+      && fingerprint == other.fingerprint
   }
 
   /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
@@ -88,8 +98,9 @@ package final class Notification: Hashable, Sendable {
         && left.token == right.token && left.topic == right.topic
         && left.notificationClass == right.notificationClass && left.pushType == right.pushType
         && left.priority == right.priority && left.wakesApp == right.wakesApp
-        && left.collapseID == right.collapseID && left.expiration == right.expiration
-        && left.payload == right.payload
+        && left.showsNothing == right.showsNothing && left.collapseID == right.collapseID
+        && left.expiration == right.expiration && left.payload == right.payload
+        && left.fingerprint == right.fingerprint
   }
 
   package func hash(into hasher: inout Hasher) {
@@ -152,6 +163,33 @@ package enum Via: UInt8, CaseIterable, Sendable {
   }
 }
 
+/// What passed between relay and device when something from a slot went along.
+package enum Carrier: Hashable, Sendable {
+  case push(UniqueID)
+  case line(Line)
+
+  /// What is no push.
+  package enum Line: UInt8, CaseIterable, Sendable {
+    /// The relay's, or one that nobody asked for.
+    case keepAlive
+    /// The device's condition has changed.
+    case condition
+    /// The device answers what was sent to it.
+    case answer
+    /// Nothing at all: one less is in flight.
+    case room
+
+    package var name: String {
+      switch self {
+      case .keepAlive: "keep-alive"
+      case .condition: "condition"
+      case .answer: "answer"
+      case .room: "room"
+      }
+    }
+  }
+}
+
 /// One accepted notification that has not reached its end.
 package struct AcceptedNotification: Hashable, Sendable {
   /// Exactly one of these at any time.
@@ -176,8 +214,7 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var sentAt = Instant(milliseconds: 0)
   /// Frames on this connection, the first one included.
   package var frameCount: UInt8 = 0
-  /// Whether any frame was ever sent. Only the first frame of a visible one opens a ride: a phone
-  /// that takes it again and again would open as many.
+  /// Whether any frame was ever sent.
   package var wasSent = false
   /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
   /// again after a lost connection, without being paid for twice.
@@ -202,6 +239,13 @@ package struct AcceptedNotification: Hashable, Sendable {
       notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
       phase: .waiting)
   }
+
+  /// Whether a frame of this visible one opens a ride. Only the first does: a phone that takes it
+  /// again and again would open as many.
+  var opensRide: Bool { !wasSent && !notification.showsNothing }
+
+  /// For what goes along with it.
+  var carrier: Carrier { .push(notification.uniqueID) }
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }

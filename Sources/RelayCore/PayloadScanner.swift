@@ -249,4 +249,14 @@ package enum PayloadError: Error, Equatable, Sendable {
   case notObject
   /// More nested objects and arrays than `PayloadScanner.depthLimit`.
   case tooDeep
+
+  /// Where a text stops being JSON, both from 1, the column in characters; nil when all of it is
+  /// meant.
+  package func place(in bytes: [UInt8]) -> (line: Int, column: Int)? {
+    guard case .notJSON(let offset) = self else { return nil }
+    let before = bytes.prefix(offset).split(
+      separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    // Bytes that continue a character of UTF-8 are 10xxxxxx (RFC 3629 section 3).
+    return (before.count, 1 + (before.last ?? []).count { $0 & 0xC0 != 0x80 })
+  }
 }

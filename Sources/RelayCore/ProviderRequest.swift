@@ -39,9 +39,9 @@ package struct ProviderRequestHead: Sendable {
   private var collapseID = Field<[UInt8]>.absent
   private var pushType = Field<PushType>.absent
   private var topic = Field<Topic>.absent
-  /// `apns-id` as it was spelled, when that is not the canonical spelling. Clients compare the echo
-  /// byte by byte (docs/PROTOCOL.md, "What clients in the field send").
-  package private(set) var apnsIDSpelling: [UInt8]?
+  /// Which characters of `apns-id` were capitals, from bit 0. Clients compare the echo byte by byte
+  /// (docs/PROTOCOL.md, "What clients in the field send").
+  package private(set) var apnsIDCapitals: UInt64 = 0
 
   /// What it is a part of, if it says so in a usable way.
   package private(set) var traceParent: TraceParent?
@@ -123,7 +123,7 @@ package struct ProviderRequestHead: Sendable {
   package mutating func takeOwn(from head: inout ProviderRequestHead) {
     path = head.path
     apnsID = head.apnsID
-    apnsIDSpelling = head.apnsIDSpelling
+    apnsIDCapitals = head.apnsIDCapitals
     traceParent = head.traceParent
   }
 
@@ -197,14 +197,15 @@ package struct ProviderRequestHead: Sendable {
     return Notification(
       uniqueID: uniqueID, apnsID: providerID ?? uniqueID, token: token, topic: topic,
       notificationClass: classification.kind, pushType: classification.pushType,
-      priority: chosenPriority, wakesApp: classification.wakesApp, collapseID: collapse,
+      priority: chosenPriority, wakesApp: classification.wakesApp,
+      showsNothing: classification.showsNothing, collapseID: collapse,
       expiration: Expiration(unixSeconds: seconds, at: now), payload: body)
   }
 
   // MARK: Values
 
   private mutating func takeID(_ value: Span<UInt8>) {
-    apnsIDSpelling = nil
+    apnsIDCapitals = 0
     guard let id = UniqueID(parsing: value) else {
       apnsID = .bad
       return
@@ -212,8 +213,7 @@ package struct ProviderRequestHead: Sendable {
     apnsID = .given(id)
     for index in 0..<value.count
     where value[index] >= UInt8(ascii: "A") && value[index] <= UInt8(ascii: "F") {
-      apnsIDSpelling = Self.copy(value)
-      return
+      apnsIDCapitals |= 1 << UInt64(index)
     }
   }
 

@@ -121,7 +121,7 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
         403, "UnrelatedKeyIdInToken",
         "the key is not related to the one this connection began with", .newConnection)
     case .badEnvironmentKeyIDInToken:
-      Row(403, "BadEnvironmentKeyIdInToken", "the key is for the other environment", .fix)
+      Row(403, "BadEnvironmentKeyInToken", "the key is for the other environment", .fix)
     case .badPath: Row(404, "BadPath", "the path is not /3/device/<token>", .fix)
     case .methodNotAllowed: Row(405, "MethodNotAllowed", "the method is not POST", .fix)
     case .expiredToken: Row(410, "ExpiredToken", "the device token has expired", .dropToken)

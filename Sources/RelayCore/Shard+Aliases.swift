@@ -29,8 +29,12 @@ import Primitives
 /// 3. What was accepted for an app is forgotten when the app goes (`removeApp`), and the journal
 ///    forgets it before it has the token's next registration. So a restart hands nothing to the
 ///    next owner, and whose a notification is goes by the journal's order, not by moments.
-/// 4. Every claim is decided once and every token that is left is released once, so every request
-///    is answered, and `tokenChanges` is empty when nothing is under way.
+/// 4. Whatever gets lost between two nodes is asked again for some seconds, and asking again changes
+///    nothing: the app that has a grant gets the same one. What is told of a change that is over
+///    ends no other. So every request is answered, and `tokenChanges` is empty when nothing is under
+///    way.
+/// 5. A grant that the device's shard knows nothing of is given back when it hears of it: by a late
+///    `decided`, a push, or because somebody else wants the token (`questioned`).
 extension Shard {
   mutating func handle(_ event: AliasEvent, into effects: inout [Effect]) {
     switch event {
@@ -41,6 +45,7 @@ extension Shard {
     case .decided(let own, let decision): decided(own, decision, into: &effects)
     case .released(let own): released(own, into: &effects)
     case .denied(let own): denied(own, into: &effects)
+    case .questioned(let own): giveBackUnused(own, into: &effects)
     case .forwarded(let notification, let device, let request):
       forwarded(notification, to: device, from: request, into: &effects)
     case .restored(let notification, let device, let sequence, let acceptedAt):
@@ -63,29 +68,32 @@ extension Shard {
   }
 
   private mutating func claimed(_ own: OwnToken, into effects: inout [Effect]) {
+    if let alias = aliasNumber(own.token) {
+      guard aliases[alias].own == own else {
+        tell(aliases[alias].own.device, .questioned(aliases[alias].own), into: &effects)
+        return tell(own.device, .decided(own, .refused(.tokenTaken)), into: &effects)
+      }
+      // It is the one that asks: the answer, or the app, got lost on the way. While the journal has
+      // not said anything of the grant, its word is the answer.
+      aliases[alias].isConfirmed = true
+      guard !isPending(aliases[alias].grant) else { return }
+      return tell(own.device, .decided(own, .granted), into: &effects)
+    }
     if let refusal = refusal(of: own) {
       return tell(own.device, .decided(own, .refused(refusal)), into: &effects)
     }
     let sequence = nextSequence
-    let granted = Alias(own: own, grant: sequence, goneBefore: goneTokens[own.token])
-    if let alias = aliasNumber(own.token) { aliases[alias] = granted } else { insert(granted) }
+    insert(Alias(own: own, grant: sequence, goneBefore: goneTokens[own.token]))
     pending.append(.alias(key: own.token.routingKey))
     aliasSteps.append(.grant(own))
     effects.append(.persist(JournalRecord(sequence: sequence, content: .granted(own))))
   }
 
-  /// Why the token cannot be granted.
-  ///
-  /// A grant that came back without its registration is no hindrance to the app that it was for: a
-  /// device that asks again has lost the registration, or never got it.
+  /// Why a token that nobody else has brought along cannot be granted.
   private func refusal(of own: OwnToken) -> DeviceRefusal? {
     // An app of another device that brought the token along is not looked at: its alias is.
     if let app = appNumber(own.token), !apps[app].isOwn { return .tokenTaken }
-    if let alias = aliasNumber(own.token) {
-      guard aliases[alias].own == own, !aliases[alias].isConfirmed else { return .tokenTaken }
-    } else if aliases.count >= Limits.aliasesPerShard {
-      return .tooManyTokens
-    }
+    guard aliases.count < Limits.aliasesPerShard else { return .tooManyTokens }
     guard hasRoomForPersist else { return .unavailable }
     return nil
   }
@@ -119,14 +127,48 @@ extension Shard {
     guard hasRoomForPersist, tokenChanges.hasRoom(for: own.device) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    tokenChanges.begin(own, .pending(request))
-    effects.append(.tell(routingKey: own.token.routingKey, .alias(.claimed(own))))
+    tokenChanges.begin(own, .claiming(request))
+    ask(own, into: &effects)
+  }
+
+  /// Asks the token's shard what is under way with the token, and again when no answer comes.
+  private mutating func ask(_ own: OwnToken, into effects: inout [Effect]) {
+    guard let step = tokenChanges.ask(own, at: now) else { return }
+    let event: AliasEvent
+    switch step {
+    case .claiming: event = .claimed(own)
+    case .leaving(let since, _): event = .left(own, since: since)
+    case .writing: return
+    }
+    effects.append(.tell(routingKey: own.token.routingKey, .alias(event)))
+  }
+
+  /// Asks again what has no answer; at last whoever waits is told that none comes.
+  mutating func askAgain(into effects: inout [Effect]) {
+    for own in tokenChanges.due(at: now) {
+      guard tokenChanges.isGivenUp(own), let step = tokenChanges.end(own) else {
+        ask(own, into: &effects)
+        continue
+      }
+      switch step {
+      case .claiming(let request):
+        effects.append(.answer(request, .refused(.unavailable)))
+      case .writing: break
+      case .leaving(_, let reply):
+        // The journal has it; the token's shard finds out when somebody wants the token.
+        if let reply { effects.append(.answer(reply.request, reply.answer)) }
+      }
+    }
   }
 
   private mutating func decided(
     _ own: OwnToken, _ decision: ClaimDecision, into effects: inout [Effect]
   ) {
-    guard case .pending(let request)? = tokenChanges.end(own) else { return }
+    guard case .claiming(let request)? = tokenChanges[own] else {
+      if case .granted = decision { giveBackUnused(own, into: &effects) }
+      return
+    }
+    _ = tokenChanges.end(own)
     switch decision {
     case .refused(let refusal):
       effects.append(.answer(request, .refused(refusal)))
@@ -159,7 +201,7 @@ extension Shard {
     _ own: OwnToken, _ step: AliasStep, from request: RequestID, _ content: JournalRecord.Content,
     into effects: inout [Effect]
   ) {
-    tokenChanges.begin(own, .pending(request))
+    tokenChanges.begin(own, .writing(request))
     let sequence = nextSequence
     pending.append(.alias(key: own.device.routingKey))
     aliasSteps.append(step)
@@ -186,15 +228,23 @@ extension Shard {
 
   /// Gives a token back that no app has got, or has any longer.
   private mutating func giveBack(
-    _ own: OwnToken, since: Instant?, then reply: TokenChanges.Reply, into effects: inout [Effect]
+    _ own: OwnToken, since: Instant?, then reply: TokenChanges.Reply?, into effects: inout [Effect]
   ) {
     tokenChanges.begin(own, .leaving(since: since, then: reply))
-    effects.append(.tell(routingKey: own.token.routingKey, .alias(.left(own, since: since))))
+    ask(own, into: &effects)
+  }
+
+  /// Gives a token back that was granted to an app which has it not, and is not about to get it.
+  private mutating func giveBackUnused(_ own: OwnToken, into effects: inout [Effect]) {
+    if let app = ownApp(own.token, of: own.device), apps[app].topic == own.topic { return }
+    guard tokenChanges[own] == nil, tokenChanges.hasRoom(for: own.device) else { return }
+    giveBack(own, since: nil, then: nil, into: &effects)
   }
 
   private mutating func released(_ own: OwnToken, into effects: inout [Effect]) {
-    guard case .leaving(_, let reply)? = tokenChanges.end(own) else { return }
-    effects.append(.answer(reply.request, reply.answer))
+    guard case .leaving(_, let reply)? = tokenChanges[own] else { return }
+    _ = tokenChanges.end(own)
+    if let reply { effects.append(.answer(reply.request, reply.answer)) }
   }
 
   private mutating func forwarded(
@@ -206,9 +256,13 @@ extension Shard {
     }
     switch tokenChanges.step(of: notification.token, device) {
     case .leaving(let since?, _): refuse(gone: since, request, into: &effects)
-    case .pending: refuse(.serviceUnavailable, request, into: &effects)
-    // Granted, and then not registered.
-    case .leaving(nil, _), nil: refuse(.badDeviceToken, request, into: &effects)
+    case .claiming, .writing: refuse(.serviceUnavailable, request, into: &effects)
+    case .leaving(nil, _), nil:
+      // Granted, and then not registered.
+      refuse(.badDeviceToken, request, into: &effects)
+      let topic = notification.topic
+      giveBackUnused(
+        OwnToken(token: notification.token, device: device, topic: topic), into: &effects)
     }
   }
 
@@ -227,7 +281,7 @@ extension Shard {
       goneTokens.remove(own.token)
       tell(own.device, .decided(own, .granted), into: &effects)
     case .registration(let own):
-      guard case .pending(let request)? = tokenChanges.end(own),
+      guard case .writing(let request)? = tokenChanges.end(own),
         let device = deviceNumber(own.device)
       else { return }
       let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))
@@ -240,7 +294,7 @@ extension Shard {
         App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: true),
         to: device)
     case .removal(let own):
-      guard case .pending(let request)? = tokenChanges.end(own) else { return }
+      guard case .writing(let request)? = tokenChanges.end(own) else { return }
       guard let app = ownApp(own.token, of: own.device) else {
         return effects.append(.answer(request, .unregistered))
       }
@@ -257,7 +311,7 @@ extension Shard {
       if let alias = aliasNumber(own.token) { remove(alias) }
       tell(own.device, .decided(own, .refused(.unavailable)), into: &effects)
     case .registration(let own), .removal(let own):
-      guard case .pending(let request)? = tokenChanges.end(own) else { return }
+      guard case .writing(let request)? = tokenChanges.end(own) else { return }
       let app = deviceNumber(own.device).flatMap { appNumber(of: $0, own.topic) }
       note(
         app.map { .registered(own.device, own.topic, apps[$0].token, isOwn: apps[$0].isOwn) }

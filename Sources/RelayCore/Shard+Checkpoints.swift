@@ -13,7 +13,9 @@ package enum CheckpointEvent: Hashable, Sendable {
 final class ShardCheckpoint: Sendable {
   fileprivate let shard: Shard
 
-  fileprivate init(_ shard: Shard) { self.shard = shard }
+  init(_ shard: Shard) { self.shard = shard }
+
+  var state: ShardState { shard.state }
 
   /// About what it takes once the shard has changed, besides what both share.
   var placeBytes: Int { shard.placeBytes }

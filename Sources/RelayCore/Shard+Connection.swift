@@ -17,7 +17,7 @@ extension Shard {
     counters.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
-    sendHeld(of: device, .connect, .device, into: &effects)
+    sendHeld(of: device, .connect, with: nil, .device, into: &effects)
     if devices[device].inFlightCount == 0, devices[device].storedCount == 0 {
       effects.append(.sendEmpty(connection))
     }
@@ -42,7 +42,7 @@ extension Shard {
   mutating func heard(_ connection: ConnectionID, into effects: inout [Effect]) {
     guard let device = deviceNumber(of: connection) else { return }
     answered(device)
-    sendHeld(of: device, .piggyback, .none, into: &effects)
+    sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
   /// The answer to a keep-alive belongs to its question, which has opened the ride already.
@@ -50,10 +50,10 @@ extension Shard {
     guard let device = deviceNumber(of: connection) else { return }
     switch devices[device].phase {
     case .live:
-      sendHeld(of: device, .piggyback, .device, into: &effects)
+      sendHeld(of: device, .piggyback, with: .line(.keepAlive), .device, into: &effects)
     case .questioned:
       answered(device)
-      sendHeld(of: device, .piggyback, .none, into: &effects)
+      sendHeld(of: device, .piggyback, with: .line(.keepAlive), .none, into: &effects)
     case .away:
       preconditionFailure("a connection that is found has its device")
     }
@@ -69,7 +69,9 @@ extension Shard {
     let isChange = devices[device].condition != before
     // What is held is judged again by the new condition.
     if isChange { cancelRefillTimers(of: device) }
-    sendHeld(of: device, .piggyback, isChange ? .device : .none, into: &effects)
+    sendHeld(
+      of: device, .piggyback, with: .line(isChange ? .condition : .answer),
+      isChange ? .device : .none, into: &effects)
   }
 
   mutating func acked(
@@ -83,7 +85,7 @@ extension Shard {
       log(.outcome(outcome), id, into: &effects)
     }
     answered(device)
-    sendHeld(of: device, .piggyback, .none, into: &effects)
+    sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
   /// Told of what the device has promised an outcome of.
@@ -94,7 +96,7 @@ extension Shard {
     guard let device = deviceNumber(of: connection) else { return }
     if awaitedOutcomes.noteDecision(id, of: device) { log(.decided(decision), id, into: &effects) }
     answered(device)
-    sendHeld(of: device, .piggyback, .none, into: &effects)
+    sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
   mutating func shutDown(into effects: inout [Effect]) {
@@ -115,7 +117,7 @@ extension Shard {
       devices[device].phase = .questioned(connection)
       effects.append(.sendKeepAlive(connection))
       setKeepAliveTimer(device, configuration.keepAliveTimeout)
-      sendHeld(of: device, .piggyback, .relay, into: &effects)
+      sendHeld(of: device, .piggyback, with: .line(.keepAlive), .relay, into: &effects)
     case .questioned(let connection):
       effects.append(.close(connection, .keepAliveTimeout))
       end(connection, device, into: &effects)

@@ -57,6 +57,9 @@ extension Shard {
     let condition = devices[device].condition
     guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
+    // The phone would not run it, whoever has paid.
+    case .silent where condition.withholdsSilent:
+      return .held(until: nil, by: .lowPowerMode)
     case .silent where entries[entry].isPaid:
       return .allowed
     case .silent:
@@ -90,15 +93,16 @@ extension Shard {
   ) {
     let app = entries[entry].app
     let isSilent = entries[entry].notification.notificationClass == .silent
-    let opensRide = isSilent ? !entries[entry].isPaid : !entries[entry].wasSent
+    let opensRide = isSilent ? !entries[entry].isPaid : entries[entry].opensRide
     if isSilent, opensRide {
       takeBudget(app, into: &effects)
       entries[entry].isPaid = true
     }
+    let carrier = entries[entry].carrier
     transmit(entry, via, into: &effects)
     sendHeld(
-      of: apps[app].device, .piggyback, opensRide ? .relay : .none, except: isSilent ? app : -1,
-      into: &effects)
+      of: apps[app].device, .piggyback, with: carrier, opensRide ? .relay : .none,
+      except: isSilent ? app : -1, into: &effects)
   }
 
   /// An older visible one in the slot goes first while the window takes both, else it is replaced;
@@ -112,7 +116,7 @@ extension Shard {
     } else if newer.notificationClass == .visible,
       windowHolds(2, apps[entries[entry].app].device)
     {
-      transmit(older, .piggyback, into: &effects)
+      transmit(older, .piggyback, with: .push(newer.uniqueID), into: &effects)
     } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
     }
@@ -155,14 +159,16 @@ extension Shard {
   ///
   /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
   mutating func sendHeld(
-    of device: Int32, _ via: Via, _ cause: RideCause, except own: Int32 = -1,
-    into effects: inout [Effect]
+    of device: Int32, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
+    except own: Int32 = -1, into effects: inout [Effect]
   ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch
     drainScratch = []
     listHeld(of: device, into: &held)
     var isRide = cause == .relay
+    // What has opened the ride, if it is not what was there already.
+    var opener: Carrier?
     var stayed = false
     for entry in held {
       if entries[entry].isExpired(at: now) {
@@ -171,19 +177,20 @@ extension Shard {
       }
       guard entries[entry].notification.notificationClass == .silent else {
         guard windowHolds(1, device) else { continue }
-        if !entries[entry].wasSent { isRide = true }
-        transmit(entry, via, into: &effects)
+        if !isRide, entries[entry].opensRide { (isRide, opener) = (true, entries[entry].carrier) }
+        transmit(entry, via, with: carrier, into: &effects)
         continue
       }
+      if devices[device].condition.withholdsSilent { continue }
       let isOwn = entries[entry].app == own
       if !entries[entry].isPaid, !isOwn {
         if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }
         if isRide { entries[entry].isPaid = true }
       }
       if entries[entry].isPaid {
-        if windowHolds(1, device) { transmit(entry, via, into: &effects) }
+        if windowHolds(1, device) { transmit(entry, via, with: opener ?? carrier, into: &effects) }
       } else if releaseFromBudget(entry, into: &effects) {
-        isRide = true
+        if !isRide { (isRide, opener) = (true, entries[entry].carrier) }
       } else if !isOwn {
         stayed = true
       }
@@ -191,7 +198,9 @@ extension Shard {
     held.removeAll(keepingCapacity: true)
     drainScratch = held
     // A later one was paid from its budget; those before it ride with that.
-    if stayed, isRide { sendHeld(of: device, .piggyback, .relay, except: own, into: &effects) }
+    if stayed, isRide {
+      sendHeld(of: device, .piggyback, with: opener ?? carrier, .relay, except: own, into: &effects)
+    }
   }
 
   /// What is held for a device, in the order in which it is sent.
@@ -241,7 +250,9 @@ extension Shard {
   }
 
   /// Sends one entry from whatever phase it is in.
-  mutating func transmit(_ entry: Int32, _ via: Via, into effects: inout [Effect]) {
+  mutating func transmit(
+    _ entry: Int32, _ via: Via, with carrier: Carrier? = nil, into effects: inout [Effect]
+  ) {
     let device = apps[entries[entry].app].device
     guard let connection = devices[device].connection else {
       preconditionFailure("only a connected device is sent anything")
@@ -261,7 +272,7 @@ extension Shard {
     }
     let delivery = delivery(of: entry, via)
     effects.append(.send(connection, delivery))
-    log(.sent(via), delivery.notification.uniqueID, into: &effects)
+    log(.sent(via, with: carrier), delivery.notification.uniqueID, into: &effects)
   }
 
   /// A frame that is sent now.

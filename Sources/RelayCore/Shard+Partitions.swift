@@ -247,7 +247,7 @@ extension Shard {
     for alias in state.aliases {
       aliasIndex.insert(aliases.insert(alias), KeyedHash.hash(alias.own.token))
     }
-    for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
+    for change in state.tokenChanges { tokenChanges.add(change) }
     for gone in state.goneTokens { _ = goneTokens.insert(gone.value, for: gone.key) }
     for former in state.formerBudgets { formerBudgets.add(former) }
     for taken in state.takenPushes { _ = takenPushes.insert(taken.value, for: taken.key) }

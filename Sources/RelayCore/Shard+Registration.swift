@@ -196,6 +196,8 @@ extension Shard {
       while apps[current].next != app { current = apps[current].next }
       apps[current].next = next
     }
+    // What it is followed by may go before it does: a recording's head would name what is not there.
+    apps[app].next = -1
     devices[device].appCount -= 1
     counters.apps -= 1
     for notificationClass in NotificationClass.allCases {

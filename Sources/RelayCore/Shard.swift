@@ -164,7 +164,11 @@ package struct Shard: Sendable {
   }
 
   /// When `tick` is wanted next, if nothing else happens; nil for never.
-  package var nextWake: Instant? { nextToReview == nil ? timers.nextWake : now }
+  package var nextWake: Instant? {
+    guard nextToReview == nil else { return now }
+    guard let question = tokenChanges.nextQuestion else { return timers.nextWake }
+    return min(question, timers.nextWake ?? .never)
+  }
 
   /// The timer that fires next, exactly; walks more than `nextWake` does.
   package var nextTimer: (deadline: Instant, subject: TimerWheel.Subject)? { timers.earliest }
@@ -300,6 +304,7 @@ extension Shard {
         ackTimerFired(device, into: &effects)
       }
     }
+    askAgain(into: &effects)
     reviewHeld(into: &effects)
   }
 
@@ -320,6 +325,8 @@ extension Shard {
     let device = apps[entries[entry].app].device
     let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }
     discard(entry, .expired, into: &effects)
-    if wasInFlight { sendHeld(of: device, .piggyback, .none, into: &effects) }
+    if wasInFlight {
+      sendHeld(of: device, .piggyback, with: .line(.room), .none, into: &effects)
+    }
   }
 }

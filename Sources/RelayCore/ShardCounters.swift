@@ -41,10 +41,24 @@ package struct ShardCounters: Hashable, Sendable {
       + journalFailed + cleared
   }
 
-  /// Every accepted notification is somewhere: ended, in a slot, in flight, waiting for the
-  /// journal, or another shard's.
+  /// Every accepted notification is somewhere.
   package var addsUp: Bool {
     received + restored + takenOver == ended + handedOver + waiting + inSlots + inFlight
+  }
+
+  /// The same in words: "7 received = 5 ended + 1 held + 1 in flight". What one shard of a sum has
+  /// given to another is on neither side.
+  package var balance: String {
+    let moved = min(takenOver, handedOver)
+    let came = [(restored, "restored"), (takenOver - moved, "taken over")]
+    let stayed = [
+      (inSlots, "held"), (inFlight, "in flight"), (waiting, "waiting for the journal"),
+      (handedOver - moved, "handed over"),
+    ]
+    func more(_ terms: [(count: Int, word: String)]) -> String {
+      terms.map { $0.count == 0 ? "" : " + \($0.count) \($0.word)" }.joined()
+    }
+    return "\(received) received\(more(came)) = \(ended) ended\(more(stayed))"
   }
 
   package mutating func count(_ reason: DiscardReason) {

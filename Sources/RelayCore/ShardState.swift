@@ -118,10 +118,16 @@ extension Shard {
     return state
   }
 
+  /// Those, by their numbers.
+  package var checkpointStates: [UInt32: ShardState] { checkpoints.mapValues(\.state) }
+
   /// The shard that this was taken from.
   ///
+  /// - Parameter kept: what it can be taken back to.
   /// - Throws: what is wrong with it, when it was taken from none.
-  package init(_ state: ShardState) throws(StateFlaw) {
+  package init(
+    _ state: ShardState, checkpoints kept: [UInt32: ShardState] = [:]
+  ) throws(StateFlaw) {
     guard let devices = Slab(state.devices, vacant: Device.vacant),
       let apps = Slab(state.apps, vacant: App.vacant),
       let entries = Slab(state.entries, vacant: AcceptedNotification.vacant),
@@ -137,7 +143,7 @@ extension Shard {
     self.aliases = aliases
     self.timers = timers
     counters = state.counters
-    for change in state.tokenChanges { tokenChanges.begin(change.own, change.step) }
+    for change in state.tokenChanges { tokenChanges.add(change) }
     goneTokens.fill(state.goneTokens)
     awaitedOutcomes.fill(state.awaitedOutcomes)
     lastOrder = state.lastOrder
@@ -154,6 +160,7 @@ extension Shard {
     for item in state.unanswered { unanswered[item.entry] = item.request }
     try checkSoundness(state)
     fillIndexes()
+    for (number, state) in kept { checkpoints[number] = ShardCheckpoint(try Shard(state)) }
   }
 
   /// Who waits for this entry, by the number that it has elsewhere.

@@ -50,6 +50,16 @@ package struct UniqueID: Hashable, Sendable {
     self.init(parsing: bytes.span)
   }
 
+  /// Appends the same with these characters as capitals, from bit 0.
+  package func write(to bytes: inout [UInt8], capitals: UInt64) {
+    let start = bytes.count
+    write(to: &bytes)
+    guard capitals != 0 else { return }
+    for place in 0..<Self.characterCount where capitals >> UInt64(place) & 1 == 1 {
+      bytes[start + place] &-= 0x20
+    }
+  }
+
   /// Appends the 36 characters of the canonical form.
   package func write(to bytes: inout [UInt8]) {
     let words = (

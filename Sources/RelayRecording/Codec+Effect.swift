@@ -217,7 +217,7 @@ extension DeliveryStep: BinaryCodable {
     case .received(let notificationClass, let apnsID, let device, let topic):
       writer.put(tag: 1, notificationClass, apnsID, topic, device)
     case .restored: writer.put(tag: 2)
-    case .sent(let via): writer.put(tag: 3, via)
+    case .sent(let via, let carrier): writer.put(tag: 3, via, carrier)
     case .storedOffline: writer.put(tag: 4)
     case .storedPower(let until, let limit): writer.put(tag: 5, until, limit)
     case .discarded(let reason): writer.put(tag: 6, reason)
@@ -237,7 +237,7 @@ extension DeliveryStep: BinaryCodable {
       let topic = try reader.read(Topic.self)
       self = .received(notificationClass, apnsID: apnsID, device: try reader.read(), topic)
     case 2: self = .restored
-    case 3: self = .sent(try reader.read())
+    case 3: self = .sent(try reader.read(), with: try reader.read())
     case 4: self = .storedOffline
     case 5: self = .storedPower(until: try reader.read(), limit: try reader.read())
     case 6: self = .discarded(try reader.read())
@@ -249,6 +249,25 @@ extension DeliveryStep: BinaryCodable {
     }
   }
 }
+
+extension Carrier: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .push(let id): writer.put(tag: 1, id)
+    case .line(let line): writer.put(tag: 2, line)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .push(try reader.read())
+    case 2: self = .line(try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension Carrier.Line: BinaryCodable {}
 
 extension PushDecision: BinaryCodable {
   package func write(to writer: inout ByteWriter) {

@@ -138,6 +138,7 @@ extension AliasEvent: BinaryCodable {
       writer.put(tag: 8, notification, device, request)
     case .restored(let notification, let device, let sequence, let acceptedAt):
       writer.put(tag: 9, notification, device, sequence, acceptedAt)
+    case .questioned(let own): writer.put(tag: 10, own)
     }
   }
 
@@ -156,6 +157,7 @@ extension AliasEvent: BinaryCodable {
       self = .restored(
         try reader.read(), to: try reader.read(), sequence: try reader.read(),
         acceptedAt: try reader.read())
+    case 10: self = .questioned(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

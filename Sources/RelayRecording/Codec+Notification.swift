@@ -157,7 +157,12 @@ struct LastNotification: Sendable {
     /// The high word of the id follows.
     static let generator = Mark(rawValue: 16)
     static let topic = Mark(rawValue: 32)
-    static let all: Mark = [.silent, .wakesApp, .expires, .apnsID, .generator, .topic]
+    static let showsNothing = Mark(rawValue: 64)
+    /// What stands for what is left out follows.
+    static let fingerprint = Mark(rawValue: 128)
+    static let all: Mark = [
+      .silent, .wakesApp, .expires, .apnsID, .generator, .topic, .showsNothing, .fingerprint,
+    ]
   }
 }
 
@@ -179,7 +184,9 @@ extension Notification: BinaryCodable {
     let token = writer.redactor?.pseudonym(of: token) ?? token
     let collapseIDCount = writer.redactor?.keepsCollapseIDs ?? true ? collapseID.count : 0
     let (lastID, lastExpiresAt) = (writer.last.uniqueID, writer.last.expiresAt)
-    let mark = mark(behind: writer.last)
+    let fingerprint = writer.redactor?.fingerprint(of: self) ?? self.fingerprint
+    var mark = mark(behind: writer.last)
+    if fingerprint != 0 { mark.insert(.fingerprint) }
     let topicCount = mark.contains(.topic) ? topic.bytes.count &+ 1 : 0
     let room = 80 &+ token.count &+ topicCount &+ collapseIDCount &+ count
     writer.append(upTo: room) { output in
@@ -203,6 +210,7 @@ extension Notification: BinaryCodable {
       }
       output.append(varint: UInt64(collapseIDCount))
       if collapseIDCount > 0 { output.append(raw: collapseID) }
+      if fingerprint != 0 { output.append(word: fingerprint) }
       more(&output)
     }
     writer.last.take(self, isSameTopic: !mark.contains(.topic))
@@ -213,6 +221,7 @@ extension Notification: BinaryCodable {
     var mark: LastNotification.Mark = []
     if case .silent = notificationClass { mark.insert(.silent) }
     if wakesApp { mark.insert(.wakesApp) }
+    if showsNothing { mark.insert(.showsNothing) }
     if apnsID.low != uniqueID.low || apnsID.high != uniqueID.high { mark.insert(.apnsID) }
     if uniqueID.high != last.uniqueID.high { mark.insert(.generator) }
     // Not `!=`, which is looked up while it runs.
@@ -240,12 +249,17 @@ extension Notification: BinaryCodable {
     let expiration: Expiration =
       mark.contains(.expires)
       ? .at(Instant(milliseconds: last.expiresAt &+ (try reader.read(Int64.self)))) : .once
+    let collapseID = try reader.byteString()
+    let fingerprint = mark.contains(.fingerprint) ? try reader.word() : 0
+    guard mark.contains(.fingerprint) == (fingerprint != 0) else {
+      throw reader.invalid(Notification.self)
+    }
     self.init(
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
       notificationClass: mark.contains(.silent) ? .silent : .visible, pushType: pushType,
       priority: priority, wakesApp: mark.contains(.wakesApp),
-      collapseID: try reader.byteString(), expiration: expiration,
-      payload: try reader.payload())
+      showsNothing: mark.contains(.showsNothing), collapseID: collapseID, expiration: expiration,
+      payload: try reader.payload(), fingerprint: fingerprint)
     reader.last.take(self, isSameTopic: !mark.contains(.topic))
   }
 }

@@ -194,25 +194,29 @@ extension Alias: BinaryCodable {
 }
 
 extension TokenChanges.Change: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(own, step) }
+  package func write(to writer: inout ByteWriter) { writer.put(own, step, questions, nextAt) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(own: try reader.read(), step: try reader.read())
+    self.init(
+      own: try reader.read(), step: try reader.read(), questions: try reader.read(),
+      nextAt: try reader.read())
   }
 }
 
 extension TokenChanges.Step: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
-    case .pending(let request): writer.put(tag: 1, request)
+    case .claiming(let request): writer.put(tag: 1, request)
     case .leaving(let since, let reply): writer.put(tag: 2, since, reply)
+    case .writing(let request): writer.put(tag: 3, request)
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
-    case 1: self = .pending(try reader.read())
+    case 1: self = .claiming(try reader.read())
     case 2: self = .leaving(since: try reader.read(), then: try reader.read())
+    case 3: self = .writing(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -95,8 +95,8 @@ package struct EffectDigest: Sendable {
       mix(Tag.log.with(1, notificationClass.rawValue), event.at.word)
       mix(device.value)
       mix(event.uniqueID)
-    case .sent(let via): mix(Tag.log.with(2, via.rawValue), event)
-    case .storedOffline, .delivered, .discarded, .restored, .storedPower, .outcome, .decided,
+    case .sent(let via, nil): mix(Tag.log.with(2, via.rawValue), event)
+    case .sent, .storedOffline, .delivered, .discarded, .restored, .storedPower, .outcome, .decided,
       .faulted:
       addOther(effect)
     }

@@ -20,12 +20,15 @@ package struct PolicyTrial: Sendable {
     package var replaced = 0
     /// Sent along with something else.
     package var piggybacked = 0
-    /// Milliseconds from acceptance to the first frame, in order.
+    /// Not sent, and not ended either, when the recording ends.
+    package var waiting = 0
+    /// Milliseconds from acceptance to the first frame, or to the end of the recording for what
+    /// still waits then; in order. Without those the strictest policy would look like the fastest.
     package var delays: [Int64] = []
 
     package init() {}
 
-    /// The delay that so many percent do not exceed; nil when nothing was sent. Of sorted delays.
+    /// The delay that so many percent do not exceed; nil when there is none. Of sorted delays.
     package func delay(percent: Int) -> Interval? {
       guard !delays.isEmpty else { return nil }
       let place = (delays.count * percent + 99) / 100 - 1
@@ -39,6 +42,7 @@ package struct PolicyTrial: Sendable {
       sum.held += right.held
       sum.replaced += right.replaced
       sum.piggybacked += right.piggybacked
+      sum.waiting += right.waiting
       sum.delays = (left.delays + right.delays).sorted()
       return sum
     }
@@ -46,6 +50,7 @@ package struct PolicyTrial: Sendable {
 
   private struct Life: Sendable {
     var topic: Topic
+    var acceptedAt: Instant
     var wasSent = false
     var wasHeld = false
   }
@@ -108,6 +113,15 @@ package struct PolicyTrial: Sendable {
       handle(step.event, at: step.at)
     }
     for case .sendKeepAlive(let connection) in step.effects { questioned.insert(connection) }
+  }
+
+  /// The recording ends at this moment: what was never sent has waited until then.
+  package mutating func end(at moment: Instant) {
+    catchUp(to: moment)
+    for life in lives.values where !life.wasSent {
+      rows[life.topic, default: Row()].waiting += 1
+      rows[life.topic, default: Row()].delays.append((moment - life.acceptedAt).milliseconds)
+    }
   }
 
   /// Whether the event is of the peers' own accord.
@@ -178,7 +192,7 @@ package struct PolicyTrial: Sendable {
 
   private mutating func note(_ event: DeliveryEvent) {
     if case .received(.silent, _, _, let topic) = event.step {
-      lives[event.uniqueID] = Life(topic: topic)
+      lives[event.uniqueID] = Life(topic: topic, acceptedAt: event.at)
       rows[topic, default: Row()].received += 1
     }
     guard let life = lives[event.uniqueID] else { return }
@@ -221,6 +235,11 @@ package struct PolicyComparison: Sendable {
         trials[step.shard]?[0].take(step)
         trials[step.shard]?[1].take(step)
       })
+    if let end = replay.summary.last {
+      for shard in trials.keys {
+        for column in 0..<2 { trials[shard]?[column].end(at: end) }
+      }
+    }
     names = ["recorded (\(recorded ?? "none"))", other.name]
     let all = trials.values
     let topics = Set(all.flatMap { $0.flatMap(\.rows.keys) })

@@ -147,17 +147,27 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
 package struct RecordedState: Hashable, Sendable, BinaryCodable {
   package var shard: UInt16
   package var state: ShardState
+  /// What it can be taken back to.
+  package var checkpoints: [UInt32: ShardState]
 
-  package init(shard: UInt16, state: ShardState) {
-    self.shard = shard
-    self.state = state
+  package init(_ number: UInt16, _ shard: Shard) {
+    self.shard = number
+    state = shard.state
+    checkpoints = shard.checkpointStates
   }
 
-  package func write(to writer: inout ByteWriter) { writer.put(shard, state) }
+  package func write(to writer: inout ByteWriter) {
+    let kept = checkpoints.sorted { $0.key < $1.key }
+    writer.put(shard, state, kept.map(\.key), kept.map(\.value))
+  }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(shard: try reader.read(), state: try reader.read())
-    guard ShardStart.shards.contains(shard) else { throw reader.invalid(Self.self) }
+    (shard, state) = (try reader.read(), try reader.read())
+    let (numbers, states) = (try reader.read([UInt32].self), try reader.read([ShardState].self))
+    checkpoints = Dictionary(zip(numbers, states)) { first, _ in first }
+    guard ShardStart.shards.contains(shard), numbers.count == states.count,
+      checkpoints.count == states.count
+    else { throw reader.invalid(Self.self) }
   }
 
   /// As the frame of a file, redacted as all that follows.

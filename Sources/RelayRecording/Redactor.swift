@@ -9,7 +9,8 @@ package enum RecordedPayloads: String, CaseIterable, Sendable {
 }
 
 /// Makes what is not for a recording into what may be in it: tokens and secrets into pseudonyms
-/// under a key that stays with the relay, payloads into what was asked for.
+/// under a key that stays with the relay, payloads into what was asked for, and where a shard may
+/// compare what is left out (`Shard+Repetitions.swift`), into a fingerprint under the same key.
 ///
 /// A token's pseudonym is eight bytes and its last eight, which say which partition it belongs to.
 /// Equal ones stay equal and different ones different, which is all that a shard asks: with the
@@ -46,7 +47,28 @@ package struct Redactor: Sendable {
     return SecretHash(words: (hash.next(), hash.next(), hash.next(), hash.next()))
   }
 
-  /// Providers put names into them; no shard looks at them.
+  /// What stands for payload and collapse id where something of them is left out; 0 where nothing
+  /// is, or nobody asks. The provider's id is part of it: only pushes with the same one are
+  /// compared, and of others nobody learns whether they say the same.
+  func fingerprint(of push: Notification) -> UInt64 {
+    guard payloads != .all, push.apnsID != push.uniqueID, push.fingerprint == 0 else {
+      return push.fingerprint
+    }
+    var hash = SipHash(key: key)
+    for word in [3 << 62, push.apnsID.high, push.apnsID.low] { hash.add(word) }
+    for bytes in [push.collapseID, push.payload] {
+      hash.add(UInt64(bytes.count))
+      var word: UInt64 = 0
+      for (index, byte) in bytes.enumerated() {
+        word = word << 8 | UInt64(byte)
+        if index & 7 == 7 { hash.add(word) }
+      }
+      hash.add(word)
+    }
+    return max(1, hash.next())
+  }
+
+  /// Providers put names into them; a shard only compares them.
   var keepsCollapseIDs: Bool {
     switch payloads {
     case .none: false

@@ -36,7 +36,7 @@ package struct Replay: Sendable {
   /// Where to stop.
   package enum Until: Sendable {
     case end
-    /// Events up to this moment, which counts.
+    /// Events up to this moment, which counts. What was taken back before it never was.
     case moment(Instant)
     /// The event with which the notification was accepted, which counts.
     case notification(UniqueID)
@@ -61,7 +61,8 @@ package struct Replay: Sendable {
     var nextBatch: UInt64 = 0
     /// It has differed: nothing more is said about this shard.
     var isOff = false
-    var isDone = false
+    /// It stays at the moment that is asked for, unless it is taken back behind that.
+    var isBeyond = false
   }
 
   package private(set) var summary = Summary()
@@ -115,7 +116,7 @@ package struct Replay: Sendable {
     _ recorded: RecordedState, before offset: Int
   ) throws(CodecError) -> Shard {
     do throws(StateFlaw) {
-      return try Shard(recorded.state)
+      return try Shard(recorded.state, checkpoints: recorded.checkpoints)
     } catch {
       throw CodecError(offset: offset, problem: .unsound("shard \(recorded.shard)", error))
     }
@@ -130,14 +131,13 @@ package struct Replay: Sendable {
       throw chunk.error(.invalid("shard \(number)"))
     }
     defer { lanes[number] = lane }
-    guard !lane.isDone else { return }
     guard try chunk.varint() == lane.nextChunk, try chunk.varint() == lane.nextBatch else {
       throw chunk.error(.invalid("successor of the chunk before"))
     }
     lane.nextChunk += 1
     var now = try chunk.read(Instant.self)
     summary.chunks += 1
-    while !chunk.isAtEnd, !lane.isDone {
+    while !chunk.isAtEnd, !summary.isStopped {
       try playBatch(&chunk, number, &lane, &now, observe)
     }
   }
@@ -147,13 +147,18 @@ package struct Replay: Sendable {
     _ observe: ((Step) -> Void)?
   ) throws(CodecError) {
     digest.reset()
+    var isWhole = true
     while try chunk.peek() != Event.noTag {
       let event = try chunk.read(Event.self)
       now = now + (try chunk.read(Interval.self))
       let check = try chunk.byte()
-      if case .moment(let end) = until, now > end {
-        lane.isDone = true
-        return
+      if case .moment(let end) = until {
+        if case .checkpoint(.rewound) = event { lane.isBeyond = false }
+        lane.isBeyond = lane.isBeyond || now > end
+        guard !lane.isBeyond else {
+          isWhole = false
+          continue
+        }
       }
       if let flaw = lane.shard.flaw(in: event, at: now) {
         throw chunk.error(.unsound(event.name, flaw))
@@ -165,17 +170,16 @@ package struct Replay: Sendable {
       summary.events += 1
       if summary.first == nil { summary.first = now }
       summary.last = max(summary.last ?? now, now)
-      if digest.check != check { differ(&lane, number, now, event) }
+      if isWhole, digest.check != check { differ(&lane, number, now, event) }
       observe?(
         Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
       if case .notification(let id) = until, event.accepts(id) {
         summary.isStopped = true
-        lane.isDone = true
         return
       }
     }
     _ = try chunk.byte()
-    if try chunk.word() != digest.value { differ(&lane, number, now, .tick) }
+    if try chunk.word() != digest.value, isWhole { differ(&lane, number, now, .tick) }
     lane.nextBatch += 1
     summary.batches += 1
   }

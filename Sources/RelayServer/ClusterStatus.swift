@@ -27,7 +27,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
 
   package struct Stripe: Codable, Equatable, Sendable {
     package var stripe: Int
-    /// `live`, `moving` or `nobody`.
+    /// `live`, `moving`, `nobody`, or `unreadable` when nobody can have it.
     package var state: String
     /// The name of the node that has it; nil when none has.
     package var node: String?
@@ -61,6 +61,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
         device: report.device, admin: report.admin)
     }
     let numbers = Dictionary(nodes.map { ($0.report.number, $0) }) { first, _ in first }
+    let unread = Set(nodes.filter(\.isAlive).flatMap(\.report.unread).map(Int.init))
     stripes = routes.enumerated().map { index, route in
       let owner: ClusterDirector.NodeStatus? =
         switch route {
@@ -69,8 +70,9 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
         case .moving, .nobody: nil
         }
       let holding = owner?.report.holdings.first { Int($0.stripe) == index }
+      let vacant = unread.contains(index) ? "unreadable" : "nobody"
       return Stripe(
-        stripe: index, state: owner != nil ? "live" : route == .moving ? "moving" : "nobody",
+        stripe: index, state: owner != nil ? "live" : route == .moving ? "moving" : vacant,
         node: owner?.name, epoch: Int(clamping: holding?.epoch ?? 0))
     }
   }

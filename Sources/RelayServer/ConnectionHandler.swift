@@ -10,7 +10,8 @@ import Transport
 /// transport's bytes into the socket. It decides nothing.
 ///
 /// Reads are collected, and answered once at `channelReadComplete`. Nothing is produced while the
-/// socket cannot take more, so a peer that does not read holds back its own streams only.
+/// socket cannot take more, so a peer that does not read holds back its own streams only. What a
+/// turn has no room for (`Limits.turnRequests`) waits for the next; nothing is read meanwhile.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -43,6 +44,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var events: [HTTP2Event] = []
   /// Since when the peer does not take what it is sent; nil while it does.
   private var stalledSince: Instant?
+  private var isReading = true
+  private var awaitsTurn = false
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
   var muting: Muting?
 
@@ -51,6 +54,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.transport = transport
     self.phase = .opening(since: RelayClock.wall)
     self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())
+    beginTurn()
   }
 
   // MARK: From the channel
@@ -71,8 +75,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard isUsable, muting?.dropsInput != true else { return }
-    var input = unwrapInboundIn(data)
+    guard isUsable, muting?.input != .lost else { return }
+    receive(unwrapInboundIn(data))
+  }
+
+  private func receive(_ bytes: ByteBuffer) {
+    var input = bytes
     do throws(TransportError) {
       try transport.receive(&input, buffers: &runner.buffers)
       openIfEstablished()
@@ -88,13 +96,46 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelReadComplete(context: ChannelHandlerContext) {
     runner.finishBatch()
+    endTurn()
+  }
+
+  /// What has been left unread has its turn.
+  func takeTurn() {
+    awaitsTurn = false
+    beginTurn()
+    if isUsable, isInputWanted { receive(ByteBuffer()) }
+    runner.finishBatch()
+    endTurn()
+  }
+
+  private func beginTurn() {
+    transport.http2.beginTurn(headerBlocks: Limits.turnRequests, bytes: Limits.turnBytes)
+  }
+
+  /// Whoever does not take the answers is not asked for more requests.
+  private var isInputWanted: Bool { stalledSince == nil && muting?.input != .leftInSocket }
+
+  /// Reads on, or has what is left wait until all others have had their turn.
+  func endTurn() {
+    guard let context else { return }
+    let hasUnread = transport.hasUnread
+    if !hasUnread {
+      beginTurn()
+    } else if isUsable, isInputWanted, !awaitsTurn {
+      awaitsTurn = true
+      runner.awaitTurn(self)
+    }
+    // At its end the peer's bytes are read and dropped.
+    let shouldRead = !isUsable || isInputWanted && !hasUnread
+    guard shouldRead != isReading else { return }
+    isReading = shouldRead
+    try? context.channel.syncOptions?.setOption(.autoRead, value: shouldRead)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     let isWritable = context.channel.isWritable
-    // Whoever does not take the answers is not asked for more requests.
-    try? context.channel.syncOptions?.setOption(.autoRead, value: isWritable)
     stalledSince = isWritable ? nil : RelayClock.wall
+    endTurn()
     if isWritable {
       runner.markDirty(self)
       runner.finishBatch()
@@ -296,7 +337,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The peer sends nothing more: what is incomplete stays so, what it asked is answered, and then
   /// we say the same (RFC 8446 section 6.1).
   private func noticePeersEnd() {
-    guard transport.peerHasClosed, case .open = phase else { return }
+    guard transport.peerHasClosed, !transport.hasUnread, case .open = phase else { return }
     phase = .answering(since: RelayClock.wall)
     switch role {
     case .provider(let provider): provider.connection.peerClosed()

@@ -66,7 +66,7 @@ final class DeviceConnection {
         drained(stream, at: now, on: handler)
       case .closed(let stream, _):
         closed(stream, at: now, on: handler)
-      case .goAwayReceived, .pingAcknowledged, .settingsReceived:
+      case .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived:
         break
       }
     }

@@ -133,9 +133,14 @@ struct LastHead {
   }
 
   /// Makes a request of it.
-  mutating func begin(
-    _ request: inout ProviderRequest, _ outcome: Result<Topic, ReadingError>, at now: Instant
-  ) {
-    request.begin(with: &head, generation, outcome, at: now)
+  mutating func begin(_ request: inout ProviderRequest, _ topic: Topic, at now: Instant) {
+    request.begin(with: &head, generation, topic, at: now)
+  }
+
+  /// What is kept when it is refused.
+  mutating func refused(
+    _ problem: ReadingError, _ uniqueID: UniqueID, at now: Instant
+  ) -> WaitingRequest {
+    WaitingRequest(&head, uniqueID, .refused(problem), since: now)
   }
 }

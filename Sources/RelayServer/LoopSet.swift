@@ -103,11 +103,28 @@ final class LoopSet: Sendable {
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
     } catch {
-      throw RelayConfiguration.ReadingError(
-        key: listener.rawValue,
-        description: "cannot listen on \(endpoint): \(Self.reason(error)); choose another with "
-          + "--\(listener.rawValue)")
+      throw Self.refusal(of: endpoint, listener.rawValue, error)
     }
+  }
+
+  /// Finds out whether something could listen there, for those who do something before they do.
+  static func check(_ endpoint: RelayConfiguration.Endpoint, _ key: String) async throws {
+    do {
+      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+        .bind(host: endpoint.host, port: endpoint.port).get()
+      try await channel.close()
+    } catch {
+      throw refusal(of: endpoint, key, error)
+    }
+  }
+
+  private static func refusal(
+    of endpoint: RelayConfiguration.Endpoint, _ key: String, _ error: any Error
+  ) -> RelayConfiguration.ReadingError {
+    RelayConfiguration.ReadingError(
+      key: key,
+      description: "cannot listen on \(endpoint): \(reason(error)); choose another with --\(key)")
   }
 
   /// Why nothing can listen there, in words for people.

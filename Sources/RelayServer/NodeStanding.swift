@@ -28,7 +28,7 @@ extension NodeStanding: BinaryCodable {
 package struct ClusterMetrics: Sendable {
   /// What a node, a stripe or a partition can be, in the words of the metrics.
   package static let nodeStates = ["active", "draining", "gone"]
-  package static let stripeStates = ["own", "elsewhere", "moving", "unowned"]
+  package static let stripeStates = ["own", "elsewhere", "moving", "unowned", "unreadable"]
 
   package var nodes: [String: Int] = [:]
   package var stripes: [String: Int] = [:]
@@ -39,13 +39,16 @@ package struct ClusterMetrics: Sendable {
   /// Messages to loops of other nodes, by what became of them, and bytes that are on their way.
   package let hops: [(fate: String, count: Int)]
   package let hopBytes: Int
+  /// The most that another node's clock differs from this one's.
+  package let clockDifference: Interval
   /// Stripes that have come and gone.
   package let moves: [(how: String, count: Int)]
 
   init(
     _ status: ClusterStatus, leaseLeft: Interval, lags: [Int: StripeWriter.Lag],
-    hops: HopPort.Statistics, moves: ClusterDirector.Moves
+    hops: HopPort.Statistics, moves: ClusterDirector.Moves, clockDifference: Interval = .zero
   ) {
+    self.clockDifference = clockDifference
     self.leaseLeft = leaseLeft
     self.lags = lags.sorted { $0.key < $1.key }.map { stripe, lag in
       (stripe, lag.entries, lag.bytes, lag.age)
@@ -62,7 +65,7 @@ package struct ClusterMetrics: Sendable {
         switch stripe.node {
         case status.node?: "own"
         case _?: "elsewhere"
-        case nil: stripe.state == "moving" ? "moving" : "unowned"
+        case nil: stripe.state == "nobody" ? "unowned" : stripe.state
         }
       stripes[state, default: 0] += 1
       partitions[state, default: 0] += status.partitionCount(of: stripe.stripe)
@@ -76,9 +79,11 @@ extension Relay {
     guard let status = await clusterStatus(), let director = inbox.director,
       let cluster = inbox.journal as? ClusterJournal
     else { return nil }
+    let differences = await director.clockDifferences.values.map { max($0, .zero - $0) }
     return ClusterMetrics(
       status, leaseLeft: cluster.port.leaseLeft, lags: cluster.lags,
-      hops: cluster.port.statistics(at: RelayClock.wall), moves: await director.moves)
+      hops: cluster.port.statistics(at: RelayClock.wall), moves: await director.moves,
+      clockDifference: differences.max() ?? .zero)
   }
 }
 

@@ -18,8 +18,9 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
     var replacedBy: String?
     /// The first of what was sent again.
     var repeats: String?
-    /// What a piggybacked one went along with, if that is known.
-    package var carriedBy: String?
+    /// The push that a piggybacked one went along with, or in a word what else.
+    var carriedBy: String?
+    var carrier: String?
     var outcome: String?
     /// The fault that has acted; `reason` says how.
     var fault: String?
@@ -33,9 +34,11 @@ package struct NotificationLife: Encodable, Equatable, Sendable {
       switch event.step {
       case .received: step = "received"
       case .restored: step = "restored"
-      case .sent(let via):
+      case .sent(let via, let carrier):
         step = "sent"
         self.via = via.name
+        if case .push(let id) = carrier { carriedBy = id.description }
+        if case .line(let line) = carrier { self.carrier = line.name }
       case .storedOffline:
         step = "stored"
         reason = "device offline"

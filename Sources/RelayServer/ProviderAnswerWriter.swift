@@ -37,11 +37,7 @@ struct ProviderAnswerWriter {
     var text: [UInt8] = []
     swap(&text, &self.text)
     text.removeAll(keepingCapacity: true)
-    if let spelling = request.spelling {
-      text.append(contentsOf: spelling)
-    } else {
-      request.providerID.write(to: &text)
-    }
+    request.providerID.write(to: &text, capitals: request.capitals)
     head.append("apns-id", bytes: text.span, indexing: .nameOnly)
     text.removeAll(keepingCapacity: true)
     uniqueID.write(to: &text)

@@ -14,11 +14,11 @@ import Transport
 /// is wrong is remembered when it is found and said when the request is complete, so that a client
 /// that is still sending its body is not confused. What passes becomes an event for the shard.
 struct ProviderConnection {
-  /// Requests of which more is to come.
+  /// Requests of which more is to come and whose heads have passed all checks.
   var open = StreamMap(vacant: ProviderRequest.vacant)
   /// The newest head, which the next one is compared with.
   var lastHead = LastHead()
-  /// Requests that are complete and wait for their answer, or for the end of their stream.
+  /// Requests that are complete, refused or answered, until their streams end.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
   var questions = Questions()
   var credentials = ConnectionCredentials()
@@ -58,13 +58,14 @@ struct ProviderConnection {
   /// The peer sends nothing more: requests that are not complete never will be.
   mutating func peerClosed() {
     open = StreamMap(vacant: .vacant)
+    for (stream, request) in waiting.all where request.refusal != nil { waiting.remove(stream) }
   }
 
   var hasStreams: Bool { open.count + waiting.count > 0 }
 
   /// Whether a complete request has not been answered.
   func owesAnswers(on handler: ConnectionHandler) -> Bool {
-    waiting.all.contains { !handler.transport.http2.hasAnswer($0.id) }
+    waiting.all.contains { $1.refusal == nil && !handler.transport.http2.hasAnswer($0) }
   }
 
   // MARK: Events
@@ -92,7 +93,7 @@ struct ProviderConnection {
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
         forget(stream)
-      case .drained, .goAwayReceived, .pingAcknowledged, .settingsReceived:
+      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived:
         break
       }
     }
@@ -111,13 +112,13 @@ struct ProviderConnection {
     let uniqueID = handler.runner.makeUniqueID()
     let isStrict = handler.runner.settings.isStrict
     var warnings = CaseSet<PayloadWarning>()
-    var result: Result<Notification, LastHead.ReadingError>?
+    var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     var traceParent: TraceParent?
     open.remove(stream) { request in
       waiting.insert(
-        WaitingRequest(&request.head, uniqueID, completedAt: handler.runner.batchTime), stream)
-      query = request.acceptedQuery
+        WaitingRequest(&request.head, uniqueID, .complete, since: handler.runner.batchTime), stream)
+      query = request.head.query
       if query == nil {
         result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
         traceParent = request.head.traceParent
@@ -133,13 +134,23 @@ struct ProviderConnection {
         return intervene(notification, stream, at: now, on: handler)
       }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
-    case .failure(let problem):
-      note(problem, uniqueID, at: now, on: handler)
-      respond(stream, .rejected(problem.rejection), on: handler)
+    case .failure(let rejection):
+      note(.request(rejection), uniqueID, at: now, on: handler)
+      respond(stream, .rejected(rejection), on: handler)
     case nil:
-      // Answered early; the rest of it is not wanted.
-      break
+      refuse(stream, on: handler)
     }
+  }
+
+  /// The request is all here, and its head was refused; or it was answered early, and the rest of
+  /// it is not wanted.
+  private mutating func refuse(_ stream: StreamID, on handler: ConnectionHandler) {
+    guard var request = waiting[stream], let problem = request.refusal else { return }
+    request.stage = .complete
+    request.since = handler.runner.batchTime
+    waiting[stream] = request
+    note(problem, request.uniqueID, at: handler.runner.now, on: handler)
+    respond(stream, .rejected(problem.rejection), on: handler)
   }
 
   /// A fault may be in the way of a request that is in order.
@@ -191,7 +202,7 @@ struct ProviderConnection {
   ) {
     let now = handler.runner.batchTime
     _ = waiting.read(stream) { request in
-      handler.runner.answerMetrics.answered(answer, after: now - request.completedAt)
+      handler.runner.answerMetrics.answered(answer, after: now - request.since)
       writer.respond(stream, answer, to: request, on: handler)
     }
   }
@@ -210,17 +221,24 @@ struct ProviderConnection {
   /// is ended with the same word.
   mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
-    for (stream, request) in waiting.all where request.isAnsweredEarly {
-      // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
+    for (stream, request) in waiting.all {
+      switch request.stage {
+      case .complete: continue
+      case .refused:
+        guard now - request.since > settings.requestTimeout else { continue }
+        _ = waiting.modify(stream) { $0.stage = .answeredEarly }
+        respond(stream, .rejected(.idleTimeout), on: handler)
+      case .answeredEarly:
+        // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
+      }
       handler.runner.markDirty(handler)
     }
     for (stream, late) in open.all where now - late.since > settings.requestTimeout {
       var request = late
       open.remove(stream) { $0.dropBody() }
       waiting.insert(
-        WaitingRequest(
-          &request.head, handler.runner.makeUniqueID(), completedAt: now, isAnsweredEarly: true),
+        WaitingRequest(&request.head, handler.runner.makeUniqueID(), .answeredEarly, since: now),
         stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.runner.markDirty(handler)
@@ -243,7 +261,7 @@ extension ProviderConnection {
   /// Refuses what another node has not answered in time: nobody knows what has become of it.
   private mutating func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
     for (stream, request) in waiting.all
-    where now - request.completedAt >= Limits.hopPatience
+    where request.refusal == nil && now - request.since >= Limits.hopPatience
       && !handler.transport.http2.hasAnswer(stream)
     {
       decided(stream, .rejected(.serviceUnavailable), on: handler)
@@ -278,8 +296,13 @@ extension ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
       return
     }
-    open.insert(stream, with: &lastHead) { request, last in
-      last.begin(&request, outcome, at: handler.runner.wall(now))
+    let received = handler.runner.wall(now)
+    switch outcome {
+    case .success(let topic):
+      open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
+    case .failure(let problem):
+      waiting.insert(
+        lastHead.refused(problem, handler.runner.makeUniqueID(), at: received), stream)
     }
   }
 

@@ -2,12 +2,10 @@ import HTTP2
 import Primitives
 import RelayCore
 
-/// One provider's request under way.
+/// One provider's request under way whose head has passed all checks.
 struct ProviderRequest {
   var head = ProviderRequestHead()
-  /// The topic, when the head has passed all checks; else the first one it failed.
-  private var outcome = Result<Topic, LastHead.ReadingError>.failure(
-    .request(.internalServerError))
+  private var topic = Topic.vacant
   private(set) var since: Instant
   /// Which of the connection's heads this one is, but for path and id; 0 is none.
   private var generation: UInt64 = 0
@@ -24,8 +22,7 @@ struct ProviderRequest {
   /// Begins anew, in the place of an earlier request of the connection: mostly its head says the
   /// same but for path and id, and then only those are copied.
   mutating func begin(
-    with head: inout ProviderRequestHead, _ generation: UInt64,
-    _ outcome: Result<Topic, LastHead.ReadingError>, at now: Instant
+    with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic, at now: Instant
   ) {
     if generation == self.generation {
       self.head.takeOwn(from: &head)
@@ -33,15 +30,14 @@ struct ProviderRequest {
       self.head = head
       self.generation = generation
     }
-    self.outcome = outcome
+    self.topic = topic
     since = now
     body = []
     bodyIsTooLarge = false
   }
 
-  /// Nobody will look at the body of a request whose head is refused.
   mutating func take(_ bytes: ArraySlice<UInt8>) {
-    guard case .success = outcome, !bodyIsTooLarge, !bytes.isEmpty else { return }
+    guard !bodyIsTooLarge, !bytes.isEmpty else { return }
     body.append(contentsOf: bytes)
   }
 
@@ -50,25 +46,12 @@ struct ProviderRequest {
     body = []
   }
 
-  /// What is asked, when it is no push and may be asked.
-  var acceptedQuery: ProviderQuery? {
-    mutating get {
-      guard let query = head.query, case .success = outcome else { return nil }
-      return query
-    }
-  }
-
   /// The last checks, on the body, which is moved out, not copied.
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, warnings: inout CaseSet<PayloadWarning>
-  ) -> Result<Notification, LastHead.ReadingError> {
+  ) -> Result<Notification, Rejection> {
     var payload: [UInt8] = []
     swap(&payload, &body)
-    let topic: Topic
-    switch outcome {
-    case .success(let known): topic = known
-    case .failure(let problem): return .failure(problem)
-    }
     do throws(Rejection) {
       guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else {
         throw .payloadTooLarge
@@ -78,44 +61,54 @@ struct ProviderRequest {
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
           warnings: &warnings))
     } catch {
-      return .failure(.request(error))
+      return .failure(error)
     }
   }
 }
 
-/// What must be known of a request until it is answered: how it is called.
+/// What must be known of a request until it is answered: how it is called, and not more, for
+/// strangers can have many.
 struct WaitingRequest {
+  enum Stage {
+    case complete
+    /// Its head is refused, which is said when it is complete.
+    case refused(LastHead.ReadingError)
+    /// Answered before it was complete; the next sweep ends the stream.
+    case answeredEarly
+  }
+
   var uniqueID: UniqueID
-  /// Echoed as `apns-id`.
+  /// Echoed as `apns-id`, with the capitals that it came with.
   var providerID: UniqueID
-  /// How the provider spelled it, when that was not the canonical way.
-  var spelling: [UInt8]?
-  /// By the machine's time.
-  var completedAt: Instant
-  /// Answered before it was complete; the next sweep ends the stream.
-  var isAnsweredEarly: Bool
+  var capitals: UInt64 = 0
+  var stage = Stage.complete
+  /// When it was complete; when its head came, of one that is refused. By the machine's time.
+  var since = Instant(milliseconds: 0)
 
   init(
-    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, completedAt: Instant,
-    isAnsweredEarly: Bool = false
+    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, _ stage: Stage, since: Instant
   ) {
-    self.completedAt = completedAt
     self.uniqueID = uniqueID
     self.providerID = head.providerID ?? uniqueID
-    self.spelling = head.apnsIDSpelling
-    self.isAnsweredEarly = isAnsweredEarly
+    self.capitals = head.apnsIDCapitals
+    self.stage = stage
+    self.since = since
   }
 
   /// No request at all: what lies in a free place.
-  static let vacant = WaitingRequest(uniqueID: UniqueID(high: 0, low: 0))
+  static let vacant = WaitingRequest(.complete)
 
   /// A request of which nothing is known, not even a name; answered when its head came.
-  static let unnamed = WaitingRequest(uniqueID: UniqueID(high: 0, low: 0), isAnsweredEarly: true)
+  static let unnamed = WaitingRequest(.answeredEarly)
 
-  private init(uniqueID: UniqueID, isAnsweredEarly: Bool = false) {
-    self.uniqueID = uniqueID
+  private init(_ stage: Stage) {
+    uniqueID = UniqueID(high: 0, low: 0)
     providerID = uniqueID
-    completedAt = Instant(milliseconds: 0)
-    self.isAnsweredEarly = isAnsweredEarly
+    self.stage = stage
+  }
+
+  /// Why its head is refused, while more of it is to come.
+  var refusal: LastHead.ReadingError? {
+    if case .refused(let problem) = stage { problem } else { nil }
   }
 }

@@ -131,7 +131,7 @@ package final class Recording: Sendable {
   /// made bytes here, while the loop goes on with its own.
   func begin(_ segment: Int, _ number: UInt16, _ shard: Shard) {
     queue.async { [redactor] in
-      let frame = RecordedState(shard: number, state: shard.state).frame(redactor)
+      let frame = RecordedState(number, shard).frame(redactor)
       // A state that is larger than what is left would begin a file with every chunk: it does not
       // count.
       self.state.withLock { $0.queuedBytes += frame.count }

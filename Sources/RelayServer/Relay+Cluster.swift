@@ -43,6 +43,11 @@ extension Relay {
     return ClusterStatus(nodes, routes, partitionCount: table.count)
   }
 
+  /// The stripes that this node would have and cannot read.
+  package var unreadStripes: [Int] {
+    get async { await inbox.director?.unreadStripes ?? [] }
+  }
+
   /// What this node of a cluster is called; nil for a relay on its own.
   package var nodeName: String? { inbox.director == nil ? nil : configuration.node }
 
@@ -158,9 +163,21 @@ extension Relay {
     case .lapsed:
       logger.warning(
         "the lease had run out before the engine took its renewal: new pushes were answered 503")
-    case .unread(let stripe, let reason):
+    case .clock(let node, let behind, let isFar):
+      let text =
+        isFar
+        ? "another node's clock differs from this one's by too much: what one says to the other is "
+          + "refused as too late; set the clocks right" : "another node's clock is right again"
+      logger.log(
+        level: isFar ? .error : .notice, "\(text)",
+        metadata: ["node": "\(node)", "behindSeconds": "\(Double(behind.milliseconds) / 1000)"])
+    case .unread(let stripe, let reason, let pause):
       logger.error(
-        "a stripe cannot be read", metadata: ["stripe": "\(stripe)", "reason": "\(reason)"])
+        "a stripe cannot be read: pushes to its devices are answered 503",
+        metadata: [
+          "stripe": "\(stripe)", "reason": "\(reason)",
+          "nextTrySeconds": "\(pause.milliseconds / 1000)",
+        ])
     }
   }
 }

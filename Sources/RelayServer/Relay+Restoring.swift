@@ -16,12 +16,23 @@ extension Relay {
   func openStorage() async throws -> RelayStorage {
     do throws(StoreError) {
       switch configuration.store {
-      case .memory: return .memory(MemoryFeedback(start: RelayClock.wall))
+      case .memory: return .memory(MemoryFeedback(start: RelayClock.wall, lock: try lockState()))
       case .sqlite: return .journal(try openJournal())
       case .jetstream: return .journal(try await openCluster())
       }
     } catch {
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)
+    }
+  }
+
+  /// A relay without a journal has keys, certificates and a socket in its state directory, too:
+  /// one at a time. Where nothing can be written, two spoil nothing.
+  private func lockState() throws(StoreError) -> StateLock? {
+    do {
+      return try StateLock(directory: configuration.state)
+    } catch {
+      if case .locked = error { throw error }
+      return nil
     }
   }
 
@@ -81,6 +92,16 @@ extension Relay {
   /// The budgets under the configured policy, which may be another than at the last start.
   func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
     do throws(StoreError) {
+      if let cluster = storage.cluster {
+        let budgets = try await cluster.budgets(
+          elseFirst: configuration.policy, at: settings.clock.now())
+        if budgets.policy != configuration.policy {
+          logger.notice(
+            "the cluster's silent policy is in force, not the configured one",
+            metadata: ["policy": "\(budgets.policy.name)"])
+        }
+        return budgets
+      }
       return try await storage.journal?.budgets(
         under: configuration.policy, at: settings.clock.now())
     } catch {

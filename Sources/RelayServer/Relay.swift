@@ -29,6 +29,8 @@ package final class Relay: Service {
   private let onReady: @Sendable (Addresses) -> Void
   let inbox = Inbox()
   let board = FaultBoard()
+  /// The files and sockets that are left.
+  package let descriptors: Descriptors
   /// What is recorded, from the start on or begun while the relay runs.
   package let recordings: Recordings
   /// What happens, for those who look on.
@@ -47,12 +49,26 @@ package final class Relay: Service {
     self.configuration = configuration
     self.logger = logger
     self.onReady = onReady
+    descriptors = Descriptors(logger)
     self.settings = try ServerSettings(configuration, onLife: onLife)
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
     contexts =
       configuration.plaintext
       ? ServerContexts() : try ServerContexts(ServerIdentity.prepare(configuration, logger))
+  }
+
+  /// Finds out whether all addresses can be had: a start that comes to nothing must not use up the
+  /// number of a cluster's node.
+  package func checkEndpoints() async throws {
+    let endpoints = [
+      ("provider", configuration.provider), ("device", configuration.device),
+      ("legacy", configuration.legacy), ("feedback", configuration.feedback),
+      ("admin", configuration.admin),
+    ]
+    for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
+      try await LoopSet.check(endpoint, key)
+    }
   }
 
   /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
@@ -193,6 +209,7 @@ package final class Relay: Service {
     ) async throws -> RelayConfiguration.Endpoint {
       let channel = try await loops.listen(endpoint, listener, contexts: contexts)
       listeners.append(channel)
+      try await descriptors.watch(channel)
       return .init(host: endpoint.host, port: channel.localAddress?.port ?? 0)
     }
     var addresses = Addresses(
@@ -245,12 +262,12 @@ package final class Relay: Service {
         problem = nil
       } catch {
         // Half-written, or broken by hand: which keys are meant cannot be known.
-        if error != problem {
+        if error != problem, descriptors.areLeft() {
           logger.error(
             "provider keys cannot be read: those in force stay",
             metadata: ["problem": "\(error)"])
+          problem = error
         }
-        problem = error
       }
     } while !Task.isCancelled
   }

@@ -400,7 +400,7 @@ extension RelayConfiguration {
       members = try self.members(of: bytes)
     } catch {
       var place = name
-      if case .notJSON(let offset) = error { place += ":\(line(of: offset, in: bytes))" }
+      if let (line, column) = error.place(in: bytes) { place += ":\(line):\(column)" }
       throw ReadingError(
         key: "config",
         description: "\(place): this is not one JSON object such as {\"policy\": \"strict\"}")

@@ -77,10 +77,10 @@ package struct RelayMetrics: Sendable {
       if namedTopics > 0 { noteTopic(topic, kind) }
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
-    case .sent(.direct), .sent(.connect), .sent(.resend), .restored, .discarded, .delivered,
-      .decided, .faulted:
+    case .sent(.direct, _), .sent(.connect, _), .sent(.resend, _), .restored, .discarded,
+      .delivered, .decided, .faulted:
       break
-    case .sent(.piggyback), .sent(.refill), .sent(.hold): return true
+    case .sent(.piggyback, _), .sent(.refill, _), .sent(.hold, _): return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
     }
     return false

@@ -58,10 +58,13 @@ package actor MemoryFeedback {
   private var lastPosition: Int64
   /// Up to where readers of the feedback service have read.
   private var cursors: [String: Int64] = [:]
+  /// Of the state directory, for as long as the relay runs.
+  private let lock: StateLock?
 
   /// - Parameter start: when the process began.
-  init(start: Instant) {
+  init(start: Instant, lock: StateLock? = nil) {
     lastPosition = max(0, start.milliseconds) * 1000
+    self.lock = lock
   }
 
   func append(_ token: DeviceToken, _ topic: Topic, at moment: Instant) {

@@ -84,6 +84,15 @@ extension ShardRunner {
     }
   }
 
+  /// Whether this node stood still for longer than its lease, and has not looked since.
+  var isStill: Bool { hops?.port.maySend == false }
+
+  /// What it would send then may be older than what another one has sent: the phone connects again.
+  func withhold(_ address: StreamAddress) {
+    decide(.disconnected(address), at: now)
+    queue.effects.append(.close(address, .moved))
+  }
+
   /// For a partition that no loop of this node has.
   func raiseElsewhere(_ event: Event, forKey routingKey: UInt64, of partition: PartitionID) {
     guard let stripe = hops?.stripe(of: partition), let route = hops?.routes[stripe] else {

@@ -72,6 +72,8 @@ final class ShardRunner {
   private var recent: ConnectionHandler?
   private var dirty: [ConnectionHandler] = []
   private var spareDirty: [ConnectionHandler] = []
+  /// Connections that have left something unread.
+  private var awaitingTurns: [ConnectionHandler] = []
   var peers: [Peer] = []
   var outboxes: [LoopMessage] = []
   /// Which loop holds which partition, as far as this one has heard.
@@ -140,6 +142,7 @@ final class ShardRunner {
   /// Tells the runner of all runners, itself included, in the order of their indices.
   func introduce(_ peers: [Peer]) {
     self.peers = peers
+    nextUnique = UInt64(index) + 1
     outboxes = peers.map { _ in LoopMessage() }
     table = settings.firstTable(loopCount: peers.count)
   }
@@ -158,9 +161,9 @@ final class ShardRunner {
   /// Of a new device's id, secret or token.
   func randomBits() -> UInt64 { random?.next() ?? UInt64.random(in: .min ... .max) }
 
-  /// A fresh `apns-unique-id`.
+  /// A fresh `apns-unique-id`. The loops number in turn: what people see of it is its end.
   func makeUniqueID() -> UniqueID {
-    defer { nextUnique &+= 1 }
+    defer { nextUnique &+= UInt64(peers.count) }
     return UniqueID(generator: generator, number: nextUnique)
   }
 
@@ -269,6 +272,19 @@ final class ShardRunner {
     dirty.append(connection)
   }
 
+  /// Gives the connection another turn when the loop has looked at all sockets: a delay, for what
+  /// is executed at once comes before them.
+  func awaitTurn(_ connection: ConnectionHandler) {
+    awaitingTurns.append(connection)
+    guard awaitingTurns.count == 1 else { return }
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    eventLoop.scheduleTask(in: .microseconds(50)) { bound.value.takeTurns() }
+  }
+
+  private func takeTurns() {
+    for connection in exchange(&awaitingTurns, with: []) { connection.takeTurn() }
+  }
+
   func connection(_ number: UInt32) -> ConnectionHandler? {
     if let recent, recent.number == number { return recent }
     guard let found = connections[number] else { return nil }
@@ -330,6 +346,7 @@ final class ShardRunner {
     case .forget(let sequence):
       forget(sequence)
     case .send(let address, let delivery):
+      if isNode, isStill { return withhold(address) }
       if address.loop == index, address.node == node { noted.metrics.sent(delivery) }
       bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
       guard isMine(address) || isHere(address, effect) else { return }

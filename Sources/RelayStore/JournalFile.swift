@@ -168,7 +168,10 @@ final class JournalFile: Sendable {
     // One without its device is for the shard to leave out, which looks it up anyway.
     let apps = try Row.fetchCursor(
       database,
-      sql: "SELECT device, topic, token, own, budget FROM apps LEFT JOIN budgets USING (device, topic)"
+      sql: """
+        SELECT device, topic, token, own, budget
+        FROM apps LEFT JOIN budgets USING (device, topic)
+        """
     )
     while let row = try apps.next() {
       guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics),

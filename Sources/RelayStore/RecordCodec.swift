@@ -7,7 +7,7 @@ import struct Foundation.Data
 ///
 /// ```
 ///  0  format, 1
-///  1  flags: 1 silent, 2 wakes the app
+///  1  flags: 1 silent, 2 wakes the app, 4 shows nothing
 ///  2  push type, 3 priority
 ///  4  accepted at, 12 expires at: milliseconds since the epoch
 /// 20  unique id, 36 apns-id: high word, low word
@@ -25,6 +25,7 @@ enum RecordCodec {
   private static let once = Int64.min
   private static let silent: UInt8 = 1
   private static let wakesApp: UInt8 = 2
+  private static let showsNothing: UInt8 = 4
 
   /// Replaces `bytes` by the record.
   static func encode(
@@ -43,7 +44,8 @@ enum RecordCodec {
     bytes.append(format)
     bytes.append(
       (notification.notificationClass == .silent ? silent : 0)
-        | (notification.wakesApp ? wakesApp : 0))
+        | (notification.wakesApp ? wakesApp : 0)
+        | (notification.showsNothing ? showsNothing : 0))
     bytes.append(notification.pushType.storedCode)
     bytes.append(notification.priority.rawValue)
     append(UInt64(bitPattern: acceptedAt.milliseconds), to: &bytes)
@@ -72,7 +74,7 @@ enum RecordCodec {
   ) -> (notification: Notification, acceptedAt: Instant)? {
     let bytes = data.span
     guard bytes.count >= headerBytes + checksumBytes, bytes[0] == format,
-      bytes[1] & ~(silent | wakesApp) == 0
+      bytes[1] & ~(silent | wakesApp | showsNothing) == 0
     else { return nil }
     let end = bytes.count - checksumBytes
     let payloadCount = Int(number(bytes, at: 52, byteCount: 4))
@@ -92,6 +94,7 @@ enum RecordCodec {
       apnsID: UniqueID(high: number(bytes, at: 36), low: number(bytes, at: 44)),
       token: token, topic: topic, notificationClass: bytes[1] & silent != 0 ? .silent : .visible,
       pushType: pushType, priority: priority, wakesApp: bytes[1] & wakesApp != 0,
+      showsNothing: bytes[1] & showsNothing != 0,
       collapseID: topicEnd == collapseEnd ? [] : [UInt8](data[topicEnd..<collapseEnd]),
       expiration: expiresAt == once ? .once : .at(Instant(milliseconds: expiresAt)),
       payload: [UInt8](data[collapseEnd..<end]))

@@ -31,6 +31,10 @@ package enum StoreError: Error, Hashable, Sendable {
   case engineTooOld(server: String, level: Int)
   /// The engine does not do what the journal needs.
   case engineRefuses(reason: String)
+  /// What is in the engine has a form that another version of the relay writes.
+  case otherForm(of: String, found: String, _ known: String)
+  /// A setting that all nodes must share has another value on those that are at work.
+  case otherSetting(key: String, here: String, there: String)
   /// No cluster keeps its journal in the engine.
   case noCluster(servers: [String])
   /// A cluster keeps its journal where another one was to go; what shows that.
@@ -77,6 +81,14 @@ extension StoreError: CustomStringConvertible {
         + "and the oldest that will do; run a newer nats-server"
     case .engineRefuses(let reason):
       "the engine cannot keep the journal: \(reason)"
+    case .otherForm(let name, let found, let known):
+      "\(name) has form \(found), this version of the relay knows form \(known), and nothing was "
+        + "written: start the version that wrote it; to change versions, end all nodes, run its "
+        + "'pushrelay cluster export' and, on an engine that has nothing, 'pushrelay cluster "
+        + "import' of this one"
+    case .otherSetting(let key, let here, let there):
+      "\(key) is \(here) here and \(there) on the nodes that are at work, and must be the same on "
+        + "all: set it so, or end all of them before this one starts"
     case .noCluster(let servers):
       "no relay keeps a journal on \(servers.joined(separator: ", ")); see that --nats names the "
         + "servers of the cluster"

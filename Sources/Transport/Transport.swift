@@ -15,6 +15,8 @@ package final class Transport {
   /// What TLS itself wants to say: handshake, tickets, alerts.
   private var pending = ByteBuffer()
   private let maximumPendingBytes: Int
+  /// What came, in the clear, and has to wait for the next turn of `http2`.
+  private var unread = ByteBuffer()
   /// Who the peer proved to be; nil on plaintext and before the handshake is complete.
   package private(set) var peer: TLSPeer?
 
@@ -50,6 +52,9 @@ package final class Transport {
   /// Whether the peer has said over TLS that it sends nothing more.
   package var peerHasClosed: Bool { isSecure && tls?.phase == .peerClosed }
 
+  /// Whether some of what came waits for the next turn: then `receive` again, be it of nothing.
+  package var hasUnread: Bool { unread.readableBytes > 0 }
+
   /// Begins a client's handshake.
   package func start() throws(TransportError) {
     guard isSecure else { return }
@@ -60,8 +65,8 @@ package final class Transport {
     }
   }
 
-  /// Takes everything that arrived. Afterwards `http2.events` holds what it meant, also when this
-  /// throws, and `flush` what must be said to the peer.
+  /// Takes what arrived, as far as the turn goes. Afterwards `http2.events` holds what it meant,
+  /// also when this throws, and `flush` what must be said to the peer.
   package func receive(
     _ input: inout ByteBuffer, buffers: inout TransportBuffers
   ) throws(TransportError) {
@@ -75,7 +80,9 @@ package final class Transport {
       failure = error
     }
     if !wasEstablished, isEstablished { peer = tls?.peer }
-    if buffers.plaintext.readableBytes > 0 { try receivePlaintext(&buffers.plaintext) }
+    if buffers.plaintext.readableBytes > 0 || hasUnread {
+      try receivePlaintext(&buffers.plaintext)
+    }
     if let failure { throw .tls(failure) }
     guard pending.readableBytes <= maximumPendingBytes else { throw .answersNotTaken }
   }
@@ -109,8 +116,13 @@ package final class Transport {
 
   private func receivePlaintext(_ bytes: inout ByteBuffer) throws(TransportError) {
     do {
-      try http2.receive(&bytes)
+      if !hasUnread { try http2.receive(&bytes) }
+      if bytes.readableBytes > 0 { unread.writeBuffer(&bytes) }
+      guard hasUnread else { return }
+      try http2.receive(&unread)
+      if !hasUnread { unread = ByteBuffer() }
     } catch {
+      unread = ByteBuffer()
       throw .http2(error)
     }
   }

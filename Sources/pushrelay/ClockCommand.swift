@@ -56,17 +56,25 @@ struct ClockCommand: AsyncParsableCommand {
           pushrelay clock advance 1h30m
           pushrelay clock advance next
         """)
-    @Argument(help: "A length of time such as 90s, 1h30m or 30d; or next.")
-    var time: String
+    // A list that takes all, so that -5m is told what is wrong with it as a length, too.
+    @Argument(
+      parsing: .allUnrecognized,
+      help: ArgumentHelp(
+        "A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
+    var times: [String]
     @OptionGroup var common: Common
 
     func validate() throws {
+      let time = times.joined(separator: " ")
       guard time == "next" || Interval(time) != nil else {
-        throw ValidationError("'\(time)' is not a length of time such as 90s or 1h30m, nor next")
+        throw ValidationError(
+          "'\(time)' is not a length of time such as 90s or 1h30m, nor next; back goes "
+            + "'pushrelay checkpoint restore NAME'")
       }
     }
 
     func run() async throws {
+      let time = times.joined()
       let body = time == "next" ? #"{"next":true}"# : #"{"by":"\#(time)"}"#
       let answer = try await common.client.call(.POST, "/v1/clock/advance", body: body)
       guard !common.json else { return Console.say(bytes: answer.dropLast()) }

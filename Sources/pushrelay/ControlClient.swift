@@ -55,6 +55,16 @@ struct ControlClient {
     }
   }
 
+  /// What a person typed may hold what a request line cannot (RFC 3986 section 2): the relay says
+  /// what is wrong with it.
+  private static func encoded(_ path: String) -> String {
+    path.utf8.map { byte in
+      let isLiteral = (0x21..<0x7F).contains(byte) && !#""<>\^`{|}"#.utf8.contains(byte)
+      let digits = String(byte, radix: 16, uppercase: true)
+      return isLiteral ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
+    }.joined()
+  }
+
   private func exchange(
     _ method: HTTPMethod, _ path: String, body: String
   ) async throws -> (status: UInt, body: [UInt8]) {
@@ -78,7 +88,9 @@ struct ControlClient {
       // In one write: a request without a body is whole with its head, and whoever answers it at
       // once closes before an end that is written by itself.
       var parts: [HTTPClientRequestPart] = [
-        .head(HTTPRequestHead(version: .http1_1, method: method, uri: path, headers: headers))
+        .head(
+          HTTPRequestHead(
+            version: .http1_1, method: method, uri: Self.encoded(path), headers: headers))
       ]
       if !body.isEmpty { parts.append(.body(.byteBuffer(ByteBuffer(string: body)))) }
       try await request.write(contentsOf: parts + [.end(nil)])

@@ -85,7 +85,17 @@ struct LintCommand: AsyncParsableCommand {
     } catch {
       verdict.status = Int(error.status)
       verdict.reason = error.reason
-      verdict.message = error.row.text
+      var place = ""
+      if error == .badRequestPayload {
+        do throws(PayloadError) {
+          _ = try scanPayload(payload.span)
+        } catch {
+          if let (line, column) = error.place(in: payload) {
+            place = "line \(line), column \(column): "
+          }
+        }
+      }
+      verdict.message = place + error.row.text
     }
     verdict.warnings = warnings.members.map { .init(code: $0.name, text: $0.text) }
     return verdict

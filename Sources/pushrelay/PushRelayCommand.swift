@@ -16,6 +16,14 @@ struct PushRelayCommand: AsyncParsableCommand {
       """,
     subcommands: commands)
 
+  static func main() async {
+    if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
+      Console.note("Error: \(problem)")
+      exit(withError: ExitCode.validationFailure)
+    }
+    await main(nil)
+  }
+
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
     ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,

@@ -17,8 +17,6 @@ struct ReplayCommand: AsyncParsableCommand {
         pushrelay replay relay.prr --log 3f1c9a52-0d6e-8b34-8000-00000000002a
         pushrelay replay relay.prr --policy strict
         pushrelay replay relay.prr --json > events.jsonl
-        pushrelay replay relay.prr --save-scenario trouble.json
-        pushrelay simulate trouble.json
 
       The exit status is 1 when a batch gives other effects than when it was recorded, or the file \
       is damaged. A file that was cut, as by a kill, is played up to its last whole chunk. \
@@ -35,10 +33,6 @@ struct ReplayCommand: AsyncParsableCommand {
   var log: String?
   @Option(help: "Compare with what this silent policy would have done.")
   var policy: String?
-  @Option(
-    help: ArgumentHelp(
-      "Write the beginning as a scenario for 'pushrelay simulate'.", valueName: "out.json"))
-  var saveScenario: String?
   @Flag(help: "Print every event and the summary as one JSON object per line.")
   var json = false
   @Flag(help: "Play the recording of another core version: say what differs, as a fact.")
@@ -47,9 +41,6 @@ struct ReplayCommand: AsyncParsableCommand {
   func validate() throws {
     if policy != nil, until != nil || inspect != nil || log != nil {
       throw ValidationError("--policy looks at the whole recording; leave out the others")
-    }
-    if saveScenario != nil, policy != nil || until != nil || inspect != nil || log != nil || json {
-      throw ValidationError("--save-scenario goes with --compare only")
     }
   }
 
@@ -61,7 +52,6 @@ struct ReplayCommand: AsyncParsableCommand {
       let reader = try RecordingReader(Array(data))
       try check(reader.header)
       if let policy { return try show(reader, other: policy) }
-      if let saveScenario { return try save(reader, as: saveScenario) }
       try play(reader)
     } catch let problem as RecordingReader.ReadingError {
       throw CommandError("\(file): \(problem)")
@@ -262,14 +252,17 @@ extension ReplayCommand {
     }
     let comparison = try PolicyComparison(reader, other: other)
     var table = [
-      ["app", "policy", "silent", "sent", "held", "replaced", "along", "p50", "p90", "p99"]
+      [
+        "app", "policy", "silent", "sent", "held", "replaced", "along", "waiting", "p50", "p90",
+        "p99",
+      ]
     ]
     for (topic, columns) in comparison.rows {
       for (name, row) in zip(comparison.names, columns) {
         let delays = [50, 90, 99].map { percent in
           row.delay(percent: percent).map { "\(Double($0.milliseconds) / 1000) s" } ?? "-"
         }
-        let counts = [row.received, row.sent, row.held, row.replaced, row.piggybacked]
+        let counts = [row.received, row.sent, row.held, row.replaced, row.piggybacked, row.waiting]
         table.append([topic?.description ?? "all", name] + counts.map(String.init) + delays)
       }
     }

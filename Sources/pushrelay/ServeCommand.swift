@@ -92,6 +92,7 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
+    Descriptors.raise(logger)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let ready = ReadyLine()
@@ -99,6 +100,7 @@ struct ServeCommand: AsyncParsableCommand {
       configuration: configuration, logger: logger,
       onLife: onLife,
       onReady: { ready.listens(Self.line($0)) })
+    try await relay.checkEndpoints()
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [

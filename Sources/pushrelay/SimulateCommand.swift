@@ -60,7 +60,7 @@ struct SimulateCommand: AsyncParsableCommand {
     var checked = 0
     var report = JUnitReport()
     for (index, scenario) in scenarios.enumerated() {
-      let result = scenario.run(seed: seed)
+      let result = scenario.run(seed: seed, keepsTrace: !quiet || heatMap || svg != nil)
       checked += result.verdicts.count
       failed += result.verdicts.count { !$0.isPassed }
       report.add(scenario, result)

@@ -23,9 +23,7 @@ struct WaitCommand: AsyncParsableCommand {
       With --advance a virtual clock is moved from happening to happening, so nobody waits.
       """)
 
-  @Argument(
-    help:
-      "received, sent, stored, held, delivered, discarded, replaced, expired, restored or outcome.")
+  @Argument(help: "\(WaitWish.words).")
   var what: String
   @Option(help: "The push: its apns-id or apns-unique-id.")
   var push: String?

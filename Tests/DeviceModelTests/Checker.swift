@@ -26,7 +26,10 @@ struct Checker {
   }
 
   mutating func saw(_ event: PhoneEvent, _ phone: Phone, _ effects: [PhoneEffect]) {
-    if case .pushReceived(let push) = event { received.insert(push.id) }
+    switch event {
+    case .pushReceived(let push), .pushRode(let push): received.insert(push.id)
+    default: break
+    }
     for effect in effects {
       demand(effect.at >= last, "time went back: \(effect)")
       last = effect.at
@@ -187,14 +190,14 @@ struct Checker {
     }
     demand(
       app.state != .uninstalled
-        || app.heldPush == nil && !phone.service.transfers.contains { $0.app == app.id },
+        || app.heldPushes.isEmpty && !phone.service.transfers.contains { $0.app == app.id },
       "\(app.id) has left something")
     demand((app.state == .forceQuit) == forceQuit.contains(app.id), "\(app.id) force-quit?")
   }
 
   /// What must have come to an end once the phone has rested for long.
   mutating func finish(_ phone: Phone) {
-    let held = phone.apps.compactMap { $0.heldPush?.id }
+    let held = phone.apps.flatMap(\.heldPushes).map(\.id)
     let running = phone.callbacks.compactMap { callback -> PushID? in
       if case .push(let push) = callback.kind { push.id } else { nil }
     }

@@ -25,6 +25,23 @@ import Testing
     #expect((4...10).contains(fetches(bench).count), "\(fetches(bench).count)")
   }
 
+  /// The more useful its fetches were, the more of them an app gets; never more than it asks for.
+  @Test func whatItAnswersDecidesHowOftenItIsAsked() {
+    func count(_ outcome: CallbackOutcome, _ interval: FetchInterval = .minimum) -> Int {
+      var bench = Bench([
+        .ordinary(fetchInterval: interval) { $0.onFetch.outcome = .always(outcome) }
+      ])
+      for _ in 0..<14 * 3 {
+        bench.use(mail)
+        bench.wait(.hours(8))
+      }
+      return fetches(bench).count
+    }
+    let (useful, empty, failing) = (count(.newData), count(.noData), count(.failed))
+    #expect(useful > empty && empty > failing && failing > 0, "\(useful), \(empty), \(failing)")
+    #expect(count(.newData, .seconds(7200)) <= 14 * 12)
+  }
+
   @Test func anIntervalIsCountedFromAnyActivity() {
     var bench = Bench([.ordinary(fetchInterval: .seconds(6 * 3600))])
     var uses: [Instant] = []

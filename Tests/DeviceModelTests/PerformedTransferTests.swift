@@ -168,15 +168,17 @@ import Testing
     #expect(steps(bench) == [.started(offset: 0)])
   }
 
-  @Test func aForceQuitAppIsAskedWhenItsUserOpensIt() throws {
+  @Test func aSwipeCancelsWhatTheDriverMoves() throws {
     var (bench, id) = try queued(request())
-    bench.send(.appSwipedAway(mail), .transferChallenged(id))
+    bench.send(.appSwipedAway(mail))
+    #expect(steps(bench).last == .ended(.cancelled))
+    bench.send(.transferChallenged(id))
+    #expect(bench.actions.last == .ignored(.unknownTransfer))
     bench.wait(.hours(1))
     #expect(bench.callbackSteps(of: mail).isEmpty)
     bench.send(.appOpened(mail))
     bench.wait(.minutes(1))
-    #expect(bench.callbackSteps(of: mail) == [.began(.authentication), .completed(.noData)])
-    #expect(steps(bench).last == .started(offset: 0))
+    #expect(bench.callbackSteps(of: mail) == [.began(.transfers), .completed(.newData)])
   }
 
   /// The place of one whose server asked is free for others meanwhile.

@@ -134,7 +134,7 @@ import Testing
         #expect(one.usage == other.usage && one.behaviour == other.behaviour, "seed \(seed)")
         #expect(one.content == other.content && one.snapshot == other.snapshot, "seed \(seed)")
         #expect(one.badge == other.badge && one.state == other.state, "seed \(seed)")
-        #expect(one.heldPush == other.heldPush && one.usedUntil == other.usedUntil)
+        #expect(one.heldPushes == other.heldPushes && one.usedUntil == other.usedUntil)
         #expect(one.fetchInterval == other.fetchInterval && one.plan.when == other.plan.when)
       }
       #expect(later.apps.count == atOnce.apps.count)

@@ -1,3 +1,4 @@
+import Foundation
 import Primitives
 import Testing
 
@@ -86,7 +87,6 @@ import Testing
       (.forceQuit, [.unlocked, .appOpened(mail), .appSwipedAway(mail), .locked]),
       (.refreshOff, [.refreshSwitched(mail, isOn: false)]),
       (.refreshOffForAll, [.refreshSwitched(nil, isOn: false)]),
-      (.lowPower, [.lowPowerSwitched(isOn: true)]),
     ]
     for (refusal, events) in cases {
       var bench = Bench([.ordinary()], limits: limits)
@@ -94,12 +94,11 @@ import Testing
       bench.send(.pushReceived(.silent(1)))
       bench.wait(.hours(1))
       #expect(bench.reports == [PushID(1): [.notLaunched(refusal)]])
-      // Visible ones are shown all the same; Low Power Mode does not even keep them from waking.
+      // Visible ones are shown all the same.
       bench.send(.pushReceived(.alert(2, wakesApp: true)))
       bench.wait(.minutes(1))
       #expect(bench.bannersShown.count == 1)
-      let expected: PushOutcome = refusal == .lowPower ? .newData : .notLaunched(refusal)
-      #expect(bench.reports[PushID(2)] == [expected])
+      #expect(bench.reports[PushID(2)] == [.notLaunched(refusal)])
     }
     var bench = Bench([.ordinary(modes: [])])
     bench.send(.pushReceived(.silent(1)), .pushReceived(.silent(2, AppID(7))))
@@ -107,24 +106,106 @@ import Testing
     #expect(bench.reports[PushID(2)] == [.notLaunched(.notInstalled)])
   }
 
-  @Test func anEmptyBudgetRefusesUntilItFillsUp() {
-    for isEnergy in [true, false] {
-      var bench = Bench([
-        .ordinary {
-          $0.onPush.energy = isEnergy ? 500_000 : 1
-          $0.onPush.bytes = isEnergy ? 0 : 80_000_000
-        }
-      ])
-      bench.send(.networkChanged(.cellular), .pushReceived(.silent(1)))
+  /// Low Power Mode holds the newest, over a restart too, and gives it to its app afterwards.
+  @Test func lowPowerDelaysAndLosesNothing() throws {
+    var bench = Bench([.ordinary()])
+    bench.send(.lowPowerSwitched(isOn: true))
+    for hour in UInt64(1)...23 {
+      bench.send(.pushRode(.silent(hour)))
       bench.wait(.hours(1))
-      bench.send(.pushReceived(.silent(2)))
-      let refusal: LaunchRefusal = isEnergy ? .energyBudget : .dataBudget
-      #expect(bench.reports[PushID(2)] == [.notLaunched(refusal)])
-      bench.wait(.days(1))
-      bench.send(.pushReceived(.silent(3)))
-      bench.wait(.minutes(1))
-      #expect(bench.reports[PushID(3)] == [.newData])
     }
+    #expect(bench.reports[PushID(22)] == [.replaced(by: PushID(23))])
+    #expect(decisions(bench)[PushID(23)] == [.waits(.lowPower, until: nil)])
+    bench.send(.pushReceived(.alert(24)))
+    // Before the first unlock, and in a life after this one, it still waits.
+    bench.send(.rebooted)
+    let memory = try JSONDecoder().decode(
+      PhoneMemory.self, from: JSONEncoder().encode(bench.phone.memory()))
+    bench.phone = Phone(restoring: memory, at: bench.now, into: &bench.effects)
+    bench.send(.unlocked)
+    bench.wait(.hours(1))
+    #expect(bench.reports[PushID(23)] == nil)
+    bench.send(.lowPowerSwitched(isOn: false))
+    bench.wait(.minutes(1))
+    #expect(bench.reports[PushID(23)] == [.newData])
+    #expect(bench.reports.count == 24, "each has come to an end")
+  }
+
+  @Test func anEmptyBudgetDelaysUntilItFillsUpOrACharger() {
+    for isEnergy in [true, false] {
+      for isRelieved in [true, false] {
+        var bench = Bench([
+          .ordinary {
+            $0.onPush.energy = isEnergy ? 500_000 : 1
+            $0.onPush.bytes = isEnergy ? 0 : 80_000_000
+          }
+        ])
+        bench.send(.networkChanged(.cellular), .pushReceived(.silent(1)))
+        bench.wait(.hours(1))
+        bench.send(.pushReceived(.silent(2)))
+        guard case .waits(let limit, .some)? = decisions(bench)[PushID(2)]?.first else {
+          Issue.record("\(decisions(bench))")
+          continue
+        }
+        #expect(limit == (isEnergy ? .energyBudget : .dataBudget))
+        if isRelieved {
+          bench.send(isEnergy ? .chargerChanged(isConnected: true) : .networkChanged(.wifi))
+        } else {
+          #expect(bench.reports[PushID(2)] == nil)
+          bench.wait(.days(1))
+        }
+        bench.wait(.minutes(1))
+        #expect(bench.reports[PushID(2)] == [.newData])
+      }
+    }
+  }
+
+  /// The radio and the processor are awake for something else: that is what riding along is for.
+  @Test func whatRidesAlongRunsAndCostsNothing() {
+    var bench = Bench([.ordinary()])
+    for id in UInt64(1)...3 { bench.send(.pushReceived(.silent(id))) }
+    bench.wait(.minutes(1))
+    bench.send(.pushReceived(.silent(4)), .pushRode(.silent(5)))
+    bench.wait(.minutes(1))
+    #expect(bench.reports[PushID(4)] == [.replaced(by: PushID(5))])
+    #expect(bench.reports[PushID(5)] == [.newData])
+    let before = bench.phone[mail]?.silentAllowance
+    bench.send(.pushRode(.silent(6)))
+    #expect(bench.phone[mail]?.silentAllowance == before)
+  }
+
+  /// Whatever an app makes of its pushes, one that behaves never waits where another does not.
+  @Test(arguments: [20, 60, 300, 600, 1200, 2400] as [Int64])
+  func aGoodAppIsNeverWorseOff(seconds: Int64) {
+    func waiting(_ outcome: CallbackOutcome) -> [Int64: Int64] {
+      var bench = Bench([.ordinary { $0.onPush.outcome = .always(outcome) }])
+      var waits: [Int64: Int64] = [:]
+      for id in Int64(1)...60 {
+        bench.send(.pushReceived(.silent(UInt64(id))))
+        if let held = bench.phone[mail]?.heldPush { waits[id] = Int64(held.id.number) }
+        bench.wait(.seconds(seconds))
+      }
+      return waits
+    }
+    let (good, middling, bad) = (waiting(.newData), waiting(.noData), waiting(.failed))
+    #expect(good.count <= middling.count && middling.count <= bad.count)
+    #expect((good.keys.min() ?? .max) >= (bad.keys.min() ?? .max))
+    #expect(good[3] == nil, "three at once go straight through")
+  }
+
+  @Test func whileThePhoneIsInUseNothingWaits() {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked)
+    for id in UInt64(1)...20 {
+      bench.send(.pushReceived(.silent(id)))
+      bench.wait(.seconds(10))
+      #expect(bench.reports[PushID(id)] == [.newData])
+    }
+    bench.send(.locked)
+    bench.wait(.minutes(1))
+    bench.send(.pushReceived(.silent(21)))
+    bench.wait(.minutes(1))
+    #expect(bench.reports[PushID(21)] == [.newData], "what cost nothing is not counted")
   }
 
   @Test func thePhonesOwnLimitDelaysAndKeepsTheNewest() {
@@ -134,7 +215,7 @@ import Testing
       bench.send(.pushReceived(.silent(id)))
       bench.wait(.seconds(10))
     }
-    #expect(bench.reports[PushID(burst + 1)] == [.notLaunched(.replaced)])
+    #expect(bench.reports[PushID(burst + 1)] == [.replaced(by: PushID(burst + 2))])
     #expect(bench.reports[PushID(burst + 2)] == nil)
     #expect(bench.phone[mail]?.heldPush?.id == PushID(burst + 2))
     bench.wait(.hours(1))
@@ -213,10 +294,10 @@ import Testing
       bench.send(.pushReceived(.silent(id)))
       bench.wait(.seconds(10))
     }
-    // Unlocking releases it, so the user is already there when it arrives.
+    // Unlocking releases it; low power holds another.
     bench.send(.unlocked)
     bench.wait(.seconds(10))
-    for id in UInt64(5)...8 { bench.send(.pushReceived(.silent(id))) }
+    bench.send(.lowPowerSwitched(isOn: true), .pushReceived(.silent(8)))
     #expect(bench.phone[mail]?.heldPush?.id == PushID(8))
     bench.send(.appSwipedAway(mail))
     #expect(bench.reports[PushID(8)] == [.notLaunched(.forceQuit)])
@@ -254,12 +335,33 @@ import Testing
     bench.wait(.hours(1))
     #expect(bench.steps(of: mail).isEmpty)
     #expect(bench.bannersShown.count == 1)
-    // The visible one took the silent one's place; both only ask the app to look.
-    #expect(bench.reports == [PushID(1): [.notLaunched(.replaced)]])
+    bench.send(.pushReceived(.alert(3, wakesApp: true)), .lowPowerSwitched(isOn: true))
+    #expect(bench.reports.isEmpty && bench.bannersShown.count == 2)
+    // Visible ones wake for each, whatever the power; the silent one waits for that.
     bench.send(.unlocked)
     bench.wait(.minutes(1))
-    #expect(bench.reports[PushID(2)] == [.newData])
+    #expect(bench.reports == [PushID(2): [.newData], PushID(3): [.newData]])
+    #expect(bench.bannersShown.count == 2)
+    #expect(bench.phone.banners.banners.map(\.isContentReady) == [true, true])
+    bench.send(.lowPowerSwitched(isOn: false))
+    bench.wait(.minutes(1))
+    #expect(bench.reports[PushID(1)] == [.newData])
+  }
+
+  /// An app that takes its time does not keep the news from its user.
+  @Test func aBannerWaitsForItsAppOnlySoLong() throws {
+    var bench = Bench([.ordinary { $0.onPush.work = .seconds(25) }])
+    bench.send(.pushReceived(.alert(1, wakesApp: true)))
+    bench.wait(.seconds(14))
+    #expect(bench.bannersShown.isEmpty)
+    bench.wait(.seconds(1))
+    #expect(bench.bannersShown.map(\.isContentReady) == [false])
+    bench.wait(.seconds(12))
     #expect(bench.bannersShown.count == 1)
+    let banner = try #require(bench.phone.banners.banner(of: PushID(1)))
+    #expect(banner.isContentReady)
+    bench.send(.bannerOpened(banner.id))
+    #expect(bench.steps(of: mail).last == .contentShown(waited: .zero))
   }
 
   @Test func doublesAreDroppedAndTheReportRepeated() {

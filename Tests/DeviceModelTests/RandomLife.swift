@@ -153,7 +153,7 @@ struct RandomLife {
     case 30...31: report(phone)
     case 32: chance(40) ? .switchedOff : .switchedOn
     case 33: chance(30) ? .appUninstalled(app()) : .backgroundAsked(app())
-    case 34: .regionEntered(app())
+    case 34: chance(50) ? .regionEntered(app()) : .fetchSimulated(app())
     case 35...36: .audioSwitched(app(), isOn: chance(60))
     default: .document(documentEvent(phone))
     }
@@ -173,12 +173,12 @@ struct RandomLife {
   private mutating func push() -> PhoneEvent {
     pushNumber += 1
     let isVisible = chance(50)
-    return .pushReceived(
-      RemotePush(
-        id: PushID(pushNumber), app: chance(98) ? app() : AppID(99),
-        alert: isVisible ? "hello" : nil, badge: isVisible && chance(30) ? 3 : nil,
-        hasSound: isVisible && chance(30), wakesApp: !isVisible || chance(60),
-        collapseID: chance(20) ? "one" : ""))
+    let push = RemotePush(
+      id: PushID(pushNumber), app: chance(98) ? app() : AppID(99),
+      alert: isVisible ? "hello" : nil, badge: isVisible && chance(30) ? 3 : nil,
+      hasSound: isVisible && chance(30), wakesApp: !isVisible || chance(60),
+      collapseID: chance(20) ? "one" : "")
+    return chance(20) ? .pushRode(push) : .pushReceived(push)
   }
 
   private mutating func documentEvent(_ phone: Phone) -> DocumentEvent {

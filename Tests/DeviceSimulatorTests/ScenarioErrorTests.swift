@@ -16,7 +16,7 @@ import Testing
   @Test(arguments: [
     ("", "x.json:1: the file is empty"),
     ("[1]", "x.json:1: this is not a JSON object"),
-    ("{\n\"title\": \"a\"\n\"length\": \"1h\"}", "x.json:3: this is not JSON"),
+    ("{\n\"title\": \"a\"\n\"length\": \"1h\"}", "x.json:3: this is not JSON, from column 1 on"),
     ("{}", "x.json:1: title is missing"),
     ("{\"title\": 1}", "x.json:1: title: a text is wanted"),
     ("{\"title\": \"a\",\n\"title\": \"b\"}", "x.json:2: title: the key stands there twice"),

@@ -48,6 +48,17 @@ import Testing
     #expect(traces[0].dropFirst() != scenario.run(seed: 8).json.dropFirst(), "the seed matters")
   }
 
+  /// What a run without its trace keeps is enough for the same verdicts, and little.
+  @Test(arguments: Files.scenarios.filter { !Self.long.contains($0) })
+  func withoutTheTraceTheVerdictsAreTheSame(name: String) throws {
+    let scenario = try Files.scenario(name)
+    let (whole, short) = (scenario.run(seed: 7), scenario.run(seed: 7, keepsTrace: false))
+    #expect(whole.verdicts == short.verdicts)
+    guard let kinds = Expectation.kinds(of: scenario.expectations) else { return }
+    let kept = whole.simulation.trace().filter { kinds.contains($0.kind) }
+    #expect(short.simulation.trace() == kept)
+  }
+
   @Test func linesAreObjects() throws {
     for line in try Files.scenario("throttling").run().json {
       let tree = try JSONTree.read(Array(line.utf8))

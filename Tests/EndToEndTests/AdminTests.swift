@@ -173,6 +173,23 @@ import Testing
         "another origin", "GET", "/v1/overview", nil, ["origin: http://evil.example"], nil, 403,
         "OriginNotAllowed"
       ),
+      (
+        "a path that looks like a name", "GET", "/v1/overview", nil,
+        ["origin: http://evil.com/localhost"], nil, 403, "OriginNotAllowed"
+      ),
+      (
+        "a name behind an address", "GET", "/v1/overview", nil, ["host: [::1].evil.com"], nil, 403,
+        "HostNotAllowed"
+      ),
+      (
+        "two ports", "GET", "/v1/overview", nil, ["host: localhost:80:x"], nil, 403,
+        "HostNotAllowed"
+      ),
+      (
+        "another port", "GET", "/v1/overview", nil, ["sec-fetch-site: same-site"], nil, 403,
+        "OriginNotAllowed"
+      ),
+      ("no such path", "GET", "/nothing", nil, [], "", 401, "Unauthorized"),
       ("a null origin", "GET", "/v1/overview", nil, ["origin: null"], nil, 403, "OriginNotAllowed"),
       (
         "another site", "GET", "/", nil, ["sec-fetch-site: cross-site"], "", 403,

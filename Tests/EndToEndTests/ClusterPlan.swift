@@ -10,9 +10,17 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
   case relayStopped(Int)
   /// The relay does not reach the engine for longer than the lease; all else goes on.
   case relayCutOff(Int)
+  /// Something that is no relay writes to a stripe; after a while somebody takes it away.
+  case messageUnreadable(stripe: Int)
+  /// The same, by a relay of another version.
+  case otherForm(stripe: Int)
+  /// The relay is killed, and starts with a clock that is behind; after a while again with a right
+  /// one.
+  case relayClockWrong(Int)
 
   static let kinds: [@Sendable (Int) -> ClusterFault] = [
     { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
+    { .messageUnreadable(stripe: $0) }, { .otherForm(stripe: $0) }, { .relayClockWrong($0) },
   ]
 
   var description: String {
@@ -22,6 +30,10 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
     case .relayStopped(let place): "relay \(CrashCluster.names[place]) is stopped for a while"
     case .relayCutOff(let place):
       "relay \(CrashCluster.names[place]) is cut off from the engine for a while"
+    case .messageUnreadable(let stripe): "stripe \(stripe) has a message of no relay for a while"
+    case .otherForm(let stripe): "stripe \(stripe) has a message of another form for a while"
+    case .relayClockWrong(let place):
+      "relay \(CrashCluster.names[place]) has a clock that is behind for a while"
     }
   }
 }

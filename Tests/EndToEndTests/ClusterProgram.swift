@@ -39,14 +39,17 @@ final class ClusterProgram: Sendable {
   var lastWords: String { state.withLock { $0.lastWords } }
 
   /// Starts it and waits until it says that it works.
-  func start() async throws {
+  ///
+  /// - Parameter more: of its environment, this time.
+  func start(adding more: [String: String] = [:]) async throws {
+    let environment = environment.merging(more) { $1 }
     let number = state.withLock { state in
       state.starts += 1
       return state.starts
     }
     let (news, teller) = AsyncThrowingStream<Void, any Error>.makeStream()
     let (senders, senderTeller) = AsyncStream<@Sendable (Signal) throws -> Void>.makeStream()
-    let end = Task { [program, arguments, environment, readyLine] in
+    let end = Task { [program, arguments, readyLine] in
       do {
         let ended = try await Background.run(program, arguments, environment: environment) {
           lines, process in

@@ -137,7 +137,7 @@ import Testing
         ["serve"], ["PUSHRELAY_POLCY": "strict"],
         "PUSHRELAY_POLCY in the environment is no setting; there are PUSHRELAY_STATE, "
       ),
-      (["serve", "--config", file], [:], "relay.json:3: this is not one JSON object"),
+      (["serve", "--config", file], [:], "relay.json:3:1: this is not one JSON object"),
       (
         ["serve", "--plaintext", "--provider", "nowhere.invalid:1"], [:],
         "cannot listen on nowhere.invalid:1: there is no such host; choose another with --provider"
@@ -156,6 +156,74 @@ import Testing
       let says = "Error: cannot listen on \(relay.provider): the port is in use; choose another"
       #expect(!second.succeeded && second.errors.contains(says), "\(second.errors)")
       #expect(!second.errors.contains("bind("), "\(second.errors)")
+      let named = try await relay.command("record", "start", "a b")
+      #expect(
+        named.errors == "Error: BadName: a name has 1 to 64 of the characters a-z, 0-9 and -\n")
+    }
+  }
+
+  /// A slip of the finger is told what was probably meant, and where the text is wrong.
+  @Test func aSlipIsToldWhatWasMeant() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/push.json"
+    try Data("{\n\"aps\": {\"badge\": 1},\n}".utf8).write(to: URL(filePath: file))
+    let slips: [(arguments: [String], says: String)] = [
+      (["lint", file], "BadRequestPayload: line 3, column 1: the body is not a JSON object"),
+      (["clock", "advance", "-5m"], "'-5m' is not a length of time such as 90s or 1h30m"),
+      (["serv"], "there is no command 'serv'; did you mean 'serve'?"),
+      (["clock", "advnace", "1h"], "'clock advnace'; did you mean 'clock advance'?"),
+      (["frobnicate"], "there is no command 'frobnicate'; 'pushrelay --help' lists them"),
+    ]
+    for (arguments, says) in slips {
+      let outcome = try await Program.run(Program.pushrelay, arguments)
+      #expect(!outcome.succeeded && outcome.output.isEmpty, "\(arguments): \(outcome.output)")
+      #expect(outcome.errors.contains(says), "\(arguments): \(outcome.errors)")
+    }
+  }
+
+  /// Two relays would answer for each other's keys, tokens and sockets.
+  @Test func aStateDirectoryHasOneRelayWhateverItsStore() async throws {
+    try await RelayProcess.run(RelaySetup(arguments: ["--store", "memory"])) { relay in
+      for store in ["memory", "sqlite"] {
+        let second = try await Program.run(
+          Program.pushrelay,
+          [
+            "serve", "--store", store, "--state", relay.state, "--provider", "127.0.0.1:0",
+            "--device", "127.0.0.1:0",
+          ])
+        #expect(!second.succeeded && second.output.isEmpty, "\(second.output)")
+        let says = "process \(relay.processID)"
+        #expect(second.errors.contains(says), "\(store): \(second.errors)")
+      }
+    }
+  }
+
+  /// The help names what the relay takes.
+  @Test func helpOfWaitNamesAllThatCanBeWaitedFor() async throws {
+    let help = try await Program.run(Program.pushrelay, ["wait", "--help"]).checked("wait --help")
+    try await RelayProcess.run { relay in
+      let refused = try await relay.command("wait", "nothing")
+      let known = try #require(refused.errors.split(separator: "what is one of ").last)
+      let words = known.split(whereSeparator: { !$0.isLetter })
+      #expect(words.count == 13)
+      for word in words { #expect(help.contains(word), "\(word)") }
+    }
+  }
+
+  /// Of a relay whose clock is hours ahead, moments are told by its clock.
+  @Test func inspectGoesByTheRelaysClock() async throws {
+    try await RelayProcess.run(RelaySetup(arguments: ["--clock", "virtual"])) { relay in
+      let phone = try await Phone(on: relay)
+      let token = try await phone.register()
+      _ = try await relay.command("clock", "advance", "30h").checked("clock advance")
+      _ = try await relay.command(
+        "send", "-", "--to", token, "--topic", Phone.topic, "--provider", relay.provider,
+        input: Push.alert
+      ).checked("send")
+      let text = try await relay.command(
+        "inspect", phone.id, "--secret", phone.secret, "--device", relay.device
+      ).checked("inspect")
+      #expect(text.contains("Z (now)"), "\(text)")
     }
   }
 

@@ -111,16 +111,52 @@ final class CrashCluster: Sendable {
       try await send(.suspend, .resume, to: relays[place], meanwhile)
     case .relayCutOff(let place):
       try await send(.userDefinedOne, .userDefinedTwo, to: wires[place], meanwhile)
+    case .messageUnreadable(let stripe):
+      try await spoil(stripe, "no relay has written this", meanwhile)
+    case .otherForm(let stripe):
+      // The form comes first.
+      try await spoil(stripe, "hex:63" + String(repeating: "00", count: 40), meanwhile)
+    case .relayClockWrong(let place):
+      guard let library = try await FakeTime.library.value else {
+        CrashTests.say("  libfaketime cannot be had: its clock stays right")
+        return try await kill(relays[place], meanwhile)
+      }
+      await relays[place].kill()
+      try await relays[place].start(adding: [
+        "LD_PRELOAD": library, "FAKETIME": "-3s", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+      ])
+      try await kill(relays[place], meanwhile, first: true)
     }
     try await revive()
   }
 
+  /// - Parameter first: whether things go on for a while before it is killed.
   private func kill(
-    _ program: ClusterProgram, _ meanwhile: () async throws -> Void
+    _ program: ClusterProgram, _ meanwhile: () async throws -> Void, first: Bool = false
   ) async throws {
+    if first { try await meanwhile() }
     await program.kill()
-    try await meanwhile()
+    if !first { try await meanwhile() }
     try await program.start()
+  }
+
+  /// Writes something to a stripe, and takes it away again.
+  private func spoil(
+    _ stripe: Int, _ body: String, _ meanwhile: () async throws -> Void
+  ) async throws {
+    struct Stored: Decodable { var seq: UInt64 }
+    let answer = try await tellEngine("pushrelay.stripe.\(stripe)", body)
+    let stored = try JSONDecoder().decode(Stored.self, from: Data(answer.utf8))
+    try await meanwhile()
+    _ = try await tellEngine(
+      "$JS.API.STREAM.MSG.DELETE.pushrelay", #"{"seq":\#(stored.seq)}"#)
+  }
+
+  private func tellEngine(_ subject: String, _ body: String) async throws -> String {
+    try await Program.run(
+      "python3", [Program.client("nats.py"), "\(ports.engines[0])", subject, body]
+    ).checked("nats.py")
   }
 
   private func send(
@@ -230,5 +266,22 @@ final class CrashCluster: Sendable {
     for name in Self.names.dropFirst() {
       try FileManager.default.copyItem(atPath: state, toPath: "\(folder)/\(name)")
     }
+  }
+}
+
+/// Debian's library by which a program sees another time; nil where it cannot be had.
+enum FakeTime {
+  static let library = Task<String?, any Error> {
+    let script = """
+      cd "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime" 2>/dev/null || {
+        mkdir -p "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime"
+        cd "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime"
+        apt-get download libfaketime && dpkg -x libfaketime_*.deb .
+      } >&2
+      ls "$PWD"/usr/lib/*/faketime/libfaketime.so.1
+      """
+    let found = try await Program.run("/bin/sh", ["-c", script])
+    let path = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    return found.succeeded && !path.isEmpty ? path : nil
   }
 }

@@ -17,11 +17,16 @@ struct RelaySetup: Sendable {
   /// Whether the kernel's limit on the size of files is an error of `write` for this relay, as a
   /// full disk is, instead of the signal that ends it.
   var survivesFileSizeLimit = false
+  /// The most files and sockets that it may have open.
+  var openFiles: Int?
 
   /// The program to start and its arguments, given those of `pushrelay`.
   func launch(_ arguments: [String]) -> (program: String, arguments: [String]) {
-    guard survivesFileSizeLimit else { return (Program.pushrelay, arguments) }
-    let script = #"trap '' XFSZ; exec "$@""#
+    var script = ""
+    if survivesFileSizeLimit { script += "trap '' XFSZ; " }
+    if let openFiles { script += "ulimit -n \(openFiles); " }
+    guard !script.isEmpty else { return (Program.pushrelay, arguments) }
+    script += #"exec "$@""#
     return ("/bin/sh", ["-c", script, "sh", Program.pushrelay] + arguments)
   }
 }

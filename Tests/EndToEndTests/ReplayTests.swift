@@ -50,19 +50,4 @@ import Testing
     let compared = try await Program.run(Program.pushrelay, ["replay", file, "--compare"])
     #expect(compared.succeeded && compared.output.contains("has other effects than then"))
   }
-
-  @Test func aSavedScenarioPasses() async throws {
-    let scratch = try Scratch()
-    let scenario = scratch.path + "/saved.json"
-    let arguments = ["replay", Self.golden.path, "--save-scenario", scenario]
-    let saved = try await Program.run(Program.pushrelay, arguments)
-    #expect(saved.succeeded, "\(saved)")
-    #expect(saved.errors.contains("steps are expected"))
-    let first = try Data(contentsOf: URL(filePath: scenario))
-    let played = try await Program.run(
-      Program.pushrelay, ["simulate", scenario, "--quiet"])
-    #expect(played.succeeded && played.output.contains(" 0 failed"), "\(played)")
-    _ = try await Program.run(Program.pushrelay, arguments)
-    #expect(try Data(contentsOf: URL(filePath: scenario)) == first)
-  }
 }

@@ -170,4 +170,35 @@ import Testing
     }
     #expect(server.failure == .tooManyQueuedFrames)
   }
+
+  /// A server takes in no more than its turn, whole frames or not, and loses nothing by it.
+  @Test func aTurnHasItsEnd() throws {
+    var client = RawClient()
+    for number in 0..<20 {
+      client.headers(stream: number * 2 + 1, validRequest, endStream: false)
+      client.data(stream: number * 2 + 1, [1, 2, 3], endStream: true)
+    }
+    let bytes = Array(client.take())
+    let turns = [(1, Int.max), (3, Int.max), (Int.max, 1), (Int.max, 50), (2, 100)]
+    for (headerBlocks, most) in turns {
+      let session = try HTTP2Session(role: .server, configuration: HTTP2Configuration())
+      var (buffer, heads, ends) = (ByteBuffer(bytes: bytes), 0, 0)
+      while buffer.readableBytes > 0 {
+        let left = buffer.readableBytes
+        session.beginTurn(headerBlocks: headerBlocks, bytes: most)
+        try session.receive(&buffer)
+        #expect(left > buffer.readableBytes && left - buffer.readableBytes <= most)
+        var events: [HTTP2Event] = []
+        session.takeEvents(into: &events)
+        var inTurn = 0
+        for event in events {
+          if case .headers = event { inTurn += 1 }
+          if case .data(_, _, endStream: true) = event { ends += 1 }
+        }
+        #expect(inTurn <= headerBlocks)
+        heads += inTurn
+      }
+      #expect(heads == 20 && ends == 20, "\(headerBlocks), \(most)")
+    }
+  }
 }

@@ -10,6 +10,7 @@ enum Seen: Equatable {
   case drained(StreamID)
   case closed(StreamID, UInt32)
   case goAway(StreamID, UInt32, String)
+  case ping
   case pong(UInt64)
   case settings
 }
@@ -83,6 +84,7 @@ final class End {
     case .drained(let id): return .drained(id)
     case .closed(let id, let code): return .closed(id, code)
     case .goAwayReceived(let last, let code, let debug): return .goAway(last, code, text(debug))
+    case .pingReceived: return .ping
     case .pingAcknowledged(let number): return .pong(number)
     case .settingsReceived: return .settings
     }

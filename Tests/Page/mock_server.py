@@ -196,7 +196,7 @@ class Relay:
         for app in device.apps.values():
             if app.silent and app is not except_for and device.power != "low":
                 life, app.silent = self.lives[app.silent["uniqueId"]], None
-                self.send(device, life, "piggyback", **({"carriedBy": carrier} if carrier else {}))
+                self.send(device, life, "piggyback", **({"carriedBy": carrier} if carrier else {"carrier": "keep-alive"}))
 
     def connect(self, device, connected):
         if device.connected == connected:
@@ -317,6 +317,7 @@ class Relay:
                     for app in device.apps.values())
         values = {**self.counters, "waiting": slots, "inSlots": slots, "inFlight": 0}
         ended = sum(values[key] for key in ("delivered", "replaced", "expired", "discarded"))
+        values["balance"] = f"{values['received']} received = {ended} ended + {slots} held"
         return values, values["received"] + values["restored"] == ended + slots
 
     @property

@@ -111,6 +111,7 @@ class PageTests(unittest.TestCase):
         self.assertGreater(page.locator("#table tbody tr").count(), 3)
         self.assertNotIn("token", page.url)
         self.assertIn(page.locator("#light b").inner_text()[0], "✓✗")
+        self.assertRegex(page.locator("#light").inner_text(), r"received = [\d,]+ ended")
         self.assertEqual(page.evaluate("watched.violations"), [])
         self.assertEqual(page.evaluate("watched.streams"), 1)
         self.assertEqual(self.problems, [])
@@ -219,6 +220,16 @@ class PageTests(unittest.TestCase):
             expect(page.locator("#copied")).to_contain_text(part)
             page.wait_for_function("async (part) => (await navigator.clipboard.readText()).includes(part)", arg=part)
             self.assertNotIn(f"bearer {self.token}", page.locator("#copied").inner_text())
+
+    def test_what_is_so_now_is_not_shown_of_another_moment(self):
+        page, life = self.at_phone()
+        now = ["#phone-tools .gauge", "#phone-list .slots", "#phone-list small", "#about"]
+        for part in now: expect(page.locator(part).first).to_be_visible()
+        page.evaluate("at => location.hash += `&at=${at}`", life["steps"][0]["time"])
+        expect(page.locator("#pill")).to_contain_text("looking at")
+        for part in now: expect(page.locator(part).first).to_be_hidden()
+        page.keyboard.press("Escape")
+        for part in now: expect(page.locator(part).first).to_be_visible()
 
     def test_every_push_and_moment_is_a_url(self):
         life = self.busy_phone()

@@ -27,6 +27,18 @@ import Testing
     #expect(read("w.0.7", body)?.event == .refused(number: 7))
   }
 
+  /// That somebody else came first is an answer like others; all else people should hear.
+  @Test func whatTheEngineHasAgainstAMessageIsKnown() {
+    func refusal(_ body: String) -> String? { EngineAnswer.refusal(Array(body.utf8)) }
+    #expect(
+      refusal(#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#)
+        == "maximum bytes exceeded")
+    #expect(
+      refusal(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 4"}}"#)
+        == nil)
+    #expect(refusal("{") == nil && refusal(#"{"stream":"pushrelay","seq":5}"#) == nil)
+  }
+
   @Test func nobodyListens() {
     #expect(read("w.0.7", "", ["Status": "503"])?.event == .refused(number: 7))
   }

@@ -57,6 +57,66 @@ import Testing
   }
 }
 
+/// What a node notices of itself and of the others' clocks.
+@Suite("Time between nodes") struct NodeTimeTests {
+  private static func at(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
+
+  /// Polls come late, and some keys do: none of that is a clock.
+  @Test func clocksThatDifferAreNoticed() {
+    var membership = Membership(length: .seconds(3))
+    let offsets: [String: Int64] = ["right": 0, "ahead": 5000, "behind": -90_000]
+    for round in 0..<6 as Range<Int64> {
+      let wall = 1_000_000 + round * 1000
+      let delay = [40, 900, 250, 10, 2000, 30][Int(round)]
+      let keys = offsets.enumerated().map { index, node in
+        Membership.Key(
+          revision: UInt64(round * 3) + UInt64(index) + 1,
+          stamp: Stamp(node: node.key, run: UInt64(index) + 1),
+          report: NodeReport(number: UInt16(index) + 1, loopCount: 1),
+          writtenAt: Self.at(wall - Int64(delay) + node.value))
+      }
+      membership.take(keys, at: Self.at(round * 1000), wall: Self.at(wall))
+      let found = membership.clockDifferences(at: Self.at(round * 1000))
+      guard round >= 3 else {
+        #expect(found.isEmpty)
+        continue
+      }
+      #expect(found["right"] == .milliseconds(10))
+      #expect(found["ahead"] == .milliseconds(-4990))
+      #expect(found["behind"] == .milliseconds(90_010))
+    }
+    #expect(membership.clockDifferences(at: Self.at(60_000)).isEmpty)
+  }
+
+  @Test func whoStoodStillLooksBeforeItSpeaks() {
+    var still = Standstill(length: .seconds(3))
+    // Before anybody looks after it, nothing is known.
+    #expect(!still.isStill(at: Self.at(100_000)))
+    still.turn(at: Self.at(0))
+    for now in stride(from: Int64(250), through: 5000, by: 250) {
+      #expect(!still.isStill(at: Self.at(now)))
+      still.turn(at: Self.at(now))
+    }
+    // A look that began before it stood still says nothing.
+    let before = still.count
+    #expect(still.isStill(at: Self.at(8000)))
+    still.turn(at: Self.at(8000))
+    still.looked(after: before)
+    #expect(still.isStill(at: Self.at(8001)))
+    still.looked(after: still.count)
+    #expect(!still.isStill(at: Self.at(8002)))
+    still.turn(at: nil)
+    #expect(!still.isStill(at: Self.at(100_000)))
+  }
+
+  @Test func numbersOfRunsBeginAgain() {
+    #expect(ClusterJournal.number(ofStart: 1) == 1)
+    #expect(ClusterJournal.number(ofStart: 65_535) == 65_535)
+    #expect(ClusterJournal.number(ofStart: 65_536) == 1)
+    #expect(ClusterJournal.number(ofStart: .max) == 65_535)
+  }
+}
+
 @Suite("ClusterView") struct ClusterViewTests {
   /// Nodes with what they hold; by number, which is their run, too.
   private struct Scene {
@@ -72,12 +132,12 @@ import Testing
       }
     }
 
-    func view(of number: Int, stripes: Int) -> ClusterView {
+    func view(of number: Int, stripes: Int, due: Set<UInt8> = []) -> ClusterView {
       ClusterView(
         stripeCount: stripes, run: UInt64(number), report: reports[number - 1],
         others: reports.filter { Int($0.number) != number }.map {
           .init(revision: 1, stamp: Stamp(node: "\($0.number)", run: UInt64($0.number)), report: $0)
-        })
+        }, due: due)
     }
 
     /// Lets each node do what it does next, at once, until nobody does anything; how many stripes
@@ -197,6 +257,55 @@ import Testing
     scene.reports[1].holdings[0].epoch = 2
     #expect(scene.view(of: 1, stripes: 1).routes == [.node(2)])
     #expect(scene.view(of: 2, stripes: 1).routes == [.here])
+  }
+
+  /// Whoever has tried says so: all others go on without that stripe, and one tries it again.
+  @Test func whatCannotBeReadHindersNothingElse() {
+    var scene = Scene([[], []])
+    scene.reports[0].unread = [0]
+    #expect(scene.view(of: 1, stripes: 5).step == .claim(1))
+    #expect(scene.settle(stripes: 5) == 0 && scene.loads == [2, 2])
+    // One that comes gets its share.
+    scene.reports.append(NodeReport(number: 3, loopCount: 1))
+    #expect(scene.settle(stripes: 5) == 1 && scene.loads.sorted() == [1, 1, 2])
+    scene.reports[2].unread = [0]
+    #expect(scene.view(of: 1, stripes: 5).retries == [0])
+    #expect(scene.view(of: 3, stripes: 5).retries == [])
+    #expect(scene.view(of: 2, stripes: 5).unread == [0])
+    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == .claim(0))
+    // It could be read after all, by somebody.
+    scene.reports[1].holdings.append(.init(stripe: 0, epoch: 1, phase: .live))
+    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == nil)
+    #expect(
+      scene.view(of: 1, stripes: 5).retries == [] && scene.view(of: 3, stripes: 5).unread == [])
+    scene.reports[1].holdings.removeLast()
+    scene.reports[0].isDraining = true
+    #expect(scene.view(of: 1, stripes: 5).retries == [])
+  }
+
+  @Test func whatIsLeftAloneIsSoForLongerAndLonger() {
+    var quarantine = Quarantine()
+    var now = Instant(milliseconds: 1000)
+    var pauses: [Int64] = []
+    for _ in 0..<8 {
+      let pause = quarantine.add(3, at: now)
+      pauses.append(pause.milliseconds / 1000)
+      #expect(quarantine.stripes == [3] && quarantine.due(at: now).isEmpty)
+      now = now + pause
+      #expect(quarantine.due(at: now) == [3])
+    }
+    #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
+    quarantine.keep([1])
+    #expect(quarantine.stripes.isEmpty && quarantine.add(3, at: now) == .seconds(1))
+  }
+
+  /// A key that cannot be read is somebody's, who has what nobody here knows.
+  @Test func nobodyTakesAnythingBesideANodeThatCannotBeUnderstood() {
+    let stranger = Membership.Key(
+      revision: 1, stamp: Stamp(node: "new", run: 0), report: .unreadable)
+    let view = ClusterView(
+      stripeCount: 3, run: 1, report: NodeReport(number: 1, loopCount: 1), others: [stranger])
+    #expect(view.step == nil && !view.isComplete)
   }
 
   @Test func aNodeOfAnotherFormGetsNothing() {

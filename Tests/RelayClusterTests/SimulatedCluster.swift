@@ -81,8 +81,8 @@ struct SimulatedCluster {
     }
   }
 
-  private mutating func send(_ action: Action, isWild: Bool) {
-    if isWild, chance(dropRate) { return }
+  private mutating func send(_ action: Action, isWild: Bool, mayDrop: Bool = true) {
+    if isWild, mayDrop, chance(dropRate) { return }
     var delay = 1 + random.below(10)
     if isWild, chance(slowRate) { delay += random.below(4000) }
     actions[now.milliseconds + delay, default: []].append(action)
@@ -121,6 +121,12 @@ struct SimulatedCluster {
       let found = SubjectWriter.Event.found(
         question: question, sequence: last?.sequence ?? 0, stamp)
       send(.toNode(index, .subject(target, found)), isWild: isWild)
+    case .snapshot(let stripe, let state, let number, let messageBytes):
+      // Nothing of the engine's: it is never lost, and may take long.
+      let parts = state.snapshot(messageBytes: messageBytes)
+      send(
+        .toNode(index, .snapshot(stripe: stripe, number: number, parts)), isWild: isWild,
+        mayDrop: false)
     case .purge(let stripe, let sequence): engine.purge(stripe, below: sequence)
     case .answered, .lost: break
     }
@@ -175,7 +181,11 @@ struct SimulatedCluster {
     let (effects, outcomes) = processes[index].journal.take()
     for effect in effects {
       processes[index].take(effect)
-      send(.toEngine(index, effect), isWild: isWild)
+      if case .snapshot = effect {
+        try tellEngine(effect, of: index, isWild: isWild)
+      } else {
+        send(.toEngine(index, effect), isWild: isWild)
+      }
     }
     for outcome in outcomes {
       let (isSafe, last) =

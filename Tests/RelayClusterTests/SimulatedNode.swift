@@ -9,7 +9,7 @@ struct SimulatedNode {
   /// What is under way with a stripe.
   private enum Move {
     /// The message that claims it is on its way.
-    case claiming(Int, epoch: UInt64)
+    case claiming(Int, epoch: UInt64, StripeReplay)
     case finishing(Int, to: UInt64)
   }
 
@@ -92,7 +92,7 @@ struct SimulatedNode {
     switch effect {
     case .answered(_, let isPersisted): answer = isPersisted
     case .lost(let stripe, _): lost.append(stripe)
-    case .publish, .ask, .purge: break
+    case .publish, .ask, .purge, .snapshot: break
     }
   }
 
@@ -121,14 +121,14 @@ struct SimulatedNode {
     lost = []
     defer { journal.tell(report) }
     switch underWay {
-    case .claiming(let stripe, let epoch):
+    case .claiming(let stripe, let epoch, let replay):
       guard let isOurs = answer else { return nil }
       underWay = nil
       guard isOurs else {
         journal.release(stripe)
         return nil
       }
-      return load(stripe, epoch, engine)
+      return load(stripe, epoch, replay)
     case .finishing(let stripe, let run):
       guard report.holdings.contains(where: { Int($0.stripe) == stripe }) else {
         underWay = nil
@@ -164,28 +164,25 @@ struct SimulatedNode {
   }
 
   private mutating func claim(_ stripe: Int, _ engine: SimulatedEngine, at now: Instant) {
-    let last = engine.last(.stripe(stripe), of: "")
-    let head = last.flatMap { try? SimulatedEngine.head($0.bytes) }
-    let epoch = (head?.stamp.epoch ?? 0) + 1
+    guard let done = try? engine.replay(stripe, through: .max, empty: SimulatedCluster.empty)
+    else { return }
+    let epoch = (done.stamp?.epoch ?? 0) + 1
     attempts += 1
     var configuration = StripeWriter.Configuration()
     configuration.messageBytes = 400
     configuration.snapshotBytes = 3000
     let writer = StripeWriter(
       stamp: Stamp(node: name, run: run, epoch: epoch, number: attempts << 32),
-      last: last?.sequence ?? 0, highest: head?.highest ?? 0, state: SimulatedCluster.empty,
+      last: done.last, highest: done.highest, state: SimulatedCluster.empty,
       configuration: configuration)
     answer = nil
-    underWay = .claiming(stripe, epoch: epoch)
+    underWay = .claiming(stripe, epoch: epoch, done)
     journal.claim(stripe, writer, attempts, at: now, wall: now)
   }
 
   private mutating func load(
-    _ stripe: Int, _ epoch: UInt64, _ engine: SimulatedEngine
+    _ stripe: Int, _ epoch: UInt64, _ replay: StripeReplay
   ) -> Moved? {
-    guard let end = journal.stripes[stripe]?.subject.last,
-      let replay = try? engine.replay(stripe, through: end, empty: SimulatedCluster.empty)
-    else { return nil }
     journal.restored(stripe, replay)
     stored[stripe] = Set(replay.state.sequences)
     failed[stripe] = []

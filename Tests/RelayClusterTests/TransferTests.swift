@@ -196,7 +196,7 @@ import Testing
     var writer = StripeWriter(
       stamp: Stamp(node: "import", run: 3, epoch: 1), last: 0, highest: sorter.lastSequence,
       state: sorter.states[0], isRead: true, configuration: configuration)
-    writer.beginSnapshot()
+    writer.write(sorter.states[0].snapshot(messageBytes: 2000))
     var replay = StripeReplay(empty: Self.empty)
     var (messages, sequence) = (0, UInt64(10))
     var event = SubjectWriter.Event.tick

@@ -11,6 +11,7 @@ extension Checker {
     for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
       expect(false, "forgotten before its end: \(id)")
     }
+    checkCarriers(effects)
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
     if case .tick = eventAtHand { checkNothingIsOverdue() }
   }
@@ -263,6 +264,7 @@ extension Checker {
     expect(
       first.notification.notificationClass == notification.notificationClass,
       "a repetition of another class")
+    expect(first.notification.payload == notification.payload, "a repetition of other words")
     let app = registrationOf[notification.token].map { registrations[$0].app }
     expect(app == nil || registrations[first.registration].app == app, "of another app's")
     expect(

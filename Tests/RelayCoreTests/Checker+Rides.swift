@@ -61,8 +61,9 @@ extension Checker {
     rides.frames[id] = (1, now)
     switch life.notification.notificationClass {
     case .visible:
-      if isFirst { openRide(of: device) }
+      if isFirst, !life.notification.showsNothing { openRide(of: device) }
     case .silent:
+      expect(!withholdsSilent(device), "a silent push in Low Power Mode, via \(via)")
       guard isFirst, !rides.paid.contains(id) else { return }
       switch via {
       case .direct, .refill:
@@ -109,14 +110,37 @@ extension Checker {
     openRide(of: device)
   }
 
-  /// Whatever is in a silent slot of the device now is paid for.
+  private func withholdsSilent(_ device: DeviceID) -> Bool {
+    conditions[device]?.withholdsSilent ?? false
+  }
+
+  /// Whatever is in a silent slot of the device now is paid for, unless the phone would not run it.
   private mutating func openRide(of device: DeviceID, except own: Int? = nil) {
     for (index, registration) in registrations.enumerated()
-    where isThere(index) && registration.app.phone.credential.device == device && index != own
-    {
+    where isThere(index) && registration.app.phone.credential.device == device && index != own {
       rides.opened[index, default: 0] += 1
       let slot = Slot(registration: index, notificationClass: .silent)
-      if let id = slots[slot] { rides.paid.insert(id) }
+      if let id = slots[slot], !withholdsSilent(device) { rides.paid.insert(id) }
+    }
+  }
+
+  /// What something went along with has passed at the same moment, whatever the clock says.
+  mutating func checkCarriers(_ effects: [Effect]) {
+    let sent = Set(effects.sendings.map(\.uniqueID))
+    for (id, carrier) in effects.carriers {
+      switch (carrier, eventAtHand) {
+      case (.push(let other), _):
+        expect(other != id && sent.contains(other), "along with what was not sent")
+      case (.line(.keepAlive), .keptAlive), (.line(.condition), .reported), (.line(.room), .tick):
+        break
+      case (.line(.keepAlive), .tick), (.line(.keepAlive), .keepAliveDue):
+        let isAsked = effects.contains { if case .sendKeepAlive = $0 { true } else { false } }
+        expect(isAsked, "along with no keep-alive")
+      case (.line(.answer), .heard), (.line(.answer), .acked), (.line(.answer), .decided),
+        (.line(.answer), .reported):
+        break
+      default: expect(false, "along with \(carrier)")
+      }
     }
   }
 }

@@ -24,6 +24,17 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect(found.pushType == .background)
   }
 
+  /// What tells Wallet that a pass has changed is an empty dictionary (Apple, "Adding a web service
+  /// to update passes").
+  @Test(arguments: [PushType.alert, .background], ["{}", #"{"aps":{}}"#])
+  func anEmptyPushToAPassIsNoMismatch(type: PushType, text: String) throws {
+    let found = try classify(text, type, .powerAware, topic: "pass.com.example.card")
+    #expect(found.warnings.isEmpty && found.kind == (type == .alert ? .visible : .silent))
+    for topic in ["com.example.pass.card", "pass.", "passes.com.example"] {
+      #expect(try classify(text, type, .powerAware, topic: topic).isMismatch, "\(topic)")
+    }
+  }
+
   @Test(arguments: visible)
   func backgroundWakeWithVisibleKeysIsASilentMismatch(member: String) throws {
     let found = try classify(
@@ -95,6 +106,21 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect(!found.warnings.contains(.pushTypeInferred))
     let undocumented = (type == .liveactivity || type == .location) && priority == .powerFirst
     #expect(found.warnings.contains(.priorityUnusual) == undocumented)
+  }
+
+  @Test(arguments: PushType.allCases)
+  func onlyWhatShowsSoundsOrBadgesIsNoticed(type: PushType) throws {
+    let handled: Set<PushType> = [.voip, .liveactivity, .pushtotalk]
+    for text in ["{}", #"{"aps":{}}"#, #"{"aps":{"alert":null}}"#, wake] {
+      let found = try classify(text, type, .powerAware)
+      #expect(
+        found.showsNothing == (found.kind == .visible && !handled.contains(type)), "\(text)")
+    }
+    for member in visible {
+      let found = try classify(#"{"aps":{\#(member)}}"#, type, .powerAware)
+      let isNoticed = type == .alert || type == .background || handled.contains(type)
+      #expect(found.showsNothing == !isNoticed, "\(member)")
+    }
   }
 
   @Test(arguments: ["true", #""1""#, "2"])

@@ -16,7 +16,12 @@ import Testing
       "received (silent)", false
     ),
     (.restored, "restored (from the journal)", false),
-    (.sent(.piggyback), "sent (via: piggyback)", false),
+    (.sent(.refill), "sent (via: refill)", false),
+    (
+      .sent(.piggyback, with: .push(id)),
+      "sent (via: piggyback, with 00000000-0000-0000-0000-000000000001)", false
+    ),
+    (.sent(.piggyback, with: .line(.keepAlive)), "sent (via: piggyback, with keep-alive)", false),
     (.storedOffline, "stored (device offline)", false),
     (
       .storedPower(until: moment, limit: .perApp),

@@ -41,7 +41,7 @@ struct ShardFixture {
   var node: UInt16 = 0
   /// Of the last record that was asked for.
   private(set) var lastSequence: UInt64 = 0
-  private var lastNumber: UInt32 = 0
+  private(set) var lastNumber: UInt32 = 0
 
   init(
     _ journal: Journal = .prompt, configuration: Shard.Configuration = Shard.Configuration(),
@@ -158,7 +158,7 @@ struct ShardFixture {
   mutating func push(
     _ notificationClass: NotificationClass, _ app: PhoneApp, priority: Priority = .immediate,
     expiration: Expiration? = nil, topic: String? = nil,
-    token: DeviceToken? = nil, apnsID: UniqueID? = nil
+    token: DeviceToken? = nil, apnsID: UniqueID? = nil, showsNothing: Bool = false
   ) -> Notification {
     lastNumber += 1
     let isSilent = notificationClass == .silent
@@ -169,20 +169,21 @@ struct ShardFixture {
       token: token ?? app.token,
       topic: topic.map { Topic($0)! } ?? app.topic, notificationClass: notificationClass,
       pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : priority,
-      wakesApp: isSilent, collapseID: [],
+      wakesApp: isSilent, showsNothing: showsNothing && !isSilent, collapseID: [],
       expiration: expiration ?? Expiration(unixSeconds: nil, at: now),
       payload: Array(#"{"aps":{"content-available":1}}"#.utf8))
   }
 
-  /// The same, sent again.
-  mutating func repetition(of first: Notification) -> Notification {
+  /// The same, sent again; or more under its id.
+  mutating func repetition(of first: Notification, saying more: String = "") -> Notification {
     lastNumber += 1
     return Notification(
       uniqueID: UniqueID(generator: 1 + 2 * UInt64(node), number: UInt64(lastNumber)),
       apnsID: first.apnsID, token: first.token, topic: first.topic,
       notificationClass: first.notificationClass, pushType: first.pushType,
-      priority: first.priority, wakesApp: first.wakesApp, collapseID: first.collapseID,
-      expiration: first.expiration, payload: first.payload)
+      priority: first.priority, wakesApp: first.wakesApp, showsNothing: first.showsNothing,
+      collapseID: first.collapseID, expiration: first.expiration,
+      payload: first.payload + Array(more.utf8))
   }
 
   // MARK: Effects that tests expect
@@ -210,11 +211,12 @@ struct ShardFixture {
   }
 
   func sent(
-    _ notification: Notification, _ via: Via, _ connection: ConnectionID, acceptedAt: Instant? = nil
+    _ notification: Notification, _ via: Via, with carrier: Carrier? = nil,
+    _ connection: ConnectionID, acceptedAt: Instant? = nil
   ) -> [Effect] {
     let delivery = Delivery(
       notification: notification, via: via, acceptedAt: acceptedAt ?? now, sentAt: now)
-    return [.send(connection, delivery), log(.sent(via), notification)]
+    return [.send(connection, delivery), log(.sent(via, with: carrier), notification)]
   }
 
   /// - Parameter mayLinger: sent to the device at once.
@@ -263,6 +265,17 @@ struct Sending: Hashable {
 }
 
 extension [Effect] {
+  /// What each of these went along with.
+  var carriers: [UniqueID: Carrier] {
+    var found: [UniqueID: Carrier] = [:]
+    for effect in self {
+      guard case .log(let event) = effect, case .sent(_, let carrier?) = event.step
+      else { continue }
+      found[event.uniqueID] = carrier
+    }
+    return found
+  }
+
   var sendings: [Sending] {
     compactMap { effect in
       guard case .send(_, let delivery) = effect else { return nil }

@@ -21,14 +21,18 @@ import Testing
   private func make(
     uniqueID: UInt64 = 1, apnsID: UInt64 = 2, token: String = "abcd", topic: String = "topic",
     _ notificationClass: NotificationClass = .visible, _ pushType: PushType = .alert,
-    _ priority: Priority = .immediate, wakesApp: Bool = false, collapseID: [UInt8] = [],
-    expiration: Expiration = .at(.never), payload: [UInt8] = [1, 2]
+    _ priority: Priority = .immediate, wakesApp: Bool = false, showsNothing: Bool = false,
+    collapseID: [UInt8] = [],
+    expiration: Expiration = .at(.never), payload: [UInt8] = [1, 2],
+    fingerprint: UInt64 = 0
   ) -> Notification {
     Notification(
       uniqueID: UniqueID(high: 0, low: uniqueID), apnsID: UniqueID(high: 0, low: apnsID),
       token: DeviceToken(hexadecimal: token)!, topic: Topic(topic)!,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
-      wakesApp: wakesApp, collapseID: collapseID, expiration: expiration, payload: payload)
+      wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
+      expiration: expiration, payload: payload,
+      fingerprint: fingerprint)
   }
 
   @Test func equalMeansEveryField() {
@@ -36,7 +40,9 @@ import Testing
     let others = [
       make(uniqueID: 3), make(apnsID: 3), make(token: "abce"), make(topic: "another"),
       make(.silent), make(.visible, .voip), make(.visible, .alert, .powerFirst),
-      make(wakesApp: true), make(collapseID: [1]), make(expiration: .once), make(payload: []),
+      make(wakesApp: true), make(showsNothing: true), make(collapseID: [1]),
+      make(expiration: .once), make(payload: []),
+      make(fingerprint: 1),
     ]
     for other in others { #expect(other != make()) }
     #expect(Set(others).count == others.count)

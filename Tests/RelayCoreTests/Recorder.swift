@@ -47,7 +47,7 @@ struct Recorder {
       bytes += writer.takeChunk()?.bytes ?? []
       chunks += 1
       guard let chunksBetweenStates, chunks % chunksBetweenStates == 0 else { continue }
-      bytes += RecordedState(shard: writer.shard, state: shard.state).frame(redactor)
+      bytes += RecordedState(writer.shard, shard).frame(redactor)
       writer = RecordingWriter(shard: writer.shard, redactor: redactor)
     }
     _ = writer.endBatch()

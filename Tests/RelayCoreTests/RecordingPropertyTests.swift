@@ -51,6 +51,31 @@ import Testing
     }
   }
 
+  /// The state that it goes back to may be older than the file.
+  @Test(arguments: RecordedPayloads.allCases)
+  func aHistoryThatIsTakenBackReplays(_ payloads: RecordedPayloads) throws {
+    for seed in UInt64(0)..<20 {
+      var world = World(seed: seed) { $0.crashes = 0 }
+      for _ in 0..<200 { world.step() }
+      let events = world.history.compactMap { happening -> (Event, Instant)? in
+        if case .event(let event, let moment) = happening { (event, moment) } else { nil }
+      }
+      let (before, after) = (events[..<(events.count / 2)], events[(events.count / 2)...])
+      let then = before.last!.1
+      let back = [(Event.checkpoint(.rewound(to: 7)), then)]
+      let history = before + [(.checkpoint(.saved(7)), then)] + after + back + after + back + after
+      for chunksBetweenStates in [nil, 1] {
+        var recorder = Recorder(payloads, chunksBetweenStates: chunksBetweenStates)
+        recorder.add(
+          world.plan.configuration, at: ShardFixture.start,
+          SequenceRanges(first: 1, bits: world.plan.rangeBits), Array(history))
+        let summary = try replay(recorder.end())
+        #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
+        #expect(summary.events == history.count)
+      }
+    }
+  }
+
   @Test func partitionsThatMoveReplay() throws {
     for seed in UInt64(0)..<20 {
       var recorder = Recorder()

@@ -28,7 +28,7 @@ import Testing
     (.invalidProviderToken, 403, "InvalidProviderToken"),
     (.missingProviderToken, 403, "MissingProviderToken"),
     (.unrelatedKeyIDInToken, 403, "UnrelatedKeyIdInToken"),
-    (.badEnvironmentKeyIDInToken, 403, "BadEnvironmentKeyIdInToken"),
+    (.badEnvironmentKeyIDInToken, 403, "BadEnvironmentKeyInToken"),
     (.badPath, 404, "BadPath"),
     (.methodNotAllowed, 405, "MethodNotAllowed"),
     (.expiredToken, 410, "ExpiredToken"),

@@ -19,6 +19,9 @@ import Testing
     var restarts = 0
     var moves = 0
     let fails: Bool
+    /// Events between shards get lost, as between nodes.
+    let loses: Bool
+    var losses = 0
 
     init(seed: UInt64) {
       var generator = SeededRandom(seed: seed)
@@ -30,6 +33,7 @@ import Testing
           partitionCount: [3, 16, 256].randomElement(using: &generator)!),
         keepsDevices: seed % 2 == 1)
       fails = generator.chance(50)
+      loses = generator.chance(50)
       for _ in 0..<3 { phones.append(set.enroll()) }
       for _ in 0..<3 { tokens.append(set.makeToken()) }
     }
@@ -52,6 +56,11 @@ import Testing
         guard let step = set.steps.randomElement(using: &set.generator) else { return }
         if case .write(let shard) = step, fails, set.generator.chance(20) {
           set.take(.fail(shard))
+        } else if case .deliver(let from, let to) = step, loses, set.generator.chance(10) {
+          set.take(.lose(from: from, to: to))
+          losses += 1
+        } else if loses, set.generator.chance(2) {
+          set.wait()
         } else {
           set.take(step)
         }
@@ -88,6 +97,11 @@ import Testing
     /// Nothing is under way: then there is one right answer to everything.
     mutating func quiet() {
       set.settle()
+      while set.shards.contains(where: { $0.tokenChanges.count > 0 }) {
+        set.wait()
+        set.settle()
+      }
+      if loses { for phone in phones { findOrphans(for: phone) } }
       set.checkSettled("quiet")
       for request in requests where set.answers[request] == nil {
         set.problems.append("a request without an answer")
@@ -112,6 +126,16 @@ import Testing
       }
       push(token)
       set.checkSettled("quiet, after a request")
+    }
+
+    /// Whoever is refused a token has its holder asked.
+    private mutating func findOrphans(for phone: Phone) {
+      for token in tokens where !set.ownApps.contains(where: { $0.token == token }) {
+        for _ in 0..<2 { requests.append(set.put(phone, Topic("orphans")!, own: token)) }
+        set.settle()
+        requests.append(set.delete(phone, Topic("orphans")!))
+        set.settle()
+      }
     }
 
     private mutating func push(_ token: DeviceToken) {

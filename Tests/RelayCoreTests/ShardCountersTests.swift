@@ -52,6 +52,28 @@ import Testing
     #expect(Set(reasons.map(\.name)).count == reasons.count)
   }
 
+  @Test func everyTermOfTheSumIsSaid() {
+    var counters = ShardCounters()
+    #expect(counters.balance == "0 received = 0 ended")
+    counters.received = 20
+    counters.restored = 5
+    counters.delivered = 4
+    counters.expired = 1
+    counters.waiting = 3
+    counters.inSlots = 7
+    counters.inFlight = 8
+    (counters.takenOver, counters.handedOver) = (2, 4)
+    #expect(counters.addsUp)
+    #expect(
+      counters.balance
+        == """
+        20 received + 5 restored = 5 ended + 7 held + 8 in flight + 3 waiting for the journal \
+        + 2 handed over
+        """)
+    (counters.takenOver, counters.handedOver) = (4, 2)
+    #expect(counters.balance.hasPrefix("20 received + 5 restored + 2 taken over = 5 ended"))
+  }
+
   @Test func addsUpLooksAtEveryPlace() {
     for place in [\ShardCounters.waiting, \.inSlots, \.inFlight, \.delivered, \.expired] {
       var counters = ShardCounters()

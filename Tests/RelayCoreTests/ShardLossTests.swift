@@ -221,7 +221,8 @@ import Testing
       fixture, effects,
       [
         .persist(record), fixture.discarded(visible, .unregistered), .forget(4),
-        fixture.discarded(silent, .unregistered), .forget(5), .answer(fixture.lastRequest, .unregistered),
+        fixture.discarded(silent, .unregistered), .forget(5),
+        .answer(fixture.lastRequest, .unregistered),
       ])
     _ = fixture.advance(.seconds(1))
     let late = fixture.push(.visible, app)

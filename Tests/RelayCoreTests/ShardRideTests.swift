@@ -58,6 +58,37 @@ import Testing
     expectSound(scene.fixture)
   }
 
+  /// Three visible pushes in one millisecond, of which the second finds something held.
+  @Test func whatCarriedItIsNamedThoughTheClockStands() {
+    var scene = Scene()
+    let (first, second, third) = (
+      scene.fixture.push(.visible, scene.apps[0]), scene.fixture.push(.visible, scene.apps[1]),
+      scene.fixture.push(.visible, scene.apps[0])
+    )
+    let before = scene.held
+    #expect(
+      scene.fixture.submit(first).carriers
+        == [before[0].uniqueID: .push(first.uniqueID), before[1].uniqueID: .push(first.uniqueID)])
+    scene.hold()
+    let effects = scene.fixture.submit(second)
+    #expect(effects.carriers[scene.held[0].uniqueID] == .push(second.uniqueID))
+    #expect(scene.fixture.submit(third).carriers == [:])
+  }
+
+  @Test func whatReleasesOneFromItsBudgetCarriesTheOthers() {
+    var scene = Scene()
+    let lifted = DeviceCondition(power: .charging, network: .wifi)
+    for _ in 0..<3 {
+      _ = scene.fixture.handle(.keptAlive(scene.connection))
+      for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
+      scene.hold()
+    }
+    let effects = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    #expect(
+      effects.carriers == [scene.held[1].uniqueID: .push(scene.held[0].uniqueID)],
+      "the other is sent by its budget")
+  }
+
   @Test func aKeepAliveIsOneRideQuestionAndAnswerTogether() {
     var scene = Scene()
     #expect(scene.fixture.advance(.minutes(15)).sendings == scene.rides)
@@ -122,6 +153,27 @@ import Testing
       #expect(scene.fixture.handle(word).sendings == [], "\(word)")
       expectSound(scene.fixture)
     }
+  }
+
+  @Test func whatShowsNothingIsDeliveredAndCarriesNothing() {
+    var scene = Scene()
+    let bare = scene.fixture.push(.visible, scene.apps[0], showsNothing: true)
+    #expect(scene.fixture.submit(bare).sendings == [Sending(bare, .direct)])
+    _ = scene.fixture.ack(bare, scene.connection)
+    // Nor from its slot, to a phone that has used up its own rides.
+    for _ in 0..<3 {
+      let (connection, effects) = scene.fixture.connect(scene.apps[0].phone)
+      for sending in effects.sendings {
+        _ = scene.fixture.handle(.acked(connection, sending.uniqueID, nil))
+      }
+      _ = scene.fixture.handle(.disconnected(connection))
+      scene.hold()
+    }
+    let stored = scene.fixture.push(.visible, scene.apps[0], showsNothing: true)
+    _ = scene.fixture.submit(stored)
+    let (_, effects) = scene.fixture.connect(scene.apps[0].phone)
+    #expect(effects.sendings == [Sending(stored, .connect)])
+    expectSound(scene.fixture)
   }
 
   @Test func aResendCarriesNothing() {

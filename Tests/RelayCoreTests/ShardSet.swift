@@ -9,6 +9,8 @@ struct ShardSet {
   enum Step: Hashable {
     /// The oldest event from one shard to another arrives.
     case deliver(from: Int, to: Int)
+    /// It gets lost, if it is one of those that are asked for again.
+    case lose(from: Int, to: Int)
     /// The journal writes the oldest record of a shard.
     case write(Int)
     /// The journal cannot.
@@ -117,6 +119,13 @@ struct ShardSet {
     switch step {
     case .deliver(let from, let to):
       handle(mail[from][to].removeFirst(), on: to)
+    case .lose(let from, let to):
+      switch mail[from][to].first {
+      case .alias(.claimed), .alias(.left), .alias(.decided), .alias(.released),
+        .alias(.questioned):
+        mail[from][to].removeFirst()
+      case _: break
+      }
     case .write(let shard):
       for record in owed { write(record) }
       owed = []
@@ -160,6 +169,12 @@ struct ShardSet {
   /// Until nothing is under way, in an order that chance decides.
   mutating func settle() {
     while let step = steps.randomElement(using: &generator) { take(step) }
+  }
+
+  /// A second goes by.
+  mutating func wait() {
+    now = now + .seconds(1)
+    for shard in shards.indices { handle(.tick, on: shard) }
   }
 
   /// The process ends, and starts again with so many shards. Of what waits for the journal, each

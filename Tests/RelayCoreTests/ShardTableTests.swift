@@ -64,8 +64,10 @@ import Testing
         fixture.persist(visible, fixture.lastSequence, mayLinger: true),
       ]
         + fixture.sent(visible, .direct, connection)
-        + fixture.sent(heldFirst, .piggyback, connection)
-        + fixture.sent(heldSecond, .piggyback, connection) + [fixture.accepted(visible)])
+        + fixture.sent(heldFirst, .piggyback, with: .push(visible.uniqueID), connection)
+        + fixture.sent(heldSecond, .piggyback, with: .push(visible.uniqueID), connection) + [
+          fixture.accepted(visible)
+        ])
   }
 
   // MARK: Silent accepted
@@ -166,8 +168,12 @@ import Testing
     }
     _ = fixture.advance(.seconds(1))
     let (connection, effects) = fixture.connect(phone)
-    let expected = [1, 3, 4, 0, 2].flatMap {
-      fixture.sent(pushes[$0], .connect, connection, acceptedAt: acceptedAt)
+    let carrier = Carrier.push(pushes[1].uniqueID)
+    let expected = [1, 3, 4, 0, 2].flatMap { place in
+      // The first visible one takes the silents along, whatever the phone may open by itself.
+      fixture.sent(
+        pushes[place], .connect, with: place.isMultiple(of: 2) && place < 4 ? carrier : nil,
+        connection, acceptedAt: acceptedAt)
     }
     expectEffects(fixture, effects, [.hello(connection)] + expected)
   }
@@ -214,15 +220,16 @@ import Testing
   @Test func aReportTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(
-      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low)))),
-      fixture.sent(held, .piggyback, connection))
+      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(screen: .on)))),
+      fixture.sent(held, .piggyback, with: .line(.condition), connection))
   }
 
   @Test func aKeepAliveOfThePhoneTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(fixture, fixture.handle(.heard(connection)), [])
     expectEffects(
-      fixture, fixture.handle(.keptAlive(connection)), fixture.sent(held, .piggyback, connection))
+      fixture, fixture.handle(.keptAlive(connection)),
+      fixture.sent(held, .piggyback, with: .line(.keepAlive), connection))
   }
 
   @Test func theKeepAliveTakesTheHeldOneAlong() {
@@ -232,7 +239,8 @@ import Testing
     expectEffects(
       fixture, effects,
       [.sendKeepAlive(connection)]
-        + fixture.sent(held, .piggyback, connection, acceptedAt: acceptedAt))
+        + fixture.sent(
+          held, .piggyback, with: .line(.keepAlive), connection, acceptedAt: acceptedAt))
   }
 
   // MARK: The budget refills

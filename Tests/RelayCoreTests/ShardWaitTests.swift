@@ -47,7 +47,8 @@ import Testing
     expectEffects(
       fixture, fixture.submit(high),
       [fixture.received(high), fixture.persist(high, 4, mayLinger: true)]
-        + fixture.sent(low, .piggyback, connection) + fixture.sent(high, .direct, connection)
+        + fixture.sent(low, .piggyback, with: .push(high.uniqueID), connection)
+        + fixture.sent(high, .direct, connection)
         + [fixture.accepted(high)])
   }
 
@@ -56,7 +57,8 @@ import Testing
     let low = fixture.push(.visible, app, priority: .powerAware)
     _ = fixture.submit(low)
     expectEffects(
-      fixture, fixture.handle(.heard(connection)), fixture.sent(low, .piggyback, connection))
+      fixture, fixture.handle(.heard(connection)),
+      fixture.sent(low, .piggyback, with: .line(.answer), connection))
   }
 
   @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
@@ -83,6 +85,31 @@ import Testing
     #expect(
       fixture.handle(.reported(connection, ConditionReport(DeviceCondition()))).sendings
         == [Sending(silent, .piggyback)])
+  }
+
+  /// The phone would not run it: neither a visible push nor a keep-alive, a connect or another
+  /// change of its condition takes it along, and what was sent before waits again.
+  @Test func inLowPowerModeNothingRides() {
+    var (fixture, app, connection) = sleeping(.init(policy: .unlimited, keepAlive: .minutes(15)))
+    let silent = fixture.push(.silent, app)
+    _ = fixture.submit(silent)
+    let visible = fixture.push(.visible, app)
+    #expect(fixture.submit(visible).sendings == [Sending(visible, .direct)])
+    _ = fixture.ack(visible, connection)
+    #expect(fixture.advance(.minutes(15)).sendings == [])
+    #expect(fixture.handle(.keptAlive(connection)).sendings == [])
+    var report = ConditionReport(Self.asleep)
+    report.network = .cellular
+    #expect(fixture.handle(.reported(connection, report)).sendings == [])
+    let (newer, effects) = fixture.connect(app.phone)
+    #expect(effects.sendings == [])
+    let normal = ConditionReport(DeviceCondition())
+    #expect(fixture.handle(.reported(newer, normal)).sendings == [Sending(silent, .piggyback)])
+    _ = fixture.handle(.reported(newer, ConditionReport(Self.asleep)))
+    let (newest, again) = fixture.connect(app.phone)
+    #expect(again.sendings == [])
+    #expect(fixture.handle(.reported(newest, normal)).sendings == [Sending(silent, .piggyback)])
+    expectSound(fixture)
   }
 
   @Test func chargingOnWiFiLiftsTheBudgetAndTakesNothingFromIt() {
@@ -182,7 +209,7 @@ import Testing
     expectEffects(
       fixture, fixture.ack(pushes[0], connection),
       [fixture.log(.delivered, pushes[0]), .forget(3)]
-        + fixture.sent(pushes[3], .piggyback, connection))
+        + fixture.sent(pushes[3], .piggyback, with: .line(.answer), connection))
     let once = fixture.push(.visible, app, expiration: .once)
     #expect(fixture.submit(once).discards == [.notStored], "the window is full")
     expectSound(fixture)

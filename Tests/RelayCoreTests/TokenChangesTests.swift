@@ -15,11 +15,11 @@ import Testing
 
   @Test func whatBeginsEndsOnce() {
     var changes = TokenChanges()
-    changes.begin(own(1), .pending(request))
+    changes.begin(own(1), .claiming(request))
     changes.begin(own(2), .leaving(since: nil, then: reply))
     #expect(changes.contains(own(1).device, own(1).topic))
     #expect(!changes.contains(own(1, device: 2).device, own(1).topic))
-    #expect(changes.end(own(1)) == .pending(request))
+    #expect(changes.end(own(1)) == .claiming(request))
     #expect(changes.end(own(1)) == nil)
     #expect(changes.count == 1)
     #expect(changes.end(own(2)) == .leaving(since: nil, then: reply))
@@ -28,9 +28,9 @@ import Testing
 
   @Test func whatIsUnderWayIsFoundByItsToken() {
     var changes = TokenChanges()
-    changes.begin(own(1), .pending(request))
+    changes.begin(own(1), .claiming(request))
     changes.begin(own(2), .leaving(since: Instant(milliseconds: 7), then: reply))
-    #expect(changes.step(of: own(1).token, own(1).device) == .pending(request))
+    #expect(changes.step(of: own(1).token, own(1).device) == .claiming(request))
     #expect(changes.step(of: own(1).token, own(1, device: 2).device) == nil)
     #expect(
       changes.step(of: own(2).token, own(2).device)
@@ -43,12 +43,12 @@ import Testing
     let first = own(0).device
     for number in 0..<UInt64(Limits.tokenChangesPerDevice) {
       #expect(changes.hasRoom(for: first))
-      changes.begin(own(number), .pending(request))
+      changes.begin(own(number), .claiming(request))
     }
     #expect(!changes.hasRoom(for: first))
     #expect(changes.hasRoom(for: own(1, device: 2).device))
     for number in UInt64(Limits.tokenChangesPerDevice)..<UInt64(Limits.tokenChangesPerShard) {
-      changes.begin(own(number, device: number), .pending(request))
+      changes.begin(own(number, device: number), .claiming(request))
     }
     #expect(!changes.hasRoom(for: own(1, device: 2).device))
   }

@@ -50,7 +50,9 @@ extension World {
     }
     let push = fixture.push(
       notificationClass, app, priority: Priority.allCases.randomElement(using: &generator)!,
-      expiration: expiration, topic: generator.chance(2) ? "com.example.other" : nil)
+      expiration: expiration, topic: generator.chance(2) ? "com.example.other" : nil,
+      // Not the generator's to say: the worlds that are remembered stay what they are.
+      showsNothing: fixture.lastNumber % 4 == 0)
     handle(.submitted(push, from: fixture.newRequest()))
     // Its provider may not hear of it, and send it again, soon or later.
     repeatable.append(push)
@@ -58,7 +60,8 @@ extension World {
     guard generator.chance(10), let first = repeatable.randomElement(using: &generator) else {
       return
     }
-    handle(.submitted(fixture.repetition(of: first), from: fixture.newRequest()))
+    let more = fixture.lastNumber % 3 == 0 ? " " : ""
+    handle(.submitted(fixture.repetition(of: first, saying: more), from: fixture.newRequest()))
   }
 
   private mutating func journal() {

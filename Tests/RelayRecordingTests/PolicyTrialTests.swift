@@ -136,6 +136,23 @@ import Testing
     }
   }
 
+  /// A policy that sends little is not the fastest because of that.
+  @Test func whatStillWaitsAtTheEndHasWaitedUntilThen() throws {
+    var strictWaited = 0
+    for seed in UInt64(0)..<10 {
+      let comparison = try PolicyComparison(try recording(.unlimited, seed: seed), other: .strict)
+      let all = try #require(comparison.rows.last?.columns)
+      for row in all { #expect(row.delays.count == row.sent + row.waiting, "seed \(seed)") }
+      let (loose, strict) = (all[0], all[1])
+      // What was never sent and does not wait was replaced; a replaced one may have been sent.
+      #expect(strict.received <= strict.sent + strict.waiting + strict.replaced, "seed \(seed)")
+      let percentiles = (loose.delay(percent: 90), strict.delay(percent: 90))
+      #expect(try #require(percentiles.0) <= #require(percentiles.1), "seed \(seed)")
+      strictWaited += strict.waiting
+    }
+    #expect(strictWaited > 0)
+  }
+
   @Test func delaysAreThoseThatSoManyPercentDoNotExceed() {
     var row = PolicyTrial.Row()
     #expect(row.delay(percent: 50) == nil)

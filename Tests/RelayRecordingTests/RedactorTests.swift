@@ -51,6 +51,42 @@ import Testing
     #expect(left(.aps, Array("{".utf8)) == "")
   }
 
+  /// What a repetition is known by is there, and nobody learns what was said.
+  @Test(arguments: RecordedPayloads.allCases)
+  func whatIsLeftOutHasAFingerprint(_ payloads: RecordedPayloads) throws {
+    func played(
+      _ payload: String, _ collapseID: String = "", id: UniqueID = UniqueID(high: 7, low: 7)
+    ) throws -> Notification {
+      let push = Notification(
+        uniqueID: Samples.id, apnsID: id, token: Samples.token, topic: Samples.topic,
+        notificationClass: .visible, pushType: .alert, priority: .immediate, wakesApp: false,
+        collapseID: Array(collapseID.utf8), expiration: .once, payload: Array(payload.utf8))
+      var writer = ByteWriter(redactor: Redactor(key: (1, 2), payloads: payloads))
+      writer.put(push)
+      var reader = ByteReader(writer.bytes)
+      let played = try reader.read(Notification.self)
+      try reader.finish()
+      // Written again, it is the same.
+      var again = ByteWriter(redactor: Redactor(key: (3, 4), payloads: payloads))
+      again.put(played)
+      var rereader = ByteReader(again.bytes)
+      #expect(try rereader.read(Notification.self).fingerprint == played.fingerprint)
+      return played
+    }
+    let first = try played(#"{"aps":{"alert":"a"},"x":1}"#)
+    #expect(try played(#"{"aps":{"alert":"a"},"x":1}"#) == first)
+    #expect((first.fingerprint == 0) == (payloads == .all))
+    for (payload, collapseID) in [
+      (#"{"aps":{"alert":"a"},"x":2}"#, ""), (#"{"aps":{"alert":"b"},"x":1}"#, ""),
+      (#"{"aps":{"alert":"a"},"x":1} "#, ""), (#"{"aps":{"alert":"a"},"x":1}"#, "c"),
+    ] {
+      #expect(try played(payload, collapseID) != first, "\(payload) \(collapseID)")
+    }
+    #expect(try played("{}", id: Samples.id).fingerprint == 0, "nobody asks")
+    let other = try played(#"{"aps":{"alert":"a"},"x":1}"#, id: UniqueID(high: 7, low: 8))
+    #expect(payloads == .all || other.fingerprint != first.fingerprint)
+  }
+
   @Test(arguments: RecordedPayloads.allCases)
   func aPayloadThatIsTheSameIsWrittenOnce(_ payloads: RecordedPayloads) throws {
     let texts = [

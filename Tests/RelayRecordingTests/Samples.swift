@@ -33,7 +33,8 @@ enum Samples {
       uniqueID: id, apnsID: apnsID, token: token, topic: topic,
       notificationClass: notificationClass,
       pushType: .background, priority: .powerAware, wakesApp: true,
-      collapseID: Array("score".utf8), expiration: expiration,
+      showsNothing: notificationClass == .visible, collapseID: Array("score".utf8),
+      expiration: expiration,
       payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8))
   }
 
@@ -83,9 +84,10 @@ enum Samples {
     state.aliases = [Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)]
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
     state.tokenChanges = [
-      .init(own: own, step: .pending(request)),
-      .init(own: own, step: .leaving(since: nil, then: reply)),
-      .init(own: own, step: .leaving(since: now, then: reply)),
+      .init(own: own, step: .claiming(request)),
+      .init(own: own, step: .writing(request)),
+      .init(own: own, step: .leaving(since: nil, then: nil)),
+      .init(own: own, step: .leaving(since: now, then: reply), questions: 2, nextAt: now),
     ]
     state.goneTokens = [.init(token, now)]
     state.formerBudgets = [
@@ -115,7 +117,7 @@ enum Samples {
     .claimed(own), .left(own, since: nil), .left(own, since: now), .confirmed(own), .allConfirmed,
     .decided(own, .granted), .decided(own, .refused(.tokenTaken)), .released(own),
     .denied(own), .forwarded(stored, to: device, from: request),
-    .restored(stored, to: device, sequence: 3, acceptedAt: now),
+    .restored(stored, to: device, sequence: 3, acceptedAt: now), .questioned(own),
   ]
 
   static let outcomes: [DeliveryOutcome?] = [
@@ -153,6 +155,8 @@ enum Samples {
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
+  static let carriers: [Carrier] = [.push(id)] + Carrier.Line.allCases.map { .line($0) }
+
   static let steps: [DeliveryStep] =
     [
       .received(.visible, apnsID: id, device: device, topic), .restored, .storedOffline,
@@ -162,6 +166,7 @@ enum Samples {
       .discarded(.journalFailed),
       .faulted(mark),
     ] + decisions.map { .decided($0) } + Via.allCases.map { .sent($0) }
+    + carriers.map { .sent(.piggyback, with: $0) }
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {

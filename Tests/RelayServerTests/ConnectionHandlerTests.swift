@@ -168,6 +168,90 @@ import Transport
     #expect(!peer.isOpen)
   }
 
+  /// Apple advises providers to keep connections open with PING ("Sending notification requests to
+  /// APNs").
+  @Test(arguments: [true, false])
+  func aPingIsTraffic(isProvider: Bool) throws {
+    let time = VirtualTime(start: RelayClock.wall)
+    let scene = ConnectionScene {
+      $0.clock = .virtual(time)
+      $0.idleTimeout = .minutes(10)
+    }
+    let (lively, idle) = (
+      try scene.connect(provider: isProvider), try scene.connect(provider: isProvider)
+    )
+    for peer in [lively, idle] { try peer.exchange() }
+    for _ in 0..<3 {
+      time.advance(to: time.now + .minutes(6))
+      lively.client.http2.ping(7)
+      try lively.exchange()
+      scene.sweep()
+    }
+    try idle.receive()
+    #expect(idle.goAway == #"{"reason":"IdleTimeout"}"#)
+    try lively.receive()
+    #expect(lively.isOpen && lively.goAway == nil)
+  }
+
+  // MARK: Turns
+
+  /// Requests that do not end, without a token, and the same again and again.
+  private func opens(_ count: Int) -> ByteBuffer {
+    var bytes = ByteBuffer(string: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    bytes.writeBytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    for number in 0..<count {
+      // POST, https, / and a name (RFC 7541 appendix A).
+      let block: [UInt8] = [0x83, 0x87, 0x84, 0x01, 1, 0x72]
+      bytes.writeBytes([0, 0, UInt8(block.count), 1, 4])
+      bytes.writeInteger(UInt32(number * 2 + 1))
+      bytes.writeBytes(block)
+    }
+    return bytes
+  }
+
+  /// All of it comes in one read; an honest request that comes then is answered after one turn.
+  @Test(arguments: [true, false])
+  func oneReadDoesNotKeepTheLoop(isProvider: Bool) throws {
+    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let greedy = try scene.connect(provider: isProvider)
+    let honest = try scene.connect(provider: isProvider)
+    try honest.exchange()
+    let count = 20_000
+    try greedy.send(opens(count))
+    var refused = greedy.arrivedResets
+    #expect(refused > 0 && refused <= Limits.turnRequests)
+    #expect(!greedy.isRead)
+    let stream = try honest.request("GET", isProvider ? "/v1/feedback" : "/v1/health")
+    try honest.exchange()
+    #expect(honest.statuses[stream] == (isProvider ? 403 : 200))
+    var turns = 1
+    while !greedy.isRead, turns < count {
+      scene.loop.advanceTime(by: .microseconds(50))
+      let now = greedy.arrivedResets
+      #expect(now > refused && now - refused <= Limits.turnRequests)
+      (refused, turns) = (now, turns + 1)
+    }
+    #expect(turns == (count - 1) / Limits.turnRequests + 1)
+    let served = isProvider ? Limits.refusedRequests : Int(Limits.unauthenticatedDeviceStreams)
+    #expect(greedy.isOpen && refused == count - served)
+  }
+
+  /// Whoever takes no answers gets no further turn until it does.
+  @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
+    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let peer = try scene.connect(provider: true)
+    try peer.send(opens(3 * Limits.turnRequests))
+    let refused = peer.arrivedResets
+    peer.channel.isWritable = false
+    peer.channel.pipeline.fireChannelWritabilityChanged()
+    scene.loop.advanceTime(by: .seconds(1))
+    #expect(peer.arrivedResets == refused && !peer.isRead)
+    peer.channel.isWritable = true
+    peer.channel.pipeline.fireChannelWritabilityChanged()
+    scene.loop.advanceTime(by: .seconds(1))
+    #expect(peer.arrivedResets == 3 * Limits.turnRequests - Limits.refusedRequests && peer.isRead)
+  }
+
   // MARK: A peer that does not read
 
   @Test func whoTakesNoAnswersIsNotReadAndThenClosed() throws {

@@ -47,6 +47,8 @@ final class ScenePeer {
   private var buffers = TransportBuffers()
   private var events: [HTTP2Event] = []
   private(set) var statuses: [StreamID: Int] = [:]
+  /// The `apns-id` of each answer.
+  private(set) var identifiers: [StreamID: String] = [:]
   private(set) var bodies: [StreamID: [UInt8]] = [:]
   private(set) var closings: [StreamID: UInt32] = [:]
   private(set) var goAway: String?
@@ -114,6 +116,17 @@ final class ScenePeer {
     }
   }
 
+  /// RST_STREAM frames among what has arrived, without TLS.
+  var arrivedResets: Int {
+    collect()
+    var (bytes, count) = (arrived, 0)
+    while let head = bytes.readInteger(as: UInt32.self) {
+      if head & 0xFF == 3 { count += 1 }
+      bytes.moveReaderIndex(forwardBy: min(5 + Int(head >> 8), bytes.readableBytes))
+    }
+    return count
+  }
+
   /// Takes what the relay has sent.
   func receive() throws {
     collect()
@@ -124,12 +137,20 @@ final class ScenePeer {
     for event in events {
       switch event {
       case .headers(let id, let range, _):
-        let status = fields[range].first { arena[$0.name].elementsEqual(":status".utf8) }
-        statuses[id] = status.flatMap { Int(String(decoding: arena[$0.value], as: UTF8.self)) }
+        for field in fields[range] {
+          let value = String(decoding: arena[field.value], as: UTF8.self)
+          switch String(decoding: arena[field.name], as: UTF8.self) {
+          case ":status": statuses[id] = Int(value)
+          case "apns-id": identifiers[id] = value
+          default: break
+          }
+        }
       case .data(let id, let bytes, _): bodies[id, default: []] += arena[bytes]
       case .closed(let id, let code): closings[id] = code
       case .goAwayReceived(_, _, let data): goAway = String(decoding: arena[data], as: UTF8.self)
-      case .headersTooLarge, .bodyTooLarge, .drained, .pingAcknowledged, .settingsReceived: break
+      case .headersTooLarge, .bodyTooLarge, .drained, .pingReceived, .pingAcknowledged,
+        .settingsReceived:
+        break
       }
     }
   }

@@ -30,7 +30,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (DeliveryStep.restored, "restored"), (.sent(.piggyback), "sent"), (.storedOffline, "stored"),
+    (DeliveryStep.restored, "restored"), (.sent(.refill), "sent"),
+    (.sent(.piggyback, with: .push(other)), "sent"),
+    (.sent(.piggyback, with: .line(.keepAlive)), "sent"), (.storedOffline, "stored"),
     (.storedPower(until: nil, limit: .inFlight), "stored"),
     (.storedPower(until: Instant(milliseconds: 9), limit: .perApp), "stored"),
     (.discarded(.expired), "discarded"), (.discarded(.replaced(by: other)), "discarded"),
@@ -43,7 +45,12 @@ import Testing
     #expect(last.step == word)
     #expect(last.text == step.description)
     switch step {
-    case .sent(let via): #expect(last.via == via.name)
+    case .sent(let via, .push(let id)):
+      #expect(last.via == via.name && last.carriedBy == id.description && last.carrier == nil)
+    case .sent(let via, .line(let line)):
+      #expect(last.via == via.name && last.carriedBy == nil && last.carrier == line.name)
+    case .sent(let via, nil):
+      #expect(last.via == via.name && last.carriedBy == nil && last.carrier == nil)
     case .storedOffline: #expect(last.reason == "device offline")
     case .storedPower(let until, let limit):
       #expect(last.reason == "power" && last.limit == limit.name)

@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import Primitives
 import RelayCore
 import Testing
 import Transport
@@ -29,7 +30,7 @@ import Transport
     flight.removeSubrange(place)
     try peer.send(ByteBuffer(bytes: flight))
     guard case .provider(let provider) = peer.handler.role else { return }
-    #expect(provider.connection.open.count == Limits.refusedRequests)
+    #expect(provider.connection.waiting.count == Limits.refusedRequests)
     #expect(peer.handler.transport.http2.openStreamCount == Limits.refusedRequests)
   }
 
@@ -41,6 +42,38 @@ import Transport
     #expect(peer.statuses[stream] == 403)
     let text = String(decoding: peer.bodies[stream] ?? [], as: UTF8.self)
     #expect(text.contains("MissingProviderToken"))
+  }
+
+  /// Its id is said back as it was spelled, although nothing else of its head is kept.
+  @Test func aStrangersIDIsEchoed() throws {
+    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let peer = try scene.connect(provider: true)
+    let id = "123E4567-e89b-12d3-A456-426614174000"
+    let stream = try peer.request(
+      "POST", "/3/device/ab", [("apns-id", id)], body: Array("{".utf8), isComplete: false)
+    try peer.exchange()
+    #expect(peer.statuses[stream] == nil)
+    guard case .provider(let provider) = peer.handler.role else { return }
+    #expect(provider.connection.open.count == 0)
+    peer.client.http2.finish(stream)
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 403 && peer.identifiers[stream] == id)
+  }
+
+  /// One whose request does not end is answered in its time, and its stream ends.
+  @Test func aStrangersUnfinishedRequestEnds() throws {
+    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let peer = try scene.connect(provider: true)
+    let stream = try push(peer, isComplete: false)
+    try peer.exchange()
+    for _ in 0..<2 {
+      peer.handler.sweep(at: scene.runner.now + .minutes(1))
+      scene.runner.finishBatch()
+      try peer.exchange()
+    }
+    let text = String(decoding: peer.bodies[stream] ?? [], as: UTF8.self)
+    #expect(text.contains("IdleTimeout"))
+    #expect(peer.closings[stream] == HTTP2ErrorCode.noError)
   }
 
   /// With credentials a thousand streams are fine.

@@ -253,6 +253,91 @@ import Testing
     }
   }
 
+  /// Begun after a state was kept, and in files so small that none of them has seen that.
+  @Test(arguments: RecordedPayloads.allCases)
+  func repetitionsReturnsAndRefusalsReplay(_ payloads: RecordedPayloads) async throws {
+    try await withDirectory { directory in
+      try await LoopbackRelay.runRelay(threads: 2) { configuration in
+        configuration.state = directory
+        configuration.clock = .virtual
+      } _: { relay, addresses, _ in
+        let clock = try #require(relay.virtualClock)
+        let provider = try await LoopbackRelay.connect(addresses.provider)
+        let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
+        let token = try await devices.register(
+          topic: Self.topic, of: try await devices.enroll())
+        func push(_ alert: String, _ more: Int, id: Int, topic: String = Self.topic) async throws {
+          var push = PushRequest(
+            token: token, payload: Array(#"{"aps":{"alert":"\#(alert)"},"x":\#(more)}"#.utf8))
+          push.topic = topic
+          push.id = UniqueID(generator: 9, number: UInt64(id)).description
+          _ = try await provider.push(push, providerToken: nil)
+        }
+        _ = try await clock.saveCheckpoint("before")
+        _ = try await relay.recordings.start("run", payloads: payloads, limit: 4000)
+        for round in 0..<4 {
+          for id in 0..<6 {
+            try await push("a", 1, id: id)
+            try await push("a", 1, id: id)
+            try await push("a", 2, id: id)
+            try await push("b", 2, id: id)
+            try await push("a", 1, id: id, topic: "com.example.wrong")
+            _ = try await clock.advance(.by(.minutes(7)))
+          }
+          if round % 2 == 0 { _ = try await clock.saveCheckpoint("later") }
+          _ = try await clock.rewind(to: round % 2 == 0 ? "before" : "later")
+        }
+        _ = try await relay.recordings.stop("run")
+        var counts = (repeated: 0, refused: 0, returns: 0)
+        let path = directory + "/recordings/run.prr"
+        for file in [Recording.previous(path), path] {
+          var replay = Replay(try RecordingReader(try bytes(file)))
+          try replay.run(observe: { step in
+            if case .checkpoint(.rewound) = step.event { counts.returns += 1 }
+            for effect in step.effects {
+              switch effect {
+              case .log(let event):
+                if case .discarded(.repeated) = event.step { counts.repeated += 1 }
+              case .respond(_, .rejected): counts.refused += 1
+              default: break
+              }
+            }
+          })
+          #expect(replay.summary.differences.isEmpty, "\(file): \(replay.summary.differences)")
+        }
+        #expect(counts.repeated > 0 && counts.refused > 0 && counts.returns > 0, "\(counts)")
+        await provider.close()
+        await devices.client.close()
+      }
+    }
+  }
+
+  @Test func whatWasTakenBackIsNoPast() async throws {
+    try await withDirectory { directory in
+      try await LoopbackRelay.runRelay(threads: 2) { configuration in
+        configuration.state = directory
+        configuration.clock = .virtual
+      } _: { relay, addresses, _ in
+        let clock = try #require(relay.virtualClock)
+        let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
+        let began = try await clock.saveCheckpoint("empty").at
+        _ = try await relay.recordings.start("run", payloads: .none, limit: 1 << 20)
+        for _ in 0..<5 { _ = try await devices.enroll() }
+        _ = try await clock.advance(.by(.minutes(10)))
+        _ = try await clock.rewind(to: "empty")
+        _ = try await clock.advance(.by(.minutes(5)))
+        _ = try await devices.enroll()
+        _ = try await clock.advance(.by(.minutes(60)))
+        for (minute, count) in [(Int64(4), 0), (7, 1), (30, 1)] {
+          let shards = try await relay.recordings.past(at: began + .minutes(minute))
+          let devices = shards.reduce(0) { $0 + $1.counters.devices }
+          #expect(devices == count, "after \(minute) minutes")
+        }
+        await devices.client.close()
+      }
+    }
+  }
+
   private func begin(_ recording: Recording) -> (shard: Shard, recorder: ShardRecorder) {
     let start = ShardStart(
       shard: 0, configuration: Shard.Configuration(), at: RelayClock.wall,

@@ -34,7 +34,7 @@ import Testing
       .direct: false, .connect: false, .resend: false, .piggyback: true, .refill: true, .hold: true,
     ]
     for via in Via.allCases {
-      let isReleased = metrics.note(.sent(via))
+      let isReleased = metrics.note(.sent(via, with: .push(id)))
       #expect(isReleased == released[via], "\(via)")
     }
   }

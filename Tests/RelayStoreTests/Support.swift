@@ -137,6 +137,7 @@ enum Make {
       topic: try topic.map { try Self.topic($0) } ?? Self.topic(),
       notificationClass: notificationClass ?? (number % 3 == 0 ? .silent : .visible),
       pushType: pushType, priority: priority, wakesApp: number % 2 == 0,
+      showsNothing: number % 7 == 0,
       collapseID: collapseID ?? (number % 5 == 0 ? Array("collapse".utf8) : []),
       expiration: expiration,
       payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: payloadBytes))

@@ -98,7 +98,9 @@ import Testing
     failures.begin(1)
     journal.submit(
       shard: 0,
-      records: [JournalRecord(sequence: end + 1, content: .enrolled(Make.device(2), Make.secret(2)))],
+      records: [
+        JournalRecord(sequence: end + 1, content: .enrolled(Make.device(2), Make.secret(2)))
+      ],
       forgets: [])
     await journal.flush()
     await journal.stop()

@@ -86,4 +86,29 @@ import Transport
       #expect(pipe.serverError == (isEnough ? nil : .answersNotTaken))
     }
   }
+
+  /// What a turn of the server has no room for is kept, in the clear, and taken in the next ones.
+  @Test(arguments: [(3, Int.max), (Int.max, 50)])
+  func theRestWaitsForItsTurn(headerBlocks: Int, bytes: Int) throws {
+    let pipe = try TransportPipe()
+    try pipe.advance()
+    var buffers = TransportBuffers()
+    var streams: [StreamID] = []
+    for _ in 0..<10 { streams.append(try pipe.request()) }
+    try pipe.flushClient()
+    pipe.client.close(into: &pipe.toServer)
+    var (seen, turns): ([StreamID], Int) = ([], 0)
+    repeat {
+      let before = seen.count
+      pipe.server.http2.beginTurn(headerBlocks: headerBlocks, bytes: bytes)
+      try pipe.server.receive(&pipe.toServer, buffers: &buffers)
+      var events: [HTTP2Event] = []
+      pipe.server.http2.takeEvents(into: &events)
+      for case .headers(let stream, _, _) in events { seen.append(stream) }
+      #expect(seen.count - before <= headerBlocks)
+      turns += 1
+    } while pipe.server.hasUnread && turns < 100
+    #expect(seen == streams && turns > 1)
+    #expect(pipe.server.peerHasClosed)
+  }
 }

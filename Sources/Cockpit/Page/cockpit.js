@@ -24,6 +24,7 @@ function readUrl() {
 	for (const key of ["at", "span"]) view[key] = Number(hash.get(key));
 	$("span").value = view.span;
 	body.classList.toggle("one-phone", view.phone);
+	body.classList.toggle("past", view.at);
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		shown = known.lives.get(view.push);
@@ -287,8 +288,8 @@ function drawTop() {
 	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live";
 	$("pill").className = state;
 	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
-	const { received = 0, restored = 0, delivered = 0, replaced = 0, expired = 0, discarded = 0, waiting, addsUp } = known.counters;
-	set("light", `${number(received + restored)} received = ${number(delivered + replaced + expired + discarded)} ended + ${number(waiting)} waiting `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
+	const { balance = "", addsUp } = known.counters;
+	set("light", `${balance.replace(/\d+/g, (digits) => number(+digits))} `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
 function setPaused(paused) {
 	frozen = paused && { entries: [...entries()], now: now() };

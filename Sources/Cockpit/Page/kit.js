@@ -92,14 +92,15 @@ export function wordOf({ mark, step }) {
 	if (mark === "expired") return step.reason === mark ? mark : "dropped";
 	return { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
-export function whyOf({ mark, step: { limit, reason, until, carriedBy, replacedBy, via, fault, policy, device, topic } }) {
+export function whyOf({ mark, step: { limit, reason, until, carriedBy, carrier: word, replacedBy, via, fault, policy, device, topic } }) {
 	const carrier = known.lives.get(carriedBy);
 	if (mark === "change") return [policy, topic ?? (device ? "this phone" : "all phones")].filter(Boolean).join(", ");
 	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
 	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
+	if (word) return { condition: "the phone has changed", answer: "with an answer of the phone", room: "there was room again" }[word] ?? `with a ${word}`;
 	if (replacedBy) return `by ${shortId(replacedBy)}`;
-	return { hold: "it had waited long enough", expired: "its expiration passed", piggyback: "with a keep-alive or a line of the phone", refill: "a token came back",
+	return { hold: "it had waited long enough", expired: "its expiration passed", refill: "a token came back",
 		connect: "the phone connected", resend: "no acknowledgement came", direct: "at once", "device offline": "the phone is away" }[via ?? reason] ?? reason;
 }
 

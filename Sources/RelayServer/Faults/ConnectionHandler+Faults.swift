@@ -14,8 +14,10 @@ import Transport
 struct Muting {
   /// By the machine's time.
   let since: Instant
-  /// What the peer sends is lost; otherwise it stays in the socket.
-  let dropsInput: Bool
+  /// What becomes of what the peer sends.
+  let input: Input
+
+  enum Input { case taken, lost, leftInSocket }
 }
 
 /// What faults do to a connection.
@@ -44,21 +46,20 @@ extension ConnectionHandler {
 
   /// The peer hears the end of the stream, but may go on to send.
   func closeOutput() {
-    muting = Muting(since: RelayClock.wall, dropsInput: false)
+    muting = Muting(since: RelayClock.wall, input: .taken)
     context?.close(mode: .output, promise: nil)
   }
 
   /// Nothing passes, for a while or for good.
   func mute(isForGood: Bool) {
-    muting = Muting(since: RelayClock.wall, dropsInput: isForGood)
-    guard !isForGood else { return }
-    try? context?.channel.syncOptions?.setOption(.autoRead, value: false)
+    muting = Muting(since: RelayClock.wall, input: isForGood ? .lost : .leftInSocket)
+    endTurn()
   }
 
   func unmute() {
-    guard let context, muting != nil else { return }
+    guard muting != nil else { return }
     muting = nil
-    try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    endTurn()
     runner.markDirty(self)
   }
 }

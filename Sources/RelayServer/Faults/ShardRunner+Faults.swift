@@ -107,8 +107,8 @@ extension ShardRunner {
   /// middle of does not pass any more.
   private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
     switch action {
-    case .halfClose, .blackhole, .stall:
-      handler.muting = Muting(since: RelayClock.wall, dropsInput: action == .blackhole)
+    case .halfClose, .stall: handler.muting = Muting(since: RelayClock.wall, input: .taken)
+    case .blackhole: handler.muting = Muting(since: RelayClock.wall, input: .lost)
     case .reset, .goAway, .answer, .delay, .drop, .duplicate, .failWrite: break
     }
     let bound = NIOLoopBound(handler, eventLoop: eventLoop)

@@ -72,6 +72,29 @@ def provider():
     )
 
 
+def indexed(number):
+    """Heads of long fields, never like the one before, of a few bytes each: two sets of values are in
+    the table (RFC 7541 section 2.3.3: the newest entry is 62), and they take turns."""
+
+    def spelled(letter):
+        name = "-".join(letter * count for count in (8, 4, 4, 4, 12))
+        fields = [("apns-topic", letter * 250), ("apns-collapse-id", letter * 64), ("apns-id", name)]
+        return b"".join(b"\x40" + text(field) + text(value) for field, value in fields)
+
+    data = b""
+    for request in range(number):
+        block = b"\x83\x86\x01\x01r"
+        if request == 0:
+            block += b"\x44" + text("/3/device/" + "ab" * 32) + spelled("A")
+        elif request == 1:
+            block += bytes([0x80 | 65]) + spelled("B")
+        else:
+            newest = 67 if request % 2 == 0 else 64
+            block += bytes([0x80 | 68]) + bytes(0x80 | newest - place for place in range(3))
+        data += http2.frame(http2.HEADERS, http2.END_HEADERS, 2 * request + 1, block)
+    return data
+
+
 no_window = http2.frame(http2.SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
 
 attacks = {
@@ -81,8 +104,9 @@ attacks = {
     "few-streams": lambda: requests(device("x"), 16),
     # Bodies that do not end, as long as they may be.
     "bodies": lambda: requests(device("x"), 16, b"x" * 4096),
-    # Pushes without a token that do not end; with bodies; and whose answers have no window to leave.
+    # Pushes without a token that do not end; with long heads of few bytes; with bodies; and whose answers have no window to leave.
     "pushes": lambda: requests(provider(), 1000),
+    "push-indexed": lambda: indexed(100),
     "push-bodies": lambda: requests(provider(), 100, b"x" * 4096),
     "unread-answers": lambda: no_window + requests(provider(), 1000, end=True),
 }

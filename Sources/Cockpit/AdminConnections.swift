@@ -1,0 +1,129 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import Primitives
+import RelayCore
+import RelayServer
+import Synchronization
+
+/// The connections of the admin listener on TCP. Those that have not shown the token are a
+/// stranger's, and strangers come in any number, say what they like and need not read the answer.
+///
+/// So when all places are taken the oldest stranger makes room for the next: whoever asks for
+/// `/health/live` is always let in. What each may cost is bounded by ``AdminChannel``.
+final class AdminConnections: Sendable {
+  private struct State {
+    /// By the order in which they came.
+    var strangers: [ObjectIdentifier: (number: Int, channel: any Channel)] = [:]
+    var known: Set<ObjectIdentifier> = []
+    var last = 0
+    /// The most strangers since memory was given back.
+    var most = 0
+  }
+
+  private let state = Mutex(State())
+
+  func isKnown(_ channel: any Channel) -> Bool {
+    state.withLock { $0.known.contains(ObjectIdentifier(channel)) }
+  }
+
+  /// It has shown the token.
+  func welcome(_ channel: any Channel) {
+    let id = ObjectIdentifier(channel)
+    state.withLock { state in
+      if state.strangers.removeValue(forKey: id) != nil { state.known.insert(id) }
+    }
+  }
+
+  func add(_ channel: any Channel) {
+    let id = ObjectIdentifier(channel)
+    let leaving = state.withLock { state -> (any Channel)? in
+      state.last += 1
+      state.strangers[id] = (state.last, channel)
+      state.most = max(state.most, state.strangers.count)
+      let places = max(Limits.adminConnections - state.known.count, Limits.adminStrangers)
+      guard state.strangers.count > places else { return nil }
+      return state.strangers.values.min { $0.number < $1.number }?.channel
+    }
+    leaving?.close(promise: nil)
+    channel.closeFuture.whenComplete { _ in self.remove(id) }
+  }
+
+  private func remove(_ id: ObjectIdentifier) {
+    let isOver = state.withLock { state -> Bool in
+      state.strangers[id] = nil
+      state.known.remove(id)
+      guard state.strangers.isEmpty, state.most >= Limits.adminStrangers else { return false }
+      state.most = 0
+      return true
+    }
+    if isOver { Task { Relay.returnMemory() } }
+  }
+}
+
+/// A connection of the admin API. One request at a time: little is read at once, nothing while an
+/// answer is unread, and whoever takes none of it is ended.
+struct AdminChannel: ServerChildChannel {
+  let http: HTTP1Channel
+  /// nil on the Unix socket, where there are no strangers.
+  let connections: AdminConnections?
+
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
+    connections?.add(channel)
+    do {
+      let options = channel.syncOptions
+      // What is read at once is taken apart at once, into many times its size.
+      try options?.setOption(
+        .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Limits.adminReadBytes))
+      try options?.setOption(.maxMessagesPerRead, value: 1)
+      try options?.setOption(.writeBufferWaterMark, value: .init(low: 1, high: 1))
+      if connections != nil {
+        try options?.setOption(.socketOption(.so_sndbuf), value: Limits.adminUnsentBytes)
+      }
+      try channel.pipeline.syncOperations.addHandlers([
+        BackPressureHandler(), UnreadAnswers(connections),
+      ])
+    } catch {
+      return channel.eventLoop.makeFailedFuture(error)
+    }
+    return http.setup(channel: channel, logger: logger)
+  }
+
+  func handle(value: HTTP1Channel.Value, logger: Logger) async {
+    await http.handle(value: value, logger: logger)
+  }
+}
+
+/// Ends a connection whose peer takes nothing of what it is told.
+private final class UnreadAnswers: ChannelInboundHandler {
+  typealias InboundIn = NIOAny
+
+  private let connections: AdminConnections?
+  private var check: Scheduled<Void>?
+  private var unsent = 0
+
+  init(_ connections: AdminConnections?) { self.connections = connections }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { unsent = 0 } else if check == nil { watch(context) }
+    context.fireChannelWritabilityChanged()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { check?.cancel() }
+
+  private func watch(_ context: ChannelHandlerContext) {
+    let isKnown = connections?.isKnown(context.channel) ?? true
+    let patience = isKnown ? Limits.adminIdle : Limits.adminUnread
+    check = context.eventLoop.assumeIsolated().scheduleTask(
+      in: .milliseconds(patience.milliseconds)
+    ) { [self] in
+      check = nil
+      guard !context.channel.isWritable else { return }
+      let left = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+      guard left != unsent else { return context.close(promise: nil) }
+      unsent = left
+      watch(context)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+
+/// A name that no command has: said with the nearest one that exists, where ArgumentParser alone
+/// says "unexpected argument".
+enum UnknownCommand {
+  /// What is wrong with the command that these arguments name; nil when there is such a command.
+  static func problem(
+    in arguments: ArraySlice<String>, of root: any ParsableCommand.Type = PushRelayCommand.self
+  ) -> String? {
+    var (command, names) = (root, [String]())
+    for argument in arguments {
+      let known = command.configuration.subcommands
+      guard !known.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return nil }
+      names.append(argument)
+      if let next = known.first(where: { name(of: $0) == argument }) {
+        command = next
+        continue
+      }
+      let path = names.joined(separator: " ")
+      let distances = known.map(name).map { (name: $0, edits: edits(from: argument, to: $0)) }
+      if let nearest = distances.min(by: { $0.edits < $1.edits }), nearest.edits <= 2 {
+        let meant = (names.dropLast() + [nearest.name]).joined(separator: " ")
+        return "there is no command '\(path)'; did you mean '\(meant)'?"
+      }
+      let above = (["pushrelay"] + names.dropLast() + ["--help"]).joined(separator: " ")
+      return "there is no command '\(path)'; '\(above)' lists them"
+    }
+    return nil
+  }
+
+  private static func name(of command: any ParsableCommand.Type) -> String {
+    command.configuration.commandName ?? command._commandName
+  }
+
+  /// How many characters are put in, left out or replaced (Levenshtein's distance), two that
+  /// changed places counting as one.
+  static func edits(from left: String, to right: String) -> Int {
+    let (left, right) = (Array(left), Array(right))
+    var before: [Int] = []
+    var last = Array(0...right.count)
+    for (row, character) in left.enumerated() {
+      var next = [row + 1]
+      for (column, other) in right.enumerated() {
+        var cost = min(
+          last[column + 1] + 1, next[column] + 1, last[column] + (character == other ? 0 : 1))
+        if row > 0, column > 0, character == right[column - 1], left[row - 1] == other {
+          cost = min(cost, before[column - 1] + 1)
+        }
+        next.append(cost)
+      }
+      (before, last) = (last, next)
+    }
+    return last[right.count]
+  }
+}
