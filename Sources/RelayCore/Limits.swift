@@ -113,6 +113,8 @@ package enum Limits {
   package static let connectionsPerLoop = 100_000
   /// Bytes handed to a socket and not yet taken before a connection stops producing more.
   package static let unsentBytes = 262_144
+  /// How far the machine's clock must have been set for the relay to follow.
+  package static let clockStep = Interval.milliseconds(100)
   /// How long a peer may take none of its unsent bytes before its connection is closed.
   package static let stalled = Interval.minutes(5)
   /// Bytes that TLS itself wants to say (handshake, tickets, alerts) and cannot.

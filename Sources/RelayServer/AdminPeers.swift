@@ -28,11 +28,11 @@ struct AdminPeers {
 
   /// The stream of a request whose answer goes to `answer`.
   mutating func ask(_ answer: @escaping (ProviderAnswer) -> Void) -> Int32 {
-    add(.provider(answer, since: RelayClock.wall))
+    add(.provider(answer, since: RelayClock.steady))
   }
 
   mutating func ask(_ answer: @escaping (DeviceAnswer) -> Void) -> Int32 {
-    add(.device(answer, since: RelayClock.wall))
+    add(.device(answer, since: RelayClock.steady))
   }
 
   mutating func listen(_ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {

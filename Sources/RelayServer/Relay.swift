@@ -87,6 +87,8 @@ package final class Relay: Service {
   /// Another silent policy from now on. The journal has it before anything is decided by it, so
   /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
+    let allowMoves = await inbox.loops?.holdMoves()
+    defer { allowMoves?() }
     let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
     inbox.send(.policyChanged(policy, at: now))
@@ -189,6 +191,7 @@ package final class Relay: Service {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
       group.addTask { await self.followCertificates() }
+      group.addTask { await self.followClock(loops, settings.storage.journal) }
       try? await gracefulShutdown()
       group.cancelAll()
     }
@@ -269,6 +272,20 @@ package final class Relay: Service {
           problem = error
         }
       }
+    } while !Task.isCancelled
+  }
+
+  /// Looks once a second whether somebody has set the machine's clock.
+  private func followClock(_ loops: LoopSet, _ journal: (any DurableJournal)?) async {
+    guard case .system(let time) = settings.clock else { return }
+    repeat {
+      try? await Task.sleep(for: .seconds(1))
+      guard let step = time.step() else { continue }
+      await loops.follow(step, of: time, journal)
+      for rule in board.rules { rule.stepClock(by: step) }
+      logger.notice(
+        "the machine's clock was set: expirations go by it, all else takes as long as before",
+        metadata: ["stepMilliseconds": "\(step.milliseconds)", "now": "\(time.now.iso8601)"])
     } while !Task.isCancelled
   }
 

@@ -14,7 +14,7 @@ package struct ServerSettings: Sendable {
     case closed
   }
 
-  package var clock = RelayClock.system
+  package var clock = RelayClock.system(SystemTime())
   /// What ids, secrets and tokens are made from; nil for the system's generator.
   package var seed: UInt64?
   /// Whether the age of provider tokens is judged by `clock`, not by the machine's time.

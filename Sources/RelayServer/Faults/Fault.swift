@@ -130,10 +130,23 @@ package struct FaultTally: Sendable {
   private var random: SeededRandom
   private var rate = RateLimit.State()
 
-  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+  /// It is in force until then.
+  fileprivate(set) var until: Instant?
+
+  init(seed: UInt64, until: Instant? = nil) {
+    random = SeededRandom(seed: seed)
+    self.until = until
+  }
+
+  /// The relay's clock was set; it lasts as long as it would have.
+  mutating func stepClock(by interval: Interval) {
+    rate.moveClock(by: interval)
+    until = until.map { $0 + interval }
+  }
 
   /// Decides about one more.
   mutating func decide(_ when: Fault.When, at now: Instant) -> Bool {
+    if let until, now >= until { return false }
     seen += 1
     // One draw each, so that what is skipped does not shift the rest.
     let draw = random.next()

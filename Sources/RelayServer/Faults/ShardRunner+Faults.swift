@@ -20,6 +20,10 @@ struct PutOff {
     works.insert((moment, work), at: place)
   }
 
+  mutating func stepClock(by interval: Interval) {
+    for place in works.indices { works[place].at = works[place].at + interval }
+  }
+
   /// Takes out what is due.
   mutating func takeDue(at now: Instant) -> [() -> Void] {
     let count = works.prefix { $0.at <= now }.count
@@ -107,8 +111,8 @@ extension ShardRunner {
   /// middle of does not pass any more.
   private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
     switch action {
-    case .halfClose, .stall: handler.muting = Muting(since: RelayClock.wall, input: .taken)
-    case .blackhole: handler.muting = Muting(since: RelayClock.wall, input: .lost)
+    case .halfClose, .stall: handler.muting = Muting(since: RelayClock.steady, input: .taken)
+    case .blackhole: handler.muting = Muting(since: RelayClock.steady, input: .lost)
     case .reset, .goAway, .answer, .delay, .drop, .duplicate, .failWrite: break
     }
     let bound = NIOLoopBound(handler, eventLoop: eventLoop)
