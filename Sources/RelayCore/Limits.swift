@@ -137,6 +137,8 @@ package enum Limits {
   package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384
   package static let adminIdle = Interval.seconds(30)
+  /// Megabytes of one recording, at most.
+  package static let recordingMegabytes = 4096
   /// Notifications that one question for a list looks at on one loop.
   package static let listedLives = 50_000
   /// Events of all loops that people who look on can still read.

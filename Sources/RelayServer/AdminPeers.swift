@@ -53,6 +53,9 @@ struct AdminPeers {
     }
   }
 
+  /// Nobody answers it.
+  mutating func forget(_ stream: Int32) { peers[stream] = nil }
+
   /// A line for a phone. What waits is bounded by what may be in flight.
   mutating func send(_ line: DownLine, to stream: Int32) {
     guard case .listener(var listener) = peers[stream] else { return }

@@ -189,6 +189,7 @@ final class DeviceConnection {
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
+      guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
       let token = own ?? Self.makeToken(for: device, runner.randomBits)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)

@@ -161,7 +161,7 @@ struct ProviderConnection {
     switch handler.runner.intervene(notification, stream, on: handler, at: now) {
     case .none: handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .answer(let answer): respond(stream, answer, on: handler)
-    case .taken: break
+    case .taken, .dropped: break
     case .reset:
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
       handler.runner.markDirty(handler)

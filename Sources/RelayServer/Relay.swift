@@ -315,6 +315,11 @@ package final class Relay: Service {
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
     logger.info("listening", metadata: metadata)
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }
+    if CredentialFiles.isOpenToOthers(configuration.state) {
+      logger.warning(
+        "other users can enter or read the state directory: chmod 700 it",
+        metadata: ["state": "\(configuration.state)"])
+    }
     onReady(addresses)
   }
 }
@@ -351,6 +356,7 @@ extension ServerSettings {
     requestTimeout = configuration.requestTimeout
     idleTimeout = configuration.idleTimeout
     enrolment = configuration.enrolment
+    takesOwnTokens = configuration.ownTokens
     self.onLife = onLife
   }
 }

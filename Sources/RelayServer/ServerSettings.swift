@@ -34,6 +34,8 @@ package struct ServerSettings: Sendable {
   /// Whether reserved device tokens (`ReservedToken`) answer their reasons.
   package var answersReservedTokens = false
   package var enrolment = Enrolment.open
+  /// Whether devices may bring tokens of their own along.
+  package var takesOwnTokens = true
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)

@@ -145,7 +145,7 @@ final class BinaryPushes {
       switch runner.intervene(notification, from: address, at: now) {
       case .none: runner.submit(notification, from: address, at: now)
       case .answer(let answer): settle(answer, handler)
-      case .taken: break
+      case .taken, .dropped: break
       case .reset: handler.abort()
       }
     } catch {

@@ -42,6 +42,8 @@ extension ShardRunner {
     case answer(ProviderAnswer)
     /// It is not answered now; whoever took it sees to it.
     case taken
+    /// It is never answered.
+    case dropped
     /// Its stream is reset; in the binary provider API its connection is closed.
     case reset
   }
@@ -101,7 +103,7 @@ extension ShardRunner {
         submit(notification, from: request, at: self.now)
       }
       return .taken
-    case .drop: return .taken
+    case .drop: return .dropped
     case .reset: return .reset
     case .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite: return .none
     }
