@@ -235,15 +235,13 @@ package enum AdminToken {
       let digits = String(byte, radix: 16)
       return digits.count == 1 ? "0" + digits : digits
     }.joined()
-    // On a first start nobody else may have made it yet; what fails is found with the file.
-    try? FileManager.default.createDirectory(
-      atPath: String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]),
-      withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    let isWritten = FileManager.default.createFile(
-      atPath: path, contents: Data((token + "\n").utf8), attributes: [.posixPermissions: 0o600])
-    guard isWritten else {
+    do {
+      try CredentialFiles.makePrivateDirectory(
+        String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+      try CredentialFiles.write(Array((token + "\n").utf8), to: path)
+    } catch {
       throw RelayConfiguration.ReadingError(
-        key: "admin", description: "\(path) cannot be written: the admin listener needs a token")
+        key: "admin", description: "\(error): the admin listener needs a token")
     }
     return token
   }

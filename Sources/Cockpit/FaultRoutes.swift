@@ -145,46 +145,46 @@ enum FaultWish {
   private static func action(
     _ members: JSONMembers, at place: Fault.Place
   ) throws -> Fault.Action {
-    let known = place.actions
+    let known = place.actions.map(\.rawValue)
     let choice = #"do is an object with one of \#(known.joined(separator: ", "))"#
     guard let wish = try members.object("do", known: Set(known)) else {
       throw Refusal.body(choice, field: "do")
     }
     let names = wish.names
-    guard let name = names.first, names.count == 1 else {
-      throw Refusal.body(choice, field: "do")
+    guard let name = names.first, names.count == 1, let kind = Fault.Action.Kind(rawValue: name)
+    else { throw Refusal.body(choice, field: "do") }
+    func length() throws -> Interval {
+      if let length = try length(wish.text(name), field: "do.\(name)") { return length }
+      throw Refusal.body("\(name) is a length of time such as 2s", field: "do.\(name)")
     }
-    switch name {
-    case "answer":
+    func plain(_ action: Fault.Action) throws -> Fault.Action {
+      if try wish.flag(name) == true { return action }
+      throw Refusal.body("\(name) is true", field: "do.\(name)")
+    }
+    switch kind {
+    case .answer:
       let reason = try wish.text(name)
       guard let rejection = Rejection.allCases.first(where: { $0.reason == reason }) else {
         throw Refusal.body(
           "answer is a reason of the provider API, such as ServiceUnavailable", field: "do.answer")
       }
       return .answer(rejection)
-    case "delay", "stall":
-      guard let length = try length(wish.text(name), field: "do.\(name)") else {
-        throw Refusal.body("\(name) is a length of time such as 2s", field: "do.\(name)")
-      }
-      return name == "delay" ? .delay(length) : .stall(length)
-    case "goaway":
+    case .delay: return .delay(try length())
+    case .stall: return .stall(try length())
+    case .goAway:
       guard let goAway = Fault.GoAway(rawValue: try wish.text(name) ?? "") else {
         let known = Fault.GoAway.allCases.map(\.rawValue).joined(separator: ", ")
         throw Refusal.body("goaway is one of \(known)", field: "do.goaway")
       }
       return .goAway(goAway)
-    default:
-      guard try wish.flag(name) == true else {
-        throw Refusal.body("\(name) is true", field: "do.\(name)")
-      }
-      return plain[name] ?? .drop
+    case .drop: return try plain(.drop)
+    case .reset: return try plain(.reset)
+    case .duplicate: return try plain(.duplicate)
+    case .halfClose: return try plain(.halfClose)
+    case .blackhole: return try plain(.blackhole)
+    case .failWrite: return try plain(.failWrite)
     }
   }
-
-  private static let plain: [String: Fault.Action] = Dictionary(
-    uniqueKeysWithValues: [
-      Fault.Action.drop, .reset, .duplicate, .halfClose, .blackhole, .failWrite,
-    ].map { ($0.name, $0) })
 
   private static func match(_ members: JSONMembers) throws -> Fault.Match {
     var match = Fault.Match()

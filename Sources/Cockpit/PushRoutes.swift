@@ -98,6 +98,7 @@ struct PushRoutes {
         token: token, topic: topic, uniqueID: uniqueID, isStrict: relay.isStrict, at: relay.now,
         &warnings)
     } catch {
+      relay.refused(error, uniqueID)
       return answer(error, uniqueID, warnings)
     }
     let note = PushNote(warnings, traceParent: wish.traceParent)
@@ -108,6 +109,11 @@ struct PushRoutes {
         warnings: warnings.members.map(Warning.init))
     case .rejected(let rejection): return answer(rejection, uniqueID, warnings)
     case .gone: return answer(.unregistered, uniqueID, warnings)
+    case nil:
+      return Answer(
+        status: 0, uniqueId: uniqueID.description,
+        message: "a fault took the push: a provider gets no answer",
+        warnings: warnings.members.map(Warning.init))
     }
   }
 

@@ -1,5 +1,4 @@
 import Hummingbird
-import NIOCore
 import Primitives
 import RelayCore
 import RelayRecording
@@ -31,12 +30,12 @@ struct RecordingRoutes {
     }
     router.get("/v1/recordings/:name/file") { _, context in
       let name = try context.name()
-      let bytes = try await found { () throws(Recordings.RecordingError) in
-        try await recordings.bytes(of: name)
+      let path = try await found { () throws(Recordings.RecordingError) in
+        try await recordings.file(of: name)
       }
       return Response(
         status: .ok, headers: [.contentType: "application/octet-stream"],
-        body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        body: try await FileIO().loadFile(path: path, context: context))
     }
     router.delete("/v1/recordings/:name") { _, context in
       let name = try context.name()
@@ -106,8 +105,9 @@ struct RecordingWish: Equatable {
       self.payloads = payloads
     }
     if let megabytes = try members.integer("limit") {
-      guard (1...1_000_000).contains(megabytes) else {
-        throw Refusal.body("limit is a number of megabytes, at least 1", field: "limit")
+      guard (1...Int64(Limits.recordingMegabytes)).contains(megabytes) else {
+        throw Refusal.body(
+          "limit is a number of megabytes, 1 to \(Limits.recordingMegabytes)", field: "limit")
       }
       limitBytes = Int(megabytes) * 1_000_000
     }

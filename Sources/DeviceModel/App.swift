@@ -64,6 +64,8 @@ package struct App: Codable, Equatable, Sendable {
   /// The last thing its process was told about its state; meaningless without a process.
   package internal(set) var process = AppProcess()
   var ignoresNextSnapshot = false
+  /// The picker offers the documents in its container; nil for no.
+  var isOffered: Bool?
   /// The newest silent push, while it waits.
   package internal(set) var heldPush: RemotePush?
   /// Visible ones that are to wake it after the first unlock; nil for none.
@@ -83,6 +85,7 @@ package struct App: Codable, Equatable, Sendable {
   ) {
     self.id = id
     installed = Installed(definition)
+    isOffered = definition.container == .shared
     fetchInterval = definition.fetchInterval
     self.energy = energy
     self.data = data
@@ -103,8 +106,14 @@ package struct App: Codable, Equatable, Sendable {
     state == .background && process.isPlaying && definition.modes.contains(.audio)
   }
 
-  /// Puts another definition in the place of the one it has.
-  mutating func redefine(_ definition: AppDefinition) { installed = Installed(definition) }
+  /// Puts another definition in the place of the one it has. Whether its container is offered is
+  /// looked at when its version is another.
+  mutating func redefine(_ definition: AppDefinition) {
+    if definition.container != .provider, definition.version != self.definition.version {
+      isOffered = definition.container == .shared
+    }
+    installed = Installed(definition)
+  }
 
   /// What dies with the power is gone. The state stays: it says whose process has ended.
   mutating func powerFailed() {
@@ -142,7 +151,7 @@ package struct App: Codable, Equatable, Sendable {
   private enum CodingKeys: CodingKey {
     case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
     case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue
-    case ignoresNextSnapshot
+    case ignoresNextSnapshot, isOffered
     case heldPush, shownPushes, silentAllowance
   }
 }
@@ -160,7 +169,7 @@ package struct AppProcess: Equatable, Sendable {
   var keptHandler: CallbackID?
   /// It plays sound.
   package internal(set) var isPlaying = false
-  /// Documents outside its container that it may use until it ends.
+  /// Documents that it has open, and so may use until it ends.
   package internal(set) var references: Set<DocumentID> = []
   /// What its documents were before its edits, oldest first.
   var undo: [DocumentID: [DocumentBody]] = [:]

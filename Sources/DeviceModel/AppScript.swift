@@ -10,17 +10,37 @@ public struct AppDefinition: Hashable, Codable, Sendable {
   /// What it asks for at its first start (WWDC 2013 session 204).
   public var fetchInterval: FetchInterval
   public var script: AppScript
+  /// Who keeps the documents in its container the same on all devices; nil for the system.
+  public var container: DocumentContainer?
+  /// What the picker offers it, by the ends of names such as `txt`; nil for everything.
+  public var documentTypes: [String]?
 
   public init(
     name: String, version: String = "1.0", modes: BackgroundModes = [],
-    fetchInterval: FetchInterval = .never, script: AppScript = AppScript()
+    fetchInterval: FetchInterval = .never, script: AppScript = AppScript(),
+    container: DocumentContainer? = nil, documentTypes: [String]? = nil
   ) {
+    self.container = container
+    self.documentTypes = documentTypes
+
     self.name = name
     self.version = version
     self.modes = modes
     self.fetchInterval = fetchInterval
     self.script = script
   }
+}
+
+/// Who keeps the documents in an app's container the same on all devices, and who else sees them.
+public enum DocumentContainer: String, CaseIterable, Hashable, Codable, Sendable {
+  /// The app, by transfers of its own.
+  case own
+  /// The system.
+  case cloud
+  /// The system, and other apps are offered them in the picker.
+  case shared = "public"
+  /// The app provides them to others, once its user has switched it on.
+  case provider
 }
 
 /// What an app declares to do in the background; transfers need no declaration (WWDC 2013 session
@@ -57,8 +77,8 @@ public struct AppScript: Hashable, Codable, Sendable {
   /// At a place that it watches; nil for the usual work. What was stored before there was such a
   /// thing has none.
   public var onRegion: CallbackScript?
-  /// It provides the content of the documents in its container, and is called for each that is
-  /// wanted or was written; nil for an app whose documents the system keeps the same.
+  /// What it does when it provides documents, and is called for each that is wanted or was written;
+  /// nil for the usual work.
   public var onDocument: CallbackScript?
   public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   public var onLeave = LeaveScript()

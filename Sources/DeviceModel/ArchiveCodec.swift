@@ -64,7 +64,7 @@ extension StateArchive {
 }
 
 /// FNV-1a, 64 bits (RFC 9923 has the constants).
-private func fnv1a(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+func fnv1a(_ bytes: ArraySlice<UInt8>) -> UInt64 {
   var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
   return hash

@@ -12,13 +12,14 @@ package struct Document: Hashable, Codable, Sendable {
   }
 
   package let id: DocumentID
+  /// Where it came to be, if that was on another phone of the same account.
+  package var origin: DocumentOrigin?
   /// The app in whose container it lies.
   package internal(set) var container: AppID
   package internal(set) var name: String
   /// Its size, here or, for a placeholder, elsewhere.
   package internal(set) var bytes: Int64
   package internal(set) var modifiedAt: Instant
-  package internal(set) var hasThumbnail: Bool
   /// What of it is here.
   package internal(set) var content: Content
   /// Which version is here, and which the other devices have.
@@ -26,15 +27,16 @@ package struct Document: Hashable, Codable, Sendable {
   package internal(set) var remoteRevision: Int
   /// Changed here, and the service has not heard so.
   package internal(set) var isUnsent = false
-  /// How large the download is that waits to be written.
-  var arrivedBytes: Int64 = 0
-  /// The size of the newest version elsewhere, which a download of a difference does not tell.
-  var remoteBytes: Int64?
-  /// Who uses it and who waits.
-  package internal(set) var coordination = Coordination()
-  /// What is in it, and in the newest version elsewhere; nil where only the size is known.
+  /// How large the download is that waits to be written; nil for none.
+  var arrived: Int64?
+  /// The newest version elsewhere, as far as it is known: a download of a difference does not tell.
+  var remoteBody: DocumentBody?
+  /// A copy that was imported, and goes away with its app's process.
+  var isTemporary: Bool?
+  /// Two have written at once. What was stored before there was such a thing is whole.
+  var isCorrupt: Bool?
+  /// What is in it; nil where only the size is known.
   package internal(set) var text: DocumentText?
-  var remoteText: DocumentText?
   /// Changed in two places: the versions that do not stand, oldest first; nil for none.
   package internal(set) var versions: [DocumentVersion]?
 
@@ -43,19 +45,16 @@ package struct Document: Hashable, Codable, Sendable {
 
   /// All of it, as far as it is known here.
   package internal(set) var body: DocumentBody {
-    get { text.map { DocumentBody(text: $0) } ?? DocumentBody(bytes: bytes) }
-    set { (bytes, text) = (newValue.bytes, newValue.text) }
-  }
-
-  /// The newest version elsewhere, as far as it is known.
-  var remoteBody: DocumentBody? {
-    remoteText.map { DocumentBody(text: $0) } ?? remoteBytes.map { DocumentBody(bytes: $0) }
+    get { DocumentBody(bytes: bytes, text: text, isCorrupt: isCorrupt) }
+    set { (bytes, text, isCorrupt) = (newValue.bytes, newValue.text, newValue.isCorrupt) }
   }
 
   /// A small picture, which comes with the metadata.
-  package var thumbnail: [UInt8]? {
-    guard hasThumbnail else { return nil }
-    return content == .local ? body.thumbnail : (remoteBody ?? body).thumbnail
+  package var thumbnail: [UInt8] { (content == .local ? body : remoteBody ?? body).thumbnail }
+
+  /// By which the picker knows what an app can open: what is behind the last dot of its name.
+  package var type: String? {
+    name.lastIndex(of: ".").map { String(name[name.index(after: $0)...]) }
   }
 
   /// Keeps what does not stand, and no more than so many of it.
@@ -64,121 +63,59 @@ package struct Document: Hashable, Codable, Sendable {
   }
 }
 
-/// Who may use a document now: one writer alone, or any number of readers; the others wait in the
-/// order in which they asked, so that nobody waits forever.
-package struct Coordination: Hashable, Codable, Sendable {
-  package enum Kind: Hashable, Codable, Sendable {
-    case read
-    case write
-  }
-
+/// Who may use which documents: everybody, in the order in which they asked, in whose way nobody is
+/// who asked before. One writer alone, or any number of readers. Whoever wants several documents
+/// gets all of them together or waits: nobody holds one while waiting for another.
+package struct Coordination: Hashable, Sendable {
   /// An app, or the service that syncs.
-  package enum Party: Hashable, Codable, Sendable {
+  package enum Party: Hashable, Sendable {
     case app(AppID)
     case syncService
   }
 
-  package struct Access: Hashable, Codable, Sendable {
+  package struct Access: Hashable, Sendable {
     package let id: AccessID
     package let party: Party
-    package let kind: Kind
+    package let wants: [DocumentUse.Want]
+
+    fileprivate func isInTheWay(of other: Access) -> Bool {
+      wants.contains { mine in
+        other.wants.contains {
+          $0.document == mine.document && ($0.isWriting || mine.isWriting)
+        }
+      }
+    }
+
+    func isWriting(_ document: DocumentID) -> Bool {
+      wants.contains { $0.document == document && $0.isWriting }
+    }
   }
 
-  package enum Holders: Hashable, Codable, Sendable {
-    case nobody
-    case readers([Access])
-    case writer(Access)
+  /// Granted or waiting, in the order in which they asked.
+  package private(set) var accesses: [Access] = []
+
+  package var granted: [Access] { accesses.indices.filter(isGranted).map { accesses[$0] } }
+
+  private func isGranted(_ place: Int) -> Bool {
+    !accesses[..<place].contains { $0.isInTheWay(of: accesses[place]) }
   }
 
-  package private(set) var holders = Holders.nobody
-  /// In the order in which they asked.
-  package private(set) var waiting: [Access] = []
+  /// Who writes a document now.
+  func writer(of document: DocumentID) -> Access? {
+    accesses.first { $0.isWriting(document) }.flatMap { granted.contains($0) ? $0 : nil }
+  }
 
   /// Asks; true if access is granted at once, else it waits.
   mutating func request(_ access: Access) -> Bool {
-    switch (holders, access.kind) {
-    case (.nobody, .read) where waiting.isEmpty:
-      holders = .readers([access])
-      return true
-    case (.nobody, .write) where waiting.isEmpty:
-      holders = .writer(access)
-      return true
-    // Behind a writer that waits, readers wait too.
-    case (.readers(let readers), .read) where waiting.isEmpty:
-      holders = .readers(readers + [access])
-      return true
-    case (.nobody, _), (.readers, _), (.writer, _):
-      waiting.append(access)
-      return false
-    }
-  }
-
-  /// Whether the service that syncs is at it.
-  var isSyncServiceWriting: Bool {
-    if case .writer(let access) = holders { access.party == .syncService } else { false }
-  }
-
-  /// Everybody who uses it or waits for it.
-  var accesses: [Access] {
-    switch holders {
-    case .nobody: waiting
-    case .readers(let readers): readers + waiting
-    case .writer(let writer): [writer] + waiting
-    }
-  }
-
-  /// Whether it is in a state that it comes to by itself: what was decoded may be anything.
-  var isSound: Bool {
-    switch holders {
-    case .nobody: waiting.isEmpty
-    case .readers(let readers): !readers.isEmpty && readers.allSatisfy { $0.kind == .read }
-    case .writer(let writer): writer.kind == .write
-    }
-  }
-
-  /// The access under way with this id.
-  func held(_ id: AccessID) -> Access? {
-    switch holders {
-    case .nobody: nil
-    case .readers(let readers): readers.first { $0.id == id }
-    case .writer(let writer): writer.id == id ? writer : nil
-    }
+    accesses.append(access)
+    return isGranted(accesses.count - 1)
   }
 
   /// Ends every access of that sort, granted or waiting, and answers whose turn it is now.
   mutating func end(where isOver: (Access) -> Bool) -> [Access] {
-    waiting.removeAll(where: isOver)
-    switch holders {
-    case .readers(let readers):
-      let left = readers.filter { !isOver($0) }
-      holders = left.isEmpty ? .nobody : .readers(left)
-    case .writer(let writer) where isOver(writer):
-      holders = .nobody
-    case .writer, .nobody:
-      break
-    }
-    return grantNext()
-  }
-
-  private mutating func grantNext() -> [Access] {
-    switch (holders, waiting.first?.kind) {
-    case (.nobody, .write?):
-      let writer = waiting.removeFirst()
-      holders = .writer(writer)
-      return [writer]
-    case (.nobody, .read?), (.readers, .read?):
-      let count = waiting.firstIndex { $0.kind == .write } ?? waiting.count
-      let granted = Array(waiting.prefix(count))
-      waiting.removeFirst(count)
-      if case .readers(let readers) = holders {
-        holders = .readers(readers + granted)
-      } else {
-        holders = .readers(granted)
-      }
-      return granted
-    case (.writer, _), (_, nil), (.readers, .write?):
-      return []
-    }
+    let before = Set(granted.map(\.id))
+    accesses.removeAll(where: isOver)
+    return granted.filter { !before.contains($0.id) }
   }
 }
 
@@ -207,9 +144,6 @@ package enum DocumentEvent: Hashable, Sendable {
   case created(by: AppID, name: String, bytes: Int64)
   case renamed(DocumentID, by: AppID, to: String)
   case deleted(DocumentID, by: AppID)
-  case accessRequested(DocumentID, by: AppID, Coordination.Kind)
-  /// The end of a read, or of a write that left so many bytes.
-  case accessEnded(DocumentID, AccessID, bytes: Int64)
   /// What is only a placeholder is wanted whole.
   case contentRequested(DocumentID, by: AppID)
   case bookmarkResolved(by: AppID, Bookmark)
@@ -220,12 +154,36 @@ package enum DocumentEvent: Hashable, Sendable {
   /// The user chose it for an app that does not contain it.
   case picked(DocumentID, by: AppID)
 
+  /// Where in the app's container the reference to it lies.
+  case filed(DocumentID, by: AppID, folder: String)
+  /// Its user switches a provider on in the picker, or off.
+  case providerSwitched(AppID, isOn: Bool)
+
   // The service.
-  case announced(in: AppID, name: String, bytes: Int64, modifiedAt: Instant, hasThumbnail: Bool)
-  case changedElsewhere(DocumentID, bytes: Int64)
-  case rewrittenElsewhere(DocumentID, DocumentText)
-  case deletedElsewhere(DocumentID)
+  case elsewhere(CloudChange)
+  /// Its user has moved to iCloud Drive; or this phone never has.
+  case driveSwitched(isOn: Bool)
   case uploaded(DocumentID, revision: Int)
+}
+
+/// What happened on other devices. Without a network nobody hears of it until there is one.
+package enum CloudChange: Hashable, Codable, Sendable {
+  /// A new one, or a new version of what has come from there before.
+  case announced(
+    in: AppID, name: String, DocumentBody, modifiedAt: Instant, origin: DocumentOrigin? = nil)
+  case changed(DocumentID, DocumentBody)
+  case deleted(DocumentID)
+}
+
+/// What names a document on all phones of an account.
+package struct DocumentOrigin: Hashable, Codable, Sendable {
+  package let phone: String
+  package let document: DocumentID
+
+  package init(phone: String, document: DocumentID) {
+    self.phone = phone
+    self.document = document
+  }
 }
 
 /// Steps of a document.
@@ -233,8 +191,8 @@ package enum DocumentStep: Hashable, Sendable {
   case appeared(Document.Content)
   case renamed(String)
   case deleted
-  case granted(Coordination.Access)
-  case waits(Coordination.Access)
+  case granted(Coordination.Party, isWriting: Bool)
+  case waits(Coordination.Party, isWriting: Bool)
   /// A new version is here, whole.
   case changed(revision: Int, bytes: Int64)
   /// A request to the service.
@@ -247,24 +205,31 @@ package enum DocumentStep: Hashable, Sendable {
   case edited(by: AppID, CollectionDifference<String>)
   case chosen(VersionChoice)
   case copied(to: DocumentID, in: AppID)
+  /// The copy is the app's until it ends.
+  case imported(as: DocumentID, by: AppID)
+  /// Written without coordination while somebody else wrote.
+  case corrupted(by: AppID)
   case moved(to: AppID)
   /// Its provider sends what was written here; and has sent it.
   case uploading(TransferID, revision: Int)
   case uploaded(revision: Int)
   case listed(by: AppID, DocumentListing)
-  /// To wait would be to wait forever: who waits for what, around to the first.
-  case deadlock([DocumentWait])
-  /// An app lets go without having had all that it wanted.
+  /// An app lets go without having had what it wanted.
   case givenUp(by: AppID)
 }
 
 /// The documents of a phone.
 package struct DocumentStore: Codable, Equatable, Sendable {
   package internal(set) var documents: [DocumentID: Document] = [:]
-  /// What users granted, by number.
+  /// What users granted, by number: bookmarks.
   var grants: [UInt64: Grant] = [:]
+  /// What apps list that lies in other containers, and in which of their folders; nil for none.
+  private var references: [Grant: String]?
+  /// Its user has not moved to iCloud Drive; nil for who has.
+  package var lacksDrive: Bool?
+  /// What other devices did while there was no network; nil for nothing.
+  var unheard: [CloudChange]?
   private var numbering = Numbering()
-  private var accesses = Numbering()
   private var grantNumbering = Numbering()
 
   struct Grant: Hashable, Codable, Sendable {
@@ -272,22 +237,16 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     let document: DocumentID
   }
 
-  /// Documents that somebody uses, in the order of their numbers.
-  var busy: [DocumentID] {
-    documents.values.filter { $0.coordination.holders != .nobody }.map(\.id)
-      .sorted { $0.number < $1.number }
-  }
+  /// Apps that may use something outside of their containers.
+  var grantees: [AppID] { grants.values.map(\.app) + (references ?? [:]).keys.map(\.app) }
 
   /// Whether its numbers are such as it gives itself: what was decoded may be anything.
   var isSound: Bool {
-    let held = documents.values.flatMap { $0.coordination.accesses }.map(\.id.number)
-    return numbering.isSound(after: documents.keys.lazy.map(\.number))
-      && grantNumbering.isSound(after: grants.keys) && accesses.isSound(after: held)
-      && Set(held).count == held.count
+    numbering.isSound(after: documents.keys.lazy.map(\.number))
+      && grantNumbering.isSound(after: grants.keys)
   }
 
   mutating func nextID() -> DocumentID { DocumentID(numbering.next()) }
-  mutating func nextAccess() -> AccessID { AccessID(number: accesses.next()) }
 
   /// The bookmark of an app for a document; one per pair.
   mutating func grant(_ document: DocumentID, to app: AppID) -> Bookmark {
@@ -308,10 +267,33 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     return grant.document
   }
 
-  /// The metadata of an app's own documents and of those it may refer to, by name: also of those
-  /// whose content is not here.
-  package func listing(for app: AppID, references: Set<DocumentID>) -> [Document] {
-    documents.values.filter { $0.container == app || references.contains($0.id) }
-      .sorted { ($0.name, $0.id.number) < ($1.name, $1.id.number) }
+  /// The folder in an app's container in which its reference to a document lies; nil for none.
+  package func folder(of document: DocumentID, for app: AppID) -> String? {
+    references?[Grant(app: app, document: document)]
+  }
+
+  /// Files a reference, and makes it if there is none.
+  mutating func file(_ document: DocumentID, for app: AppID, in folder: String) {
+    references = references ?? [:]
+    references?[Grant(app: app, document: document)] = folder
+  }
+
+  /// Whatever leads there leads nowhere from now on.
+  mutating func forget(where isOver: (AppID, DocumentID) -> Bool) {
+    grants = grants.filter { !isOver($0.value.app, $0.value.document) }
+    references = references?.filter { !isOver($0.key.app, $0.key.document) }
+  }
+
+  mutating func forgetReference(of app: AppID, to document: DocumentID) {
+    references?[Grant(app: app, document: document)] = nil
+  }
+
+  /// The metadata of an app's own documents and of those it refers to, by name: also of those whose
+  /// content is not here.
+  package func listing(for app: AppID) -> [Document] {
+    documents.values.filter {
+      $0.container == app && $0.isTemporary != true || folder(of: $0.id, for: app) != nil
+    }
+    .sorted { ($0.name, $0.id.number) < ($1.name, $1.id.number) }
   }
 }

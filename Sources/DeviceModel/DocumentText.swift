@@ -16,11 +16,6 @@ public struct DocumentText: Hashable, Codable, Sendable {
     lines.difference(from: old.lines)
   }
 
-  /// The same with a difference made; nil if it does not fit.
-  public func applying(_ difference: CollectionDifference<String>) -> DocumentText? {
-    lines.applying(difference).map { DocumentText(lines: $0) }
-  }
-
   /// Puts words in the place of a line, counted from 1, or behind the last; nil removes it. False
   /// if there is no such line.
   mutating func set(line number: Int, to words: String?) -> Bool {
@@ -38,33 +33,22 @@ package struct DocumentBody: Hashable, Codable, Sendable {
   package var bytes: Int64
   /// Nil where nothing but the size is known.
   package var text: DocumentText?
+  /// Two have written at once.
+  package var isCorrupt: Bool?
 
-  init(bytes: Int64) { self.bytes = max(0, bytes) }
-
-  init(text: DocumentText) {
-    bytes = text.bytes
+  package init(bytes: Int64, text: DocumentText? = nil, isCorrupt: Bool? = nil) {
+    self.bytes = max(0, bytes)
     self.text = text
+    self.isCorrupt = isCorrupt
   }
 
-  /// A small picture of it, one dot for four characters of a line: a bitmap of 16 by 16 dots in two
-  /// colours, 126 bytes as every program reads them.
+  package init(text: DocumentText) { self.init(bytes: text.bytes, text: text) }
+
+  /// What stands here for a small picture (ours): eight bytes that differ when what it shows does.
   package var thumbnail: [UInt8] {
-    let side = 16
-    func number(_ value: UInt32) -> [UInt8] {
-      (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * UInt32($0))) }
-    }
-    var file = Array("BM".utf8) + number(126) + number(0) + number(62)
-    file += number(40) + number(UInt32(side)) + number(UInt32(side)) + [1, 0, 1, 0]
-    file += number(0) + number(64) + number(0) + number(0) + number(2) + number(2)
-    file += [255, 255, 255, 0] + [0, 0, 0, 0]
-    // The lowest row comes first, each in four bytes.
-    for row in (0..<side).reversed() {
-      let line = text.flatMap { row < $0.lines.count ? $0.lines[row] : nil } ?? ""
-      let dots = min(side, (line.count + 3) / 4)
-      let bits = dots == 0 ? UInt16(0) : ~UInt16(0) << UInt16(side - dots)
-      file += [UInt8(bits >> 8), UInt8(truncatingIfNeeded: bits), 0, 0]
-    }
-    return file
+    let shown = Array("\(bytes)|".utf8) + (text?.lines ?? []).flatMap { Array("\($0)\n".utf8) }
+    let checksum = fnv1a(shown[...])
+    return (0..<8).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt64($0))) }
   }
 }
 

@@ -1,7 +1,7 @@
 public import Primitives
 
-/// What an app does with documents under coordination: it asks for them one after the other, works
-/// on each for a while when it has it, makes an edit in the end and lets go of all of them.
+/// What an app does with documents under coordination: it asks for all of them together, works on
+/// them for a while when it has them, makes an edit in the end and lets go of them.
 public struct DocumentUse: Hashable, Codable, Sendable {
   /// A document, to be read or to be written.
   public struct Want: Hashable, Codable, Sendable {
@@ -15,10 +15,12 @@ public struct DocumentUse: Hashable, Codable, Sendable {
   }
 
   public var wants: [Want]
-  /// On each of them.
+  /// On all of them.
   public var time: Interval
   /// To each that it writes, or with each that it reads.
   public var edit: DocumentEdit
+  /// The mistake: it asks nobody; nil for no.
+  public var skipsCoordination: Bool?
 
   public init(wants: [Want], time: Interval = .zero, edit: DocumentEdit = .nothing) {
     self.wants = wants
@@ -37,7 +39,9 @@ public enum DocumentEdit: Hashable, Codable, Sendable {
   /// The app takes back the last edit of its own.
   case undo
   case choose(VersionChoice)
-  /// A copy in the container of the app with that name: its own to import, another's to export.
+  /// A copy that is the app's until its process ends; its user chooses what.
+  case imported
+  /// A copy in the container of the app with that name: another's to export, its own to keep.
   case copied(to: String)
   /// It lies in that app's container from now on; this one keeps a reference.
   case moved(to: String)
@@ -46,28 +50,21 @@ public enum DocumentEdit: Hashable, Codable, Sendable {
 /// A use under way; it dies with its app's process.
 struct RunningUse: Sendable {
   enum Phase: Hashable, Sendable {
-    /// There is a placeholder, and the content is on its way.
+    /// The content is on its way, or its provider is asked whether there is newer.
     case lacksContent(DocumentID)
-    case waits(DocumentID, AccessID)
-    case works(AccessID)
+    case waits
+    case works
+    /// Without coordination: since which revision, and whether somebody else wrote at the time.
+    case scribbles(since: Int, isDisturbed: Bool)
   }
 
   let app: AppID
   let use: DocumentUse
   /// The call that ends after it.
   let callback: CallbackID?
-  /// Which of the wanted documents it is about.
-  var step = 0
-  var phase = Phase.waits(DocumentID(0), AccessID(number: 0))
-
-  /// The document that it is about.
-  var wanted: DocumentID { use.wants[min(step, use.wants.count - 1)].document }
-}
-
-/// An app that waits for a document, as a deadlock names it.
-package struct DocumentWait: Hashable, Sendable {
-  package let app: AppID
-  package let document: DocumentID
+  var phase = Phase.waits
+  /// Whose content was asked for already.
+  var asked: Set<DocumentID> = []
 }
 
 /// A document's entry in a list that an app shows.
@@ -76,15 +73,26 @@ package struct DocumentListing: Hashable, Sendable {
   package let body: DocumentBody
   package let modifiedAt: Instant
   package let isLocal: Bool
-  /// Bytes of a picture; nil for none.
-  package let thumbnail: [UInt8]?
+  /// Bytes of a picture.
+  package let thumbnail: [UInt8]
+  package let type: String?
+  /// Of a conflict, how many versions are kept beside it.
+  package let otherVersions: Int
+  package let place: Place
+
+  /// Whether it lies in the container of the app that lists it.
+  package enum Place: Hashable, Sendable {
+    case own
+    /// In that container, and the reference to it in this folder of the app's own.
+    case external(container: String, folder: String)
+  }
 }
 
 extension Document {
   /// What is listed of it, also where its content is not here.
-  package var listing: DocumentListing {
+  func listing(_ place: DocumentListing.Place) -> DocumentListing {
     DocumentListing(
       name: name, body: body, modifiedAt: modifiedAt, isLocal: content == .local,
-      thumbnail: thumbnail)
+      thumbnail: thumbnail, type: type, otherVersions: versions?.count ?? 0, place: place)
   }
 }

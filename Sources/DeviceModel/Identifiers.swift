@@ -34,7 +34,7 @@ public struct DocumentID: Hashable, Codable, Sendable {
   public init(_ number: UInt64) { self.number = number }
 }
 
-/// One request to read or write a document under coordination.
+/// One request to read or write documents under coordination.
 package struct AccessID: Hashable, Codable, Sendable {
   package let number: UInt64
 }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// What apps do with documents, one after the other and under coordination; and providers, which
-/// are apps that bring and take the content of the documents in their containers.
+/// What apps do with documents, as a rule under coordination; and providers, which are apps that
+/// bring and take the content of the documents in their containers.
 extension Phone {
   // MARK: A use
 
@@ -15,119 +15,131 @@ extension Phone {
       ignore(.limitReached, &effects)
       return false
     }
-    let number = useNumbering.next()
-    uses[number] = RunningUse(app: app, use: use, callback: callback)
-    goOn(number, &effects)
-    return uses[number] != nil
+    let id = AccessID(number: useNumbering.next())
+    uses[id] = RunningUse(app: app, use: use, callback: callback)
+    goOn(id, &effects)
+    return uses[id] != nil
   }
 
-  /// Asks for the next document, or ends a use that has had them all.
-  private mutating func goOn(_ number: UInt64, _ effects: inout [PhoneEffect]) {
-    guard let running = uses[number] else { return }
-    guard running.step < running.use.wants.count else { return complete(number, &effects) }
-    let want = running.use.wants[running.step]
-    let id = want.document
-    // What is imported was chosen by its user just now.
-    let isImport = running.use.edit == .copied(to: apps[running.app.number].definition.name)
-    guard isImport && documents.documents[id] != nil || mayUse(id, running.app, &effects),
-      let document = documents.documents[id]
-    else { return giveUp(number, &effects) }
-    guard document.content == .local else {
-      uses[number]?.phase = .lacksContent(id)
-      demandContent(id, &effects)
-      if !isOnItsWay(id) { giveUp(number, &effects) }
+  /// Has what is missing brought, one document after the other, and then asks for all together.
+  private mutating func goOn(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+    guard let running = uses[id] else { return }
+    for want in running.use.wants {
+      let isAllowed =
+        running.use.edit == .imported
+        ? mayPick(want.document, running.app, &effects)
+        : mayUse(want.document, running.app, &effects)
+      guard isAllowed, let document = documents.documents[want.document] else {
+        return giveUp(id, &effects)
+      }
+      guard lacksContent(document, want, running) else { continue }
+      guard uses[id]?.asked.insert(document.id).inserted == true else {
+        return giveUp(id, &effects)
+      }
+      uses[id]?.phase = .lacksContent(document.id)
+      bringContent(document.id, &effects)
+      // Nobody is to wait for what does not come.
+      if !isOnItsWay(document.id) { goOn(id, &effects) }
       return
     }
-    guard document.coordination.waiting.count < limits.waitingAccesses else {
-      ignore(.limitReached, &effects)
-      return giveUp(number, &effects)
+    guard running.use.skipsCoordination != true else { return scribble(id, &effects) }
+    uses[id]?.phase = .waits
+    request(
+      Coordination.Access(id: id, party: .app(running.app), wants: running.use.wants), &effects)
+  }
+
+  /// There is no content, or there may be newer: a reader sees the newest, so a provider is asked
+  /// before every read, and the service finishes first.
+  private func lacksContent(
+    _ document: Document, _ want: DocumentUse.Want, _ running: RunningUse
+  ) -> Bool {
+    guard document.content == .local else { return true }
+    guard !want.isWriting, !running.asked.contains(document.id) else { return false }
+    switch containerKind(document.container) {
+    case .provider: return document.container != running.app
+    case .cloud, .shared: return document.isStale && network.isConnected
+    case .own: return false
     }
-    let access = Coordination.Access(
-      id: documents.nextAccess(), party: .app(running.app), kind: want.isWriting ? .write : .read)
-    var coordination = document.coordination
-    if !coordination.request(access), let circle = deadlock(of: number, at: id) {
-      emit(.document(id, .deadlock(circle)), &effects)
-      return giveUp(number, &effects)
-    }
-    uses[number]?.phase = .waits(id, access.id)
-    usesOfAccesses[access.id] = number
-    request(id, access, &effects)
+  }
+
+  private mutating func scribble(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+    guard let running = uses[id], let wanted = documents.documents[running.use.wants[0].document]
+    else { return }
+    uses[id]?.phase = .scribbles(
+      since: wanted.revision, isDisturbed: coordination.writer(of: wanted.id) != nil)
+    timers.set(.documentUse(id), at: now + max(running.use.time, .zero))
   }
 
   /// Access was granted.
-  mutating func workOn(_ access: AccessID, _ number: UInt64) {
-    guard let running = uses[number] else { return }
-    uses[number]?.phase = .works(access)
-    timers.set(.documentUse(number), at: now + max(running.use.time, .zero))
+  mutating func workOn(_ access: Coordination.Access) {
+    guard let running = uses[access.id] else { return }
+    uses[access.id]?.phase = .works
+    // It has them open for as long as it runs.
+    for want in running.use.wants where running.use.edit != .imported {
+      apps[running.app.number].process.references.insert(want.document)
+    }
+    timers.set(.documentUse(access.id), at: now + max(running.use.time, .zero))
   }
 
   /// Whether an app is at a document, or soon will be: that has an end, so the phone stays awake.
   var isUsingDocuments: Bool {
     uses.values.contains { use in
       switch use.phase {
-      case .waits, .works: true
+      case .waits, .works, .scribbles: true
       case .lacksContent: false
       }
     }
   }
 
-  /// The work on one of the documents is done.
-  mutating func documentWorked(_ number: UInt64, _ effects: inout [PhoneEffect]) {
-    guard case .works? = uses[number]?.phase else { return }
-    uses[number]?.step += 1
-    goOn(number, &effects)
-  }
-
-  private mutating func complete(_ number: UInt64, _ effects: inout [PhoneEffect]) {
-    guard let running = uses[number] else { return }
-    for want in running.use.wants where want.isWriting {
-      make(running.use.edit, in: want.document, by: running.app, &effects)
-    }
-    for want in running.use.wants where !want.isWriting {
-      if case .copied(let name) = running.use.edit {
-        copy(want.document, to: name, &effects)
+  /// The work on the documents is done.
+  mutating func documentWorked(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+    guard let running = uses[id] else { return }
+    switch running.phase {
+    case .lacksContent, .waits: return
+    case .works: break
+    case .scribbles(let revision, let isDisturbed):
+      let wanted = running.use.wants[0].document
+      let isWhole = documents.documents[wanted]?.revision == revision
+      if isDisturbed || !isWhole || coordination.writer(of: wanted) != nil {
+        corrupt(wanted, running, &effects)
+        return end(id, isGivenUp: false, &effects)
       }
     }
-    letGo(number, &effects)
-    useEnded(running.callback, isGivenUp: false, &effects)
-  }
-
-  private mutating func giveUp(_ number: UInt64, _ effects: inout [PhoneEffect]) {
-    guard let running = uses[number] else { return }
-    emit(.document(running.wanted, .givenUp(by: running.app)), &effects)
-    letGo(number, &effects)
-    useEnded(running.callback, isGivenUp: true, &effects)
-  }
-
-  private mutating func letGo(_ number: UInt64, _ effects: inout [PhoneEffect]) {
-    let wants = uses.removeValue(forKey: number)?.use.wants ?? []
-    let accesses = forgetAccesses(of: number)
-    for want in wants { end(want.document, &effects) { accesses.contains($0.id) } }
-  }
-
-  private mutating func forgetAccesses(of number: UInt64) -> Set<AccessID> {
-    let accesses = usesOfAccesses.filter { $0.value == number }.keys
-    for access in accesses { usesOfAccesses[access] = nil }
-    return Set(accesses)
-  }
-
-  /// Whoever would wait for itself, over others that wait: who for what, around to the first; nil
-  /// if to wait has an end.
-  private func deadlock(of number: UInt64, at id: DocumentID) -> [DocumentWait]? {
-    var seen: Set<UInt64> = []
-    func search(_ use: UInt64, _ id: DocumentID, before access: AccessID?) -> [DocumentWait]? {
-      guard let app = uses[use]?.app else { return nil }
-      let ahead = documents.documents[id]?.coordination.accesses.prefix { $0.id != access } ?? []
-      for other in ahead.compactMap({ usesOfAccesses[$0.id] }) {
-        if other == number { return [DocumentWait(app: app, document: id)] }
-        guard seen.insert(other).inserted, case .waits(let next, let place)? = uses[other]?.phase,
-          let rest = search(other, next, before: place)
-        else { continue }
-        return [DocumentWait(app: app, document: id)] + rest
+    for want in running.use.wants {
+      if want.isWriting { make(running.use.edit, in: want.document, by: running.app, &effects) }
+      switch running.use.edit {
+      case .copied(let name) where !want.isWriting: copy(want.document, to: name, &effects)
+      case .imported: importCopy(want.document, by: running.app, &effects)
+      case .copied, .nothing, .size, .line, .undo, .choose, .moved: break
       }
-      return nil
     }
-    return search(number, id, before: nil)
+    end(id, isGivenUp: false, &effects)
+  }
+
+  /// Half of the one's bytes, half of the other's; the service takes it for a new version, and so
+  /// it comes to every device.
+  private mutating func corrupt(
+    _ id: DocumentID, _ running: RunningUse, _ effects: inout [PhoneEffect]
+  ) {
+    guard let document = documents.documents[id] else { return }
+    emit(.document(id, .corrupted(by: running.app)), &effects)
+    write(id, DocumentBody(bytes: document.bytes, isCorrupt: true), &effects)
+  }
+
+  private mutating func giveUp(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+    guard let running = uses[id] else { return }
+    emit(.document(running.use.wants[0].document, .givenUp(by: running.app)), &effects)
+    end(id, isGivenUp: true, &effects)
+  }
+
+  private mutating func end(
+    _ id: AccessID, isGivenUp: Bool, _ effects: inout [PhoneEffect]
+  ) {
+    guard let callback = uses.removeValue(forKey: id)?.callback else {
+      return endAccesses(&effects) { $0.id == id }
+    }
+    endAccesses(&effects) { $0.id == id }
+    useEnded(callback, isGivenUp: isGivenUp, &effects)
   }
 
   // MARK: Edits
@@ -137,7 +149,7 @@ extension Phone {
   ) {
     guard let document = documents.documents[id] else { return }
     switch edit {
-    case .nothing, .copied: break
+    case .nothing, .copied, .imported: break
     case .size(let bytes): rewrite(id, DocumentBody(bytes: bytes), by: app, &effects)
     case .line(let number, let words):
       var text = document.text ?? DocumentText()
@@ -217,35 +229,54 @@ extension Phone {
     emit(.document(id, .copied(to: copy, in: app)), &effects)
   }
 
+  private mutating func importCopy(
+    _ id: DocumentID, by app: AppID, _ effects: inout [PhoneEffect]
+  ) {
+    guard let document = documents.documents[id],
+      let copy = add(document.name, document.body, to: app, isTemporary: true, &effects)
+    else { return }
+    emit(.document(id, .imported(as: copy, by: app)), &effects)
+  }
+
   private mutating func move(
     _ document: Document, to name: String, from app: AppID, _ effects: inout [PhoneEffect]
   ) {
     guard let target = container(name, &effects) else { return }
     guard target != document.container else { return ignore(.alreadySo, &effects) }
-    let bookmark = documents.grant(document.id, to: app)
-    apps[app.number].process.references.insert(document.id)
     documents.documents[document.id]?.container = target
     documents.documents[document.id]?.isUnsent = true
+    documents.forgetReference(of: target, to: document.id)
     emit(.document(document.id, .moved(to: target)), &effects)
-    emit(.document(document.id, .referenced(by: app, bookmark)), &effects)
+    refer(app, to: document.id, &effects)
     needUpload(document.id, &effects)
   }
 
   // MARK: Content and providers
 
   /// Whether an app brings and takes the content of the documents in its container.
-  package func isProvider(_ app: AppID) -> Bool {
-    self[app]?.definition.script.onDocument != nil
+  package func isProvider(_ app: AppID) -> Bool { containerKind(app) == .provider }
+
+  func containerKind(_ app: AppID) -> DocumentContainer {
+    self[app]?.definition.container ?? .cloud
+  }
+
+  /// An app wants the content of a placeholder, or what is newer elsewhere.
+  mutating func demandContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+    guard let document = documents.documents[id], document.isStale, !isOnItsWay(id) else {
+      return ignore(.alreadySo, &effects)
+    }
+    bringContent(id, &effects)
   }
 
   /// Has the content brought: by the provider of its container, which is called for that, or by the
   /// system.
-  mutating func demandContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id], isProvider(document.container) else {
-      return fetchContent(id, &effects)
+  mutating func bringContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+    guard let document = documents.documents[id], !isOnItsWay(id) else { return }
+    if isProvider(document.container) {
+      callProvider(id, &effects)
+    } else {
+      fetchContent(id, &effects)
     }
-    guard document.isStale else { return ignore(.alreadySo, &effects) }
-    callProvider(id, &effects)
   }
 
   /// Calls the provider for a document, unless it is at it already.
@@ -298,16 +329,18 @@ extension Phone {
     }
   }
 
-  /// Whether the content of a placeholder is being brought.
+  /// Whether content is being brought, written, or its provider asked for it.
   private func isOnItsWay(_ id: DocumentID) -> Bool {
-    if case .coming? = documents.documents[id]?.content { return true }
-    return callbacks.contains { $0.kind == .document(id) }
+    documents.documents[id]?.arrived != nil || callbacks.contains { $0.kind == .document(id) }
+      || service.transfers.contains {
+        $0.request.document == id && $0.request.direction == .download && !$0.phase.hasEnded
+      }
   }
 
   /// A provider's call has ended, however. Where it has not set a download going, nobody is to wait
   /// for one.
   mutating func providerCallEnded(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    if documents.documents[id]?.content == .placeholder { contentFailed(id, &effects) }
+    if !isOnItsWay(id) { contentSettled(id, &effects) }
   }
 
   /// A provider's upload has ended.
@@ -322,35 +355,32 @@ extension Phone {
     if document.revision != revision { callProvider(id, &effects) }
   }
 
-  /// The content of a document is here: whoever waits for it goes on.
-  mutating func contentCame(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    for number in lacking(id) { goOn(number, &effects) }
+  /// The content of a document is here, or does not come: whoever waits for it goes on with what
+  /// there is.
+  mutating func contentSettled(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+    for use in sortedUses where uses[use]?.phase == .lacksContent(id) { goOn(use, &effects) }
   }
 
-  /// It does not come.
-  mutating func contentFailed(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    for number in lacking(id) { giveUp(number, &effects) }
-  }
+  private var sortedUses: [AccessID] { uses.keys.sorted { $0.number < $1.number } }
 
-  private func lacking(_ id: DocumentID) -> [UInt64] {
-    uses.filter { $0.value.phase == .lacksContent(id) }.keys.sorted()
-  }
-
-  /// The document is gone.
+  /// The document is gone: nobody waits for it.
   mutating func giveUpWaiting(for id: DocumentID, _ effects: inout [PhoneEffect]) {
-    contentFailed(id, &effects)
-    for number in uses.keys.sorted() {
-      if case .waits(id, _)? = uses[number]?.phase { giveUp(number, &effects) }
+    for use in sortedUses {
+      guard let running = uses[use], running.use.wants.contains(where: { $0.document == id })
+      else { continue }
+      switch running.phase {
+      case .lacksContent, .waits: giveUp(use, &effects)
+      case .works, .scribbles: break
+      }
     }
   }
 
   /// A process is suspended or ends, and its uses with it.
   mutating func dropUses(of app: AppID, _ effects: inout [PhoneEffect]) {
-    for number in uses.keys.sorted() {
-      guard let use = uses[number], use.app == app else { continue }
-      uses[number] = nil
-      _ = forgetAccesses(of: number)
-      emit(.document(use.wanted, .givenUp(by: app)), &effects)
+    for id in sortedUses {
+      guard let running = uses[id], running.app == app else { continue }
+      uses[id] = nil
+      emit(.document(running.use.wants[0].document, .givenUp(by: app)), &effects)
     }
   }
 }

@@ -14,31 +14,25 @@ extension Phone {
     case .deleted(let id, let app):
       guard mayUse(id, app, &effects) else { return }
       remove(id, &effects)
-    case .deletedElsewhere(let id):
-      guard documents.documents[id] != nil else { return ignore(.unknownDocument, &effects) }
-      remove(id, &effects)
-    case .accessRequested(let id, let app, let kind):
-      requestAccess(id, app, kind, &effects)
-    case .accessEnded(let id, let access, let bytes):
-      accessEnded(id, access, bytes, &effects)
     case .contentRequested(let id, let app):
       guard mayUse(id, app, &effects) else { return }
       demandContent(id, &effects)
     case .bookmarkResolved(let app, let bookmark):
       guard isAppRunning(app, &effects) else { return }
       guard let id = documents.resolve(bookmark, by: app) else {
-        return ignore(.unknownDocument, &effects)
+        return ignore(.staleBookmark, &effects)
       }
       apps[app.number].process.references.insert(id)
       emit(.document(id, .referenced(by: app, bookmark)), &effects)
     case .picked(let id, let app):
-      guard isAppRunning(app, &effects) else { return }
-      guard documents.documents[id] != nil else { return ignore(.unknownDocument, &effects) }
-      let bookmark = documents.grant(id, to: app)
-      apps[app.number].process.references.insert(id)
-      emit(.document(id, .referenced(by: app, bookmark)), &effects)
-    case .announced(let app, let name, let bytes, let modifiedAt, let hasThumbnail):
-      announce(app, name, bytes, modifiedAt, hasThumbnail, &effects)
+      if mayPick(id, app, &effects) { refer(app, to: id, &effects) }
+    case .filed(let id, let app, let folder):
+      guard mayUse(id, app, &effects) else { return }
+      guard documents.folder(of: id, for: app) != nil else { return ignore(.notAllowed, &effects) }
+      documents.file(id, for: app, in: folder)
+    case .providerSwitched(let app, let isOn):
+      guard isProvider(app) else { return ignore(.unknownApp, &effects) }
+      apps[app.number].isOffered = isOn
     case .bookmarkKept(let id, let app, let path, let key):
       guard mayUse(id, app, &effects) else { return }
       let value = StateValue.bookmark(documents.grant(id, to: app).data)
@@ -47,10 +41,10 @@ extension Phone {
       begin(use, by: app, for: nil, &effects)
     case .listed(let app):
       list(for: app, &effects)
-    case .changedElsewhere(let id, let bytes):
-      changedElsewhere(id, DocumentBody(bytes: bytes), &effects)
-    case .rewrittenElsewhere(let id, let text):
-      changedElsewhere(id, DocumentBody(text: text), &effects)
+    case .elsewhere(let change): hear(change, &effects)
+    case .driveSwitched(let isOn):
+      documents.lacksDrive = isOn ? nil : true
+      catchUp(&effects)
     case .uploaded(let id, let revision):
       sent(id, revision, &effects)
     }
@@ -65,10 +59,26 @@ extension Phone {
 
   private func list(for app: AppID, _ effects: inout [PhoneEffect]) {
     guard isAppRunning(app, &effects) else { return }
-    let references = apps[app.number].process.references
-    for document in documents.listing(for: app, references: references) {
-      emit(.document(document.id, .listed(by: app, document.listing)), &effects)
+    for document in documents.listing(for: app) {
+      let place: DocumentListing.Place =
+        if let folder = documents.folder(of: document.id, for: app) {
+          .external(container: apps[document.container.number].definition.name, folder: folder)
+        } else {
+          .own
+        }
+      emit(.document(document.id, .listed(by: app, document.listing(place))), &effects)
     }
+  }
+
+  /// An app may use a document from now on. What a provider has only a bookmark leads back to; of
+  /// all else a reference stays in the app's listing.
+  mutating func refer(_ app: AppID, to id: DocumentID, _ effects: inout [PhoneEffect]) {
+    guard let container = documents.documents[id]?.container else { return }
+    apps[app.number].process.references.insert(id)
+    if !isProvider(container), container != app, documents.folder(of: id, for: app) == nil {
+      documents.file(id, for: app, in: "")
+    }
+    emit(.document(id, .referenced(by: app, documents.grant(id, to: app))), &effects)
   }
 
   func isAppRunning(_ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
@@ -90,9 +100,35 @@ extension Phone {
       ignore(.unknownDocument, &effects)
       return false
     }
-    let references = apps[app.number].process.references
-    guard document.container == app || references.contains(id) else {
+    guard
+      document.container == app || apps[app.number].process.references.contains(id)
+        || documents.folder(of: id, for: app) != nil
+    else {
       ignore(.notAllowed, &effects)
+      return false
+    }
+    return true
+  }
+
+  /// The picker offers what lies in containers that opted in and is of the types that the app asks
+  /// for.
+  func mayPick(_ id: DocumentID, _ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
+    guard isAppRunning(app, &effects) else { return false }
+    guard let document = documents.documents[id] else {
+      ignore(.unknownDocument, &effects)
+      return false
+    }
+    guard documents.lacksDrive != true else {
+      ignore(.notMigrated, &effects)
+      return false
+    }
+    guard document.container == app || apps[document.container.number].isOffered == true else {
+      ignore(.notOffered, &effects)
+      return false
+    }
+    let types = apps[app.number].definition.documentTypes
+    guard types?.contains(document.type ?? "") ?? true else {
+      ignore(.wrongType, &effects)
       return false
     }
     return true
@@ -110,7 +146,8 @@ extension Phone {
   /// A document that was made here; nil if there are too many.
   @discardableResult
   mutating func add(
-    _ name: String, _ body: DocumentBody, to app: AppID, _ effects: inout [PhoneEffect]
+    _ name: String, _ body: DocumentBody, to app: AppID, isTemporary: Bool = false,
+    _ effects: inout [PhoneEffect]
   ) -> DocumentID? {
     guard documents.documents.count < limits.documents else {
       ignore(.limitReached, &effects)
@@ -118,11 +155,11 @@ extension Phone {
     }
     let id = documents.nextID()
     documents.documents[id] = Document(
-      id: id, container: app, name: name, bytes: body.bytes, modifiedAt: now,
-      hasThumbnail: true, content: .local, revision: 1, remoteRevision: 0, isUnsent: true,
-      text: body.text)
+      id: id, container: app, name: name, bytes: body.bytes, modifiedAt: now, content: .local,
+      revision: 1, remoteRevision: 0, isUnsent: !isTemporary,
+      isTemporary: isTemporary ? true : nil, isCorrupt: body.isCorrupt, text: body.text)
     emit(.document(id, .appeared(.local)), &effects)
-    needUpload(id, &effects)
+    if !isTemporary { needUpload(id, &effects) }
     return id
   }
 
@@ -133,81 +170,44 @@ extension Phone {
     callProvider(id, &effects)
   }
 
-  /// Another device has a document that is not here: its metadata is all there is.
-  private mutating func announce(
-    _ app: AppID, _ name: String, _ bytes: Int64, _ modifiedAt: Instant, _ hasThumbnail: Bool,
-    _ effects: inout [PhoneEffect]
-  ) {
-    guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
-      return ignore(.unknownApp, &effects)
-    }
-    guard documents.documents.count < limits.documents else {
-      return ignore(.limitReached, &effects)
-    }
-    let id = documents.nextID()
-    documents.documents[id] = Document(
-      id: id, container: app, name: name, bytes: max(0, bytes), modifiedAt: modifiedAt,
-      hasThumbnail: hasThumbnail, content: .placeholder, revision: 0, remoteRevision: 1)
-    emit(.document(id, .appeared(.placeholder)), &effects)
-  }
-
   mutating func remove(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     documents.documents[id] = nil
-    busyDocuments.removeAll { $0 == id }
-    documents.grants = documents.grants.filter { $0.value.document != id }
+    documents.forget { $1 == id }
     for index in apps.indices { apps[index].process.references.remove(id) }
     emit(.document(id, .deleted), &effects)
     giveUpWaiting(for: id, &effects)
+    endAccesses(&effects) { $0.party == .syncService && $0.isWriting(id) }
+  }
+
+  /// Copies that a process imported go with it.
+  mutating func removeTemporary(of app: AppID, _ effects: inout [PhoneEffect]) {
+    let copies = documents.documents.values.filter {
+      $0.container == app && $0.isTemporary == true
+    }
+    for id in copies.map(\.id).sorted(by: { $0.number < $1.number }) { remove(id, &effects) }
   }
 
   // MARK: Coordination
 
-  private mutating func requestAccess(
-    _ id: DocumentID, _ app: AppID, _ kind: Coordination.Kind, _ effects: inout [PhoneEffect]
-  ) {
-    guard mayUse(id, app, &effects) else { return }
-    let waiting = documents.documents[id]?.coordination.waiting.count ?? 0
-    guard waiting < limits.waitingAccesses else { return ignore(.limitReached, &effects) }
-    request(id, .app(app), kind, &effects)
-  }
-
-  mutating func request(
-    _ id: DocumentID, _ party: Coordination.Party, _ kind: Coordination.Kind,
-    _ effects: inout [PhoneEffect]
-  ) {
-    let access = Coordination.Access(id: documents.nextAccess(), party: party, kind: kind)
-    request(id, access, &effects)
-  }
-
-  mutating func request(
-    _ id: DocumentID, _ access: Coordination.Access, _ effects: inout [PhoneEffect]
-  ) {
-    if !busyDocuments.contains(id) { busyDocuments.append(id) }
-    if documents.documents[id]?.coordination.request(access) == true {
-      granted(access, id, &effects)
+  mutating func request(_ access: Coordination.Access, _ effects: inout [PhoneEffect]) {
+    if coordination.request(access) {
+      granted(access, &effects)
     } else {
-      emit(.document(id, .waits(access)), &effects)
+      for want in access.wants {
+        emit(.document(want.document, .waits(access.party, isWriting: want.isWriting)), &effects)
+      }
     }
   }
 
-  private mutating func granted(
-    _ access: Coordination.Access, _ id: DocumentID, _ effects: inout [PhoneEffect]
-  ) {
-    emit(.document(id, .granted(access)), &effects)
-    if access.party == .syncService {
-      timers.set(.documentWritten(id), at: now + limits.documentWriteTime)
+  private mutating func granted(_ access: Coordination.Access, _ effects: inout [PhoneEffect]) {
+    for want in access.wants {
+      emit(.document(want.document, .granted(access.party, isWriting: want.isWriting)), &effects)
     }
-    if let use = usesOfAccesses[access.id] { workOn(access.id, use) }
-  }
-
-  private mutating func accessEnded(
-    _ id: DocumentID, _ accessID: AccessID, _ bytes: Int64, _ effects: inout [PhoneEffect]
-  ) {
-    guard let access = documents.documents[id]?.coordination.held(accessID),
-      case .app(let app) = access.party, isRunning(app.number)
-    else { return ignore(.notAllowed, &effects) }
-    if access.kind == .write { write(id, DocumentBody(bytes: bytes), &effects) }
-    end(id, &effects) { $0.id == accessID }
+    switch access.party {
+    case .app: workOn(access)
+    case .syncService:
+      timers.set(.documentWritten(access.wants[0].document), at: now + limits.documentWriteTime)
+    }
   }
 
   /// A new version of an app's; of two versions the later stands, and the other is kept.
@@ -235,25 +235,73 @@ extension Phone {
     emit(.document(id, .conflict(kept: other)), &effects)
   }
 
-  mutating func end(
-    _ id: DocumentID, _ effects: inout [PhoneEffect], where isOver: (Coordination.Access) -> Bool
+  mutating func endAccesses(
+    _ effects: inout [PhoneEffect], where isOver: (Coordination.Access) -> Bool
   ) {
-    let next = documents.documents[id]?.coordination.end(where: isOver) ?? []
-    for access in next { granted(access, id, &effects) }
-    if documents.documents[id]?.coordination.holders == .nobody {
-      busyDocuments.removeAll { $0 == id }
-    }
+    for access in coordination.end(where: isOver) { granted(access, &effects) }
   }
 
   /// A process that ends or is suspended leaves nobody waiting for it; what it had half written is
   /// dropped, the version before stands.
   mutating func endAccesses(of index: Int, _ effects: inout [PhoneEffect]) {
     dropUses(of: AppID(index), &effects)
-    for id in busyDocuments { end(id, &effects) { $0.party == .app(AppID(index)) } }
+    endAccesses(&effects) { $0.party == .app(AppID(index)) }
   }
 
   // MARK: The sync service
 
+  /// What another device did reaches this one when there is a network, and its user has moved to
+  /// where the others are.
+  mutating func hear(_ change: CloudChange, _ effects: inout [PhoneEffect]) {
+    guard network.isConnected, wakefulness != .off, documents.lacksDrive != true else {
+      guard documents.unheard?.count ?? 0 < limits.documents else {
+        return ignore(.limitReached, &effects)
+      }
+      documents.unheard = (documents.unheard ?? []) + [change]
+      return
+    }
+    switch change {
+    case .announced(let app, let name, let body, let modifiedAt, let origin):
+      if let origin, let known = documents.documents.values.first(where: { $0.origin == origin }) {
+        changedElsewhere(known.id, body, &effects)
+      } else {
+        announce(app, name, body, modifiedAt, origin, &effects)
+      }
+    case .changed(let id, let body): changedElsewhere(id, body, &effects)
+    case .deleted(let id):
+      guard documents.documents[id] != nil else { return ignore(.unknownDocument, &effects) }
+      remove(id, &effects)
+    }
+  }
+
+  /// The network is there again, or what else was missing.
+  mutating func catchUp(_ effects: inout [PhoneEffect]) {
+    let changes = documents.unheard ?? []
+    documents.unheard = nil
+    for change in changes { hear(change, &effects) }
+  }
+
+  /// Another device has a document that is not here: its metadata is all there is.
+  private mutating func announce(
+    _ app: AppID, _ name: String, _ body: DocumentBody, _ modifiedAt: Instant,
+    _ origin: DocumentOrigin?, _ effects: inout [PhoneEffect]
+  ) {
+    guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
+      return ignore(.unknownApp, &effects)
+    }
+    guard documents.documents.count < limits.documents else {
+      return ignore(.limitReached, &effects)
+    }
+    let id = documents.nextID()
+    documents.documents[id] = Document(
+      id: id, origin: origin, container: app, name: name, bytes: body.bytes,
+      modifiedAt: modifiedAt, content: .placeholder, revision: 0, remoteRevision: 1,
+      remoteBody: body == DocumentBody(bytes: body.bytes) ? nil : body)
+    emit(.document(id, .appeared(.placeholder)), &effects)
+  }
+
+  /// The metadata of a placeholder are the other's. Content that is here the service brings up to
+  /// date by itself, and a provider what an app has open.
   private mutating func changedElsewhere(
     _ id: DocumentID, _ body: DocumentBody, _ effects: inout [PhoneEffect]
   ) {
@@ -262,20 +310,23 @@ extension Phone {
     }
     documents.documents[id]?.remoteRevision =
       max(document.revision, document.remoteRevision) + 1
-    documents.documents[id]?.remoteBytes = body.bytes
-    documents.documents[id]?.remoteText = body.text
-    guard document.content == .placeholder else { return }
-    // Its metadata are the other's.
-    documents.documents[id]?.bytes = body.bytes
-    documents.documents[id]?.modifiedAt = now
+    documents.documents[id]?.remoteBody = body
+    if document.content == .placeholder {
+      documents.documents[id]?.bytes = body.bytes
+      documents.documents[id]?.modifiedAt = now
+      return
+    }
+    switch containerKind(document.container) {
+    case .own: break
+    case .cloud, .shared: bringContent(id, &effects)
+    case .provider:
+      if apps.contains(where: { $0.process.references.contains(id) }) { bringContent(id, &effects) }
+    }
   }
 
   /// Has the content brought by the transfer service, at its user's wish and so not discretionary.
   mutating func fetchContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id], document.isStale else {
-      return ignore(.alreadySo, &effects)
-    }
-    if case .coming = document.content { return ignore(.alreadySo, &effects) }
+    guard let document = documents.documents[id], document.isStale else { return }
     guard service.transfers.count < limits.transfers else { return ignore(.limitReached, &effects) }
     let request = TransferRequest(
       session: "documents", name: document.name,
@@ -305,44 +356,45 @@ extension Phone {
       if document.content == .coming(transfer.id) {
         documents.documents[id]?.content = .placeholder
       }
-      return contentFailed(id, &effects)
+      return contentSettled(id, &effects)
     }
-    documents.documents[id]?.arrivedBytes =
+    documents.documents[id]?.arrived =
       transfer.isPerformed ? transfer.done : transfer.request.bytes
-    request(id, .syncService, .write, &effects)
+    requestForService(id, &effects)
+  }
+
+  private mutating func requestForService(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+    let want = DocumentUse.Want(id, isWriting: true)
+    let access = AccessID(number: useNumbering.next())
+    request(.init(id: access, party: .syncService, wants: [want]), &effects)
   }
 
   /// Before a start: every process ends, so nobody's turn comes but the service's.
   mutating func endAllAccesses(_ effects: inout [PhoneEffect]) {
     uses = [:]
-    usesOfAccesses = [:]
-    for id in busyDocuments {
-      end(id, &effects) { $0.party != .syncService }
-    }
+    endAccesses(&effects) { $0.party != .syncService }
   }
 
-  /// After a start: who uses which document is known; what the service was writing it writes anew.
-  mutating func resumeCoordination() {
-    busyDocuments = documents.busy
-    for id in busyDocuments where documents.documents[id]?.coordination.isSyncServiceWriting == true
-    {
-      timers.set(.documentWritten(id), at: now + limits.documentWriteTime)
-    }
+  /// After a start nobody uses anything; what the service was about to write it writes.
+  mutating func resumeCoordination(_ effects: inout [PhoneEffect]) {
+    coordination = Coordination()
+    let arrived = documents.documents.values.filter { $0.arrived != nil }.map(\.id)
+    for id in arrived.sorted(by: { $0.number < $1.number }) { requestForService(id, &effects) }
   }
 
   /// The service has written; whoever waited may go on.
   mutating func syncServiceWrote(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id],
-      case .writer(let access) = document.coordination.holders, access.party == .syncService
+    guard let document = documents.documents[id], let bytes = document.arrived,
+      let access = coordination.writer(of: id), access.party == .syncService
     else { return }
     let revision = max(document.remoteRevision, 1)
     documents.documents[id]?.revision = revision
     documents.documents[id]?.remoteRevision = revision
     documents.documents[id]?.content = .local
-    let body = document.remoteBody ?? DocumentBody(bytes: document.arrivedBytes)
+    let body = document.remoteBody ?? DocumentBody(bytes: bytes)
     documents.documents[id]?.body = body
-    documents.documents[id]?.remoteBytes = nil
-    documents.documents[id]?.remoteText = nil
+    documents.documents[id]?.remoteBody = nil
+    documents.documents[id]?.arrived = nil
     documents.documents[id]?.modifiedAt = now
     for index in apps.indices { apps[index].process.undo[id] = nil }
     if document.isUnsent {
@@ -353,7 +405,7 @@ extension Phone {
     }
     documents.documents[id]?.isUnsent = false
     emit(.document(id, .changed(revision: revision, bytes: body.bytes)), &effects)
-    end(id, &effects) { $0.id == access.id }
-    contentCame(id, &effects)
+    endAccesses(&effects) { $0.id == access.id }
+    contentSettled(id, &effects)
   }
 }

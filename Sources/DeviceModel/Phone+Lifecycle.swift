@@ -196,6 +196,7 @@ extension Phone {
     emit(.app(id, .terminated(reason)), &effects)
     abandonCallbacks(of: index, reason, &effects)
     endAccesses(of: index, &effects)
+    removeTemporary(of: id, &effects)
     if reason == .crashWhileRestoring { deleteArchive(index, &effects) }
     replan(index, &effects)
   }
@@ -219,6 +220,7 @@ extension Phone {
     litUntil = now
     emit(.phone(.booted), &effects)
     wake(&effects)
+    if network.isConnected { catchUp(&effects) }
     replanAll(&effects)
   }
 }

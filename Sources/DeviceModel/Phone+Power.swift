@@ -170,6 +170,7 @@ extension Phone {
     guard network != self.network else { return ignore(.alreadySo, &effects) }
     accountTransfers()
     self.network = network
+    if network.isConnected { catchUp(&effects) }
     conditionsChanged(&effects)
   }
 

@@ -26,11 +26,12 @@ extension Phone {
     case .switchedOn:
       wakefulness = .asleep
       accountTransfers()
-      resumeCoordination()
+      resumeCoordination(&effects)
       reboot(&effects)
     case .networkChanged(let network): self.network = network
     case .chargerChanged(let isConnected): isCharging = isConnected
     case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
+    case .document(.elsewhere(let change)): hear(change, &effects)
     case .tick, .appInstalled, .pushReceived, .pushRode, .linkHeard, .rebooted, .switchedOff,
       .regionEntered, .fetchSimulated, .memoryRanOut, .appCrashed, .transferProgressed,
       .transferChallenged, .transferEnded,
@@ -62,6 +63,7 @@ extension Phone {
     mustReviewTransfers = true
     let own = documents.documents.values.filter { $0.container == id }.map(\.id)
     for document in own.sorted(by: { $0.number < $1.number }) { remove(document, &effects) }
+    documents.forget { app, _ in app == id }
     emit(.app(id, .uninstalled), &effects)
     replan(index, &effects)
   }

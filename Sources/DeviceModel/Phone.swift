@@ -80,12 +80,10 @@ package struct Phone: Sendable {
   var sleepTimer = Instant.never
   var fetchTimer = Instant.never
   var transferTimer = Instant.never
-  /// Documents that somebody uses or waits for.
-  var busyDocuments: [DocumentID] = []
-  /// What apps do with documents, by number.
-  var uses: [UInt64: RunningUse] = [:]
-  /// What was asked for by one of them, until it ends.
-  var usesOfAccesses: [AccessID: UInt64] = [:]
+  /// Who uses which documents.
+  var coordination = Coordination()
+  /// What apps do with documents, and by which access.
+  var uses: [AccessID: RunningUse] = [:]
   var useNumbering = Numbering()
   /// Something has changed that transfers or the fetches of an awake period depend on.
   var mustReviewTransfers = false

@@ -218,6 +218,12 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case limitReached
   case notAllowed
   case unknownDocument
+  case staleBookmark
+  /// The picker does not offer that container, or the app does not ask for that type.
+  case notOffered
+  /// Its user has not moved to iCloud Drive.
+  case notMigrated
+  case wrongType
   case unknownLine
   case unknownVersion
   case nothingToUndo

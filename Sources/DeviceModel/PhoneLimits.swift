@@ -101,9 +101,8 @@ package struct PhoneLimits: Hashable, Sendable {
 
   /// How long the sync service writes (ours).
   package var documentWriteTime = Interval.milliseconds(200)
-  /// Documents on the phone, and requests for access that wait for one of them (ours).
+  /// Documents on the phone, and changes elsewhere that wait for a network (ours).
   package var documents = 10_000
-  package var waitingAccesses = 64
   /// Uses under way, versions of a document that are kept of its conflicts, and edits that an app
   /// can take back (ours).
   package var documentUses = 256

@@ -152,7 +152,7 @@ extension Phone {
     silentAllowance = last.silentAllowance
     radio = last.radio
     reported = last.reported
-    resumeCoordination()
+    resumeCoordination(&effects)
     reboot(&effects)
     settle(&effects)
   }
@@ -215,17 +215,11 @@ extension PhoneMemory.Contents {
 
   private func checkDocuments() throws(PhoneMemoryError) {
     try demand("the documents", documents.isSound)
-    try demand("a bookmark", isKnown(documents.grants.values.map(\.app)))
+    try demand("a bookmark", isKnown(documents.grantees))
     for (id, document) in documents.documents {
-      let parties = document.coordination.accesses.map(\.party)
-      // Only a process can hold an access, and its end ends it.
-      let areAlive = parties.allSatisfy { party in
-        guard case .app(let app) = party else { return true }
-        return isKnown([app]) && apps[app.number].state.hasProcess
-      }
       try demand(
         "document \(id.number)",
-        document.id == id && isKnown([document.container]) && document.isSound && areAlive)
+        document.id == id && isKnown([document.container]) && document.isSound)
     }
   }
 
@@ -282,7 +276,7 @@ extension Transfer {
 extension Document {
   fileprivate var isSound: Bool {
     let kept = versions ?? []
-    return coordination.isSound && bytes >= 0 && arrivedBytes >= 0 && remoteBytes ?? 0 >= 0
+    return bytes >= 0 && arrived ?? 0 >= 0 && remoteBody?.bytes ?? 0 >= 0
       && kept.allSatisfy { Numbering.range.contains(Int64($0.revision)) && $0.body.bytes >= 0 }
       && Numbering.range.contains(Int64(revision))
       && Numbering.range.contains(Int64(remoteRevision))

@@ -16,7 +16,7 @@ enum TimerKind: Hashable, Sendable {
   case fetchesDue
   case transfersDue
   case documentWritten(DocumentID)
-  case documentUse(UInt64)
+  case documentUse(AccessID)
 }
 
 /// The phone's timers: earliest first, and among equals the one set first.

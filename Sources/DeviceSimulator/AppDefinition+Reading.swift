@@ -20,6 +20,13 @@ extension AppDefinition {
     }
     if let fetch = reader["fetch"] { app.fetchInterval = try .read(fetch) }
     app.script = try AppScript(reader)
+    app.container = try reader["container"]?.choice(DocumentContainer.self)
+    if let work = reader["onDocument"], app.container != .provider {
+      throw work.problem("only an app with the container \"provider\" is called for documents")
+    }
+    for type in try reader.list("documentTypes") {
+      app.documentTypes = try (app.documentTypes ?? []) + [type.text()]
+    }
     guard let copies = reader["copies"] else { return [app] }
     let count = try copies.number(1...256)
     guard name.contains("#") else {

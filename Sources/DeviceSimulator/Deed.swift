@@ -23,6 +23,7 @@ enum AppDeed: Hashable, Sendable {
   case listDocuments
   case coordinate(DocumentUse)
   case importDocument(DocumentID)
+  case switchProvider(Bool)
   case keepBookmark(DocumentID, at: StatePath, key: String)
   case update(String)
   case change(StateChange)
@@ -35,6 +36,8 @@ enum DocumentDeed: Hashable, Sendable {
   case delete
   case want
   case pick
+  /// Where its reference lies.
+  case file(String)
 }
 
 /// What is done to a phone, or happens to it.
@@ -50,9 +53,9 @@ enum PhoneDeed: Hashable, Sendable {
   case lowPower(Bool)
   case developerMode(Bool)
   case refresh(Bool)
-  case changeDocument(DocumentID, bytes: Int64)
-  case rewriteDocument(DocumentID, DocumentText)
+  case changeDocument(DocumentID, DocumentBody)
   case loseDocument(DocumentID)
+  case migrate
   case link(LinkChange)
   case connectAgain
 }

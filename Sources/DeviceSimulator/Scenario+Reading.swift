@@ -121,6 +121,8 @@ extension Scenario.PhonePlan {
     network = try reader["network"]?.choice(Network.self) ?? .wifi
     isCharging = try reader["charging"]?.flag() ?? false
     isLowPower = try reader["lowPower"]?.flag() ?? false
+    account = try reader["account"]?.text()
+    hasDrive = try reader["iCloudDrive"]?.flag() ?? true
     budgets =
       try reader["budgets"].map { budgets throws(ScenarioError) in
         try PhoneBudgets(budgets)

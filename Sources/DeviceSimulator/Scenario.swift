@@ -26,6 +26,9 @@ public struct Scenario: Sendable {
     package var network = Network.wifi
     package var isCharging = false
     package var isLowPower = false
+    /// Phones of the same one share their documents.
+    var account: String?
+    var hasDrive = true
     var budgets = PhoneBudgets()
     var apps: [AppDefinition] = []
     var usage: [Usage] = []
@@ -155,13 +158,14 @@ enum ScenarioKeys {
   static let rate = ["count", "per", "burst"]
   static let link = ["latency", "jitter", "reconnect", "loss"]
   static let phone = [
-    "name", "network", "charging", "lowPower", "budgets", "apps", "usage", "habits",
+    "name", "network", "charging", "lowPower", "budgets", "apps", "usage", "habits", "account",
+    "iCloudDrive",
   ]
   static let budgets = ["appEnergy", "energy", "appData", "data"]
   static let app = [
     "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onRegion",
     "onDocument", "onAuthentication", "onLeave", "contentTime", "state", "objects", "restoration",
-    "hidesContent", "keepsOneHandler",
+    "hidesContent", "keepsOneHandler", "container", "documentTypes",
   ]
   static let work = [
     "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",

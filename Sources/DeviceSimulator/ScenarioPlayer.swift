@@ -47,6 +47,10 @@ struct ScenarioPlayer: Sendable {
             isLowPower: plan.isLowPower, budgets: plan.budgets)
         }
       phones.append(phone)
+      self.simulation.phones[Int(phone.number)].account = plan.account
+      if !plan.hasDrive {
+        self.simulation.tell(phone.number, .document(.driveSwitched(isOn: false)))
+      }
       apps.append(plan.apps.map { self.simulation.install($0, on: phone) })
       if last[plan.name] != nil { self.simulation.update(phone, to: plan) }
     }

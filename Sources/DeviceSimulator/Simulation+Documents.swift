@@ -15,7 +15,8 @@ extension Simulation {
     let moment = moment
     tell(app) {
       .document(
-        .announced(in: $0, name: name, bytes: bytes, modifiedAt: moment, hasThumbnail: true))
+        .elsewhere(
+          .announced(in: $0, name: name, DocumentBody(bytes: bytes), modifiedAt: moment)))
     }
   }
 
@@ -28,14 +29,14 @@ extension Simulation {
   public mutating func changeDocumentElsewhere(
     _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
   ) {
-    tell(phone.number, .document(.changedElsewhere(id, bytes: bytes)))
+    tell(phone.number, .document(.elsewhere(.changed(id, DocumentBody(bytes: bytes)))))
   }
 
   /// What an app can list: its own documents and those it has a reference to, by name.
   public func documents(of app: AppHandle) -> [DocumentState] {
     guard let model = model(of: app) else { return [] }
     let store = phones[Int(apps[Int(app.number)].phone)].model.documents
-    return store.listing(for: model.id, references: model.process.references).map { document in
+    return store.listing(for: model.id).map { document in
       DocumentState(
         id: document.id, name: document.name, bytes: document.body.bytes, text: document.text,
         isLocal: document.content == .local, thumbnail: document.thumbnail,
@@ -50,12 +51,46 @@ extension Simulation {
   /// come first.
   mutating func sendDocuments(of phone: Int32) {
     let model = phones[Int(phone)].model
-    guard model.network.isConnected, model.wakefulness != .off else { return }
+    guard model.network.isConnected, model.wakefulness != .off, model.documents.lacksDrive != true
+    else { return }
     let unsent = model.documents.documents.values.filter {
       $0.isUnsent && !$0.isStale && !model.isProvider($0.container)
     }
     for document in unsent.sorted(by: { $0.id.number < $1.id.number }) {
       tell(phone, .document(.uploaded(document.id, revision: document.revision)))
+      spread(document, from: phone)
+    }
+  }
+
+  /// What was written on one phone of an account comes to its others, into the same app's
+  /// container.
+  private mutating func spread(_ document: Document, from phone: Int32) {
+    let sender = phones[Int(phone)]
+    guard let container = sender.model[document.container]?.definition.name else { return }
+    let origin = document.origin ?? DocumentOrigin(phone: sender.name, document: document.id)
+    for other in phones.indices where other != Int(phone) && isShared(other, with: Int(phone)) {
+      guard let app = phones[other].model.app(named: container) else { continue }
+      let change: CloudChange =
+        if phones[other].name == origin.phone {
+          .changed(origin.document, document.body)
+        } else {
+          .announced(
+            in: app.id, name: document.name, document.body, modifiedAt: document.modifiedAt,
+            origin: origin)
+        }
+      tell(Int32(other), .document(.elsewhere(change)))
+    }
+  }
+
+  private func isShared(_ one: Int, with other: Int) -> Bool {
+    one == other || phones[one].account != nil && phones[one].account == phones[other].account
+  }
+
+  /// The user moves to iCloud Drive: once, and with all phones of the account.
+  mutating func migrate(_ phone: PhoneHandle) {
+    for other in phones.indices where isShared(other, with: Int(phone.number)) {
+      tell(Int32(other), .document(.driveSwitched(isOn: true)))
+      sendDocuments(of: Int32(other))
     }
   }
 }
@@ -69,8 +104,8 @@ public struct DocumentState: Hashable, Sendable {
   public let text: DocumentText?
   /// Else it is a placeholder.
   public let isLocal: Bool
-  /// The bytes of a picture, a bitmap.
-  public let thumbnail: [UInt8]?
+  /// Stands for a small picture: eight bytes that differ when what it shows does.
+  public let thumbnail: [UInt8]
   public let revision: Int
   /// Of a conflict, those that are kept beside it, oldest first.
   public let otherRevisions: [Int]

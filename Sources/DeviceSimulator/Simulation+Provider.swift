@@ -121,9 +121,9 @@ public struct PushOptions: Hashable, Sendable {
 public struct RelayPolicy: Hashable, Sendable {
   let policy: SilentPolicy
 
-  /// 3 an hour per app with a burst of 3, 12 an hour per phone with a burst of 12.
+  /// 3 at once per app, then one every 20 minutes; 12 at once per phone, then one every 5.
   public static let documented = RelayPolicy(policy: .documented)
-  /// One an hour per app and two per phone, no bursts.
+  /// One at once per app, then one an hour; 2 at once per phone, then one every 30 minutes.
   public static let strict = RelayPolicy(policy: .strict)
   /// Everything goes through.
   public static let unlimited = RelayPolicy(policy: .unlimited)

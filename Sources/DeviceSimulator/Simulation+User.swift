@@ -208,7 +208,8 @@ extension Simulation {
     case .coordinate(let use): self.use(use, by: app)
     case .importDocument(let id):
       let want = DocumentUse.Want(id, isWriting: false)
-      use(DocumentUse(wants: [want], edit: .copied(to: app.name)), by: app)
+      use(DocumentUse(wants: [want], edit: .imported), by: app)
+    case .switchProvider(let isOn): tell(app) { .document(.providerSwitched($0, isOn: isOn)) }
     case .keepBookmark(let id, let path, let key):
       tell(app) { .document(.bookmarkKept(id, by: $0, at: path, key: key)) }
     case .update(let version): update(app, to: version)
@@ -217,6 +218,8 @@ extension Simulation {
     case .document(let id, .delete): tell(app) { .document(.deleted(id, by: $0)) }
     case .document(let id, .want): tell(app) { .document(.contentRequested(id, by: $0)) }
     case .document(let id, .pick): tell(app) { .document(.picked(id, by: $0)) }
+    case .document(let id, .file(let folder)):
+      tell(app) { .document(.filed(id, by: $0, folder: folder)) }
     case .change(let change): self.change(change, in: app)
     case .ignoreSnapshot: tell(app) { .snapshotIgnoredOnce($0) }
     }
@@ -235,10 +238,10 @@ extension Simulation {
     case .lowPower(let isOn): setLowPower(isOn, of: phone)
     case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
     case .refresh(let isOn): setRefresh(isOn, of: phone)
-    case .changeDocument(let id, let bytes): changeDocumentElsewhere(id, bytes: bytes, on: phone)
-    case .rewriteDocument(let id, let text):
-      tell(phone.number, .document(.rewrittenElsewhere(id, text)))
-    case .loseDocument(let id): tell(phone.number, .document(.deletedElsewhere(id)))
+    case .changeDocument(let id, let body):
+      tell(phone.number, .document(.elsewhere(.changed(id, body))))
+    case .migrate: migrate(phone)
+    case .loseDocument(let id): tell(phone.number, .document(.elsewhere(.deleted(id))))
     case .link(let change): setLink(change.applied(to: phones[Int(phone.number)].path), of: phone)
     case .connectAgain: connectAgain(phone)
     }

@@ -362,6 +362,8 @@ package struct PhoneEntry: Sendable {
   var link = Link.down
   /// How good the link is.
   var path: LinkModel
+  /// Phones of the same one share their documents; nil for nobody.
+  var account: String?
   /// The connection that the relay takes for its own.
   var connectionAtRelay: UInt32?
   /// What apps made of pushes while nobody could be told, oldest first.

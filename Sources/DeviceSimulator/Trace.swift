@@ -288,8 +288,10 @@ extension DocumentStep {
     case .appeared: "appeared"
     case .renamed(let name): "renamed to \(name)"
     case .deleted: "deleted"
-    case .granted(let access): "\(access.kind) granted\(access.party.words(" to", name))"
-    case .waits(let access): "\(access.kind)\(access.party.words(" of", name)) waits"
+    case .granted(let party, let isWriting):
+      "\(isWriting ? "write" : "read") granted\(party.words(" to", name))"
+    case .waits(let party, let isWriting):
+      "\(isWriting ? "write" : "read")\(party.words(" of", name)) waits"
     case .changed(let revision, let bytes): "changed, revision \(revision), \(bytes) bytes"
     case .uploadNeeded(let revision): "revision \(revision) to be uploaded"
     case .contentComing: "content coming by transfer"
@@ -297,7 +299,19 @@ extension DocumentStep {
     case .referenced(let app, _): "referenced by \(name(app))"
     case .listed(let app, let entry):
       "listed by \(name(app)): \(entry.words(of: clock.text(entry.modifiedAt)))"
-    case .conflict, .edited, .chosen, .copied, .moved, .uploaded, .deadlock, .givenUp: text(name)
+    case .conflict(let kept):
+      "changed here and elsewhere, the later write stands, and revision \(kept.revision) from "
+        + "\(kept.isFromHere ? "here" : "elsewhere"), \(kept.body.bytes) bytes, is kept"
+    case .edited(let app, let difference): "edited by \(name(app)): \(difference.words)"
+    case .chosen(.revision(let revision)): "revision \(revision) chosen"
+    case .chosen(.all): "all versions chosen"
+    case .copied(let copy, let app): "copied to \(name(app)) as document \(copy.number)"
+    case .imported(let copy, let app):
+      "imported by \(name(app)) as document \(copy.number), for as long as it runs"
+    case .corrupted(let app): "corrupt, \(name(app)) wrote without coordination"
+    case .moved(let app): "moved to \(name(app))"
+    case .uploaded(let revision): "revision \(revision) is with its provider"
+    case .givenUp(let app): "given up by \(name(app))"
     }
   }
 }

@@ -116,6 +116,15 @@ struct Verb: Sendable {
       "the user chooses it for an app that does not contain it, which opens it where it is",
       .app { r throws(ScenarioError) in .document(try r.document(), .pick) }),
     Verb(
+      "file document", keys: [.document, Key(name: "folder", words: "FOLDER")],
+      "a reference to what lies elsewhere goes into that folder of the running app's container",
+      .app { r throws(ScenarioError) in
+        .document(try r.document(), .file(try r.required("folder").text()))
+      }),
+    Verb(
+      "provider", keys: [.to], "the user switches an app that provides documents on in the picker",
+      .app { r throws(ScenarioError) in .switchProvider(try r.isOn()) }),
+    Verb(
       "announce document", keys: [.name, .bytes],
       "another device has made one, of which the app has a placeholder",
       .app { r throws(ScenarioError) in
@@ -131,9 +140,18 @@ struct Verb: Sendable {
         Key(name: "for", words: "TIME", isOptional: true),
         Key(name: "bytes", words: "BYTES", isOptional: true, isPlain: true),
       ],
-      "a running app asks for documents one after the other, works on each so long (default "
-        + "`1s`), and lets go of them all; `bytes` is how large those are then that it writes",
+      "a running app asks for documents together, works on them so long (default `1s`), and lets "
+        + "go of them; `bytes` is how large those are then that it writes",
       .app { r throws(ScenarioError) in .coordinate(try .read(r)) }),
+    Verb(
+      "write uncoordinated", keys: [.document, .bytes, Key(name: "for", words: "TIME")],
+      "the mistake: it writes that long and asks nobody; whoever writes too makes it corrupt",
+      .app { r throws(ScenarioError) in
+        var use = try r.edit(.size(try r.bytes()))
+        use.time = try r.required("for").lapse()
+        use.skipsCoordination = true
+        return .coordinate(use)
+      }),
     Verb(
       "edit line",
       keys: [
@@ -154,11 +172,12 @@ struct Verb: Sendable {
         + "a document of its own",
       .app { r throws(ScenarioError) in .coordinate(try r.edit(.choose(try r.version()))) }),
     Verb(
-      "import document", keys: [.document], "the user has an app make a copy of it for itself",
+      "import document", keys: [.document],
+      "the user has an app make a copy of it, which goes when the app ends",
       .app { r throws(ScenarioError) in .importDocument(try r.document()) }),
     Verb(
       "export document", keys: [.document, .container],
-      "a running app puts a copy of it into another app's container",
+      "a running app puts a copy of it into another app's container, or to keep it into its own",
       .app { r throws(ScenarioError) in
         .coordinate(try r.edit(.copied(to: try r.required("to").text()), isWriting: false))
       }),
@@ -244,7 +263,7 @@ struct Verb: Sendable {
       "change document", keys: [.document, .bytes],
       "the n-th document of the phone was edited elsewhere",
       .phone { r throws(ScenarioError) in
-        .changeDocument(try r.document(), bytes: try r.bytes())
+        .changeDocument(try r.document(), DocumentBody(bytes: try r.bytes()))
       }),
     Verb(
       "rewrite document", keys: [.document, Key(name: "text", words: "TEXT")],
@@ -252,11 +271,15 @@ struct Verb: Sendable {
       .phone { r throws(ScenarioError) in
         let lines = try r.required("text").text().split(
           separator: "|", omittingEmptySubsequences: false)
-        return .rewriteDocument(try r.document(), DocumentText(lines: lines.map(String.init)))
+        let text = DocumentText(lines: lines.map(String.init))
+        return .changeDocument(try r.document(), DocumentBody(text: text))
       }),
     Verb(
       "lose document", keys: [.document], "it was deleted elsewhere",
       .phone { r throws(ScenarioError) in .loseDocument(try r.document()) }),
+    Verb(
+      "migrate", "the user moves to iCloud Drive, with all phones of the account",
+      .phone { _ in .migrate }),
     Verb(
       "link",
       keys: [

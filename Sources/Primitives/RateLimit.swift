@@ -1,5 +1,10 @@
 /// The generic cell rate algorithm: a token bucket in one timestamp.
 ///
+/// "3 at once, then one every 20 minutes": so many events at once after a quiet time, then one an
+/// interval. A window of `n` intervals, wherever it begins, holds `n + burst - 1` events at most:
+/// with a burst of 1 never more than `n`. For `m` in a period at most and `b` of them at once, one
+/// event takes `period / (m - b + 1)`.
+///
 /// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the instant
 /// at which the bucket will be full again (the "theoretical arrival time"); a key that was never
 /// used, or not for long, costs nothing but its eight bytes.
@@ -10,10 +15,10 @@ public struct RateLimit: Hashable, Sendable {
   /// How many events may come at once after a quiet time; at least 1.
   public let burst: Int64
 
-  /// `count` events in `period`, with up to `burst` at once.
+  /// Up to `burst` events at once, then one each time that a `count`th of `period` has passed.
   public init(_ count: Int64, per period: Interval, burst: Int64) {
     precondition(count > 0 && burst > 0, "a rate limit allows at least one event")
-    // Rounded up: no window ever holds more than the rule says.
+    // Rounded up: a period is never more than `count` intervals.
     self.interval = Interval(milliseconds: max(1, (period.milliseconds + count - 1) / count))
     self.burst = burst
   }

@@ -45,6 +45,9 @@ extension ClusterJournal {
     return (stored ?? first).budgets
   }
 
+  /// The clocks are those of all nodes, whose machines' clocks nobody has set.
+  package func stepClocks(by interval: Interval) async {}
+
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
     try await bucket.value(of: .cursor(reader: reader)) ?? 0
   }

@@ -117,7 +117,7 @@ extension Event {
     // Deadlines by the machine's time are those of a virtual clock, which no cluster has.
     case .persisted, .persistFailed, .clockFollowed, .keepAliveDue, .acknowledgementDue,
       .partitionRequested, .partitionReceived,
-      .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
+      .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
   }

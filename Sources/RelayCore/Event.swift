@@ -71,6 +71,9 @@ package enum Event: Hashable, Sendable {
   case shutDown
   /// Time has passed.
   case tick
+  /// The machine's clock was set, so far forwards (or backwards): it is the moment of this event
+  /// now, and no time has passed.
+  case clockStepped(by: Interval)
 }
 
 /// A device and the proof that the request comes from it.

@@ -120,6 +120,8 @@ package enum Limits {
   package static let connectionsPerLoop = 100_000
   /// Bytes handed to a socket and not yet taken before a connection stops producing more.
   package static let unsentBytes = 262_144
+  /// How far the machine's clock must have been set for the relay to follow.
+  package static let clockStep = Interval.milliseconds(100)
   /// How long a peer may take none of its unsent bytes before its connection is closed.
   package static let stalled = Interval.minutes(5)
   /// Bytes that TLS itself wants to say (handshake, tickets, alerts) and cannot.
@@ -142,6 +144,8 @@ package enum Limits {
   package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384
   package static let adminIdle = Interval.seconds(30)
+  /// Megabytes of one recording, at most.
+  package static let recordingMegabytes = 4096
   /// Notifications that one question for a list looks at on one loop.
   package static let listedLives = 50_000
   /// Events of all loops that people who look on can still read.

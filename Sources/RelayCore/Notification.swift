@@ -210,8 +210,9 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var acceptedAt: Instant
   package var app: Int32
   package var phase: Phase
-  /// When its last frame was sent; says something only in flight.
-  package var sentAt = Instant(milliseconds: 0)
+  /// When its last frame was sent; before that, when it was accepted. Moves with the clock when that
+  /// is set, as `acceptedAt` does not, which people read.
+  package var sentAt: Instant
   /// Frames on this connection, the first one included.
   package var frameCount: UInt8 = 0
   /// Whether any frame was ever sent.
@@ -229,6 +230,7 @@ package struct AcceptedNotification: Hashable, Sendable {
     self.order = order
     self.sequence = sequence
     self.acceptedAt = acceptedAt
+    sentAt = acceptedAt
     self.app = app
     self.phase = phase
   }

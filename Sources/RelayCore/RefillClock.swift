@@ -57,6 +57,11 @@ package struct RefillClock: Hashable, Sendable {
     return divisor.dividingFullWidth(first.multipliedFullWidth(by: second))
   }
 
+  /// The same clock after the machine's was set so far forwards: it reads what it read.
+  package func moved(by interval: Interval) -> RefillClock {
+    RefillClock(interval: self.interval, since: since + interval, reading: reading)
+  }
+
   /// The same clock, going by this limit's rate from now on; without a limit it goes on as before.
   ///
   /// When the machine's clock was set back, it goes on from now too, and does not stand still until
@@ -85,6 +90,14 @@ extension RefillClock {
   /// Takes one event. The caller has asked `allows`.
   package func take(_ state: inout RateLimit.State, at now: Instant) {
     state.full = max(state.full, reading(at: now)) + Self.event
+  }
+
+  /// The same budget, of which no more is used than a burst: it comes from a clock that may have
+  /// been ahead of this one.
+  package func bounded(_ state: RateLimit.State, burst: Int64, at now: Instant) -> RateLimit.State {
+    var state = state
+    state.full = min(state.full, reading(at: now) + Self.event * burst)
+    return state
   }
 
   /// The same budget as kept by another clock from now on: as much of it is used.

@@ -72,7 +72,8 @@ extension Shard {
     case .visible:
       guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
       else { return .allowed }
-      let until = entries[entry].acceptedAt + configuration.lowPriorityHold
+      // What an earlier run accepted may lie ahead of this one's clock.
+      let until = min(entries[entry].sentAt, now) + configuration.lowPriorityHold
       return until <= now ? .allowed : .held(until: until, by: .lowPriority)
     }
   }
@@ -422,11 +423,16 @@ extension Shard {
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
     }
+    // A hold that its timer says is over is over, however far the clock was set meanwhile.
+    guard notificationClass == .silent else {
+      if windowHolds(1, apps[app].device) { transmitOnItsOwn(entry, .hold, into: &effects) }
+      return
+    }
     switch decide(entry) {
     case .allowed:
-      transmitOnItsOwn(entry, notificationClass == .silent ? .refill : .hold, into: &effects)
+      transmitOnItsOwn(entry, .refill, into: &effects)
     case .held(let until, _):
-      if let until { setReleaseTimer(app, notificationClass, until) }
+      if let until { setReleaseTimer(app, .silent, until) }
     }
   }
 }

@@ -39,7 +39,7 @@ extension Shard {
   ) {
     guard deviceNumber(id) == nil else { return }
     var device = Device(id: id, secret: secret)
-    device.budget = budget
+    device.budget = budgets.restored(device: budget, at: now)
     deviceIndex.insert(devices.insert(device), KeyedHash.hash(id))
     counters.devices += 1
   }
@@ -50,7 +50,7 @@ extension Shard {
   ) {
     guard let device = deviceNumber(id), appNumber(token) == nil else { return }
     var app = App(token: token, topic: topic, device: device, registration: 0, isOwn: isOwn)
-    app.budget = budget
+    app.budget = budgets.restored(app: budget, at: now)
     attach(app, to: device)
     if isOwn {
       let own = OwnToken(token: token, device: id, topic: topic)

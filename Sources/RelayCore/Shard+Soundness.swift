@@ -94,6 +94,9 @@ extension Shard {
       return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")
     }
     switch event {
+    case .clockStepped(let interval):
+      return Soundness.moments.contains(now + interval)
+        ? nil : StateFlaw("no clock is set to \((now + interval).milliseconds)")
     case .enrolled(let id, _, _):
       return deviceNumber(id) == nil ? nil : StateFlaw("device \(id) was enrolled before")
     case .restored(.notification(_, let sequence, _)), .restored(.forwarded(_, _, let sequence, _)),

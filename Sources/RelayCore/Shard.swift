@@ -185,6 +185,7 @@ package struct Shard: Sendable {
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
   package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
+    if case .clockStepped(let interval) = event { stepClock(by: interval) }
     now = max(now, instant)
     switch event {
     case .submitted(let notification, let request):
@@ -245,6 +246,8 @@ package struct Shard: Sendable {
       shutDown(into: &effects)
     case .tick:
       tick(into: &effects)
+    case .clockStepped:
+      break
     }
   }
 
@@ -306,6 +309,18 @@ extension Shard {
     }
     askAgain(into: &effects)
     reviewHeld(into: &effects)
+  }
+
+  /// The machine's clock was set. Lengths of time stay what they are: timers, what was used of
+  /// budgets and limits, when a frame was sent. Expirations stay moments, and what people read does.
+  mutating func stepClock(by interval: Interval) {
+    now = now + interval
+    timers.stepClock(by: interval) { $0.kind == .expiration }
+    budgets.stepClock(by: interval)
+    for device in ownBudgets.keys { ownBudgets[device]?.stepClock(by: interval) }
+    for device in devices.indices { devices[device].rides.moveClock(by: interval) }
+    for app in apps.indices { apps[app].requests.moveClock(by: interval) }
+    for entry in entries.indices { entries[entry].sentAt = entries[entry].sentAt + interval }
   }
 
   /// The policy has changed: what is held is sent, or waits until another moment. So many apps with

@@ -18,11 +18,11 @@ package struct SilentPolicy: Hashable, Sendable {
     self.perDevice = perDevice
   }
 
-  /// 3 an hour per app with a burst of 3, 12 an hour per device with a burst of 12.
+  /// 3 at once per app, then one every 20 minutes; 12 at once per device, then one every 5.
   package static let documented = SilentPolicy(
     name: "documented", perApp: RateLimit(3, per: .hours(1), burst: 3),
     perDevice: RateLimit(12, per: .hours(1), burst: 12))
-  /// One an hour per app and two per device, no bursts.
+  /// One at once per app, then one an hour; 2 at once per device, then one every 30 minutes.
   package static let strict = SilentPolicy(
     name: "strict", perApp: RateLimit(1, per: .hours(1), burst: 1),
     perDevice: RateLimit(2, per: .hours(1), burst: 2))
@@ -98,6 +98,12 @@ package struct SilentBudgets: Hashable, Sendable {
     deviceClock = deviceClock.changed(to: policy.perDevice, at: now)
   }
 
+  /// The machine's clock was set: what was used stays used, and comes back when it would have.
+  package mutating func stepClock(by interval: Interval) {
+    appClock = appClock.moved(by: interval)
+    deviceClock = deviceClock.moved(by: interval)
+  }
+
   /// What an app and its device have used, as it reads on the clocks of other budgets: as much is
   /// used there.
   package func states(
@@ -107,6 +113,21 @@ package struct SilentBudgets: Hashable, Sendable {
       appClock.state(app, on: other.appClock, at: now),
       deviceClock.state(device, on: other.deviceClock, at: now)
     )
+  }
+
+  /// What the journal says that an app, or a device, has used: at most as much as this policy or the
+  /// documented one gives at once.
+  func restored(app state: RateLimit.State, at now: Instant) -> RateLimit.State {
+    appClock.bounded(state, burst: Self.burst(policy.perApp, SilentPolicy.documented.perApp), at: now)
+  }
+
+  func restored(device state: RateLimit.State, at now: Instant) -> RateLimit.State {
+    deviceClock.bounded(
+      state, burst: Self.burst(policy.perDevice, SilentPolicy.documented.perDevice), at: now)
+  }
+
+  private static func burst(_ limits: RateLimit?...) -> Int64 {
+    limits.reduce(1) { max($0, $1?.burst ?? 1) }
   }
 
   /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.

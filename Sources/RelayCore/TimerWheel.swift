@@ -231,6 +231,20 @@ package struct TimerWheel: Sendable {
       .map { (Instant(milliseconds: $0.element.deadline), $0.element.subject) }
   }
 
+  /// The clock was set so far forwards. All timers keep their names; those that are about a moment
+  /// keep it, the others their lengths.
+  package mutating func stepClock(by interval: Interval, isMoment: (Subject) -> Bool) {
+    let timers = state
+    for timer in timers { unlink(timer.id) }
+    now = min(max((moment + interval).milliseconds, 0), Self.latest)
+    for timer in timers {
+      let isFixed = isMoment(timer.timer.subject)
+      let deadline = isFixed ? timer.timer.deadline : timer.timer.deadline + interval
+      nodes[Int(timer.id)].deadline = min(max(deadline.milliseconds, now), Self.latest)
+      link(timer.id)
+    }
+  }
+
   // MARK: Details
 
   /// Takes the slots that contain `now` on the outer levels apart, outermost first.

@@ -41,6 +41,7 @@ extension Event: BinaryCodable {
       writer.put(tag: 26, connection, id, decision)
     case .keepAliveDue(let connection): writer.put(tag: 27, connection)
     case .acknowledgementDue(let connection, let id): writer.put(tag: 28, connection, id)
+    case .clockStepped(let interval): writer.put(tag: 29, interval)
     }
   }
 
@@ -77,6 +78,7 @@ extension Event: BinaryCodable {
     case 26: self = .decided(try reader.read(), try reader.read(), try reader.read())
     case 27: self = .keepAliveDue(try reader.read())
     case 28: self = .acknowledgementDue(try reader.read(), try reader.read())
+    case 29: self = .clockStepped(by: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -133,7 +133,8 @@ package struct PolicyTrial: Sendable {
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
       .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
+      .clockStepped:
       true
     }
   }

@@ -54,7 +54,7 @@ package struct RecordingWriter: Sendable {
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .disconnected,
       .partitionRequested, .partitionReceived, .restored, .policyChanged, .shutDown, .tick,
       .clockFollowed, .checkpoint, .administered, .faulted, .decided, .keepAliveDue,
-      .acknowledgementDue:
+      .acknowledgementDue, .clockStepped:
       body.put(event, passed, digest.check)
     }
   }

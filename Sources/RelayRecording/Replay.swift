@@ -229,6 +229,7 @@ extension Event {
     case .checkpoint(.dropped): "checkpointDropped"
     case .shutDown: "shutDown"
     case .tick: "tick"
+    case .clockStepped: "clockStepped"
     }
   }
 
@@ -242,7 +243,7 @@ extension Event {
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
       .keepAliveDue, .acknowledgementDue,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
-      .checkpoint, .administered, .faulted, .shutDown, .tick:
+      .checkpoint, .administered, .faulted, .shutDown, .tick, .clockStepped:
       false
     }
   }

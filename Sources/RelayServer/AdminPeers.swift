@@ -28,11 +28,11 @@ struct AdminPeers {
 
   /// The stream of a request whose answer goes to `answer`.
   mutating func ask(_ answer: @escaping (ProviderAnswer) -> Void) -> Int32 {
-    add(.provider(answer, since: RelayClock.wall))
+    add(.provider(answer, since: RelayClock.steady))
   }
 
   mutating func ask(_ answer: @escaping (DeviceAnswer) -> Void) -> Int32 {
-    add(.device(answer, since: RelayClock.wall))
+    add(.device(answer, since: RelayClock.steady))
   }
 
   mutating func listen(_ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {
@@ -52,6 +52,9 @@ struct AdminPeers {
     case .provider, nil: break
     }
   }
+
+  /// Nobody answers it.
+  mutating func forget(_ stream: Int32) { peers[stream] = nil }
 
   /// A line for a phone. What waits is bounded by what may be in flight.
   mutating func send(_ line: DownLine, to stream: Int32) {

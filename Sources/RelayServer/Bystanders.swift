@@ -65,7 +65,7 @@ struct Bystanders {
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .alias, .queueChecked, .keepAliveDue, .acknowledgementDue, .partitionRequested,
       .partitionReceived, .restored, .policyChanged, .administered, .faulted, .checkpoint,
-      .shutDown, .tick:
+      .shutDown, .tick, .clockStepped:
       break
     }
   }

@@ -52,7 +52,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   init(runner: ShardRunner, transport: Transport, isProvider: Bool) {
     self.runner = runner
     self.transport = transport
-    self.phase = .opening(since: RelayClock.wall)
+    self.phase = .opening(since: RelayClock.steady)
     self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())
     beginTurn()
   }
@@ -134,7 +134,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     let isWritable = context.channel.isWritable
-    stalledSince = isWritable ? nil : RelayClock.wall
+    stalledSince = isWritable ? nil : RelayClock.steady
     endTurn()
     if isWritable {
       runner.markDirty(self)
@@ -338,7 +338,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// we say the same (RFC 8446 section 6.1).
   private func noticePeersEnd() {
     guard transport.peerHasClosed, !transport.hasUnread, case .open = phase else { return }
-    phase = .answering(since: RelayClock.wall)
+    phase = .answering(since: RelayClock.steady)
     switch role {
     case .provider(let provider): provider.connection.peerClosed()
     case .device(let device): device.peerClosed(on: self)
@@ -383,7 +383,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   ) {
     guard isUsable else { return }
     let mode: CloseMode = waitsForPeer && !transport.peerHasClosed ? .output : .all
-    phase = .closing(since: RelayClock.wall)
+    phase = .closing(since: RelayClock.steady)
     var output = lastWords
     transport.close(into: &output)
     let written = context.eventLoop.makePromise(of: Void.self)

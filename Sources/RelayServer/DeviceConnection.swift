@@ -43,7 +43,7 @@ final class DeviceConnection {
 
   func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
     let now = handler.runner.now
-    lastActivity = now
+    lastActivity = handler.runner.unset(now)
     let arena = handler.transport.http2.arena
     for event in events {
       switch event {
@@ -107,7 +107,7 @@ final class DeviceConnection {
         handler.runner.raise(
           .connected(credential, handler.address(stream)), for: device, at: now)
       } else {
-        streams[stream] = .collecting(request, since: handler.runner.wall(now))
+        streams[stream] = .collecting(request, since: handler.runner.steady(now))
       }
     } catch {
       refuse(stream, error, on: handler)
@@ -189,6 +189,7 @@ final class DeviceConnection {
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
+      guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
       let token = own ?? Self.makeToken(for: device, runner.randomBits)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)
@@ -224,7 +225,7 @@ final class DeviceConnection {
       }
       handler.runner.markDirty(handler)
     }
-    let relayNow = handler.runner.now
+    let relayNow = handler.runner.unset(handler.runner.now)
     guard streams.count == 0, relayNow - (lastActivity ?? relayNow) > settings.idleTimeout else {
       // The relay may have been taken back to an earlier time.
       lastActivity = min(lastActivity ?? relayNow, relayNow)
@@ -388,7 +389,7 @@ extension DeviceConnection {
     case .collecting, .asked, .ending, nil:
       break
     }
-    streams[stream] = .ending(since: handler.runner.wall(now))
+    streams[stream] = .ending(since: handler.runner.steady(now))
     handler.runner.markDirty(handler)
   }
 
@@ -475,7 +476,7 @@ extension DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }
     }
-    streams[stream] = .ending(since: handler.runner.wall(handler.runner.now))
+    streams[stream] = .ending(since: handler.runner.steady(handler.runner.now))
     handler.runner.markDirty(handler)
   }
 }

@@ -22,6 +22,7 @@ struct DeviceRequest {
     case badTopic
     case missingSecret
     case enrolmentClosed
+    case ownTokensOff
     case badBody(String)
     case bodyTooLarge
     case requestTimeout
@@ -36,6 +37,8 @@ struct DeviceRequest {
         (401, "Unauthorized", "send the device's secret as 'authorization: bearer <secret>'")
       case .enrolmentClosed:
         (403, "EnrolmentClosed", "send the enrolment key as 'authorization: bearer <key>'")
+      case .ownTokensOff:
+        (403, "OwnTokensOff", "this relay makes the tokens (ownTokens): register without one")
       case .badBody(let message): (400, "BadRequest", message)
       case .bodyTooLarge:
         (413, "PayloadTooLarge", "a body has at most \(Limits.deviceBodyBytes) bytes")

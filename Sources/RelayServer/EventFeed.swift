@@ -242,7 +242,7 @@ extension ShardRunner {
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
       .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
       .partitionRequested, .partitionReceived, .restored,
-      .faulted, .checkpoint, .shutDown, .tick:
+      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       break
     }
     guard feed != nil else { return }
@@ -293,7 +293,7 @@ extension Event {
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
       .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
       .partitionRequested, .partitionReceived, .restored,
-      .faulted, .checkpoint, .shutDown, .tick:
+      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
   }

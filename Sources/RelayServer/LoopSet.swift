@@ -248,6 +248,16 @@ final class LoopSet: Sendable {
     return { holder.finish() }
   }
 
+  /// All loops follow a step of the machine's clock, between moves of partitions and changes of the
+  /// policy: what is told of either has moments in it.
+  func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?) async {
+    let allowMoves = await holdMoves()
+    defer { allowMoves() }
+    time.follow(step)
+    _ = await onEach { $0.stepClock(by: step) }
+    try? await journal?.stepClocks(by: step)
+  }
+
   private func perform(_ move: PartitionMove) async {
     guard table[move.partition] != move.destination else { return }
     let replayed = peers.map { peer in

@@ -33,7 +33,7 @@ struct ProviderConnection {
   /// The handshake is complete: a client certificate decides what this connection may do.
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
-    lastActivity = now
+    lastActivity = handler.runner.unset(now)
     let settings = handler.runner.settings
     do throws(CredentialError) {
       if !settings.authenticatesProviders {
@@ -72,8 +72,8 @@ struct ProviderConnection {
 
   mutating func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
     let now = handler.runner.now
-    lastActivity = now
-    handler.runner.batchTime = handler.runner.wall(now)
+    lastActivity = handler.runner.unset(now)
+    handler.runner.batchTime = handler.runner.steady(now)
     let arena = handler.transport.http2.arena
     let fields = handler.transport.http2.fields
     for event in events {
@@ -161,7 +161,7 @@ struct ProviderConnection {
     switch handler.runner.intervene(notification, stream, on: handler, at: now) {
     case .none: handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .answer(let answer): respond(stream, answer, on: handler)
-    case .taken: break
+    case .taken, .dropped: break
     case .reset:
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
       handler.runner.markDirty(handler)
@@ -244,7 +244,7 @@ struct ProviderConnection {
       handler.runner.markDirty(handler)
     }
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
-    let relayNow = handler.runner.now
+    let relayNow = handler.runner.unset(handler.runner.now)
     // The relay may have been taken back to an earlier time.
     lastActivity = lastActivity.map { min($0, relayNow) }
     guard open.count == 0, waiting.count == 0,
@@ -296,7 +296,7 @@ extension ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
       return
     }
-    let received = handler.runner.wall(now)
+    let received = handler.runner.steady(now)
     switch outcome {
     case .success(let topic):
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }

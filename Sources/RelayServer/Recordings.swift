@@ -111,15 +111,20 @@ package actor Recordings {
     try? FileManager.default.removeItem(atPath: Recording.previous(path(of: name)))
   }
 
-  /// The file of a recording, with everything in it that has happened until now.
-  package func bytes(of name: String) async throws(RecordingError) -> [UInt8] {
+  /// Where the file of a recording is, with everything in it that has happened until now.
+  package func file(of name: String) async throws(RecordingError) -> String {
     var path = path(of: name)
     if let running, running.name == name {
       _ = await inbox.loops?.onEach { $0.flushRecording() }
       await running.recording.written()
       path = running.recording.path
     }
-    guard let data = FileManager.default.contents(atPath: path) else {
+    guard CredentialFiles.exists(path) else { throw .noRecording(name: name) }
+    return path
+  }
+
+  private func bytes(of name: String) async throws(RecordingError) -> [UInt8] {
+    guard let data = FileManager.default.contents(atPath: try await file(of: name)) else {
       throw .noRecording(name: name)
     }
     return Array(data)

@@ -102,22 +102,48 @@ extension Relay {
     return !inbox.journalFails
   }
 
-  /// Puts a well-formed notification in, as a provider's request would.
+  /// Puts a well-formed notification in, by the door of providers: what is refused is remembered,
+  /// and faults act on it. nil when a fault sees to it that there is never an answer.
   package func submit(
     _ notification: Notification, _ note: PushNote
-  ) async -> ProviderAnswer {
+  ) async -> ProviderAnswer? {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withCheckedContinuation { continuation in
       loops.onLoop(0) { runner in
-        let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
+        let began = RelayClock.wall
+        func finish(_ answer: ProviderAnswer?) {
+          if let answer { runner.answerMetrics.answered(answer, after: RelayClock.wall - began) }
           continuation.resume(returning: answer)
+        }
+        let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
+          if let rejection = answer.rejection { runner.note(rejection, of: notification.uniqueID) }
+          finish(answer)
         }
         let request = RequestID(
           loop: runner.index, connection: 0, stream: stream, node: runner.node)
+        let now = runner.now
         runner.notes.remember(note, of: notification.uniqueID)
-        runner.submit(notification, from: request, at: runner.now)
+        let isOpen = !runner.mayIntervene(notification)
+        switch isOpen ? .none : runner.intervene(notification, from: request, at: now) {
+        case .none: runner.submit(notification, from: request, at: now)
+        case .taken: break
+        case .answer(let answer):
+          runner.adminPeers.forget(stream)
+          finish(answer)
+        case .dropped, .reset:
+          runner.adminPeers.forget(stream)
+          finish(nil)
+        }
         runner.finishBatch()
       }
+    }
+  }
+
+  /// A push by the admin API was refused before it was a notification.
+  package func refused(_ rejection: Rejection, _ uniqueID: UniqueID) {
+    inbox.loops?.onLoop(0) { runner in
+      runner.answerMetrics.answered(.rejected(rejection), after: .zero)
+      runner.note(rejection, of: uniqueID)
     }
   }
 
@@ -138,6 +164,13 @@ extension Relay {
         return error
       }
     } ?? nil
+  }
+}
+
+extension ShardRunner {
+  fileprivate func note(_ rejection: Rejection, of uniqueID: UniqueID) {
+    note(
+      RefusedRequest(at: now, uniqueID: uniqueID, rejection: rejection, cause: .asTheReason))
   }
 }
 

@@ -41,9 +41,14 @@ extension Relay {
     options.linger = .milliseconds(configuration.linger.milliseconds)
     options.now = settings.clock.now
     options.failsWrite = failsWrite
-    return try Journal.open(
+    options.keepsTime = settings.clock.isVirtual
+    let journal = try Journal.open(
       options, report: { [inbox] in inbox.deliver($0) },
       onProblem: { [logger] in Self.say($0, to: logger) })
+    if case .virtual(let time) = settings.clock, let last = journal.lastTime {
+      time.advance(to: last)
+    }
+    return journal
   }
 
   /// Waits for this node's turn; `stopped` when the relay is to end before.

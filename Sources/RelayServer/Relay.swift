@@ -87,6 +87,8 @@ package final class Relay: Service {
   /// Another silent policy from now on. The journal has it before anything is decided by it, so
   /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
+    let allowMoves = await inbox.loops?.holdMoves()
+    defer { allowMoves?() }
     let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
     inbox.send(.policyChanged(policy, at: now))
@@ -189,6 +191,7 @@ package final class Relay: Service {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
       group.addTask { await self.followCertificates() }
+      group.addTask { await self.followClock(loops, settings.storage.journal) }
       try? await gracefulShutdown()
       group.cancelAll()
     }
@@ -272,6 +275,20 @@ package final class Relay: Service {
     } while !Task.isCancelled
   }
 
+  /// Looks once a second whether somebody has set the machine's clock.
+  private func followClock(_ loops: LoopSet, _ journal: (any DurableJournal)?) async {
+    guard case .system(let time) = settings.clock else { return }
+    repeat {
+      try? await Task.sleep(for: .seconds(1))
+      guard let step = time.step() else { continue }
+      await loops.follow(step, of: time, journal)
+      for rule in board.rules { rule.stepClock(by: step) }
+      logger.notice(
+        "the machine's clock was set: expirations go by it, all else takes as long as before",
+        metadata: ["stepMilliseconds": "\(step.milliseconds)", "now": "\(time.now.iso8601)"])
+    } while !Task.isCancelled
+  }
+
   /// What is wrong with keys, and what is not wrong enough for that; each once.
   private func tell(_ keys: ProviderKeys, since known: ProviderKeys) {
     for key in keys.broken where !known.broken.contains(key) {
@@ -298,6 +315,11 @@ package final class Relay: Service {
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
     logger.info("listening", metadata: metadata)
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }
+    if CredentialFiles.isOpenToOthers(configuration.state) {
+      logger.warning(
+        "other users can enter or read the state directory: chmod 700 it",
+        metadata: ["state": "\(configuration.state)"])
+    }
     onReady(addresses)
   }
 }
@@ -334,6 +356,7 @@ extension ServerSettings {
     requestTimeout = configuration.requestTimeout
     idleTimeout = configuration.idleTimeout
     enrolment = configuration.enrolment
+    takesOwnTokens = configuration.ownTokens
     self.onLife = onLife
   }
 }

@@ -3,29 +3,37 @@ import Primitives
 import Synchronization
 
 /// Which time the relay goes by, and the only place where the server asks what time it is. Once per
-/// batch is often enough; the core sees to it that time does not run backwards when the machine's
-/// clock is set.
+/// batch is often enough.
 ///
-/// Budgets, expirations, keep-alives, acknowledgements, idle connections and the log's stamps go by
-/// it. What concerns a socket or a file goes by `wall` always: the journal's linger, handshakes,
-/// unfinished requests, keys and certificates, the shutdown; and the deadlines of streams that take
-/// no part in a virtual clock (`Bystanders`).
+/// Budgets, expirations, keep-alives, acknowledgements and the log's stamps go by it. What concerns
+/// a socket or a file goes by `steady` always: the journal's linger, handshakes, unfinished
+/// requests, the shutdown; and the deadlines of streams that take no part in a virtual clock
+/// (`Bystanders`). What others have stamped, such as certificates, is compared with `wall`.
 package enum RelayClock: Sendable {
   /// The machine's time.
-  case system
+  case system(SystemTime)
   /// Moves only when it is told to (`VirtualClock`).
   case virtual(VirtualTime)
 
   func now() -> Instant {
     switch self {
-    case .system: Self.wall
+    case .system(let time): time.now
     case .virtual(let time): time.now
     }
   }
 
-  /// The machine's time.
+  /// The machine's clock, which somebody may set.
   static var wall: Instant {
     Instant(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+  }
+
+  private static let start = (wall: wall, boot: ContinuousClock.now)
+
+  /// When the process began by the machine's clock, and what has passed since, asleep or not: for
+  /// lengths of time, which it does not matter to how the clock is set.
+  static var steady: Instant {
+    let (seconds, attoseconds) = (ContinuousClock.now - start.boot).components
+    return start.wall + .milliseconds(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
   }
 
   var isVirtual: Bool {
@@ -34,6 +42,31 @@ package enum RelayClock: Sendable {
     case .virtual: true
     }
   }
+}
+
+/// The machine's time as a relay goes by it: what has passed, and by how much the machine's clock
+/// was set meanwhile. Goes forwards only, but for such steps, which are noticed by and by and
+/// followed by all loops (`LoopSet.follow`).
+package final class SystemTime: Sendable {
+  private let steps = Atomic<Int64>(0)
+  /// Tests set the machine's clock by it.
+  let pretended = Atomic<Int64>(0)
+
+  var now: Instant { RelayClock.steady + offset }
+
+  /// All steps that were followed.
+  var offset: Interval { .milliseconds(steps.load(ordering: .acquiring)) }
+
+  /// How far the machine's clock was set since; nil when it was not, or the look took too long.
+  func step() -> Interval? {
+    let before = now
+    let wall = RelayClock.wall + .milliseconds(pretended.load(ordering: .relaxed))
+    guard now - before < Limits.clockStep else { return nil }
+    let step = wall - before
+    return max(step, .zero - step) < Limits.clockStep ? nil : step
+  }
+
+  func follow(_ step: Interval) { steps.add(step.milliseconds, ordering: .acquiringAndReleasing) }
 }
 
 /// The time of a virtual clock: one for all loops. Runs backwards only when the whole relay is

@@ -93,6 +93,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var lowPriorityHold = Interval.minutes(15)
   package var requestsPerToken: RateLimit?
   package var enrolmentKey = ""
+  /// Whether devices may bring tokens of their own along: any enrolled device may claim any token
+  /// that is free, and gets what is pushed to it.
+  package var ownTokens = true
   package var clientCA = ""
   package var names: [String] = []
   package var requestTimeout = Interval.seconds(30)
@@ -221,6 +224,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
   /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
   /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
+  /// | `ownTokens` | devices may bring tokens of their own | `true` in `dev`, else `false` |
   /// | `clientCA` | PEM file of authorities for provider certificates | `STATE/ca.pem` |
   /// | `names` | more names for the development server certificate, with commas | none |
   /// | `requestTimeout` | seconds a request has to be complete (`IdleTimeout`) | 30 |
@@ -256,7 +260,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     threads = try reader.number("threads", cores, 1...256)
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
-    recordLimit = try reader.number("recordLimit", recordLimit, 1...1_000_000)
+    recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)
     auth = try reader.choice("auth", auth)
     let environmentName = try reader.text("environment", "any")
     environment = ProviderEnvironment(rawValue: environmentName)
@@ -278,6 +282,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     requestsPerToken =
       perMinute == 0 ? nil : RateLimit(Int64(perMinute), per: .minutes(1), burst: Int64(burst))
     enrolmentKey = try reader.text("enrolmentKey", enrolmentKey)
+    ownTokens = try reader.flag("ownTokens", profile == .dev)
     clientCA = try reader.text("clientCA", clientCA)
     names = try reader.text("names", "").split(separator: ",").map(String.init)
     requestTimeout = try reader.seconds("requestTimeout", requestTimeout)
@@ -342,7 +347,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "ackTimeout", "ridesPerMinute", "rideBurst",
-    "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey", "clientCA",
+    "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey",
+    "ownTokens", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
     "clock", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
     "natsCredentials", "node", "natsMonitor", "natsReplicas", "lease",

@@ -14,7 +14,7 @@ package struct ServerSettings: Sendable {
     case closed
   }
 
-  package var clock = RelayClock.system
+  package var clock = RelayClock.system(SystemTime())
   /// What ids, secrets and tokens are made from; nil for the system's generator.
   package var seed: UInt64?
   /// Whether the age of provider tokens is judged by `clock`, not by the machine's time.
@@ -34,6 +34,8 @@ package struct ServerSettings: Sendable {
   /// Whether reserved device tokens (`ReservedToken`) answer their reasons.
   package var answersReservedTokens = false
   package var enrolment = Enrolment.open
+  /// Whether devices may bring tokens of their own along.
+  package var takesOwnTokens = true
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)

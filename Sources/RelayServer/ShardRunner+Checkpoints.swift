@@ -55,9 +55,11 @@ extension ShardRunner {
     deviceChanges = then.deviceChanges
     random = then.random
     nextUnique = then.nextUnique
-    // What faults have put off belongs to what never was. Faults themselves stay.
+    // What faults have put off belongs to what never was. Faults themselves stay. The word of a
+    // journal in memory that one kept back then comes now.
     putOff = PutOff()
     journalHeldUntil = nil
+    if !shard.isSettled { decide(.persisted(through: .max), at: now) }
     followers = then.followers
     followers.keep(staying)
     bystanders?.removeAll()

@@ -168,6 +168,18 @@ extension ShardRunner {
     return min(work, next ?? work)
   }
 
+  /// The machine's clock was set so far forwards: all that is to come moves with it, but for what
+  /// was to be at a moment.
+  func stepClock(by interval: Interval) {
+    clockOffset = clockOffset + interval
+    putOff.stepClock(by: interval)
+    journalHeldUntil = journalHeldUntil.map { $0 + interval }
+    wake?.task.cancel()
+    wake = nil
+    decide(.clockStepped(by: interval), at: now)
+    finishBatch()
+  }
+
   /// Lent out, as if to be changed: a property of a class that is only looked at is copied.
   private static func nextWake(of shard: inout Shard) -> Instant? { shard.nextWake }
 

@@ -79,7 +79,7 @@ extension ShardRunner {
     case .persisted, .persistFailed, .alias, .acked, .decided, .reported, .keptAlive, .heard,
       .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
       .partitionRequested, .partitionReceived, .restored, .policyChanged, .administered, .faulted,
-      .checkpoint, .shutDown, .tick:
+      .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
   }
@@ -173,7 +173,7 @@ extension ShardRunner {
   /// A message of a loop of another node.
   func receiveHop(_ bytes: [UInt8]) {
     guard let port = hops?.port else { return }
-    batchTime = wall(now)
+    batchTime = steady(now)
     do throws(CodecError) {
       let message = try HopMessage(bytes)
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
@@ -244,7 +244,7 @@ extension ShardRunner {
     guard let before = hops,
       before.routes != routes || before.lost != lost || before.loopCounts != loopCounts
     else { return }
-    batchTime = wall(now)
+    batchTime = steady(now)
     hops?.routes = routes
     hops?.lost = lost
     hops?.loopCounts = loopCounts
@@ -274,7 +274,7 @@ extension ShardRunner {
 
   /// Takes partitions in that have been loaded.
   func adopt(_ partitions: [PartitionID: Int], of stripe: Int) {
-    batchTime = wall(now)
+    batchTime = steady(now)
     for (partition, loop) in partitions { table[partition] = loop }
     replayWaiting(stripe)
     finishBatch()
@@ -331,7 +331,7 @@ extension ShardRunner {
       hops?.waitingCount -= late.count
       for item in late { refuse(item.event) }
     }
-    adminPeers.refuseOverdue(at: wall)
+    adminPeers.refuseOverdue(at: RelayClock.steady)
   }
 }
 
@@ -357,7 +357,7 @@ extension Event {
     case .submitted, .persisted, .persistFailed, .alias, .connected, .acked, .decided, .reported,
       .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
       .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
-      .administered, .faulted, .checkpoint, .shutDown, .tick:
+      .administered, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       nil
     }
   }

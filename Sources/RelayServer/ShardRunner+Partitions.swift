@@ -134,7 +134,7 @@ extension ShardRunner {
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked,
       .partitionRequested, .partitionReceived, .restored, .policyChanged, .faulted, .checkpoint,
-      .shutDown, .tick:
+      .shutDown, .tick, .clockStepped:
       refuse(event)
     }
   }
@@ -151,7 +151,7 @@ extension ShardRunner {
       .clockFollowed, .keepAliveDue, .acknowledgementDue, .administered:
       break
     case .persisted, .persistFailed, .partitionRequested, .partitionReceived, .restored,
-      .policyChanged, .faulted, .checkpoint, .shutDown, .tick:
+      .policyChanged, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       preconditionFailure("no key names a shard for this event")
     }
   }

@@ -31,7 +31,7 @@ extension ShardRunner {
 
   /// The journal has written, or could not.
   func journalAnswered(_ outcome: Journal.Outcome) {
-    batchTime = wall(now)
+    batchTime = steady(now)
     switch outcome {
     case .persisted(_, let sequence): hear(.persisted(through: sequence))
     case .failed(_, let sequence): hear(.persistFailed(through: sequence))

@@ -48,7 +48,7 @@ final class ShardRunner {
   var metrics: RelayMetrics { answerMetrics + (effectMetrics ?? RelayMetrics()) }
   var notes = PushNotes()
   /// The machine's time at the beginning of the batch, for `answerMetrics`.
-  var batchTime = RelayClock.wall
+  var batchTime = RelayClock.steady
   /// Whoever speaks by the admin API, and the devices of the streams among them.
   var adminPeers = AdminPeers()
   var adminDevices: [Int32: DeviceID] = [:]
@@ -97,6 +97,8 @@ final class ShardRunner {
   private(set) var sentMessages = 0
   private(set) var receivedMessages = 0
   let isClockVirtual: Bool
+  /// How far the machine's clock was set, as far as this loop has followed.
+  var clockOffset = Interval.zero
   /// Whether records are stored as soon as they are asked for.
   let isInMemory: Bool
   /// Whether there are hops.
@@ -150,10 +152,15 @@ final class ShardRunner {
   // MARK: Events in
 
   /// The time for everything that belongs to one batch.
-  var now: Instant { settings.clock.now() }
+  var now: Instant { isClockVirtual ? settings.clock.now() : RelayClock.steady + clockOffset }
 
   /// The machine's time, where it is this in the relay.
   func wall(_ now: Instant) -> Instant { isClockVirtual ? RelayClock.wall : now }
+
+  /// What lengths of time are counted by where it is this in the relay: of sockets, and (`unset`)
+  /// what a virtual clock moves, too.
+  func steady(_ now: Instant) -> Instant { isClockVirtual ? RelayClock.steady : unset(now) }
+  func unset(_ now: Instant) -> Instant { now - clockOffset }
 
   /// What the age of provider tokens is judged by: whoever makes them goes by the machine's time.
   func tokenTime(_ now: Instant) -> Instant { settings.judgesTokensByClock ? now : wall(now) }
@@ -175,7 +182,7 @@ final class ShardRunner {
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
-    bystanders?.note(event, at: RelayClock.wall)
+    bystanders?.note(event, at: RelayClock.steady)
     raise(event, forKey: device.routingKey, at: now)
   }
 
@@ -348,7 +355,7 @@ final class ShardRunner {
     case .send(let address, let delivery):
       if isNode, isStill { return withhold(address) }
       if address.loop == index, address.node == node { noted.metrics.sent(delivery) }
-      bystanders?.sent(delivery.notification, to: address, at: RelayClock.wall)
+      bystanders?.sent(delivery.notification, to: address, at: RelayClock.steady)
       guard isMine(address) || isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
@@ -438,7 +445,7 @@ final class ShardRunner {
     receivedMessages += 1
     guard message.epoch == epoch else { return refuse(message) }
     let now = now
-    batchTime = wall(now)
+    batchTime = steady(now)
     for event in message.events { decide(event, at: now) }
     queue.effects.append(contentsOf: message.effects)
     if let notice = message.notice { take(notice) }
@@ -447,10 +454,10 @@ final class ShardRunner {
 
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
-    let wall = wall(now)
-    raiseDue(at: wall)
-    for connection in connections.values { connection.sweep(at: wall) }
-    for connection in binaryConnections.values { connection.sweep(at: wall) }
+    let steady = steady(now)
+    raiseDue(at: steady)
+    for connection in connections.values { connection.sweep(at: steady) }
+    for connection in binaryConnections.values { connection.sweep(at: steady) }
     if isNode { sweepHops() }
     finishBatch()
     flushRecording()

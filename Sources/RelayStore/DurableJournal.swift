@@ -19,6 +19,8 @@ package protocol DurableJournal: Sendable {
   /// The budgets under a policy that is in force from now on, which is safe when this returns.
   func budgets(under policy: SilentPolicy, at now: Instant) async throws(StoreError)
     -> SilentBudgets
+  /// The machine's clock was set so far forwards, and with it the clocks of the budgets.
+  func stepClocks(by interval: Interval) async throws(StoreError)
   /// Unregistered tokens behind a cursor, oldest first. A cursor never skips what comes later.
   func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool

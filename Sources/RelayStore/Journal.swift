@@ -45,6 +45,9 @@ package final class Journal: DurableJournal {
       Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
     }
 
+    /// Whether that clock is a virtual one, and goes on in the next run where it was in this.
+    package var keepsTime = false
+
     /// Asked before each batch: whether it is to fail, for tests of what comes of that.
     package var failsWrite: @Sendable () -> Bool = { false }
 
@@ -96,9 +99,13 @@ package final class Journal: DurableJournal {
   private let report: @Sendable ([Outcome]) -> Void
   private let onProblem: @Sendable (StoreNotice) -> Void
 
+  /// The time of the last write of a run that keeps it.
+  package let lastTime: Instant?
+
   private init(
     _ configuration: Configuration, _ writer: consuming sending Writer,
     _ interruption: Interruption, path: String, highest: UInt64, partitionCount: Int,
+    lastTime: Instant?,
     report: @escaping @Sendable ([Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
@@ -107,6 +114,7 @@ package final class Journal: DurableJournal {
     self.interruption = interruption
     self.path = path
     self.partitionCount = partitionCount
+    self.lastTime = lastTime
     self.firstRegion = highest >> configuration.regionBits + 1
     self.report = report
     self.onProblem = onProblem
@@ -127,8 +135,10 @@ package final class Journal: DurableJournal {
     let file = try JournalFile(existing: path, afterFailure: false)
     let highest: UInt64
     let partitionCount: Int
+    let lastTime: Instant?
     do {
       highest = try file.highestSequence()
+      lastTime = try file.lastTime()
       partitionCount = try file.partitionCount(new: configuration.partitionCount)
     } catch let error as StoreError {
       throw error
@@ -142,7 +152,8 @@ package final class Journal: DurableJournal {
     let interruption = Interruption()
     return Journal(
       configuration, Writer(configuration, file, lock, interruption), interruption, path: path,
-      highest: highest, partitionCount: partitionCount, report: report, onProblem: onProblem)
+      highest: highest, partitionCount: partitionCount, lastTime: lastTime, report: report,
+      onProblem: onProblem)
   }
 
   /// Hands out everything that is stored: devices, their apps, unregistered tokens oldest first,
@@ -175,6 +186,17 @@ package final class Journal: DurableJournal {
   ) async throws(StoreError) -> SilentBudgets {
     try await onQueue { journal throws(StoreError) in
       try journal.read { file in try file.budgets(under: policy, at: now) }
+    }
+  }
+
+  package func stepClocks(by interval: Interval) async throws(StoreError) {
+    try await onQueue { journal throws(StoreError) in
+      try journal.read { file in
+        try file.connection.write { database in
+          try database.execute(
+            sql: "UPDATE silent_policy SET since = since + ?", arguments: [interval.milliseconds])
+        }
+      }
     }
   }
 

@@ -21,6 +21,8 @@ extension JournalFile {
     /// Tokens that were unregistered since the oldest were last dropped.
     var unregisteredSinceTrim = 0
     var now: Instant
+    /// Whether the next run begins where this one was (`Journal.Configuration`).
+    var keepsTime = false
   }
 
   /// Writes the batch and waits until it is on disk. After an error nothing of it is written, as
@@ -35,6 +37,7 @@ extension JournalFile {
         try delete(changed.doubtful, database)
         try delete(Self.ranges(of: batch.forgets), database)
         try reserve(batch, &changed, database)
+        if changed.keepsTime { try keep("time", changed.now.milliseconds, database) }
         try trim(&changed, database)
         return .commit
       }
@@ -110,10 +113,14 @@ extension JournalFile {
   private func reserve(_ batch: Batch, _ plan: inout WritePlan, _ database: Database) throws {
     guard let last = batch.ends.map(\.last).max(), last >= plan.reserved else { return }
     let end = last | (1 << UInt64(plan.regionBits) - 1)
-    try database.execute(
-      sql: "INSERT OR REPLACE INTO meta VALUES ('highest', ?)",
-      arguments: [Int64(bitPattern: end)])
+    try keep("highest", Int64(bitPattern: end), database)
     plan.reserved = end &+ 1
+  }
+
+  private func keep(_ key: String, _ value: Int64, _ database: Database) throws {
+    try execute(
+      "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.databaseValue, value.databaseValue],
+      database)
   }
 
   // MARK: Devices and apps

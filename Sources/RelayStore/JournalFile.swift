@@ -102,6 +102,14 @@ final class JournalFile: Sendable {
     }
   }
 
+  /// The time of the last write of a run that keeps it.
+  func lastTime() throws -> Instant? {
+    try connection.read { database in
+      try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'time'")
+        .map { Instant(milliseconds: $0) }
+    }
+  }
+
   /// How many partitions the state directory has. One that an earlier release made gets its number
   /// now.
   func partitionCount(new count: Int) throws -> Int {

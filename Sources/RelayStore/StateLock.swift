@@ -22,7 +22,9 @@ package final class StateLock: Sendable {
     let path = directory + "/" + Self.fileName
     do {
       // Two that start at once may both try to make it; one is refused and opens the other's.
-      try? Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+      withPrivateUmask {
+        try? Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+      }
       file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
@@ -47,8 +49,10 @@ package final class StateLock: Sendable {
 extension StateLock {
   private static func makeDirectory(_ path: String) throws(StoreError) {
     do {
-      try FileManager.default.createDirectory(
-        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try withPrivateUmask {
+        try FileManager.default.createDirectory(
+          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      }
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }

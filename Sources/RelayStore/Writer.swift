@@ -61,7 +61,7 @@ struct Writer: Sendable {
     plan = JournalFile.WritePlan(
       regionBits: configuration.regionBits, feedbackLimit: configuration.feedbackLimit,
       unregisteredSinceTrim: configuration.feedbackLimit,
-      now: configuration.now())
+      now: configuration.now(), keepsTime: configuration.keepsTime)
     compaction = Compaction(slackBytes: configuration.slackBytes, interruption: interruption)
   }
 

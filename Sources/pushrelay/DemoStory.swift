@@ -91,7 +91,7 @@ struct DemoScene {
 
   /// Silent pushes: the budget lets three through, then holds, and the newest wins.
   mutating func directAndHeld() async throws {
-    Console.say("\n1. Silent pushes to a connected phone. The budget is 3 an hour per app.\n")
+    Console.say("\n1. Silent pushes to a connected phone. An app gets 3 at once.\n")
     for _ in 1...3 { try await push(silent: true, isSentNow: true) }
     Console.say("\n   The budget is used up. The fourth is held, the fifth takes its place.\n")
     try await push(silent: true, isSentNow: false)

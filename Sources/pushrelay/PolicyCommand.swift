@@ -15,8 +15,9 @@ struct PolicyCommand: AsyncParsableCommand {
         pushrelay policy unlimited --device 5bd1e995-0d6e-4b34-9000-00000000002a
         pushrelay policy default --device 5bd1e995-0d6e-4b34-9000-00000000002a
 
-      documented is 3 an hour for an app and 12 for a phone, strict 1 and 2, unlimited says it. \
-      What was used stays used. A phone's own policy counts until 'default' takes it back, or the \
+      documented is 3 at once for an app, then one every 20 minutes, and 12 at once for a phone, \
+      then one every 5; strict is 1, then one an hour, and 2, then one every 30 minutes; unlimited \
+      says it. What was used stays used. A phone's own policy counts until 'default' takes it back, or the \
       relay ends.
       """)
 

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import RelayServer
 
 /// Small files that only their owner may read.
 enum PrivateFile {
@@ -10,15 +11,8 @@ enum PrivateFile {
   /// Writes the whole file with mode 0600, its directory with 0700.
   static func write(_ bytes: [UInt8], to path: String, mode: Int = 0o600) throws {
     if let slash = path.lastIndex(of: "/"), slash > path.startIndex {
-      try? FileManager.default.createDirectory(
-        atPath: String(path[..<slash]), withIntermediateDirectories: true,
-        attributes: [.posixPermissions: 0o700])
+      try CredentialFiles.makePrivateDirectory(String(path[..<slash]))
     }
-    let written = FileManager.default.createFile(
-      atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
-    guard written else {
-      throw CommandError(
-        "\(path) cannot be written: check that its directory may be written by this user")
-    }
+    try CredentialFiles.write(bytes, to: path, mode: mode)
   }
 }

@@ -201,7 +201,7 @@ extension ReplayCommand {
         "\(number)"
       case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue,
         .disconnected,
-        .partitionRequested, .partitionReceived, .restored, .shutDown, .tick:
+        .partitionRequested, .partitionReceived, .restored, .shutDown, .tick, .clockStepped:
         ""
       }
     let steps: [String] = step.effects.compactMap { effect in

@@ -9,6 +9,12 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
 /// Runs the relay.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -93,6 +99,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
     logger.logLevel = level
     Descriptors.raise(logger)
+    // Sockets, journals, recordings: nothing that is made here is for others, not for a moment.
+    umask(0o077)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let ready = ReadyLine()

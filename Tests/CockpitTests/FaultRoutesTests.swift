@@ -36,6 +36,22 @@ import Testing
     (.delivery, #""duplicate":true"#, .duplicate), (.journal, #""failWrite":true"#, .failWrite),
   ]
 
+  /// Every word, wherever it can be said, is read as itself.
+  @Test func noActionIsTakenForAnother() throws {
+    let details: [Fault.Action.Kind: String] = [
+      .answer: #""BadTopic""#, .delay: #""1s""#, .stall: #""1s""#, .goAway: #""once""#,
+    ]
+    for place in Fault.Place.allCases {
+      for kind in place.actions {
+        let detail = details[kind] ?? "true"
+        let body = #"{"at":"\#(place.rawValue)","do":{"\#(kind.rawValue)":\#(detail)}}"#
+        #expect(try FaultWish.fault(Array(body.utf8)).action.name == kind.rawValue)
+      }
+    }
+    #expect(
+      Set(Fault.Place.allCases.flatMap(\.actions)) == Set(Fault.Action.Kind.allCases))
+  }
+
   @Test(arguments: actions)
   func everyActionCanBeSaid(at place: Fault.Place, text: String, action: Fault.Action) throws {
     let body = #"{"at":"\#(place.rawValue)","do":{\#(text)}}"#

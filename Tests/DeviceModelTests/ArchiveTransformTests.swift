@@ -272,10 +272,10 @@ import Testing
     #expect((try? StateArchive(decoding: saved.encoded())) == saved)
     #expect("\(saved)".contains("document = a bookmark"))
     // Of a document that is gone it leads nowhere, and the rest is there all the same.
-    bench.send(.document(.deletedElsewhere(first)), .locked, .rebooted, .unlocked)
+    bench.send(.document(.elsewhere(.deleted(first))), .locked, .rebooted, .unlocked)
     bench.clear()
     bench.send(.appOpened(news))
-    #expect(bench.actions.contains(.ignored(.unknownDocument)))
+    #expect(bench.actions.contains(.ignored(.staleBookmark)))
     #expect(bench.phone[news]?.process.references == [] && bench.state(news) == .foreground)
   }
 }

@@ -58,8 +58,8 @@ struct Checker {
       demand(received.contains(push), "report of what never came: \(push)")
       demand(reported.insert(push).inserted, "second report of \(push)")
     case .transfer(let id, _, let step): check(id, step)
-    case .document(_, .granted(let access)):
-      if case .app = access.party { demand(isAwake, "document granted while asleep") }
+    case .document(_, .granted(let party, _)):
+      if case .app = party { demand(isAwake, "document granted while asleep") }
     default: break
     }
   }
@@ -154,10 +154,8 @@ struct Checker {
     demand(phone.energy.level(at: phone.now) >= 0, "energy below zero")
     demand(phone.data.level(at: phone.now) >= 0, "data below zero")
     for app in phone.apps { compare(app, phone) }
-    for document in phone.documents.documents.values {
-      if case .writer = document.coordination.holders { continue }
-      let isBusy = document.coordination != Coordination()
-      demand(!isBusy || phone.busyDocuments.contains(document.id), "a forgotten document")
+    for access in phone.coordination.accesses where access.party != .syncService {
+      demand(phone.uses[access.id] != nil, "a forgotten access")
     }
     demand(phone.banners.count <= phone.limits.banners, "too many banners")
     demand(phone.service.transfers.count <= phone.limits.transfers, "too many transfers")

@@ -96,7 +96,15 @@ extension AppDefinition {
   ) -> AppDefinition {
     var script = AppScript()
     change(&script)
-    return AppDefinition(name: name, modes: modes, fetchInterval: fetchInterval, script: script)
+    return AppDefinition(
+      name: name, modes: modes, fetchInterval: fetchInterval, script: script, container: .shared)
+  }
+
+  /// One that brings and takes documents.
+  static func provider(_ change: (inout AppScript) -> Void = { _ in }) -> AppDefinition {
+    var definition = ordinary("drive", change)
+    definition.container = .provider
+    return definition
   }
 }
 

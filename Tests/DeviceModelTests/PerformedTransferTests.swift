@@ -204,8 +204,8 @@ import Testing
     for mode in [TransferMode.modelled, .performed] {
       var bench = Bench([.ordinary("files")], transferMode: mode)
       bench.send(.unlocked, .appOpened(mail))
-      let film = DocumentEvent.announced(
-        in: mail, name: "film", bytes: 100, modifiedAt: Bench.start, hasThumbnail: false)
+      let film = DocumentEvent.elsewhere(
+        .announced(in: mail, name: "film", DocumentBody(bytes: 100), modifiedAt: Bench.start))
       bench.send(.document(film), .document(.contentRequested(DocumentID(1), by: mail)))
       let transfer = try #require(bench.phone.service.transfers.first?.id)
       #expect(bench.phone.documents.documents[DocumentID(1)]?.content == .coming(transfer))

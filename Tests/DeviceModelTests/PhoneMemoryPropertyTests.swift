@@ -36,12 +36,14 @@ import Testing
     /// The app in front writes a document while it reads another.
     mutating func useDocument() {
       let app = AppID(0)
-      let ids = [1, 2].map { DocumentID(UInt64(phone.documents.documents.count + $0)) }
       for event in [PhoneEvent.unlocked, .appOpened(app)] { handle(event) }
-      for (id, kind) in zip(ids, [Coordination.Kind.write, .read]) {
+      for isWriting in [true, false] {
         handle(.document(.created(by: app, name: "draft", bytes: 5)))
-        handle(.document(.accessRequested(id, by: app, kind)))
-        handle(.document(.accessRequested(id, by: app, kind)))
+        guard let id = phone.documents.documents.keys.max(by: { $0.number < $1.number }) else {
+          return
+        }
+        let use = DocumentUse(wants: [.init(id, isWriting: isWriting)], time: .minutes(1))
+        for _ in 1...2 { handle(.document(.used(use, by: app))) }
       }
     }
 
@@ -97,7 +99,7 @@ import Testing
       counts.callbacks += life.phone.callbacks.count
       counts.held += life.phone.apps.count { $0.heldPush != nil }
       counts.transfers += life.phone.service.activeCount
-      counts.documents += life.phone.busyDocuments.count
+      counts.documents += life.phone.coordination.accesses.count
       counts.foreground += life.phone.foreground == nil ? 0 : 1
       var effects: [PhoneEffect] = []
       let restored = Phone(restoring: memory, at: life.now, into: &effects)
@@ -113,7 +115,7 @@ import Testing
     // There was something under way to be cut.
     for count in [
       counts.callbacks, counts.held, counts.transfers, counts.documents, counts.foreground,
-    ] { #expect(count > 5, "\(counts)") }
+    ] { #expect(count > 3, "\(counts)") }
   }
 
   /// Time without power changes nothing that lasts, but for what the start itself decides.

@@ -134,16 +134,20 @@ extension Bench {
     let bookmark = bench.actions.compactMap { action -> Bookmark? in
       if case .document(_, .referenced(news, let bookmark)) = action { bookmark } else { nil }
     }.first
-    bench.send(.document(.changedElsewhere(document, bytes: 20)))
-    bench.send(.document(.contentRequested(document, by: mail)))
-    bench.send(.document(.accessRequested(document, by: mail, .read)))
+    let read = DocumentUse(wants: [.init(document, isWriting: false)], time: .minutes(5))
+    bench.send(.document(.used(read, by: mail)))
+    bench.send(.document(.elsewhere(.changed(document, DocumentBody(bytes: 20)))))
     bench.wait(.seconds(1))
     // The download is there; the sync service waits for the reader, whom the cut ends.
-    #expect(bench.phone.documents.documents[document]?.coordination.waiting.count == 1)
+    #expect(bench.phone.coordination.accesses.map(\.party) == [.app(mail), .syncService])
+    bench.send(.networkChanged(.none))
+    bench.send(.document(.elsewhere(.deleted(DocumentID(7)))))
     try bench.powerCut(.hours(1))
     bench.wait(.seconds(1))
     #expect(bench.phone.documents.documents[document]?.revision == 2)
-    #expect(bench.phone.documents.documents[document]?.coordination == Coordination())
+    #expect(bench.phone.coordination == Coordination())
+    #expect(bench.phone.documents.unheard == [.deleted(DocumentID(7))])
+    #expect(bench.phone.documents.listing(for: news).map(\.id) == [document])
     let found = try bench.phone.documents.resolve(#require(bookmark), by: news)
     #expect(found == document)
   }
@@ -152,13 +156,12 @@ extension Bench {
     var bench = Bench([.ordinary()])
     bench.send(
       .document(
-        .announced(
-          in: mail, name: "film", bytes: 5, modifiedAt: Bench.start, hasThumbnail: false)))
+        .elsewhere(
+          .announced(in: mail, name: "film", DocumentBody(bytes: 5), modifiedAt: Bench.start))))
     bench.send(.unlocked, .appOpened(mail))
     bench.send(.document(.contentRequested(DocumentID(1), by: mail)))
     bench.wait(.milliseconds(100))
-    let writing = bench.phone.documents.documents[DocumentID(1)]?.coordination
-    #expect(writing?.isSyncServiceWriting == true)
+    #expect(bench.phone.coordination.granted.map(\.party) == [.syncService])
     try bench.powerCut(.hours(1))
     #expect(bench.phone.documents.documents[DocumentID(1)]?.content != .local)
     bench.wait(.milliseconds(200))

@@ -61,10 +61,9 @@ import Testing
     }
     // The lives are rich enough to mean something.
     for step in [
-      "launched for", "resumed for", "opened", "suspended", "terminated", "background task ended",
-      "background task expired", "merged", "restored", "started fresh",
-      "started without its state", "began", "completed", "abandoned", "transfer started",
-      "transfer held", "transfer credentials demanded", "transfer ended",
+      "launched", "resumed", "opened", "suspended", "terminated", "taskEnded", "taskExpired",
+      "merged", "restored", "startedFresh", "began", "completed", "abandoned", "transfer started",
+      "transfer held", "transfer credentialsDemanded", "transfer ended",
     ] {
       let count = counts.filter { $0.key.hasPrefix(step) }.values.reduce(0, +)
       #expect(count > 20, "\(step): \(counts)")

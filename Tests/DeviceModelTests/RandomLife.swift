@@ -29,7 +29,7 @@ struct RandomLife {
     script.onPush = callback()
     script.onFetch = callback()
     script.onTransfers = callback()
-    if chance(25) { script.onDocument = callback() }
+    script.onDocument = callback()
     script.onAuthentication =
       chance(70) ? .provides(after: .seconds(1)) : .cancels(after: .seconds(40))
     script.handlers = chance(80) ? .eachItsOwn : .oneProperty
@@ -52,7 +52,8 @@ struct RandomLife {
         [.fetch, .remoteNotification], [.fetch, .remoteNotification, .location, .audio],
         [.newsstand, .location], [.fetch, .remoteNotification], [],
       ]),
-      fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script)
+      fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script,
+      container: pick([nil, .own, .shared, .shared, .provider]))
   }
 
   private mutating func callback() -> CallbackScript {
@@ -185,17 +186,22 @@ struct RandomLife {
     let id = document()
     return switch random.below(14) {
     case 0: .created(by: app(), name: "plan", bytes: random.below(1000))
-    case 1: .accessRequested(id, by: app(), pick([.read, .write]))
+    case 1: pick([.providerSwitched(app(), isOn: true), .filed(id, by: app(), folder: "work")])
     case 8...11: .used(use(phone), by: app())
-    case 12: pick([.listed(by: app()), .rewrittenElsewhere(id, DocumentText(lines: ["a", "b"]))])
+    case 12:
+      pick([
+        .listed(by: app()),
+        .elsewhere(.changed(id, DocumentBody(text: DocumentText(lines: ["a", "b"])))),
+      ])
     case 13: .bookmarkKept(id, by: app(), at: ["window"], key: "document")
-    case 2, 3: .accessEnded(id, held(phone, id), bytes: random.below(1000))
+    case 2, 3: .elsewhere(pick([.deleted(id), .changed(id, DocumentBody(bytes: 70))]))
     case 4: .picked(id, by: app())
-    case 5: .changedElsewhere(id, bytes: random.below(1000))
+    case 5: .elsewhere(.changed(id, DocumentBody(bytes: random.below(1000))))
     case 6:
-      .announced(
-        in: app(), name: "film", bytes: random.below(1000), modifiedAt: Bench.start,
-        hasThumbnail: false)
+      .elsewhere(
+        .announced(
+          in: app(), name: "film", DocumentBody(bytes: random.below(1000)), modifiedAt: Bench.start)
+      )
     default: .contentRequested(id, by: app())
     }
   }
@@ -205,19 +211,13 @@ struct RandomLife {
       DocumentUse.Want(document(), isWriting: chance(60))
     }
     let name = "app \(random.below(Self.appCount))"
-    return DocumentUse(
+    var use = DocumentUse(
       wants: wants, time: .milliseconds(random.below(4000)),
       edit: pick([
         .nothing, .size(random.below(1000)), .line(Int(1 + random.below(3)), "line"), .line(1, nil),
-        .undo, .choose(.all), .choose(.revision(2)), .copied(to: name), .moved(to: name),
+        .undo, .choose(.all), .choose(.revision(2)), .copied(to: name), .moved(to: name), .imported,
       ]))
-  }
-
-  private func held(_ phone: Phone, _ id: DocumentID) -> AccessID {
-    switch phone.documents.documents[id]?.coordination.holders {
-    case .readers(let readers)?: readers[0].id
-    case .writer(let writer)?: writer.id
-    case .nobody?, nil: AccessID(number: 0)
-    }
+    use.skipsCoordination = chance(20)
+    return use
   }
 }

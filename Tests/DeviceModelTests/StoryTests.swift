@@ -85,12 +85,14 @@ import Testing
         ]
       }
     ])
-    bench.send(.unlocked, .appOpened(mail))
+    var files = bench.phone.apps[0].definition
+    files.container = .own
+    bench.send(.appInstalled(files), .unlocked, .appOpened(mail))
     bench.send(.document(.created(by: mail, name: "plan", bytes: 900_000)))
     bench.send(.document(.uploaded(plan, revision: 1)), .locked)
     bench.wait(.hours(1))
     bench.clear()
-    bench.send(.document(.changedElsewhere(plan, bytes: 940_000)))
+    bench.send(.document(.elsewhere(.changed(plan, DocumentBody(bytes: 940_000)))))
     #expect(bench.phone.documents.documents[plan]?.isStale == true)
     bench.send(.pushReceived(.silent(1)))
     bench.wait(.minutes(1))

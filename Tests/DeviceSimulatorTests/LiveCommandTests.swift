@@ -24,7 +24,7 @@ struct LiveCommandTests {
     ("set fetch never", "app(0, setFetch(never))"), ("phone1: reboot", "phone(reboot)"),
     ("show window", "app(0, change(show(window)))"),
     ("forget chat window scroll", "app(0, change(unset(window, key: \"scroll\")))"),
-    ("change document 2 900", "phone(changeDocument(DocumentID(number: 2), bytes: 900))"),
+    ("migrate", "phone(migrate)"), ("provider on", "app(0, switchProvider(true))"),
     ("rename document 1 b", "app(0, document(DocumentID(number: 1), rename(\"b\")))"),
   ])
   func understands(line: String, says: String) throws {

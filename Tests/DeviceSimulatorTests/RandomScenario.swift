@@ -60,7 +60,7 @@ struct RandomScenario {
     return """
       {"name":"app\(number)","modes":\(modes),
        "fetch":"\(pick(["never", "minimum", "10m"]))","onPush":\(work()),"onFetch":\(work()),
-       "onTransfers":\(work())\(random.below(3) == 0 ? ",\"onDocument\":\(work())" : ""),
+       "onTransfers":\(work()),\(pick(["", "\"container\":\"provider\",\"onDocument\":{},"]))
        "onAuthentication":{"\(pick(["provides", "cancels"]))":"\(span(5000))"},
        "restoration":{"oldest":"1h","crashes":\(pick([true, false])),"gone":["window"]},
        "onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
@@ -112,7 +112,7 @@ struct RandomScenario {
       "line": "\(1 + random.below(3))",
       "text": verb.name == "rewrite document" ? "\"a|b\"" : pick(["\"a\"", "null"]),
       "version": verb.name == "update" ? "\"2.0\"" : pick(["2", "\"all\""]),
-      "target": "\"window\"", "class": "\"Detail\"", "madeBy": "\"Maker\"",
+      "target": "\"window\"", "folder": "\"work\"", "class": "\"Detail\"", "madeBy": "\"Maker\"",
     ]
     var keys = verb.allKeys
     // Of an app or of all.

@@ -25,7 +25,7 @@ import Testing
       "messenger", "tv-downloads", "file-sync", "read-later", "mail", "social-feed", "throttling",
       "force-quit", "month", "phone-limit", "mistakes", "download",
       "relay-crash", "bad-link", "presence", "economy", "transfers", "learned-month",
-      "restoration", "handlers", "protection", "state", "documents", "provider",
+      "restoration", "handlers", "protection", "state", "documents", "provider", "cloud",
       "locked-content",
     ]
     #expect(Set(stories).subtracting(Files.scenarios).isEmpty)

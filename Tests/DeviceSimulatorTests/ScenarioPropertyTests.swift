@@ -19,6 +19,7 @@ import Testing
       var reported: Set<String> = []
       for line in simulation.trace() {
         #expect(line.milliseconds >= last, "seed \(seed): \(line)")
+        #expect(!line.why.contains("\n") && !line.why.contains("ID("), "seed \(seed): \(line)")
         last = line.milliseconds
         guard let push = line.pushNumber else { continue }
         switch line.kind {

@@ -23,7 +23,7 @@ struct SimulationDocumentsTests {
     simulation.advance(by: .seconds(1))
     let plan = try #require(simulation.documents(of: notes).first)
     #expect(plan.text == DocumentText(lines: ["milk"]) && plan.bytes == 5 && plan.revision == 2)
-    #expect(plan.isLocal && plan.thumbnail?.count == 126 && plan.otherRevisions.isEmpty)
+    #expect(plan.isLocal && plan.thumbnail.count == 8 && plan.otherRevisions.isEmpty)
     let undo = DocumentUse(wants: [.init(first, isWriting: true)], edit: .undo)
     simulation.use(undo, by: notes)
     simulation.advance(by: .seconds(1))
@@ -45,9 +45,9 @@ struct SimulationDocumentsTests {
     func model() -> Document? { simulation.phones[0].model.documents.documents[first] }
     #expect(model()?.isUnsent == true)
     if isStale { simulation.changeDocumentElsewhere(first, bytes: 70, on: phone) }
+    #expect(model()?.isStale == false)
     simulation.setNetwork(.wifi, of: phone)
     #expect(model()?.isUnsent == isStale)
-    simulation.tell(notes) { .document(.contentRequested(first, by: $0)) }
     simulation.advance(by: .minutes(1))
     let plan = try #require(simulation.documents(of: notes).first)
     #expect(plan.bytes == (isStale ? 70 : 5) && plan.otherRevisions == (isStale ? [2] : []))
@@ -74,17 +74,22 @@ struct SimulationDocumentsTests {
     var simulation = Simulation(seed: 1)
     let phone = simulation.addPhone("anna")
     var provider = AppDefinition(name: "drive")
-    provider.script.onDocument = CallbackScript()
+    provider.container = .provider
     let drive = simulation.install(provider, on: phone)
+    simulation.tell(drive) { .document(.providerSwitched($0, isOn: true)) }
     simulation.announceDocument("film", bytes: 3_000_000, to: drive)
     let film = try #require(simulation.documents(of: drive).first)
     #expect(!film.isLocal && film.bytes == 3_000_000)
     let editor = simulation.install(AppDefinition(name: "editor"), on: phone)
     simulation.open(editor)
     simulation.use(
-      DocumentUse(wants: [.init(first, isWriting: false)], edit: .copied(to: "editor")), by: editor)
+      DocumentUse(wants: [.init(first, isWriting: false)], edit: .imported), by: editor)
     simulation.advance(by: .minutes(1))
     #expect(simulation.runs(of: drive).map(\.cause) == [.document, .transfers])
+    let copy = DocumentUse(
+      wants: [.init(DocumentID(2), isWriting: false)], edit: .copied(to: "editor"))
+    simulation.use(copy, by: editor)
+    simulation.advance(by: .minutes(1))
     #expect(simulation.documents(of: editor).map(\.bytes) == [3_000_000])
   }
 

@@ -430,6 +430,40 @@ import Testing
     }
   }
 
+  /// A recording is sent as it is read, and is not in memory meanwhile.
+  @Test func aLargeRecordingIsAStream() async throws {
+    try await withAdmin { relay, admin in
+      let limit = try await admin("PUT", "/v1/recordings/large", #"{"limit":1000000}"#)
+      #expect(limit.status == 400 && limit.json["field"] as? String == "limit", "\(limit)")
+      let file = relay.state + "/recordings/large.prr"
+      try FileManager.default.createDirectory(
+        atPath: relay.state + "/recordings", withIntermediateDirectories: true)
+      try Data().write(to: URL(filePath: file))
+      try FileHandle(forWritingTo: URL(filePath: file)).truncate(atOffset: 200_000_000)
+      let before = try relay.residentBytes()
+      let script = #"""
+        curl -sS -m 120 -o /dev/null -w '%{size_download}' -H "$0" "$1" &
+        most=0
+        while kill -0 $! 2> /dev/null; do
+          now=$(awk '/VmRSS/ { print $2 }' "/proc/$2/status")
+          ((now <= most)) || most=$now
+        done
+        echo " $most"
+        """#
+      let said = try await Program.run(
+        "bash",
+        [
+          "-c", script, "authorization: bearer \(admin.token)",
+          "http://\(relay.admin)/v1/recordings/large/file", "\(relay.processID)",
+        ]
+      ).checked("curl").split(separator: " ").compactMap {
+        Int($0.trimmingCharacters(in: .whitespacesAndNewlines))
+      }
+      #expect(said.first == 200_000_000, "\(said)")
+      #expect(try #require(said.last) * 1024 - before < 60_000_000, "\(said), before \(before)")
+    }
+  }
+
   /// A reader who does not keep up hears of a gap; nobody waits for it.
   @Test func aSlowReaderGetsAGap() async throws {
     try await withAdmin { _, admin in

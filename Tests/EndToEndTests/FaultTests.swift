@@ -255,4 +255,43 @@ import Testing
       #expect(outcome.succeeded && outcome.output == "done\n", "\(outcome)")
     }
   }
+
+  /// `POST /v1/push` comes by the door of providers: faults, reserved tokens, refusals, counters.
+  @Test func aPushByTheAdminAPIMeetsThem() async throws {
+    let setup = RelaySetup(arguments: ["--store", "memory", "--admin", "127.0.0.1:0"])
+    try await RelayProcess.run(setup) { relay in
+      let admin = try Admin(relay)
+      let phone = try await Phone(on: relay)
+      _ = try await phone.register()
+      func push(to target: String) async throws -> Admin.Answer {
+        try await admin("POST", "/v1/push", #"{"to":"\#(target)","payload":{"aps":{"alert":"x"}}}"#)
+      }
+      let rows: [(action: String, status: Int)] = [
+        (#"{"answer":"ServiceUnavailable"}"#, 503), (#"{"answer":"Unregistered"}"#, 410),
+        (#"{"drop":true}"#, 0), (#"{"reset":true}"#, 0), (#"{"delay":"1ms"}"#, 200),
+      ]
+      for row in rows {
+        let fault = #"{"at":"provider","do":\#(row.action),"when":{"times":1}}"#
+        #expect(try await admin("PUT", "/v1/faults/it", fault).status == 200)
+        let answer = try await push(to: phone.id)
+        #expect(answer.json["status"] as? Int == row.status, "\(row.action): \(answer)")
+        #expect(try await admin("GET", "/v1/faults/it").json["hit"] as? Int == 1, "\(row.action)")
+      }
+      #expect(try await push(to: phone.id).json["status"] as? Int == 200)
+      let reserved = "7265736572766564000000000000000000000000000000000000000000050301"
+      let body = #"{"to":"\#(reserved)","topic":"\#(Phone.topic)","payload":{"aps":{"alert":"x"}}}"#
+      let refused = try await admin("POST", "/v1/push", body)
+      #expect(refused.json["reason"] as? String == "ServiceUnavailable", "\(refused)")
+      let bad = try await admin("POST", "/v1/push", body.replacing("{\"aps\"", with: "3{\"aps\""))
+      #expect(bad.status == 400, "\(bad)")
+      let empty = try await admin(
+        "POST", "/v1/push", #"{"to":"\#(phone.id)","payload":3}"#)
+      #expect(empty.json["reason"] as? String == "BadRequestPayload", "\(empty)")
+      let refusals = try await admin("GET", "/v1/refusals").body
+      #expect(refusals.contains("the fault it was asked for"), "\(refusals)")
+      #expect(refusals.contains("BadRequestPayload"), "\(refusals)")
+      let metrics = try await admin("GET", "/metrics").body
+      #expect(metrics.contains(#"provider_requests_total{code="200",reason=""} 2"#), "\(metrics)")
+    }
+  }
 }

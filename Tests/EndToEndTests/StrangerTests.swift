@@ -117,6 +117,14 @@ import Testing
     }
   }
 
+  /// In a directory that others can enter, under a mask that keeps nobody out.
+  @Test func seeNoPrivateFileEvenForAMoment() async throws {
+    let said = try await Program.run("python3", [Program.client("modes.py"), Program.pushrelay])
+      .checked("modes.py")
+    #expect(said.hasPrefix("looked "), "\(said)")
+    #expect(said.contains("warned 4"), "\(said)")
+  }
+
   /// A client that ends TLS first and waits for the relay's answer gets it at once.
   @Test(arguments: ["idle provider", "idle device", "listening device"])
   func areAnsweredWhenTheyClose(kind: String) async throws {

@@ -83,4 +83,33 @@ import Testing
     state.moveClock(by: .days(3))
     #expect(wait == .minutes(20) && limit.nextAllowed(state) - (now + .days(3)) == wait)
   }
+
+  /// A burst of one, or a count of which a part may come at once: no period holds more than the
+  /// count, wherever it begins, however greedy the sender is.
+  @Test(arguments: [(2, 1), (1, 1), (3, 1), (3, 2), (5, 5), (12, 4)] as [(Int64, Int64)])
+  func aPolicyCanKeepEveryWindowToItsCount(most: Int64, burst: Int64) {
+    for milliseconds in [86_400_000, 3_600_000, 1001] as [Int64] {
+      let period = Interval(milliseconds: milliseconds)
+      let limit = RateLimit(most - burst + 1, per: period, burst: burst)
+      for seed in UInt64(0)..<50 {
+        var generator = SeededRandom(seed: seed)
+        var state = RateLimit.State()
+        var now = start
+        var taken: [Instant] = []
+        for _ in 0..<200 {
+          while limit.allows(state, at: now) {
+            limit.take(&state, at: now)
+            taken.append(now)
+          }
+          let wait = Interval(milliseconds: .random(in: 0...2 * milliseconds, using: &generator))
+          let isGreedy = Int.random(in: 0..<100, using: &generator) < 70
+          now = isGreedy ? limit.nextAllowed(state) : now + wait
+        }
+        let fullest = taken.indices.map { first in
+          taken[first...].prefix { $0 < taken[first] + period }.count
+        }.max()
+        #expect(fullest ?? 0 == Int(most), "seed \(seed), \(milliseconds) ms")
+      }
+    }
+  }
 }

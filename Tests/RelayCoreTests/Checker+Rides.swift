@@ -43,7 +43,7 @@ extension Checker {
       .alias, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
       .partitionRequested,
       .partitionReceived, .restored, .policyChanged, .checkpoint, .administered, .faulted,
-      .shutDown, .tick:
+      .shutDown, .tick, .clockStepped:
       break
     }
   }

@@ -192,7 +192,8 @@ struct Checker {
     case .administered(let device, .setPolicy(let policy, _)): change(to: policy, of: device)
     case .acked, .decided, .heard, .keptAlive, .queueChecked, .clockFollowed, .keepAliveDue,
       .acknowledgementDue, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick:
+      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
+      .clockStepped:
       break
     }
   }

@@ -72,8 +72,6 @@ struct ShardFixture {
       }
       index += 1
     }
-    // What a token's shard grants begins later than what it took away.
-    now = max(now, shard.now)
     return effects
   }
 
@@ -85,6 +83,12 @@ struct ShardFixture {
   mutating func advance(_ interval: Interval) -> [Effect] {
     now = now + interval
     return handle(.tick)
+  }
+
+  /// The machine's clock is set.
+  mutating func stepClock(by interval: Interval) -> [Effect] {
+    now = now + interval
+    return handle(.clockStepped(by: interval))
   }
 
   mutating func enroll() -> Phone {

@@ -44,7 +44,7 @@ struct PartitionedShards {
     switch event {
     case .persisted(let sequence): answer(sequence, isPersisted: true, &outcomes)
     case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
-    case .policyChanged, .checkpoint, .shutDown, .tick:
+    case .policyChanged, .checkpoint, .shutDown, .tick, .clockStepped:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
     case .alias, .partitionRequested, .partitionReceived, .restored, .faulted:
       // What shards tell each other they tell each other here, too.

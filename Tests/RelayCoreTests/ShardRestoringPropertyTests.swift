@@ -121,7 +121,7 @@ import Testing
       .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
       .keepAliveDue, .acknowledgementDue,
       .partitionRequested, .partitionReceived, .restored, .policyChanged, .administered, .faulted,
-      .checkpoint, .shutDown, .tick:
+      .checkpoint, .shutDown, .tick, .clockStepped:
       event
     }
   }

@@ -148,6 +148,22 @@ import Testing
         == fixture.log(.storedPower(until: until, limit: .perApp), silent))
   }
 
+  /// Spent by a clock that was hours ahead: used up, and no more than that.
+  @Test func aBudgetFromAheadIsUsedUpAtMost() {
+    var fixture = ShardFixture(firstSequence: 1000)
+    var used = RateLimit.State()
+    for _ in 0..<3 {
+      fixture.shard.budgets.appClock.take(&used, at: fixture.now + .hours(10))
+    }
+    _ = restored(records(budget: used), fixture: &fixture)
+    _ = fixture.connect(Self.phone)
+    let silent = fixture.push(.silent, Self.app)
+    let until = fixture.now + .minutes(20)
+    #expect(
+      fixture.submit(silent).last
+        == fixture.log(.storedPower(until: until, limit: .perApp), silent))
+  }
+
   @Test func aTokenThatWasUnregisteredStaysGone() {
     var fixture = ShardFixture(firstSequence: 1000)
     let since = fixture.now - .hours(2)

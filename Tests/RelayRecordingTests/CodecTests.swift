@@ -45,7 +45,7 @@ import Testing
     #expect(tags == Set(1...UInt8(cases)))
   }
 
-  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 28) }
+  @Test func everyEventComesBack() throws { try check(Samples.events, cases: 29) }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13) }
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 10) }
   @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 7) }

@@ -144,6 +144,7 @@ enum Samples {
       .administered(device, .refillBudget(nil)), .administered(device, .forget),
       .administered(device, .setPolicy(.strict, at: now)),
       .administered(device, .setPolicy(nil, at: now)), .faulted(id, mark), .shutDown, .tick,
+      .clockStepped(by: .hours(-1)),
     ] + outcomes.map { .acked(request, id, $0) } + decisions.map { .decided(request, id, $0) }
     + aliasEvents.map { .alias($0) }
     + restored.map { .restored($0) }

@@ -143,6 +143,27 @@ extension VirtualClockTests {
     }
   }
 
+  /// A push that a fault kept waiting for the journal when the state was saved.
+  @Test func aStateWithASlowJournalCanBeGoneBackTo() async throws {
+    try await withScene { scene in
+      let clock = try scene.clock
+      let identity = try await scene.devices.enroll()
+      let token = try await scene.devices.register(topic: Self.topic, of: identity)
+      #expect(await scene.relay.put(Fault(.journal, .delay(.minutes(1))), named: "slow"))
+      let pushed = Task { try await scene.silent(token) }
+      while await scene.relay.counters().waiting == 0 {}
+      _ = try await clock.saveCheckpoint("slow")
+      _ = try await clock.advance(.by(.minutes(2)))
+      _ = try await pushed.value
+      for _ in 0..<2 {
+        _ = try await clock.rewind(to: "slow")
+        let counters = await scene.relay.counters()
+        #expect(counters.waiting == 0 && counters.inSlots == 1)
+        _ = try await clock.advance(.by(.hours(1)))
+      }
+    }
+  }
+
   /// A partition that is on its way while everything goes back would come to a loop that has its
   /// devices again.
   @Test func partitionsMayMoveMeanwhile() async throws {

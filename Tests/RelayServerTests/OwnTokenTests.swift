@@ -51,6 +51,23 @@ import Testing
     }
   }
 
+  @Test func inProductionTheyAreRefusedUnlessAskedFor() async throws {
+    try await LoopbackRelay.run(threads: 1) {
+      $0.ownTokens = false
+    } _: { addresses, _ in
+      let devices = try await LoopbackRelay.connect(addresses.device)
+      let running = Running(
+        provider: try await LoopbackRelay.connect(addresses.provider), devices: DeviceAPI(devices))
+      let device = try await running.devices.enroll()
+      let refusal = await running.refusal("c0ffee", device)
+      #expect(refusal?.contains("OwnTokensOff") == true, "\(refusal ?? "taken")")
+      // One of the relay's making is given as before.
+      _ = try await running.devices.register(topic: Self.topic, of: device)
+      await running.provider.close()
+      await devices.close()
+    }
+  }
+
   private func withState(_ body: (String) async throws -> Void) async throws {
     let state =
       FileManager.default.temporaryDirectory.path

@@ -200,7 +200,7 @@ import Testing
             try await relay.recordings.start("other", payloads: .none, limit: 1)
           }
           try await makeLoad(relay, addresses, seed: UInt64(round), pushes: 200)
-          let meanwhile = try replay(try await relay.recordings.bytes(of: name)).summary
+          let meanwhile = try replay(try bytes(try await relay.recordings.file(of: name))).summary
           #expect(meanwhile.differences.isEmpty)
           let ended = try await relay.recordings.stop(name)
           #expect(!ended.isRunning && ended.bytes > 0)

@@ -47,6 +47,21 @@ import Testing
     #expect(configuration.requestsPerToken == RateLimit(6, per: .minutes(1), burst: 2))
   }
 
+  @Test func ownTokensAreForDevelopmentUnlessAskedFor() throws {
+    #expect(try readEnvironment([:]).ownTokens)
+    #expect(try !readEnvironment(["PUSHRELAY_PROFILE": "production"]).ownTokens)
+    #expect(
+      try readEnvironment(["PUSHRELAY_PROFILE": "production", "PUSHRELAY_OWN_TOKENS": "true"])
+        .ownTokens)
+    #expect(try !readEnvironment(["PUSHRELAY_OWN_TOKENS": "false"]).ownTokens)
+  }
+
+  @Test func aRecordingHasABound() {
+    #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment(["PUSHRELAY_RECORD_LIMIT": "\(Limits.recordingMegabytes + 1)"])
+    }
+  }
+
   @Test func aCustomPolicyTakesItsNumbers() throws {
     let configuration = try readEnvironment([
       "PUSHRELAY_POLICY": "custom", "PUSHRELAY_APP_SILENTS_PER_HOUR": "60",

@@ -162,6 +162,43 @@ import Testing
     }
   }
 
+  /// Nothing is stored, but a budget was spent in a time that the machine has not reached yet.
+  @Test func aBudgetSpentLaterComesBackAfterItsTime() async throws {
+    let state = Self.makeState()
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    var phone: (identity: DeviceIdentity, token: String)?
+    for run in 0..<2 {
+      try await withScene { configuration in
+        configuration.store = .sqlite
+        configuration.state = state
+      } _: { scene in
+        let clock = try scene.clock
+        if run == 0 {
+          let identity = try await scene.devices.enroll()
+          phone = (identity, try await scene.devices.register(topic: Self.topic, of: identity))
+          _ = try await clock.advance(.by(.hours(10)))
+        }
+        let (identity, token) = try #require(phone)
+        let words = follow(try await scene.devices.openStream(of: identity))
+        try await clock.settled()
+        if run == 0 {
+          let fresh = try await LoopbackRelay.connect(scene.addresses.provider)
+          for _ in 0..<3 { try await scene.silent(token, over: fresh) }
+          try await clock.settled()
+          await fresh.close()
+        } else {
+          _ = try await clock.advance(.by(.minutes(20)))
+          let answer = try await scene.silent(token)
+          try await clock.settled()
+          let life = try await scene.provider.life(
+            of: try #require(answer.uniqueID), providerToken: nil)
+          #expect(String(decoding: life.body, as: UTF8.self).contains("delivered"))
+        }
+        words.cancel()
+      }
+    }
+  }
+
   @Test func whatIsStoredExpiresAfterThirtyDays() async throws {
     try await withScene { scene in
       let identity = try await scene.devices.enroll()

@@ -31,6 +31,32 @@ import Testing
     #expect(try again.everything() == expected)
   }
 
+  /// Of a virtual clock only: the next run goes on there.
+  @Test(arguments: [true, false]) func theTimeIsKept(keepsTime: Bool) async throws {
+    for time in [7, 9] as [Int64] {
+      var configuration = Journal.Configuration(directory: directory.path)
+      configuration.keepsTime = keepsTime
+      configuration.now = { Instant(milliseconds: time) }
+      let journal = try Journal.open(configuration, report: { _ in })
+      #expect(journal.lastTime == (keepsTime && time == 9 ? Make.instant(7) : nil))
+      let sequence = journal.firstSequence(ofShard: 0)
+      journal.submit(shard: 0, records: [try Make.accepted(sequence)], forgets: [])
+      await journal.stop()
+    }
+  }
+
+  /// The clocks of the budgets go with the machine's.
+  @Test func aStepOfTheClockMovesTheBudgets() async throws {
+    let journal = try listener.open(directory)
+    let now = Instant(unixSeconds: 1_800_000_000)
+    let before = try await journal.budgets(under: .documented, at: now)
+    try await journal.stepClocks(by: .hours(-1))
+    var expected = before
+    expected.stepClock(by: .hours(-1))
+    #expect(try await journal.budgets(under: .documented, at: now - .hours(1)) == expected)
+    await journal.stop()
+  }
+
   @Test func howFarAReaderOfFeedbackHasReadComesBack() async throws {
     let journal = try listener.open(directory)
     #expect(try await journal.feedbackCursor(of: "com.example.app") == 0)

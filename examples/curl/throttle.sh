@@ -97,7 +97,7 @@ for push in "${pushes[@]:0:3}"; do
   answer=$(admin POST /v1/wait "{\"expect\":{\"what\":\"delivered\",\"push\":\"$push\"}}")
   expect "delivery of $push" "$answer" '{*"met":true*'
 done
-echo "the budget is three an hour"
+echo "the budget is three at once, then one every 20 minutes"
 
 step "the fourth is held, and the relay says why"
 fourth=${pushes[3]}

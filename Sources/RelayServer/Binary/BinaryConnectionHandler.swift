@@ -34,7 +34,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private var tls: TLSSession?
   private let isSecure: Bool
   private(set) var role: Role
-  private var phase = Phase.opening(since: RelayClock.wall)
+  private var phase = Phase.opening(since: RelayClock.steady)
   private(set) var context: ChannelHandlerContext?
   /// Since when the peer does not take what it is sent; nil while it does.
   private var stalledSince: Instant?
@@ -62,7 +62,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var input = unwrapInboundIn(data)
-    runner.batchTime = runner.wall(runner.now)
+    runner.batchTime = runner.steady(runner.now)
     guard isSecure else {
       take(input)
       return runner.finishBatch()
@@ -93,7 +93,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    stalledSince = context.channel.isWritable ? nil : RelayClock.wall
+    stalledSince = context.channel.isWritable ? nil : RelayClock.steady
     read(ifWanted: wantsBytes)
   }
 
@@ -225,7 +225,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private func endSocket(saying lastWords: ByteBuffer) {
     guard let context else { return }
     switch phase {
-    case .opening, .open: phase = .closing(since: RelayClock.wall)
+    case .opening, .open: phase = .closing(since: RelayClock.steady)
     case .closing, .closed: return
     }
     var output = lastWords

@@ -44,18 +44,18 @@ enum BinaryEntitlement {
 /// What a provider's connection in the binary API is about: pushes in, one after the other, through
 /// the checks that a request of HTTP/2 goes through, to the same shards.
 final class BinaryPushes {
-  private var conversation = BinaryConversation(at: RelayClock.wall)
+  private var conversation = BinaryConversation(at: RelayClock.steady)
   private var entitlement = BinaryEntitlement.everything
   /// The push that waits for its verdict: its number on this connection, its name, since when.
   private var stream: Int32 = 0
   private var uniqueID = UniqueID(high: 0, low: 0)
-  private var takenAt = RelayClock.wall
+  private var takenAt = RelayClock.steady
 
   var wantsBytes: Bool { conversation.wantsBytes }
 
   func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
     self.entitlement = entitlement
-    conversation = BinaryConversation(at: RelayClock.wall)
+    conversation = BinaryConversation(at: RelayClock.steady)
   }
 
   func take(_ bytes: some Collection<UInt8>, on handler: BinaryConnectionHandler) {
@@ -96,7 +96,7 @@ final class BinaryPushes {
   /// Takes the next push, unless one waits for its verdict.
   private func advance(_ handler: BinaryConnectionHandler) {
     while true {
-      switch conversation.next(at: RelayClock.wall) {
+      switch conversation.next(at: RelayClock.steady) {
       case .wait: return
       case .judge(let request): submit(request, handler)
       case .refuse(let refusal, let ending):
@@ -145,7 +145,7 @@ final class BinaryPushes {
       switch runner.intervene(notification, from: address, at: now) {
       case .none: runner.submit(notification, from: address, at: now)
       case .answer(let answer): settle(answer, handler)
-      case .taken: break
+      case .taken, .dropped: break
       case .reset: handler.abort()
       }
     } catch {
@@ -182,7 +182,7 @@ final class BinaryPushes {
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
     runner.answerMetrics.answered(answer, after: runner.batchTime - takenAt)
-    if let ending = conversation.judged(answer.rejection, at: RelayClock.wall) {
+    if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }
   }

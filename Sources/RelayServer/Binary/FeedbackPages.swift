@@ -15,7 +15,7 @@ final class FeedbackPages {
 
   private let question = Question()
   /// Since when a page is looked up, or waits for the peer to take it.
-  private var pageSince = RelayClock.wall
+  private var pageSince = RelayClock.steady
 
   func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
     let reader: String
@@ -55,7 +55,7 @@ final class FeedbackPages {
     since position: Int64, _ reader: String, _ entitlement: BinaryEntitlement,
     _ handler: BinaryConnectionHandler
   ) {
-    pageSince = RelayClock.wall
+    pageSince = RelayClock.steady
     let storage = handler.runner.settings.storage
     let question = question
     let bound = NIOLoopBound(

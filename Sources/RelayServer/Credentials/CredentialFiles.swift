@@ -1,6 +1,5 @@
 import FoundationEssentials
-import Glibc
-import Synchronization
+import RelayStore
 
 /// Something is wrong with a file or a setting of the operator: what, and what to do about it.
 package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -19,9 +18,9 @@ package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvert
 }
 
 /// Reading and writing the small files that hold credentials. Blocking: not for event loops.
-enum CredentialFiles {
+package enum CredentialFiles {
   /// Mode of files with secrets in them: their owner's only.
-  static let privateMode = 0o600
+  package static let privateMode = 0o600
   /// Mode of files that anybody may read, such as certificates.
   static let publicMode = 0o644
 
@@ -54,8 +53,8 @@ enum CredentialFiles {
 
   /// Writes the whole file or nothing: a temporary file that is private from the start, then
   /// a rename. A reader never sees half of it, and a secret is never open to others.
-  static func write(
-    _ bytes: [UInt8], to path: String, mode: Int
+  package static func write(
+    _ bytes: [UInt8], to path: String, mode: Int = privateMode
   ) throws(CredentialFileError) {
     let written = withPrivateUmask {
       FileManager.default.createFile(
@@ -69,7 +68,7 @@ enum CredentialFiles {
   }
 
   /// Makes the directory, for its owner only, unless it is there.
-  static func makePrivateDirectory(_ path: String) throws(CredentialFileError) {
+  package static func makePrivateDirectory(_ path: String) throws(CredentialFileError) {
     var isDirectory = false
     if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
       guard isDirectory else {
@@ -113,25 +112,6 @@ enum CredentialFiles {
       throw .file(
         path: path, problem: "cannot be listed",
         advice: "check that it is a directory and that this user may read it")
-    }
-  }
-
-  private static let umaskLock = Mutex<Void>(())
-
-  /// Runs `body` with a file mode mask that keeps everybody but the owner out.
-  ///
-  /// Foundation creates a file with the process's mask and sets the mode asked for only after it
-  /// has the final name; without this a private key could be opened by others in between. The
-  /// mask belongs to the whole process: a file that another thread makes at this moment comes out
-  /// more private than asked for, never less. The lock keeps two calls from restoring each
-  /// other's mask.
-  private static func withPrivateUmask<Result, Failure: Error>(
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    try umaskLock.withLock { _ throws(Failure) in
-      let previous = umask(0o077)
-      defer { _ = umask(previous) }
-      return try body()
     }
   }
 }

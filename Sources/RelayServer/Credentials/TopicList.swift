@@ -1,3 +1,5 @@
+import RelayCore
+
 /// The topics that a key or certificate covers, looked up without allocating.
 package struct TopicList: Sendable, Equatable {
   /// The topics as configured: sorted by their bytes, no doubles.
@@ -6,15 +8,10 @@ package struct TopicList: Sendable, Equatable {
   package let coversSuffixes: Bool
   private let sorted: [[UInt8]]
 
-  /// The suffixes that push types put after the bundle ID (Apple, "Sending notification requests to
-  /// APNs").
-  package static let suffixes = [
-    ".voip", ".voip-ptt", ".complication", ".location-query", ".pushkit.fileprovider",
-    ".push-type.liveactivity", ".push-type.controls", ".push-type.widgets",
-    ".push-type.accessory",
-  ]
-  private static let suffixBytes = suffixes.map { Array($0.utf8) }
-  private static let locationSuffix = Array(".location-query".utf8)
+  /// The suffixes that push types put after the bundle ID.
+  private static let suffixes = PushType.allCases.map(\.topicSuffix).filter { !$0.isEmpty }
+    .map { Array($0.utf8) }
+  private static let locationSuffix = Array(PushType.location.topicSuffix.utf8)
 
   /// A list of `names` in any order.
   package init(_ names: some Sequence<String>, coversSuffixes: Bool) {
@@ -27,7 +24,7 @@ package struct TopicList: Sendable, Equatable {
   package func contains(_ topic: Span<UInt8>) -> Bool {
     if containsExactly(topic) { return true }
     guard coversSuffixes else { return false }
-    for suffix in Self.suffixBytes where Self.hasSuffix(topic, suffix) {
+    for suffix in Self.suffixes where Self.hasSuffix(topic, suffix) {
       if containsExactly(topic.extracting(0..<(topic.count - suffix.count))) { return true }
     }
     return false

@@ -46,13 +46,13 @@ extension ConnectionHandler {
 
   /// The peer hears the end of the stream, but may go on to send.
   func closeOutput() {
-    muting = Muting(since: RelayClock.wall, input: .taken)
+    muting = Muting(since: RelayClock.steady, input: .taken)
     context?.close(mode: .output, promise: nil)
   }
 
   /// Nothing passes, for a while or for good.
   func mute(isForGood: Bool) {
-    muting = Muting(since: RelayClock.wall, input: isForGood ? .lost : .leftInSocket)
+    muting = Muting(since: RelayClock.steady, input: isForGood ? .lost : .leftInSocket)
     endTurn()
   }
 

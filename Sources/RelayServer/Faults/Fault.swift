@@ -15,13 +15,13 @@ package struct Fault: Hashable, Sendable {
     /// On a write of the journal.
     case journal
 
-    /// What can be done there, by the names of ``Action``.
-    package var actions: [String] {
+    /// What can be done there.
+    package var actions: [Action.Kind] {
       switch self {
-      case .provider: ["answer", "delay", "drop", "reset"]
-      case .connection: ["goaway", "reset", "halfClose", "blackhole", "stall"]
-      case .delivery: ["delay", "drop", "duplicate", "reset"]
-      case .journal: ["delay", "failWrite"]
+      case .provider: [.answer, .delay, .drop, .reset]
+      case .connection: [.goAway, .reset, .halfClose, .blackhole, .stall]
+      case .delivery: [.delay, .drop, .duplicate, .reset]
+      case .journal: [.delay, .failWrite]
       }
     }
   }
@@ -48,19 +48,28 @@ package struct Fault: Hashable, Sendable {
     /// The journal cannot write; whoever waits for it is answered 503.
     case failWrite
 
+    /// The words for them.
+    package enum Kind: String, CaseIterable, Sendable {
+      case answer, delay, drop, reset, duplicate
+      case goAway = "goaway"
+      case halfClose, blackhole, stall, failWrite
+    }
+
     /// The word for it.
-    package var name: String {
+    package var name: String { kind.rawValue }
+
+    private var kind: Kind {
       switch self {
-      case .answer: "answer"
-      case .delay: "delay"
-      case .drop: "drop"
-      case .reset: "reset"
-      case .duplicate: "duplicate"
-      case .goAway: "goaway"
-      case .halfClose: "halfClose"
-      case .blackhole: "blackhole"
-      case .stall: "stall"
-      case .failWrite: "failWrite"
+      case .answer: .answer
+      case .delay: .delay
+      case .drop: .drop
+      case .reset: .reset
+      case .duplicate: .duplicate
+      case .goAway: .goAway
+      case .halfClose: .halfClose
+      case .blackhole: .blackhole
+      case .stall: .stall
+      case .failWrite: .failWrite
       }
     }
   }
@@ -130,10 +139,23 @@ package struct FaultTally: Sendable {
   private var random: SeededRandom
   private var rate = RateLimit.State()
 
-  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+  /// It is in force until then.
+  fileprivate(set) var until: Instant?
+
+  init(seed: UInt64, until: Instant? = nil) {
+    random = SeededRandom(seed: seed)
+    self.until = until
+  }
+
+  /// The relay's clock was set; it lasts as long as it would have.
+  mutating func stepClock(by interval: Interval) {
+    rate.moveClock(by: interval)
+    until = until.map { $0 + interval }
+  }
 
   /// Decides about one more.
   mutating func decide(_ when: Fault.When, at now: Instant) -> Bool {
+    if let until, now >= until { return false }
     seen += 1
     // One draw each, so that what is skipped does not shift the rest.
     let draw = random.next()

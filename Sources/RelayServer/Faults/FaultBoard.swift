@@ -6,8 +6,6 @@ import Synchronization
 package final class FaultRule: Sendable {
   package let name: String
   package let fault: Fault
-  /// By the relay's time.
-  package let until: Instant?
   /// All loops count together, or `times` would mean so often on each. Nobody waits here for
   /// longer than a decision takes, and only where faults were asked for.
   private let state: Mutex<FaultTally>
@@ -15,16 +13,19 @@ package final class FaultRule: Sendable {
   init(_ name: String, _ fault: Fault, at now: Instant) {
     self.name = name
     self.fault = fault
-    until = fault.duration.map { now + $0 }
-    state = Mutex(FaultTally(seed: fault.seed))
+    state = Mutex(FaultTally(seed: fault.seed, until: fault.duration.map { now + $0 }))
   }
+
+  /// By the relay's time.
+  package var until: Instant? { tally.until }
 
   package var tally: FaultTally { state.withLock { $0 } }
 
   func hits(at now: Instant) -> Bool {
-    if let until, now >= until { return false }
-    return state.withLock { $0.decide(fault.when, at: now) }
+    state.withLock { $0.decide(fault.when, at: now) }
   }
+
+  func stepClock(by interval: Interval) { state.withLock { $0.stepClock(by: interval) } }
 }
 
 /// All faults in force, as every loop has them; of several that match, the first by name counts.

@@ -20,6 +20,10 @@ struct PutOff {
     works.insert((moment, work), at: place)
   }
 
+  mutating func stepClock(by interval: Interval) {
+    for place in works.indices { works[place].at = works[place].at + interval }
+  }
+
   /// Takes out what is due.
   mutating func takeDue(at now: Instant) -> [() -> Void] {
     let count = works.prefix { $0.at <= now }.count
@@ -38,6 +42,8 @@ extension ShardRunner {
     case answer(ProviderAnswer)
     /// It is not answered now; whoever took it sees to it.
     case taken
+    /// It is never answered.
+    case dropped
     /// Its stream is reset; in the binary provider API its connection is closed.
     case reset
   }
@@ -97,7 +103,7 @@ extension ShardRunner {
         submit(notification, from: request, at: self.now)
       }
       return .taken
-    case .drop: return .taken
+    case .drop: return .dropped
     case .reset: return .reset
     case .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite: return .none
     }
@@ -107,8 +113,8 @@ extension ShardRunner {
   /// middle of does not pass any more.
   private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
     switch action {
-    case .halfClose, .stall: handler.muting = Muting(since: RelayClock.wall, input: .taken)
-    case .blackhole: handler.muting = Muting(since: RelayClock.wall, input: .lost)
+    case .halfClose, .stall: handler.muting = Muting(since: RelayClock.steady, input: .taken)
+    case .blackhole: handler.muting = Muting(since: RelayClock.steady, input: .lost)
     case .reset, .goAway, .answer, .delay, .drop, .duplicate, .failWrite: break
     }
     let bound = NIOLoopBound(handler, eventLoop: eventLoop)

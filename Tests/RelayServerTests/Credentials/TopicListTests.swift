@@ -1,3 +1,4 @@
+import RelayCore
 import RelayServer
 import Testing
 
@@ -20,8 +21,8 @@ import Testing
 
   @Test func everySuffixIsCovered() {
     let list = TopicList(["com.example.app"], coversSuffixes: true)
-    for suffix in TopicList.suffixes {
-      #expect(list.contains("com.example.app\(suffix)"), "\(suffix)")
+    for type in PushType.allCases {
+      #expect(list.contains("com.example.app\(type.topicSuffix)"), "\(type)")
     }
   }
 
