@@ -316,6 +316,7 @@ extension Shard {
   mutating func stepClock(by interval: Interval) {
     now = now + interval
     timers.stepClock(by: interval) { $0.kind == .expiration }
+    tokenChanges.stepClock(by: interval)
     budgets.stepClock(by: interval)
     for device in ownBudgets.keys { ownBudgets[device]?.stepClock(by: interval) }
     for device in devices.indices { devices[device].rides.moveClock(by: interval) }

@@ -97,6 +97,18 @@ package struct TokenChanges: Sendable {
     return change.step
   }
 
+  /// The machine's clock was set: an answer may take as long as before.
+  mutating func stepClock(by interval: Interval) {
+    nextQuestion = nextQuestion.map { $0 + interval }
+    changes = changes.mapValues { changes in
+      changes.map { change in
+        var change = change
+        if change.nextAt != .never { change.nextAt = change.nextAt + interval }
+        return change
+      }
+    }
+  }
+
   func isGivenUp(_ own: OwnToken) -> Bool {
     (change(of: own)?.questions ?? 0) >= Limits.tokenQuestions
   }

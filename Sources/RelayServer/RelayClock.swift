@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Primitives
+import RelayCore
 import Synchronization
 
 /// Which time the relay goes by, and the only place where the server asks what time it is. Once per

@@ -191,12 +191,7 @@ package final class Journal: DurableJournal {
 
   package func stepClocks(by interval: Interval) async throws(StoreError) {
     try await onQueue { journal throws(StoreError) in
-      try journal.read { file in
-        try file.connection.write { database in
-          try database.execute(
-            sql: "UPDATE silent_policy SET since = since + ?", arguments: [interval.milliseconds])
-        }
-      }
+      try journal.read { file in try file.stepClocks(by: interval) }
     }
   }
 

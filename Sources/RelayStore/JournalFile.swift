@@ -336,6 +336,13 @@ extension JournalFile {
     }
   }
 
+  func stepClocks(by interval: Interval) throws {
+    try connection.write { database in
+      try database.execute(
+        sql: "UPDATE silent_policy SET since = since + ?", arguments: [interval.milliseconds])
+    }
+  }
+
   /// The clocks of the budgets as they are. Of a policy only the name is stored: one that has none
   /// of ours stands in for it, until whoever uses the clocks says what is in force.
   func storedBudgets() throws -> SilentBudgets? {
