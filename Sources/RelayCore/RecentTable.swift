@@ -69,6 +69,14 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     return item.value
   }
 
+  mutating func changeValues(_ change: (inout Value) -> Void) {
+    items = items.mapValues { item in
+      var item = item
+      change(&item.value)
+      return item
+    }
+  }
+
   /// Takes out those that `isIt` names, oldest first.
   mutating func take(_ isIt: (Key) -> Bool) -> [Item] {
     var taken: [Item] = []

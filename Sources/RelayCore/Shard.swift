@@ -317,6 +317,7 @@ extension Shard {
     now = now + interval
     timers.stepClock(by: interval) { $0.kind == .expiration }
     tokenChanges.stepClock(by: interval)
+    takenPushes.changeValues { $0.takenAt = $0.takenAt + interval }
     budgets.stepClock(by: interval)
     for device in ownBudgets.keys { ownBudgets[device]?.stepClock(by: interval) }
     for device in devices.indices { devices[device].rides.moveClock(by: interval) }

@@ -487,6 +487,7 @@ import Testing
     let (late, push) = set.push(token, Self.topic)
     set.now = set.now + .seconds(1)
     let since = set.now
+    set.take(.deliver(from: 1, to: 0))
     set.settle()
     #expect(set.responses[late] == .accepted(uniqueID: push.uniqueID))
     #expect(set.holder(of: push) == nil)

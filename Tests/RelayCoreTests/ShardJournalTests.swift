@@ -70,16 +70,17 @@ import Testing
     expectSound(fixture)
   }
 
-  @Test func aFailureInFlightAnswers503AndIsNotStoredAgain() {
+  /// Its acknowledgement would be as good as a record (`ShardRefusalTests`).
+  @Test func aFailureInFlightAnswers503WithoutAnAcknowledgement() {
     var (fixture, app) = manual()
     let (connection, _) = fixture.connect(app.phone)
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
     let request = fixture.lastRequest
+    expectEffects(fixture, fixture.failAll(), [])
     expectEffects(
-      fixture, fixture.failAll(), [fixture.rejected(.serviceUnavailable, request)])
-    expectEffects(
-      fixture, fixture.handle(.disconnected(connection)), [fixture.discarded(push, .notStored)])
+      fixture, fixture.handle(.disconnected(connection)),
+      [fixture.discarded(push, .notStored), fixture.rejected(.serviceUnavailable, request)])
   }
 
   /// Invariant 2 of `Shard`: what the journal does not have yet displaces nothing.
