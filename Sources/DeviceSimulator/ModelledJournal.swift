@@ -11,15 +11,9 @@ struct ModelledJournal: Sendable {
     let sequence: UInt64
   }
 
-  private struct AppKey: Hashable, Sendable {
-    let device: DeviceID
-    let topic: Topic
-  }
-
   private struct RegisteredApp: Sendable {
     let token: DeviceToken
     let isOwn: Bool
-    var budget = RateLimit.State()
     let sequence: UInt64
   }
 
@@ -40,7 +34,8 @@ struct ModelledJournal: Sendable {
   /// Of failed writes, what the core holds to all the same: done with the next one that succeeds.
   private var owed: [Task] = []
   private var devices: [DeviceID: Device] = [:]
-  private var apps: [AppKey: RegisteredApp] = [:]
+  private var apps: [BudgetKey: RegisteredApp] = [:]
+  private var appBudgets: [BudgetKey: RateLimit.State] = [:]
   /// Tokens that are no longer registered.
   private var gone: [DeviceToken: (since: Instant, sequence: UInt64)] = [:]
   private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
@@ -96,7 +91,7 @@ struct ModelledJournal: Sendable {
   private static func isOwed(_ task: Task) -> Bool {
     switch task {
     case .forget: true
-    case .write(let record): if case .unregistered = record.content { true } else { false }
+    case .write(let record): record.isOwed
     }
   }
 
@@ -117,14 +112,14 @@ struct ModelledJournal: Sendable {
       devices[id] = Device(secret: secret, sequence: record.sequence)
     case .registered(let device, let topic, let token, let isOwn):
       gone[token] = nil
-      apps[AppKey(device: device, topic: topic)] = RegisteredApp(
+      apps[BudgetKey(device: device, topic: topic)] = RegisteredApp(
         token: token, isOwn: isOwn, sequence: record.sequence)
     case .unregistered(let device, let topic, let token, let moment):
-      let key = AppKey(device: device, topic: topic)
+      let key = BudgetKey(device: device, topic: topic)
       if apps[key]?.token == token { apps[key] = nil }
       gone[token] = (moment, record.sequence)
     case .spent(let device, let topic, let appBudget, let deviceBudget):
-      apps[AppKey(device: device, topic: topic)]?.budget = appBudget
+      appBudgets[BudgetKey(device: device, topic: topic)] = appBudget.full == 0 ? nil : appBudget
       devices[device]?.budget = deviceBudget
     case .forgotten(let id): devices[id] = nil
     case .granted, .released: break  // Simulated phones bring no tokens of their own along.
@@ -135,11 +130,16 @@ struct ModelledJournal: Sendable {
 
   /// Devices, their apps, and tokens that are gone: handed to a new core first.
   var registrations: [RestoredRecord] {
-    devices.sorted { $0.value.sequence < $1.value.sequence }
+    var former = appBudgets
+    let registered = apps.sorted { $0.value.sequence < $1.value.sequence }.map { key, app in
+      RestoredRecord.app(
+        key.device, key.topic, app.token, isOwn: app.isOwn,
+        budget: former.removeValue(forKey: key) ?? RateLimit.State())
+    }
+    let others = former.map { RestoredRecord.spent($0.device, $0.topic, $1) }
+    return devices.sorted { $0.value.sequence < $1.value.sequence }
       .map { .device($0.key, $0.value.secret, budget: $0.value.budget) }
-      + apps.sorted { $0.value.sequence < $1.value.sequence }.map { key, app in
-        .app(key.device, key.topic, app.token, isOwn: app.isOwn, budget: app.budget)
-      }
+      + registered + others
       + gone.sorted { $0.value.sequence < $1.value.sequence }
       .map { .gone($0.key, since: $0.value.since) }
   }
@@ -153,6 +153,6 @@ struct ModelledJournal: Sendable {
 
   func knows(_ device: DeviceID) -> Bool { devices[device] != nil }
   func knows(_ token: DeviceToken, of device: DeviceID, _ topic: Topic) -> Bool {
-    apps[AppKey(device: device, topic: topic)]?.token == token
+    apps[BudgetKey(device: device, topic: topic)]?.token == token
   }
 }

@@ -391,6 +391,8 @@ package final class ClusterJournal: DurableJournal {
         self.core.withLock { core in core.node == nil ? core.whenIdle.take() : nil }?.resume()
       }
     }
+    let unwritten = core.withLock { $0.node?.owedCount ?? 0 }
+    if unwritten > 0 { onProblem(.leftUnwritten(unwritten)) }
     let last = core.withLock { core -> UInt64? in
       core.isStopped = true
       defer { core.lock = nil }

@@ -101,6 +101,9 @@ package struct JournalNode: Sendable {
     stripes.indices.allSatisfy { isIdle($0) }
   }
 
+  /// Records that are owed.
+  package var owedCount: Int { stripes.reduce(0) { $0 + ($1?.owed.count ?? 0) } }
+
   /// Whether nothing waits for a stripe and nothing is on its way.
   package func isIdle(_ stripe: Int) -> Bool {
     stripes[stripe].map { $0.subject.isIdle && $0.deadline == nil } ?? true
@@ -163,6 +166,7 @@ package struct JournalNode: Sendable {
       let place = lines[shard].add(record.sequence)
       let stripe = self.stripe(of: record)
       guard !refuses else {
+        stripes[stripe]?.owe(.record(record))
         lines[shard].settle(place, isPersisted: false)
         counts.recordsFailed += 1
         continue

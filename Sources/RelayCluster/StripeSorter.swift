@@ -38,6 +38,7 @@ package struct StripeSorter {
         if owners[token] == nil { owners[token] = device }
       }
       place(record)
+    case .spent: place(record)
     case .alias(let own):
       // A grant that no registration confirms is none, as at the start of a relay on its own.
       guard registered.contains(own) else { return }

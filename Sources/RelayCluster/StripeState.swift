@@ -12,15 +12,9 @@ package struct StripeState: Sendable {
     var budget = RateLimit.State()
   }
 
-  private struct AppKey: Hashable {
-    var device: DeviceID
-    var topic: Topic
-  }
-
   private struct StoredApp {
     var token: DeviceToken
     var isOwn: Bool
-    var budget = RateLimit.State()
   }
 
   private struct StoredNotification {
@@ -41,7 +35,9 @@ package struct StripeState: Sendable {
   }
 
   private var devices: [DeviceID: StoredDevice] = [:]
-  private var apps: [AppKey: StoredApp] = [:]
+  private var apps: [BudgetKey: StoredApp] = [:]
+  /// What they have used, and what apps that were removed had.
+  private var budgets: [BudgetKey: RateLimit.State] = [:]
   private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
   /// Which of them came over an alias, by their tokens.
@@ -98,8 +94,9 @@ package struct StripeState: Sendable {
     case .enrolled(let device, let secret):
       devices[device] = StoredDevice(secret: secret)
     case .registered(let device, let topic, let token, let isOwn):
-      let key = AppKey(device: device, topic: topic)
-      if let older = apps[key]?.token, older != token {
+      let key = BudgetKey(device: device, topic: topic)
+      let older = apps[key]?.token
+      if let older, older != token {
         // The app brought another token along; the one before is dead from now on.
         ownTokens.remove(older)
         forgetForwarded(older, to: device)
@@ -108,11 +105,11 @@ package struct StripeState: Sendable {
       apps[key] = StoredApp(token: token, isOwn: isOwn)
       if isOwn {
         ownTokens.insert(token)
-        forgetForwarded(token, to: device)
+        if older != token { forgetForwarded(token, to: device) }
       }
       unlist(token)
     case .unregistered(let device, let topic, let token, let at):
-      let key = AppKey(device: device, topic: topic)
+      let key = BudgetKey(device: device, topic: topic)
       if apps[key]?.token == token { apps[key] = nil }
       ownTokens.remove(token)
       forgetForwarded(token, to: device)
@@ -122,7 +119,7 @@ package struct StripeState: Sendable {
       if aliases[own.token] == own { aliases[own.token] = nil }
     case .forgotten(let device): devices[device] = nil
     case .spent(let device, let topic, let app, let all):
-      apps[AppKey(device: device, topic: topic)]?.budget = app
+      set(app, BudgetKey(device: device, topic: topic))
       devices[device]?.budget = all
     }
   }
@@ -132,15 +129,35 @@ package struct StripeState: Sendable {
     case .device(let id, let secret, let budget):
       devices[id] = StoredDevice(secret: secret, budget: budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
-      apps[AppKey(device: device, topic: topic)] = StoredApp(
-        token: token, isOwn: isOwn, budget: budget)
+      let key = BudgetKey(device: device, topic: topic)
+      apps[key] = StoredApp(token: token, isOwn: isOwn)
+      set(budget, key)
       if isOwn { ownTokens.insert(token) }
+    case .spent(let device, let topic, let budget):
+      set(budget, BudgetKey(device: device, topic: topic))
     case .alias(let own): aliases[own.token] = own
     case .gone: break  // Those are `listed`, with their places.
     case .notification(let notification, let sequence, let moment):
       store(sequence, notification, nil, moment, position)
     case .forwarded(let notification, let device, let sequence, let moment):
       store(sequence, notification, device, moment, position)
+    }
+  }
+
+  private mutating func set(_ budget: RateLimit.State, _ key: BudgetKey) {
+    budgets[key] = budget.full == 0 ? nil : budget
+  }
+
+  /// Apps with what they have used, and what others had that are not there now.
+  private func replayApps(_ item: (RestoredRecord) -> Void) {
+    for (key, app) in apps {
+      item(
+        .app(
+          key.device, key.topic, app.token, isOwn: app.isOwn,
+          budget: budgets[key] ?? RateLimit.State()))
+    }
+    for (key, budget) in budgets where apps[key] == nil {
+      item(.spent(key.device, key.topic, budget))
     }
   }
 
@@ -220,11 +237,7 @@ package struct StripeState: Sendable {
     for (id, device) in devices {
       add(.restored(.device(id, device.secret, budget: device.budget)))
     }
-    for (key, app) in apps {
-      add(
-        .restored(
-          .app(key.device, key.topic, app.token, isOwn: app.isOwn, budget: app.budget)))
-    }
+    replayApps { add(.restored($0)) }
     for own in aliases.values { add(.restored(.alias(own))) }
     for item in gone { add(.listed(item)) }
     for place in Self.places(in: [self]) {
@@ -257,9 +270,7 @@ package struct StripeState: Sendable {
       }
     }
     for state in states {
-      for (key, app) in state.apps {
-        item(.app(key.device, key.topic, app.token, isOwn: app.isOwn, budget: app.budget))
-      }
+      state.replayApps(item)
       for own in state.aliases.values { item(.alias(own)) }
     }
     for listed in feedback(states, after: .min, through: .max, limit: .max) {

@@ -97,7 +97,7 @@ package struct StripeWriter: Sendable {
   /// Set while what comes is refused: since what is on its way has had no answer for too long.
   package private(set) var isFailing = false
   /// What nobody will submit again, for when the engine is back.
-  private var owed: [JournalEntry] = []
+  package private(set) var owed: [JournalEntry] = []
   /// Records that were forgotten before they were written.
   package private(set) var skippedCount = 0
 
@@ -147,6 +147,7 @@ package struct StripeWriter: Sendable {
     // Not idle either.
     if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
+    guard owed.isEmpty else { return Instant(milliseconds: .min) }
     let due = min(waitingDue ?? .never, forgetsDueAt)
     return due == .never ? nil : due
   }
@@ -376,15 +377,11 @@ package struct StripeWriter: Sendable {
     places = [:]
   }
 
-  /// Budgets are nobody's to submit again, and an app whose removal failed is gone from the shard
-  /// all the same (`JournalRecord.unregistered`): they go along with the next batch. Bounded,
-  /// because the engine may be away for long: then the oldest are given up.
-  private mutating func owe(_ entry: JournalEntry) {
-    guard case .record(let record) = entry, !isLost else { return }
-    switch record.content {
-    case .spent, .unregistered: owed.append(entry)
-    case .accepted, .forwarded, .enrolled, .registered, .granted, .released, .forgotten: return
-    }
+  /// What is owed (`JournalRecord.isOwed`) is written as soon as the engine is back. Bounded, because
+  /// it may be away for long: then the oldest are given up.
+  mutating func owe(_ entry: JournalEntry) {
+    guard case .record(let record) = entry, record.isOwed, !isLost else { return }
+    owed.append(entry)
     if owed.count > Self.owedEntries { owed.removeFirst() }
   }
 

@@ -76,8 +76,8 @@ package struct Alias: Hashable, Sendable {
 package enum AliasStep: Hashable, Sendable {
   /// At the token's shard: tell the device's.
   case grant(OwnToken)
-  /// At the device's shard: give back the token that this one replaces, then answer.
-  case registration(OwnToken, RequestID, replaced: OwnToken?)
-  /// At the device's shard: give the token back, then answer.
-  case removal(OwnToken, RequestID)
+  /// At the device's shard: the app gets the token; give back the one that it replaces, then answer.
+  case registration(OwnToken)
+  /// At the device's shard: the app goes; give its token back, then answer. Minted ones, too.
+  case removal(OwnToken)
 }

@@ -11,8 +11,6 @@ package struct JournalRecord: Hashable, Sendable {
     indirect case forwarded(Notification, to: DeviceID, at: Instant)
     indirect case enrolled(DeviceID, SecretHash)
     indirect case registered(DeviceID, Topic, DeviceToken, isOwn: Bool)
-    /// The shard has removed the app even when this cannot be written: a journal that failed writes
-    /// it before anything later, or else the app's token, registered anew, would have two owners.
     indirect case unregistered(DeviceID, Topic, DeviceToken, at: Instant)
     /// A token's shard has granted it to a device that brought it along.
     indirect case granted(OwnToken)
@@ -23,7 +21,8 @@ package struct JournalRecord: Hashable, Sendable {
     /// the next start finds it without apps.
     case forgotten(DeviceID)
     /// What an app and its device have used of the silent budget, by the clocks of `SilentBudgets`;
-    /// the latest counts. A restart must not hand out a fresh one.
+    /// the latest counts, also when the app is gone by then or comes back. A restart must not hand
+    /// out a fresh one. 0 for nothing.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
 
     /// Whether it is a notification, which is kept until it is forgotten.
@@ -38,9 +37,13 @@ package struct JournalRecord: Hashable, Sendable {
 
   package var sequence: UInt64
   package var content: Content
-  /// The device has been sent it already and may acknowledge it before the write: then no write is
-  /// needed ("commit or ack"), so that the journal may linger over it.
+  /// The journal may linger over it. A notification has been sent already and may be acknowledged
+  /// before the write: then no write is needed ("commit or ack"). For anything else nobody waits.
   package var mayLinger: Bool
+
+  /// Whether a journal that could not write it owes it: nobody waits for the answer, nobody will
+  /// submit it again, and what comes later counts on it.
+  package var isOwed: Bool { mayLinger && !content.isNotification }
 
   package init(sequence: UInt64, content: Content, mayLinger: Bool = false) {
     self.sequence = sequence
@@ -57,6 +60,8 @@ package struct JournalRecord: Hashable, Sendable {
 package enum RestoredRecord: Hashable, Sendable {
   case device(DeviceID, SecretHash, budget: RateLimit.State)
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
+  /// What an app had used of its budget that is not there now. Behind the apps.
+  case spent(DeviceID, Topic, RateLimit.State)
   /// A grant. In any order with the apps.
   case alias(OwnToken)
   /// A token that is no longer registered, and since when; oldest first.
@@ -70,7 +75,8 @@ package enum RestoredRecord: Hashable, Sendable {
   /// the token's.
   package var routingKey: UInt64 {
     switch self {
-    case .device(let device, _, _), .app(let device, _, _, _, _), .forwarded(_, let device, _, _):
+    case .device(let device, _, _), .app(let device, _, _, _, _), .spent(let device, _, _),
+      .forwarded(_, let device, _, _):
       device.routingKey
     case .alias(let own): own.token.routingKey
     case .gone(let token, _): token.routingKey
@@ -82,7 +88,7 @@ package enum RestoredRecord: Hashable, Sendable {
   package var acceptedAt: Instant? {
     switch self {
     case .notification(_, _, let moment), .forwarded(_, _, _, let moment): moment
-    case .device, .app, .alias, .gone: nil
+    case .device, .app, .spent, .alias, .gone: nil
     }
   }
 }

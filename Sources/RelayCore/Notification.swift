@@ -72,10 +72,13 @@ package final class Notification: Hashable, Sendable {
   @inline(__always)
   var isNamed: Bool { apnsID.low != uniqueID.low || apnsID.high != uniqueID.high }
 
-  /// Whether the provider says the same in another one, but for how long it is to be kept.
-  func saysTheSame(as other: Notification) -> Bool {
+  /// Whether another one is this one, sent again by its provider, when they were accepted at those
+  /// moments. What was to be kept as long as possible is so again, from another time on.
+  func isRepeated(by other: Notification, accepted first: Instant, _ second: Instant) -> Bool {
     apnsID == other.apnsID && notificationClass == other.notificationClass
       && pushType == other.pushType && priority == other.priority
+      && (expiration == other.expiration
+        || expiration.isLatest(acceptedAt: first) && other.expiration.isLatest(acceptedAt: second))
       && collapseID == other.collapseID && payload == other.payload
       && fingerprint == other.fingerprint
   }
@@ -248,15 +251,6 @@ package struct AcceptedNotification: Hashable, Sendable {
 
   /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
-
-  /// Whether another one, accepted at that moment, is this one, sent again by its provider. What
-  /// was to be kept as long as possible is so again, from another time on.
-  func isRepeated(by other: Notification, at moment: Instant) -> Bool {
-    notification.saysTheSame(as: other)
-      && (notification.expiration == other.expiration
-        || notification.expiration.isLatest(acceptedAt: acceptedAt)
-          && other.expiration.isLatest(acceptedAt: moment))
-  }
 
   /// Whether it is too late to deliver it.
   package func isExpired(at now: Instant) -> Bool {

@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 
 /// A device whose silent pushes go by a policy of its own, and by clocks of its own.
 package struct OwnBudgets: Hashable, Sendable {
@@ -8,6 +8,58 @@ package struct OwnBudgets: Hashable, Sendable {
   package init(device: DeviceID, budgets: SilentBudgets) {
     self.device = device
     self.budgets = budgets
+  }
+}
+
+/// An app's budget belongs to its device and topic: it stays used when the app is removed.
+package struct BudgetKey: Hashable, Sendable {
+  package var device: DeviceID
+  package var topic: Topic
+
+  package init(device: DeviceID, topic: Topic) {
+    self.device = device
+    self.topic = topic
+  }
+}
+
+/// What a removed app had used, by the clocks of all.
+package struct FormerBudget: Hashable, Sendable {
+  package var key: BudgetKey
+  package var spent: RateLimit.State
+
+  package init(key: BudgetKey, spent: RateLimit.State) {
+    self.key = key
+    self.spent = spent
+  }
+}
+
+struct FormerBudgets: Sendable {
+  private var budgets: [DeviceID: [FormerBudget]] = [:]
+  private(set) var count = 0
+
+  mutating func add(_ budget: FormerBudget) {
+    budgets[budget.key.device, default: []].append(budget)
+    count += 1
+  }
+
+  /// Takes out those of a device that `isIt` names, oldest first.
+  mutating func take(
+    of device: DeviceID, where isIt: (FormerBudget) -> Bool
+  ) -> [FormerBudget] {
+    guard let all = budgets[device] else { return [] }
+    let taken = all.filter(isIt)
+    budgets[device] = taken.count < all.count ? all.filter { !isIt($0) } : nil
+    count -= taken.count
+    return taken
+  }
+
+  mutating func take(ofAll isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
+    budgets.keys.sorted { $0.precedes($1) }.flatMap { take(of: $0, where: isIt) }
+  }
+
+  /// All, by device; of each oldest first.
+  var state: [FormerBudget] {
+    budgets.keys.sorted { $0.precedes($1) }.flatMap { budgets[$0] ?? [] }
   }
 }
 
@@ -48,10 +100,61 @@ extension Shard {
   /// What an app and its device have used, by the clocks of all: as the journal has it, which knows
   /// no others.
   func spentStates(of app: Int32) -> (app: RateLimit.State, device: RateLimit.State) {
-    let device = apps[app].device
-    let states = (app: apps[app].budget, device: devices[device].budget)
+    spentStates(apps[app].budget, of: apps[app].device)
+  }
+
+  private func spentStates(
+    _ app: RateLimit.State, of device: Int32
+  ) -> (app: RateLimit.State, device: RateLimit.State) {
+    let states = (app: app, device: devices[device].budget)
     guard !ownBudgets.isEmpty, let own = ownBudgets[devices[device].id] else { return states }
     return own.states(app: states.app, device: states.device, on: budgets, at: now)
+  }
+
+  /// Remembers what a removed app has used until that is given back; then the journal is told.
+  mutating func keepBudget(
+    _ spent: RateLimit.State, of key: BudgetKey, into effects: inout [Effect]
+  ) {
+    let reading = budgets.appClock.reading(at: now)
+    func isFull(_ former: FormerBudget) -> Bool { former.spent.full <= reading }
+    var full = formerBudgets.take(of: key.device, where: isFull)
+    if formerBudgets.count >= Limits.formerBudgets { full += formerBudgets.take(ofAll: isFull) }
+    for former in full { noteFull(former.key, into: &effects) }
+    let budget = FormerBudget(key: key, spent: spent)
+    if !isFull(budget), formerBudgets.count < Limits.formerBudgets {
+      formerBudgets.add(budget)
+    } else if spent.full > 0 {
+      noteFull(key, into: &effects)
+    }
+  }
+
+  mutating func takeFormerBudget(of device: Int32, _ topic: Topic) -> RateLimit.State? {
+    guard formerBudgets.count > 0,
+      let former = formerBudgets.take(
+        of: devices[device].id, where: { $0.key.topic == topic }
+      ).first
+    else { return nil }
+    return budgets.states(
+      app: former.spent, device: RateLimit.State(), on: budgets(of: device), at: now
+    ).app
+  }
+
+  /// Removed apps of a device have full budgets again, or need none any more.
+  mutating func dropFormerBudgets(
+    of device: DeviceID, _ topic: Topic?, into effects: inout [Effect]
+  ) {
+    let dropped = formerBudgets.take(of: device) { topic == nil || $0.key.topic == topic }
+    for former in dropped {
+      noteFull(former.key, into: &effects)
+    }
+  }
+
+  private mutating func noteFull(_ key: BudgetKey, into effects: inout [Effect]) {
+    guard let device = deviceNumber(key.device) else { return }
+    let all = spentStates(RateLimit.State(), of: device).device
+    note(
+      .spent(key.device, key.topic, app: RateLimit.State(), device: all),
+      key: key.device.routingKey, into: &effects)
   }
 
   /// The devices with a policy of their own, by their ids.

@@ -17,6 +17,17 @@ package struct PartitionState: Hashable, Sendable {
     }
   }
 
+  /// An entry in flight whose record failed, and who waits for what becomes of it.
+  package struct Unanswered: Hashable, Sendable {
+    package var entry: Int32
+    package var request: RequestID
+
+    package init(entry: Int32, request: RequestID) {
+      self.entry = entry
+      self.request = request
+    }
+  }
+
   package let partition: PartitionID
   /// By their ids.
   package var devices: [Device] = []
@@ -29,7 +40,13 @@ package struct PartitionState: Hashable, Sendable {
   /// By their devices; of each in the order in which they began.
   package var tokenChanges: [TokenChanges.Change] = []
   /// Oldest first.
-  package var goneTokens: [GoneTokens.Token] = []
+  package var goneTokens: [GoneTokens.Item] = []
+  /// Oldest first.
+  package var takenPushes: [TakenPushes.Item] = []
+  /// By their devices; of each oldest first.
+  package var formerBudgets: [FormerBudget] = []
+  /// By their entries.
+  package var unanswered: [Unanswered] = []
   /// Oldest first, with the places of the devices.
   package var awaitedOutcomes: [AwaitedOutcomes.Promise] = []
   /// By their devices.

@@ -38,6 +38,7 @@ extension Shard {
       let numbers = appNumbers(of: device, topic)
       devices[device].budget = RateLimit.State()
       for app in numbers { apps[app].budget = RateLimit.State() }
+      dropFormerBudgets(of: id, topic, into: &effects)
       for app in numbers {
         noteBudget(of: app, into: &effects)
         releaseHeld(app, .silent, into: &effects)
@@ -59,6 +60,7 @@ extension Shard {
       disconnected(connection, into: &effects)
     }
     guard !apps.indices.contains(where: { apps[$0].device == device }) else { return }
+    dropFormerBudgets(of: id, nil, into: &effects)
     note(.forgotten(id), key: id.routingKey, into: &effects)
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)

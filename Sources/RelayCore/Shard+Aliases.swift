@@ -11,7 +11,7 @@ import Primitives
 ///   device's shard                        token's shard
 ///   PUT, secret checked ── claimed ─────▶ free? ─ persist(granted)
 ///                       ◀── decided ───── journal has it, or refused
-///   persist(registered), then 200
+///   persist(registered), app, 200
 ///   push                ◀── forwarded ─── push to the alias
 ///   DELETE, persist(unregistered)
 ///   journal has it      ── left ────────▶ alias removed, 410 from now on
@@ -23,8 +23,9 @@ import Primitives
 ///    a token has one app over all shards. The registration is the truth: a grant that no
 ///    registration confirms after a restart is released when all shards have spoken, and before
 ///    that it may be claimed again for the same app.
-/// 2. A request that is refused leaves nothing: before the secret was checked nothing is asked, and
-///    a grant that comes to nothing is given back before the refusal is told.
+/// 2. A request that is refused leaves everything as it was: before the secret was checked nothing
+///    is asked, a grant that comes to nothing is given back before the refusal is told, and an app
+///    stays what it is until the journal has what it becomes.
 /// 3. What was accepted for an app is forgotten when the app goes (`removeApp`), and the journal
 ///    forgets it before it has the token's next registration. So a restart hands nothing to the
 ///    next owner, and whose a notification is goes by the journal's order, not by moments.
@@ -133,11 +134,12 @@ extension Shard {
   /// Asks the token's shard what is under way with the token, and again when no answer comes.
   private mutating func ask(_ own: OwnToken, into effects: inout [Effect]) {
     guard let step = tokenChanges.ask(own, at: now) else { return }
-    let event: AliasEvent =
-      switch step {
-      case .claiming: .claimed(own)
-      case .leaving(let since, _): .left(own, since: since)
-      }
+    let event: AliasEvent
+    switch step {
+    case .claiming: event = .claimed(own)
+    case .leaving(let since, _): event = .left(own, since: since)
+    case .writing: return
+    }
     effects.append(.tell(routingKey: own.token.routingKey, .alias(event)))
   }
 
@@ -151,6 +153,7 @@ extension Shard {
       switch step {
       case .claiming(let request):
         effects.append(.answer(request, .refused(.unavailable)))
+      case .writing: break
       case .leaving(_, let reply):
         // The journal has it; the token's shard finds out when somebody wants the token.
         if let reply { effects.append(.answer(reply.request, reply.answer)) }
@@ -174,7 +177,8 @@ extension Shard {
     }
   }
 
-  /// Much may have happened since the claim.
+  /// Much may have happened since the claim. The app that the device has stays until the journal
+  /// has the new one.
   private mutating func registerGranted(
     _ own: OwnToken, from request: RequestID, into effects: inout [Effect]
   ) {
@@ -183,48 +187,38 @@ extension Shard {
       giveBack(own, since: nil, then: reply, into: &effects)
     }
     guard let device = deviceNumber(own.device) else { return refuse(.unknownDevice) }
-    let known = appNumber(of: device, own.topic)
-    guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
+    guard appNumber(of: device, own.topic) != nil || hasRoomForApp(device) else {
       return refuse(.tooManyApps)
     }
     guard hasRoomForPersist else { return refuse(.unavailable) }
-    var replaced: OwnToken?
-    if let known {
-      replaced = removeReplaced(known, into: &effects)
-    }
+    change(
+      own, .registration(own), from: request,
+      .registered(own.device, own.topic, own.token, isOwn: true), into: &effects)
+  }
+
+  /// An app gets its token or loses it once the journal has this.
+  mutating func change(
+    _ own: OwnToken, _ step: AliasStep, from request: RequestID, _ content: JournalRecord.Content,
+    into effects: inout [Effect]
+  ) {
+    tokenChanges.begin(own, .writing(request))
     let sequence = nextSequence
-    attach(
-      App(
-        token: own.token, topic: own.topic, device: device, registration: sequence, isOwn: true),
-      to: device)
     pending.append(.alias(key: own.device.routingKey))
-    aliasSteps.append(.registration(own, request, replaced: replaced))
-    let content = JournalRecord.Content.registered(own.device, own.topic, own.token, isOwn: true)
+    aliasSteps.append(step)
     effects.append(.persist(JournalRecord(sequence: sequence, content: content)))
   }
 
-  /// Removes the app whose token is replaced; returns the token when it is to be given back.
-  private mutating func removeReplaced(_ app: Int32, into effects: inout [Effect]) -> OwnToken? {
-    let own = ownToken(of: app)
-    // A record of its own, so that the moment is the same after a restart.
-    note(
-      .unregistered(own.device, own.topic, own.token, at: now), key: own.device.routingKey,
-      into: &effects)
-    let isOwn = apps[app].isOwn
-    takeToken(of: app)
-    removeApp(app, into: &effects)
-    return isOwn ? own : nil
-  }
-
-  /// Takes the token from its app: dead from now on. One of the device's own is then to be left.
-  mutating func takeToken(of app: Int32) {
-    let own = ownToken(of: app)
+  /// Takes an app off its device; its token is dead from now on. One of the device's own is given
+  /// back before the answer.
+  private mutating func remove(
+    _ app: Int32, then reply: TokenChanges.Reply, into effects: inout [Effect]
+  ) {
+    let (own, isOwn) = (ownToken(of: app), apps[app].isOwn)
     appIndex.remove(app, KeyedHash.hash(own.token))
-    if apps[app].isOwn {
-      tokenChanges.begin(own, .leaving(since: now, then: nil))
-    } else {
-      retire(own.token, since: now)
-    }
+    removeApp(app, into: &effects)
+    guard !isOwn else { return giveBack(own, since: now, then: reply, into: &effects) }
+    retire(own.token, since: now)
+    effects.append(.answer(reply.request, reply.answer))
   }
 
   func ownToken(of app: Int32) -> OwnToken {
@@ -247,18 +241,8 @@ extension Shard {
     giveBack(own, since: nil, then: nil, into: &effects)
   }
 
-  /// The journal has said what becomes of a token that `takeToken` took: give it back.
-  private mutating func leave(
-    _ own: OwnToken, then reply: TokenChanges.Reply?, into effects: inout [Effect]
-  ) {
-    tokenChanges.setReply(reply, of: own)
-    ask(own, into: &effects)
-  }
-
   private mutating func released(_ own: OwnToken, into effects: inout [Effect]) {
-    guard case .leaving(_, let reply)? = tokenChanges[own], tokenChanges.isAsked(own) else {
-      return
-    }
+    guard case .leaving(_, let reply)? = tokenChanges[own] else { return }
     _ = tokenChanges.end(own)
     if let reply { effects.append(.answer(reply.request, reply.answer)) }
   }
@@ -268,10 +252,12 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     if let app = ownApp(notification.token, of: device) {
-      accept(notification, app, from: request, into: &effects)
-    } else if let since = tokenChanges.leftSince(notification.token, device) {
-      refuse(gone: since, request, into: &effects)
-    } else {
+      return accept(notification, app, from: request, into: &effects)
+    }
+    switch tokenChanges.step(of: notification.token, device) {
+    case .leaving(let since?, _): refuse(gone: since, request, into: &effects)
+    case .claiming, .writing: refuse(.serviceUnavailable, request, into: &effects)
+    case .leaving(nil, _), nil:
       // Granted, and then not registered.
       refuse(.badDeviceToken, request, into: &effects)
       let topic = notification.topic
@@ -294,37 +280,48 @@ extension Shard {
       // The alias says more now, and takes no other token's place there.
       goneTokens.remove(own.token)
       tell(own.device, .decided(own, .granted), into: &effects)
-    case .registration(let own, let request, let replaced):
+    case .registration(let own):
+      guard case .writing(let request)? = tokenChanges.end(own),
+        let device = deviceNumber(own.device)
+      else { return }
       let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))
-      if let replaced {
-        leave(replaced, then: reply, into: &effects)
+      if let replaced = appNumber(of: device, own.topic) {
+        remove(replaced, then: reply, into: &effects)
       } else {
         effects.append(.answer(request, reply.answer))
       }
-    case .removal(let own, let request):
-      leave(own, then: .init(request: request, answer: .unregistered), into: &effects)
+      attach(
+        App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: true),
+        to: device)
+    case .removal(let own):
+      guard case .writing(let request)? = tokenChanges.end(own) else { return }
+      guard let app = ownApp(own.token, of: own.device) else {
+        return effects.append(.answer(request, .unregistered))
+      }
+      remove(app, then: .init(request: request, answer: .unregistered), into: &effects)
     }
   }
 
-  mutating func aliasFailed(_ sequence: UInt64, into effects: inout [Effect]) {
-    switch aliasSteps.removeFirst() {
+  /// Nothing has changed. But what could not be written may be there all the same after the next
+  /// start: the journal is told how it is.
+  mutating func aliasFailed(into effects: inout [Effect]) {
+    let step = aliasSteps.removeFirst()
+    switch step {
     case .grant(let own):
       if let alias = aliasNumber(own.token) { remove(alias) }
       tell(own.device, .decided(own, .refused(.unavailable)), into: &effects)
-    case .registration(let own, let request, let replaced):
+    case .registration(let own), .removal(let own):
+      guard case .writing(let request)? = tokenChanges.end(own) else { return }
+      let app = deviceNumber(own.device).flatMap { appNumber(of: $0, own.topic) }
+      note(
+        app.map { .registered(own.device, own.topic, apps[$0].token, isOwn: apps[$0].isOwn) }
+          ?? .unregistered(own.device, own.topic, own.token, at: now),
+        key: own.device.routingKey, into: &effects)
       let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
-      // The app that it replaced is gone all the same.
-      if let replaced { leave(replaced, then: nil, into: &effects) }
-      guard let app = appNumber(own.token), apps[app].registration == sequence else {
-        // It was removed meanwhile, which gives the token back.
+      guard case .registration = step else {
         return effects.append(.answer(request, reply.answer))
       }
-      appIndex.remove(app, KeyedHash.hash(own.token))
-      removeApp(app, into: &effects)
       giveBack(own, since: nil, then: reply, into: &effects)
-    case .removal(let own, let request):
-      // The app is gone for good, the device is told to try again (`takeBack`).
-      leave(own, then: .init(request: request, answer: .refused(.unavailable)), into: &effects)
     }
   }
 

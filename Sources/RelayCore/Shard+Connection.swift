@@ -187,6 +187,7 @@ extension Shard {
   private mutating func resend(
     _ entry: Int32, over connection: ConnectionID, into effects: inout [Effect]
   ) {
+    refuseUnanswered(entry, into: &effects)
     entries[entry].frameCount += 1
     entries[entry].sentAt = now
     counters.sent[Int(Via.resend.rawValue)] += 1
@@ -245,7 +246,10 @@ extension Shard {
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
         pending[index] = .nothing
       }
+    } else if !entries[entry].isStorable, let request = unanswered.removeValue(forKey: entry) {
+      effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
     }
+    if entries[entry].notification.isNamed { noteTaken(entry, by: device) }
     counters.delivered += 1
     log(.delivered, uniqueID, into: &effects)
     switch outcome {

@@ -334,6 +334,7 @@ extension Shard {
   mutating func release(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     unstore(entry, into: &effects)
+    refuseUnanswered(entry, into: &effects)
     timers.cancel(&entries[entry].expirationTimer)
     entries.remove(at: entry)
     apps[app].entryCount -= 1
@@ -352,6 +353,12 @@ extension Shard {
     }
     effects.append(.forget(sequence))
     entries[entry].sequence = 0
+  }
+
+  /// No acknowledgement has come in time for an entry that the journal does not have.
+  mutating func refuseUnanswered(_ entry: Int32, into effects: inout [Effect]) {
+    guard !unanswered.isEmpty, let request = unanswered.removeValue(forKey: entry) else { return }
+    refuse(.serviceUnavailable, request, into: &effects)
   }
 
   private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {

@@ -82,6 +82,10 @@ extension Shard {
       let id = devices[number].id
       return ownBudgets.removeValue(forKey: id).map { OwnBudgets(device: id, budgets: $0) }
     }
+    state.unanswered = entryNumbers.enumerated().compactMap { place, number in
+      defer { unanswered[number] = nil }
+      return unansweredItem(number, as: Int32(place))
+    }
     state.devices = numbers.map { takeDevice($0, appPlaces, entryPlaces) }
     state.apps = appNumbers.map { takeApp($0, devicePlaces, appPlaces, entryPlaces) }
     state.entries = entryNumbers.map { takeEntry($0, appPlaces, entryPlaces) }
@@ -193,6 +197,9 @@ extension Shard {
     state.aliases.sort { $0.own.token.bytes.lexicographicallyPrecedes($1.own.token.bytes) }
     state.tokenChanges = tokenChanges.take { isIts($0.routingKey) }
     state.goneTokens = goneTokens.take { isIts($0.routingKey) }
+    state.formerBudgets = formerBudgets.take(ofAll: { isIts($0.key.device.routingKey) })
+    state.takenPushes = takenPushes.take { isIts($0.device.routingKey) }
+      .filter { $0.value.takenAt + Limits.takenPushAge > now }
   }
 
   // MARK: Coming
@@ -241,7 +248,10 @@ extension Shard {
       aliasIndex.insert(aliases.insert(alias), KeyedHash.hash(alias.own.token))
     }
     for change in state.tokenChanges { tokenChanges.add(change) }
-    for gone in state.goneTokens { _ = goneTokens.insert(gone.token, since: gone.since) }
+    for gone in state.goneTokens { _ = goneTokens.insert(gone.value, for: gone.key) }
+    for former in state.formerBudgets { formerBudgets.add(former) }
+    for taken in state.takenPushes { _ = takenPushes.insert(taken.value, for: taken.key) }
+    for item in state.unanswered { unanswered[entry(item.entry)] = item.request }
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
     counters = counters + state.counts
     counters.takenOver += state.entries.count

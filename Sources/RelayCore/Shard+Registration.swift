@@ -38,7 +38,7 @@ extension Shard {
     guard !tokenChanges.contains(credential.device, topic) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    guard known != nil || devices[device].appCount < Limits.appsPerDevice else {
+    guard known != nil || hasRoomForApp(device) else {
       return effects.append(.answer(request, .refused(.tooManyApps)))
     }
     guard !isOwn else {
@@ -71,22 +71,12 @@ extension Shard {
       return effects.append(.answer(request, .refused(.unknownApp)))
     }
     let own = ownToken(of: app)
-    let isOwn = apps[app].isOwn
-    guard hasRoomForPersist, !isOwn || tokenChanges.hasRoom(for: own.device) else {
+    guard hasRoomForPersist, tokenChanges.hasRoom(for: own.device) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
-    takeToken(of: app)
-    removeApp(app, into: &effects)
-    let record = JournalRecord.Content.unregistered(own.device, topic, own.token, at: now)
-    if isOwn {
-      aliasSteps.append(.removal(own, request))
-      let sequence = nextSequence
-      pending.append(.alias(key: own.device.routingKey))
-      effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
-    } else {
-      answerWhenPersisted(
-        .unregistered, to: request, of: own.device, record: record, into: &effects)
-    }
+    change(
+      own, .removal(own), from: request, .unregistered(own.device, topic, own.token, at: now),
+      into: &effects)
   }
 
   mutating func inspect(
@@ -119,9 +109,7 @@ extension Shard {
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
       appIndex.remove(app, KeyedHash.hash(token))
       removeApp(app, into: &effects)
-    case .unregistered, .inspected, .refused:
-      // An app that is gone stays gone until the next start; the device is told to try again.
-      break
+    case .unregistered, .inspected, .refused: break
     }
   }
 
@@ -170,8 +158,15 @@ extension Shard {
     return nil
   }
 
+  /// Whether the device may have one more app, with all that it may be about to get.
+  func hasRoomForApp(_ device: Int32) -> Bool {
+    Int(devices[device].appCount) + tokenChanges.changes(of: devices[device].id).count
+      < Limits.appsPerDevice
+  }
+
   /// Gives a device one more app.
   mutating func attach(_ app: consuming App, to device: Int32) {
+    if let spent = takeFormerBudget(of: device, app.topic) { app.budget = spent }
     app.next = devices[device].firstApp
     let hash = KeyedHash.hash(app.token)
     let number = apps.insert(app)
@@ -183,13 +178,16 @@ extension Shard {
 
   /// The token is dead from now on: 410 with this moment.
   mutating func retire(_ token: DeviceToken, since moment: Instant) {
-    _ = goneTokens.insert(token, since: moment)
+    _ = goneTokens.insert(moment, for: token)
   }
 
   /// Takes an app off its device. Its entries that are in slots end here; those in flight end where
   /// they are, but the journal forgets them now, before another app can get the token.
   mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
+    keepBudget(
+      spentStates(of: app).app, of: BudgetKey(device: devices[device].id, topic: apps[app].topic),
+      into: &effects)
     let next = apps[app].next
     if devices[device].firstApp == app {
       devices[device].firstApp = next

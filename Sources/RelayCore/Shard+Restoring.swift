@@ -22,8 +22,11 @@ extension Shard {
     case .gone(let token, let moment):
       // One that two devices have had in turn is on the stripes of both.
       if goneTokens[token].map({ $0 <= moment }) ?? true {
-        _ = goneTokens.insert(token, since: moment)
+        _ = goneTokens.insert(moment, for: token)
       }
+    case .spent(let device, let topic, let budget):
+      guard deviceNumber(device) != nil else { return }
+      keepBudget(budget, of: BudgetKey(device: device, topic: topic), into: &effects)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     case .forwarded(let notification, let device, let sequence, let acceptedAt):

@@ -19,6 +19,9 @@ extension Shard {
       state.awaitedOutcomes.allSatisfy { $0.device.map(devices.mayBeTaken) ?? true },
       "an outcome is awaited of a device that is not there")
     try require(
+      unanswered.keys.allSatisfy { entries.mayBeTaken($0) && !entries[$0].isStorable },
+      "somebody waits for an entry that is none")
+    try require(
       nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true,
       "an app is to be reviewed that is not there")
   }
@@ -191,6 +194,10 @@ extension PartitionState {
     try require(
       awaitedOutcomes.allSatisfy { devices.indices.contains(Int($0.device)) },
       "an outcome is awaited of a device that is not there")
+    try require(
+      unanswered.allSatisfy {
+        entries.indices.contains(Int($0.entry)) && !entries[Int($0.entry)].isStorable
+      }, "somebody waits for an entry that is none")
     try require(
       Soundness.moments.contains(now) && lastOrder <= UInt64(Soundness.counts.upperBound),
       "it is of no moment")

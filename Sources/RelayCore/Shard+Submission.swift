@@ -49,12 +49,14 @@ extension Shard {
       return refuse(.serviceUnavailable, request, into: &effects)
     }
     var mayGo = true
-    if notification.isNamed, let first = first(of: notification, app, acceptedAt: now) {
-      guard !isPromised(first) else {
-        return recognize(notification, app, asRepetitionOf: first, request, into: &effects)
-      }
+    if notification.isNamed {
+      switch first(of: notification, app, acceptedAt: now) {
+      case .unknown: break
+      case .promised(let id):
+        return recognize(notification, app, asRepetitionOf: id, request, into: &effects)
       // Once the journal has both, the second is recognized (`place`).
-      mayGo = false
+      case .unpromised: mayGo = false
+      }
     }
     counters.received += 1
     lastOrder += 1
@@ -170,14 +172,17 @@ extension Shard {
       guard let first = popPending() else { return }
       switch first {
       case .submission(let request, _, let entry):
-        refuse(.serviceUnavailable, request, into: &effects)
-        if entry >= 0 { lose(entry, into: &effects) }
+        if entry >= 0 {
+          lose(entry, request, into: &effects)
+        } else {
+          refuse(.serviceUnavailable, request, into: &effects)
+        }
       case .device:
         let reply = pendingAnswers.removeFirst()
         takeBack(reply.answer, failed, into: &effects)
         effects.append(.answer(reply.request, .refused(.unavailable)))
       case .alias:
-        aliasFailed(failed, into: &effects)
+        aliasFailed(into: &effects)
       case .note, .nothing:
         break
       }
@@ -192,9 +197,13 @@ extension Shard {
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
     }
-    if entries[entry].notification.isNamed, let first = promisedFirst(of: entry) {
-      let id = entries[first].notification.uniqueID
-      return discard(entry, .repeated(of: id), into: &effects)
+    let notification = entries[entry].notification
+    if notification.isNamed {
+      switch first(of: notification, app, acceptedAt: entries[entry].acceptedAt) {
+      case .unknown: break
+      case .promised(let id): return discard(entry, .repeated(of: id), into: &effects)
+      case .unpromised(let first): return adopt(entry, by: first, into: &effects)
+      }
     }
     if mayGoDirectly(entry, isFirstInLine: true) {
       sendDirectly(entry, into: &effects)
@@ -204,15 +213,19 @@ extension Shard {
   }
 
   /// The journal could not write the entry, so that there is nothing to forget either. In flight it
-  /// stays, but will not be stored again.
-  private mutating func lose(_ entry: Int32, into effects: inout [Effect]) {
+  /// stays, but will not be stored again; its acknowledgement is as good as a record.
+  private mutating func lose(
+    _ entry: Int32, _ request: RequestID, into effects: inout [Effect]
+  ) {
     switch entries[entry].phase {
     case .waiting:
+      refuse(.serviceUnavailable, request, into: &effects)
       apps[entries[entry].app].waiting[entries[entry].notification.notificationClass] -= 1
       entries[entry].sequence = 0
       discard(entry, .journalFailed, into: &effects)
     case .inFlight:
       entries[entry].sequence = 0
+      unanswered[entry] = request
     case .stored:
       preconditionFailure("an entry takes a slot only after the journal has it (invariant 2)")
     }

@@ -19,7 +19,7 @@ package import Primitives
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
 ///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
-///    caveats first"). What is tried only once (`apns-expiration: 0`) is answered when it was.
+///    caveats first"). When the journal fails while it is in flight, the acknowledgement decides. What is tried only once (`apns-expiration: 0`) is answered when it was.
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
 /// 7. Silents that the budget has not paid for never exceed, per app, the rides opened
@@ -115,6 +115,12 @@ package struct Shard: Sendable {
   /// What devices of this shard have under way with such tokens.
   var tokenChanges = TokenChanges()
   var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
+  /// What removed apps had used of their budgets (`OwnBudgets.swift`).
+  var formerBudgets = FormerBudgets()
+  /// What phones have taken of late (`Shard+Repetitions.swift`).
+  var takenPushes = TakenPushes(limit: Limits.takenPushes)
+  /// Whose record failed while it was in flight, and who waits for its acknowledgement.
+  var unanswered: [Int32: RequestID] = [:]
   /// Outcomes that phones have yet to tell.
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
@@ -173,7 +179,8 @@ package struct Shard: Sendable {
   /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
-      + aliases.count + aliasSteps.count + tokenChanges.count
+      + aliases.count + aliasSteps.count + tokenChanges.count + formerBudgets.count
+      + takenPushes.placeCount + unanswered.count
   }
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.

@@ -69,6 +69,10 @@ package struct ShardState: Hashable, Sendable {
   package var leaving: PartitionID?
   /// By their devices.
   package var ownBudgets: [OwnBudgets] = []
+  package var formerBudgets: [FormerBudget] = []
+  package var takenPushes: [TakenPushes.Place] = []
+  /// By their entries.
+  package var unanswered: [PartitionState.Unanswered] = []
 
   package init(
     configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
@@ -108,6 +112,9 @@ extension Shard {
     state.nextToReview = nextToReview
     state.leaving = leaving
     state.ownBudgets = ownBudgetsState
+    state.formerBudgets = formerBudgets.state
+    state.takenPushes = takenPushes.state
+    state.unanswered = unanswered.keys.sorted().compactMap { unansweredItem($0, as: $0) }
     return state
   }
 
@@ -148,9 +155,17 @@ extension Shard {
     nextToReview = state.nextToReview
     leaving = state.leaving
     for own in state.ownBudgets { ownBudgets[own.device] = own.budgets }
+    for former in state.formerBudgets { formerBudgets.add(former) }
+    takenPushes.fill(state.takenPushes)
+    for item in state.unanswered { unanswered[item.entry] = item.request }
     try checkSoundness(state)
     fillIndexes()
     for (number, state) in kept { checkpoints[number] = ShardCheckpoint(try Shard(state)) }
+  }
+
+  /// Who waits for this entry, by the number that it has elsewhere.
+  func unansweredItem(_ entry: Int32, as number: Int32) -> PartitionState.Unanswered? {
+    unanswered[entry].map { PartitionState.Unanswered(entry: number, request: $0) }
   }
 
   private mutating func fillIndexes() {

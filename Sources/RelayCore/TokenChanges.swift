@@ -1,12 +1,13 @@
 package import Primitives
 
-/// What a shard's devices have under way with tokens of their own: claims that are not decided yet,
-/// and tokens that are being given back. While one is under way for an app, no other begins.
+/// What a shard's devices have under way with the tokens of their apps: claims that are not decided
+/// yet, what the journal has not answered, and tokens that are being given back. While one is under
+/// way for an app, no other begins.
 ///
 /// What is asked of another node may get lost: then it is asked again.
 ///
 /// Only requests with the device's secret get here, a device has few at a time
-/// (`Limits.tokenChangesPerDevice`), and each ends when the token's shard answers.
+/// (`Limits.tokenChangesPerDevice`), and each ends when the journal or the token's shard answers.
 package struct TokenChanges: Sendable {
   package struct Reply: Hashable, Sendable {
     package var request: RequestID
@@ -21,6 +22,8 @@ package struct TokenChanges: Sendable {
   package enum Step: Hashable, Sendable {
     /// The token's shard has been asked; who waits for it.
     case claiming(RequestID)
+    /// The journal has been asked what the app is to be, and nothing is changed yet; who waits.
+    case writing(RequestID)
     /// The app has it no longer since that moment, or never had it. Once the token's shard has
     /// taken it back, somebody may be waiting to hear of it.
     case leaving(since: Instant?, then: Reply?)
@@ -59,13 +62,9 @@ package struct TokenChanges: Sendable {
     count > 0 && changes(of: device).contains { $0.own.topic == topic }
   }
 
-  /// Since when the device has not had the token that it is giving back; nil when it is not, or
-  /// never had it.
-  func leftSince(_ token: DeviceToken, _ device: DeviceID) -> Instant? {
-    for change in changes(of: device) where change.own.token == token {
-      if case .leaving(let since, _) = change.step { return since }
-    }
-    return nil
+  /// What is under way with this token for an app of the device.
+  func step(of token: DeviceToken, _ device: DeviceID) -> Step? {
+    changes(of: device).first { $0.own.token == token }?.step
   }
 
   mutating func begin(_ own: OwnToken, _ step: Step) { add(Change(own: own, step: step)) }
@@ -110,8 +109,6 @@ package struct TokenChanges: Sendable {
     }
   }
 
-  func isAsked(_ own: OwnToken) -> Bool { (change(of: own)?.questions ?? 0) > 0 }
-
   func isGivenUp(_ own: OwnToken) -> Bool {
     (change(of: own)?.questions ?? 0) >= Limits.tokenQuestions
   }
@@ -123,14 +120,6 @@ package struct TokenChanges: Sendable {
     let rest = all.map(\.nextAt).filter { $0 > now }.min() ?? .never
     self.nextQuestion = rest == .never ? nil : rest
     return all.filter { $0.nextAt <= now }.map(\.own)
-  }
-
-  /// Says who is to hear what once the token is given back.
-  mutating func setReply(_ reply: Reply?, of own: OwnToken) {
-    guard let index = index(of: own),
-      case .leaving(let since, _)? = changes[own.device]?[index].step
-    else { return }
-    changes[own.device]?[index].step = .leaving(since: since, then: reply)
   }
 
   /// Takes out what is under way with this token for this app.

@@ -194,6 +194,7 @@ extension RestoredRecord: BinaryCodable {
       writer.put(tag: 5, notification, sequence, acceptedAt)
     case .forwarded(let notification, let device, let sequence, let acceptedAt):
       writer.put(tag: 6, notification, device, sequence, acceptedAt)
+    case .spent(let device, let topic, let budget): writer.put(tag: 7, device, topic, budget)
     }
   }
 
@@ -215,6 +216,7 @@ extension RestoredRecord: BinaryCodable {
       self = .forwarded(
         try reader.read(), to: try reader.read(), sequence: try reader.read(),
         acceptedAt: try reader.read())
+    case 7: self = .spent(try reader.read(), try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

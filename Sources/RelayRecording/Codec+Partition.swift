@@ -14,6 +14,7 @@ extension PartitionState: BinaryCodable {
     writer.put(partition, lastOrder, now, policy)
     writer.put(devices, apps, entries, timers)
     writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes, ownBudgets)
+    writer.put(takenPushes, formerBudgets, unanswered)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -29,6 +30,9 @@ extension PartitionState: BinaryCodable {
     goneTokens = try reader.read()
     awaitedOutcomes = try reader.read()
     ownBudgets = try reader.read()
+    takenPushes = try reader.read()
+    formerBudgets = try reader.read()
+    unanswered = try reader.read()
     if let flaw { throw reader.error(.unsound("partition \(partition)", flaw)) }
   }
 }
@@ -204,6 +208,7 @@ extension TokenChanges.Step: BinaryCodable {
     switch self {
     case .claiming(let request): writer.put(tag: 1, request)
     case .leaving(let since, let reply): writer.put(tag: 2, since, reply)
+    case .writing(let request): writer.put(tag: 3, request)
     }
   }
 
@@ -211,6 +216,7 @@ extension TokenChanges.Step: BinaryCodable {
     switch try reader.byte() {
     case 1: self = .claiming(try reader.read())
     case 2: self = .leaving(since: try reader.read(), then: try reader.read())
+    case 3: self = .writing(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
@@ -224,11 +230,13 @@ extension TokenChanges.Reply: BinaryCodable {
   }
 }
 
-extension GoneTokens.Token: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(token, since) }
+extension FormerBudget: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(key.device, key.topic, spent) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(token: try reader.read(), since: try reader.read())
+    self.init(
+      key: BudgetKey(device: try reader.read(), topic: try reader.read()),
+      spent: try reader.read())
   }
 }
 

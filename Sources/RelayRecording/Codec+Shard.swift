@@ -8,6 +8,7 @@ extension ShardState: BinaryCodable {
     writer.put(timersNow, timers, freeTimers, tokenChanges, goneTokens, awaitedOutcomes)
     writer.put(lastOrder, pending, pendingAnswers, aliasSteps)
     writer.put(firstPendingOrdinal, firstPendingSequence, nextToReview, leaving, ownBudgets)
+    writer.put(formerBudgets, takenPushes, unanswered)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -34,6 +35,9 @@ extension ShardState: BinaryCodable {
     nextToReview = try reader.read()
     leaving = try reader.read()
     ownBudgets = try reader.read()
+    formerBudgets = try reader.read()
+    takenPushes = try reader.read()
+    unanswered = try reader.read()
   }
 }
 
@@ -61,11 +65,44 @@ extension ShardState.Timer: BinaryCodable {
   }
 }
 
-extension GoneTokens.Place: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(token, since) }
+extension RecentTable.Place: BinaryCodable where Key: BinaryCodable, Value: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(key, value) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(token: try reader.read(), since: try reader.read())
+    self.init(try reader.read(), try reader.read())
+  }
+}
+
+extension RecentTable.Item: BinaryCodable where Key: BinaryCodable, Value: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(key, value) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(try reader.read(), try reader.read())
+  }
+}
+
+extension PartitionState.Unanswered: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(entry, request) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(entry: try reader.read(), request: try reader.read())
+  }
+}
+
+extension TakenPush: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(notification, acceptedAt, takenAt) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      notification: try reader.read(), acceptedAt: try reader.read(), takenAt: try reader.read())
+  }
+}
+
+extension TakenPush.Key: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(apnsID, device) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(apnsID: try reader.read(), device: try reader.read())
   }
 }
 
@@ -107,17 +144,16 @@ extension AliasStep: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .grant(let own): writer.put(tag: 1, own)
-    case .registration(let own, let request, let replaced):
-      writer.put(tag: 2, own, request, replaced)
-    case .removal(let own, let request): writer.put(tag: 3, own, request)
+    case .registration(let own): writer.put(tag: 2, own)
+    case .removal(let own): writer.put(tag: 3, own)
     }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     switch try reader.byte() {
     case 1: self = .grant(try reader.read())
-    case 2: self = .registration(try reader.read(), try reader.read(), replaced: try reader.read())
-    case 3: self = .removal(try reader.read(), try reader.read())
+    case 2: self = .registration(try reader.read())
+    case 3: self = .removal(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

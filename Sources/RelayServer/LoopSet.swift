@@ -358,7 +358,7 @@ final class Inbox: Sendable {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
     case .recovered: isJournalFailing.store(false, ordering: .relaxed)
-    case .compactionFailed: break
+    case .leftUnwritten, .compactionFailed: break
     }
   }
 

@@ -156,6 +156,10 @@ extension Relay {
         metadata: ["reason": "\(reason)"])
     case .recovered(let failedBatches):
       logger.notice("the journal writes again", metadata: ["failedBatches": "\(failedBatches)"])
+    case .leftUnwritten(let count):
+      logger.error(
+        "the journal ends with unwritten records: budgets or pushes may come back",
+        metadata: ["records": "\(count)"])
     case .compactionFailed(let reason):
       logger.warning("the journal could not be made smaller", metadata: ["reason": "\(reason)"])
     }

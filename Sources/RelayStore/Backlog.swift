@@ -175,7 +175,8 @@ struct Backlog {
       // One table for both: with all partitions in one place, the token leads to the device.
       batch.notifications.append((sequence, notification, instant))
     case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
-      batch.others.append((lines[shard].queued[index].arrivedAt, content))
+      let queued = lines[shard].queued[index]
+      batch.others.append((queued.arrivedAt, content, isOwed: queued.mayLinger))
     }
     // What stays in `queued` for a while must not keep a payload alive.
     lines[shard].queued[index].content = nil
@@ -199,8 +200,8 @@ struct Backlog {
 /// One transaction's worth.
 struct Batch {
   var notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)] = []
-  /// Everything about devices and apps, in the order of arrival.
-  var others: [(arrivedAt: UInt64, content: JournalRecord.Content)] = []
+  /// Everything about devices and apps, in the order of arrival; `JournalRecord.isOwed`.
+  var others: [(arrivedAt: UInt64, content: JournalRecord.Content, isOwed: Bool)] = []
   var forgets: [UInt64] = []
   /// What of each shard the batch covers.
   var ends: [(shard: Int, first: UInt64, last: UInt64)] = []

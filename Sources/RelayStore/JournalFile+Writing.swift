@@ -8,7 +8,7 @@ import struct Foundation.Data
 extension JournalFile {
   /// What a transaction has to know beside its batch.
   struct WritePlan {
-    /// What an earlier batch failed to write and nobody will submit again: budgets.
+    /// What an earlier batch failed to write and nobody will submit again (`JournalRecord.isOwed`).
     var owed: [JournalRecord.Content] = []
     /// Sequences of batches that failed. A failed fsync may have left them in the file all the
     /// same; they must not come back after the next start.
@@ -151,9 +151,7 @@ extension JournalFile {
     case .forgotten(let device):
       try execute("DELETE FROM devices WHERE id = ?", [device.stored], database)
     case .spent(let device, let topic, let app, let all):
-      try execute(
-        "UPDATE apps SET budget = ? WHERE device = ? AND topic = ?",
-        [app.full.databaseValue, device.stored, topic.stored], database)
+      try setBudget(of: device, topic, app, database)
       try execute(
         "UPDATE devices SET budget = ? WHERE id = ?", [all.full.databaseValue, device.stored],
         database)
@@ -165,6 +163,20 @@ extension JournalFile {
     try execute(
       "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, 0)",
       [own.token.stored, own.device.stored, own.topic.stored], database)
+  }
+
+  /// What an app has used; 0 takes no row.
+  func setBudget(
+    of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State, _ database: Database
+  ) throws {
+    guard budget.full != 0 else {
+      return try execute(
+        "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored],
+        database)
+    }
+    try execute(
+      "INSERT OR REPLACE INTO budgets VALUES (?, ?, ?)",
+      [device.stored, topic.stored, budget.full.databaseValue], database)
   }
 
   private func register(

@@ -146,6 +146,7 @@ final class JournalFile: Sendable {
       var topics = TopicCache()
       try replayDevices(database, item)
       try replayApps(database, &topics, item)
+      try replayBudgets(database, &topics, item)
       try replayAliases(database, &topics, item)
       let gone = try Row.fetchCursor(
         database, sql: "SELECT token, at FROM unregistered ORDER BY position")
@@ -174,7 +175,12 @@ final class JournalFile: Sendable {
   ) throws {
     // One without its device is for the shard to leave out, which looks it up anyway.
     let apps = try Row.fetchCursor(
-      database, sql: "SELECT device, topic, token, own, budget FROM apps")
+      database,
+      sql: """
+        SELECT device, topic, token, own, budget
+        FROM apps LEFT JOIN budgets USING (device, topic)
+        """
+    )
     while let row = try apps.next() {
       guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics),
         let token = token(row[2])
@@ -183,6 +189,24 @@ final class JournalFile: Sendable {
         .app(
           id, topic, token, isOwn: (row[3] as Int64?) != 0, budget: RateLimit.State(stored: row[4]))
       )
+    }
+  }
+
+  /// Of apps that are not there now.
+  private func replayBudgets(
+    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+  ) throws {
+    let budgets = try Row.fetchCursor(
+      database,
+      sql: """
+        SELECT device, topic, budget FROM budgets LEFT JOIN apps USING (device, topic)
+        WHERE token IS NULL
+        """)
+    while let row = try budgets.next() {
+      guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics) else {
+        throw damage("a budget")
+      }
+      item(.spent(id, topic, RateLimit.State(stored: row[2])))
     }
   }
 
@@ -304,7 +328,7 @@ extension JournalFile {
         budgets = changed
       } else {
         budgets = SilentBudgets(policy, at: now)
-        try convert("apps", to: budgets.appClock, database)
+        try convert("budgets", to: budgets.appClock, database)
         try convert("devices", to: budgets.deviceClock, database)
       }
       try write(budgets, database)

@@ -167,11 +167,11 @@ extension JournalFile {
           [id.stored, secret.stored, budget.full.databaseValue], database)
       case .app(let device, let topic, let token, let isOwn, let budget):
         try execute(
-          "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?)",
-          [
-            device.stored, topic.stored, token.stored, isOwn.databaseValue,
-            budget.full.databaseValue,
-          ], database)
+          "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?)",
+          [device.stored, topic.stored, token.stored, isOwn.databaseValue], database)
+        try setBudget(of: device, topic, budget, database)
+      case .spent(let device, let topic, let budget):
+        try setBudget(of: device, topic, budget, database)
       case .alias(let own): try grant(own, database)
       case .gone: break  // Those are `FeedbackItem`s, with their places.
       case .notification(let notification, _, let moment),

@@ -59,7 +59,7 @@ enum Schema {
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO aliases SELECT token, device, topic, 0 FROM apps WHERE own = 1;
     """,
-    // The silent policy, and the clocks by which `devices.budget` and `apps.budget` are kept
+    // The silent policy, and the clocks by which budgets are kept
     // (`RefillClock`). Before there is a row, those are moments in milliseconds: the first start
     // converts them (`JournalFile.budgets`), which knows the policy.
     """
@@ -70,6 +70,17 @@ enum Schema {
       since INTEGER NOT NULL,
       reading INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    """,
+    // What apps have used of their budgets, also of those that were removed.
+    """
+    CREATE TABLE budgets (
+      device BLOB NOT NULL,
+      topic TEXT NOT NULL,
+      budget INTEGER NOT NULL,
+      PRIMARY KEY (device, topic)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO budgets SELECT device, topic, budget FROM apps WHERE budget <> 0;
+    ALTER TABLE apps DROP COLUMN budget;
     """,
   ]
 

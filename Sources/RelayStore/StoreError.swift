@@ -110,6 +110,8 @@ package enum StoreNotice: Hashable, Sendable {
   case writingFailed(String)
   /// It can again, after so many batches that failed.
   case recovered(failedBatches: Int)
+  /// So much of what it owes it could not write before it was stopped.
+  case leftUnwritten(Int)
   /// The file could not be made smaller; nothing else is wrong.
   case compactionFailed(String)
 }

@@ -33,6 +33,8 @@ struct Writer: Sendable {
   /// The sequences of batches that failed since the last success, by shard: one range for each
   /// range of sequences.
   private var doubtful: [Int: [ClosedRange<UInt64>]] = [:]
+  /// When what is owed and in doubt is tried again.
+  private var owedAt = UInt64.max
   private var results = Results()
   /// Batches that failed since the last success.
   private var failures = 0
@@ -98,7 +100,9 @@ struct Writer: Sendable {
   mutating func next(at now: UInt64) -> [Step] {
     guard !isStopped else { return [] }
     var steps: [Step] = []
-    if let deadline = backlog.deadline, !isCommitScheduled {
+    if let deadline = [backlog.deadline, owes ? owedAt : nil].compactMap({ $0 }).min(),
+      !isCommitScheduled
+    {
       if deadline <= now {
         isCommitScheduled = true
         steps.append(.commit)
@@ -124,17 +128,17 @@ struct Writer: Sendable {
     let now = DispatchTime.now().uptimeNanoseconds
     let batch = backlog.takeBatch(
       limit: configuration.maximumBatch, everything: everything, at: now)
-    if !batch.isEmpty { write(batch, at: now) }
+    if !batch.isEmpty || owes && (everything || owedAt <= now) { write(batch, at: now) }
     results.outcomes.append(contentsOf: backlog.takeSettled())
   }
 
   /// Writes all there is; on a broken disk, tries all there is.
   mutating func flush() {
-    while !isStopped, !backlog.isEmpty {
+    while !isStopped, !backlog.isEmpty || owes {
       let before = failures
       commit(everything: true)
-      // Forgets come back when they fail: then one try is enough.
-      if failures > before, backlog.hasOnlyForgets { return }
+      // Forgets and what is owed come back when they fail: then one try is enough.
+      if failures > before, backlog.isEmpty || backlog.hasOnlyForgets { return }
     }
   }
 
@@ -142,6 +146,8 @@ struct Writer: Sendable {
     guard !isStopped else { return }
     flush()
     isStopped = true
+    let unwritten = plan.owed.count + backlog.keptCount
+    if unwritten > 0 { results.problems.append(.leftUnwritten(unwritten)) }
     if let file { compaction.truncateLog(file) }
     closeFile()
     lock = nil
@@ -155,6 +161,9 @@ struct Writer: Sendable {
       results.problems.append(.compactionFailed(problem))
     }
   }
+
+  /// Whether there is something to write that no batch has.
+  private var owes: Bool { !plan.owed.isEmpty || !doubtful.isEmpty }
 
   // MARK: The file
 
@@ -231,7 +240,8 @@ struct Writer: Sendable {
       results.outcomes.append(.failed(shard: end.shard, through: end.last))
       doubt(end.first...end.last, of: end.shard)
     }
-    backlog.postponeForgets(until: now &+ configuration.retryDelay.nanoseconds)
+    owedAt = now &+ configuration.retryDelay.nanoseconds
+    backlog.postponeForgets(until: owedAt)
     owe(batch)
     if failures == 0 {
       let error = error as? StoreError ?? StoreError(error, path: path)
@@ -252,18 +262,9 @@ struct Writer: Sendable {
     }
   }
 
-  /// Budgets are nobody's to submit again, and an app whose removal failed is gone from the shard
-  /// all the same (`JournalRecord.unregistered`): they go along with the next batch. Bounded,
-  /// because a disk may be broken for long: then the oldest budgets are given up first.
+  /// Bounded, because a disk may be broken for long: the oldest budgets are given up first.
   private mutating func owe(_ batch: Batch) {
-    for item in batch.others {
-      switch item.content {
-      case .spent, .unregistered: plan.owed.append(item.content)
-      // A grant was refused then; one that was not taken out is at the next start, as a device
-      // without apps is there again.
-      case .accepted, .forwarded, .enrolled, .registered, .granted, .released, .forgotten: break
-      }
-    }
+    plan.owed += batch.others.filter(\.isOwed).map(\.content)
     var surplus = plan.owed.count - configuration.maximumBatch
     guard surplus > 0 else { return }
     plan.owed.removeAll { content in

@@ -6,6 +6,11 @@ import Testing
 
 @Suite("StripeWriter") struct StripeWriterTests {
   private static let stamp = Stamp(node: "a", run: 1, epoch: 1)
+  private static func spent(_ sequence: UInt64) -> JournalRecord {
+    JournalRecord(
+      sequence: sequence,
+      content: .spent(Make.device(1), Make.topic, app: .init(), device: .init()), mayLinger: true)
+  }
   private static func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
 
   /// A stripe whose engine answers when the test says so.
@@ -26,6 +31,13 @@ import Testing
       writer.submit(
         .record(Make.accepted(sequence, token: sequence, at: time(now))),
         .record(shard: 0, place: sequence), mayLinger: mayLinger, at: time(now), into: &effects)
+    }
+
+    /// A record that nobody waits for.
+    mutating func note(_ sequence: UInt64, at now: Int64) {
+      writer.submit(
+        .record(spent(sequence)), .record(shard: 0, place: sequence), mayLinger: true,
+        at: time(now), into: &effects)
     }
 
     /// One that may linger.
@@ -164,23 +176,35 @@ import Testing
     #expect(scene.settled(1) == false && scene.settled(2) == false && scene.writer.isFailing)
     scene.submit(3, at: 2001)
     #expect(scene.settled(3) == false)
-    let spent = JournalRecord.Content.spent(
-      Make.device(1), Make.topic, app: .init(), device: .init())
-    scene.writer.submit(
-      .record(JournalRecord(sequence: 4, content: spent)), .record(shard: 0, place: 4),
-      at: Self.time(2002), into: &scene.effects)
+    scene.note(4, at: 2002)
     try scene.ack(at: 2500)
     #expect(!scene.writer.isFailing)
     // What was owed, and what was called failed.
     #expect(
       scene.published.last?.entries
-        == [.record(JournalRecord(sequence: 4, content: spent)), .forgotten([1])])
+        == [.record(Self.spent(4)), .forgotten([1])])
     try scene.ack(at: 2501)
     #expect(scene.writer.state.sequences.isEmpty)
     scene.submit(5, at: 2600)
     scene.hear(at: 2600)
     try scene.ack(at: 2601)
     #expect(scene.settled(5) == true)
+  }
+
+  /// Nothing comes that it could go along with.
+  @Test func whatIsOwedIsWrittenByItself() throws {
+    var scene = Scene()
+    scene.note(1, at: 0)
+    scene.hear(at: 2)
+    scene.hear(at: 2002)
+    #expect(scene.writer.isFailing)
+    scene.note(2, at: 2003)
+    #expect(scene.settled(2) == false && scene.writer.owed.count == 1)
+    try scene.ack(at: 2500)
+    #expect(scene.published.last?.entries == [.record(Self.spent(2))])
+    #expect(scene.writer.owed.isEmpty && scene.writer.deadline != nil)
+    try scene.ack(at: 2600)
+    #expect(scene.writer.deadline == nil)
   }
 
   /// While it is made elsewhere nothing is written, and one that nobody has asked for is none.

@@ -18,6 +18,7 @@ extension Checker {
     rides = Rides()
     journal = [:]
     restoredCount = 0
+    restated = restated.filter { item in disk.apps.contains { $0.sequence == item.key } }
     self.sequences = sequences
     lastSequence = sequences.first - 1
     settledSequence = lastSequence
@@ -33,10 +34,7 @@ extension Checker {
   private mutating func forgetOwnPolicies() {
     for device in ownPolicies.keys {
       deviceBudgets[device] = []
-      for index in registrations.indices
-      where registrations[index].app.phone.credential.device == device {
-        registrations[index].budget = []
-      }
+      appBudgets = appBudgets.filter { $0.key.device != device }
     }
     ownPolicies = [:]
     withOwnPolicy = []
@@ -56,6 +54,7 @@ extension Checker {
         // removed.
         expect(
           life.end != nil || !life.isAccepted || life.sequence == nil || life.isForgotten
+            || isAdopted(id)
             || !registrations[life.registration].isAlive,
           "answered 200, and lost in the crash: \(id)")
         // Nobody knows whether its one attempt was successful.
@@ -66,10 +65,11 @@ extension Checker {
       expect(stored.acceptedAt == life.acceptedAt, "another time of acceptance on disk")
       // A record that failed was never asked back; that it is on disk all the same is no fault.
       expect(
-        life.end == nil || life.isForgotten || !life.isPersisted,
+        life.end == nil || life.isForgotten || !life.isPersisted || life.isAdopted,
         "ended, but never forgotten: \(id)")
       life.cameBack = life.cameBack || life.end != nil
       life.end = nil
+      life.isAdopted = false
       life.isReceived = false
       life.isForgotten = false
       life.isPersisted = true
@@ -78,6 +78,11 @@ extension Checker {
       journal[sequence] = id
       lives[id] = life
     }
+  }
+
+  /// Whether its record is that of a repetition.
+  private func isAdopted(_ id: UniqueID) -> Bool {
+    lives.values.contains { $0.isAdopted && $0.end == .discarded(.repeated(of: id)) }
   }
 
   private mutating func crashDevices(_ disk: Disk) {
@@ -91,7 +96,9 @@ extension Checker {
     registrationOf = [:]
     for index in registrations.indices {
       let registration = registrations[index]
-      let isStored = disk.apps.contains { $0.sequence == registration.sequence }
+      let isStored = disk.apps.contains {
+        $0.sequence == registration.sequence || restated[$0.sequence] == index
+      }
       let isRemoved =
         registration.removal.map(disk.written.contains) ?? false
         || isReplaced(registration, on: disk)
@@ -119,8 +126,9 @@ extension Checker {
     for (token, gone) in goneTokens
     where disk.written.contains(gone.sequence) && registrationOf[token] == nil {
       let stored = disk.gone.first { $0.token == token }
+      // The record is a little older than what comes of it.
       expect(
-        stored?.since == gone.since,
+        stored.map { $0.since <= gone.since } ?? false,
         "gone since \(gone.since), after the crash since \(String(describing: stored?.since))")
     }
     goneTokens = [:]
@@ -130,10 +138,8 @@ extension Checker {
   /// Forgives what was spent since the last note that is on disk. What was spent before a note is
   /// in it.
   private mutating func crashBudgets(_ disk: Disk) {
-    for index in registrations.indices {
-      let stored = disk.apps.first { $0.sequence == registrations[index].sequence }
-      registrations[index].budget = noted(
-        registrations[index].budget, through: stored?.spentSequence ?? 0)
+    for (key, spendings) in appBudgets {
+      appBudgets[key] = noted(spendings, through: disk.appBudgets[key]?.sequence ?? 0)
     }
     for (device, spendings) in deviceBudgets {
       let stored = disk.devices.first { $0.id == device }

@@ -10,18 +10,28 @@ extension Checker {
     case .accepted, .forwarded, .granted, .released, .forgotten: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
+      if case .persistFailed = eventAtHand {
+        guard let known = alive(device, topic) else { return expect(false, "said again of no app") }
+        expect(registrations[known].app.token == token, "said again with another token")
+        restated[sequence] = known
+        return
+      }
       guard let (credential, request) = registrationAtHand(of: topic, token),
         credential.device == device
       else { return expect(false, "a registration of nobody's") }
-      let older = registrations.lastIndex {
-        $0.isAlive && $0.app.phone.credential == credential && $0.app.topic == topic
-      }
-      if let older { remove(older, by: sequence) }
-      expect(registrationOf[token] == nil, "a token of two apps")
-      registrationOf[token] = registrations.count
       let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
       deviceRequests[request] = .register(app, made: registrations.count)
-      registrations.append(Registration(app: app, sequence: sequence))
+      var registration = Registration(app: app, sequence: sequence)
+      if case .alias = eventAtHand {
+        registration.isAlive = false
+      } else {
+        expect(registrationOf[token] == nil, "a token of two apps")
+        registrationOf[token] = registrations.count
+      }
+      registrations.append(registration)
+    case .unregistered(_, _, let token, _) where registrationOf[token] == nil:
+      if case .persistFailed = eventAtHand { return }
+      expect(false, "unregistered twice")
     case .unregistered(let device, let topic, let token, let moment):
       guard let registration = registrationOf[token] else {
         return expect(false, "unregistered twice")
@@ -29,16 +39,34 @@ extension Checker {
       let app = registrations[registration].app
       expect(app.phone.credential.device == device && app.topic == topic, "another's app")
       expect(moment == now, "the time of unregistration")
-      remove(registration, by: sequence)
-      if case .unregistered(_, _, let request) = eventAtHand {
-        deviceRequests[request] = .unregister(made: registration)
+      guard case .unregistered(_, _, let request) = eventAtHand else {
+        return remove(registration, by: sequence)
       }
+      registrations[registration].removal = sequence
+      deviceRequests[request] = .unregister(made: registration)
+    case .spent(_, _, app: RateLimit.State(), _): fullSequence = sequence
     case .spent(let device, let topic, _, _):
       expect(spentSequence == nil, "noted twice")
       spentSequence = sequence
-      let isKnown = apps.contains { $0.phone.credential.device == device && $0.topic == topic }
+      let isKnown = registrations.indices.contains {
+        isThere($0) && registrations[$0].app.phone.credential.device == device
+          && registrations[$0].app.topic == topic
+      }
       expect(isKnown, "a budget of no app")
     }
+  }
+
+  /// The app that the device has for this topic.
+  func alive(_ device: DeviceID, _ topic: Topic) -> Int? {
+    registrations.lastIndex {
+      $0.isAlive && $0.app.phone.credential.device == device && $0.app.topic == topic
+    }
+  }
+
+  /// Whether it is there, or was until something that was settled by the event at hand.
+  func isThere(_ registration: Int) -> Bool {
+    registrations[registration].isAlive
+      || registrations[registration].removal.map { $0 > settledBefore } ?? false
   }
 
   /// Whose request is granted now: one for a minted token at once, for another when its shard has
@@ -63,7 +91,7 @@ extension Checker {
   }
 
   /// The app of this registration is gone, and its token from now on.
-  private mutating func remove(_ registration: Int, by sequence: UInt64) {
+  mutating func remove(_ registration: Int, by sequence: UInt64) {
     let token = registrations[registration].app.token
     registrations[registration].isAlive = false
     registrations[registration].removal = sequence
@@ -119,18 +147,19 @@ extension Checker {
     let policy = policies[policies.count - 1].policy
     expect(!condition.withholdsSilent, "a silent push in Low Power Mode")
     let spending = Spending(
-      at: now.milliseconds, sequence: spentSequence, ofApp: policy.perApp != nil,
+      at: now.milliseconds, sequence: spentSequence ?? fullSequence, ofApp: policy.perApp != nil,
       ofDevice: policy.perDevice != nil)
-    spentSequence = nil
+    (spentSequence, fullSequence) = (nil, nil)
     guard !condition.liftsBudget else { return }
     if spending.sequence == nil, spending.ofApp || spending.ofDevice {
       // Before a push, as far as it was settled before this event, not a record more had room.
       let waiting = count(through: lastSequence) - count(through: settledBefore)
       expect(waiting >= UInt64(pendingLimit), "a silent push without a note of its budget")
     }
-    registrations[registration].budget.append(spending)
+    let key = BudgetKey(device: device, topic: registrations[registration].app.topic)
+    appBudgets[key, default: []].append(spending)
     deviceBudgets[device, default: []].append(spending)
-    check(registrations[registration].budget.filter(\.ofApp), \.perApp, "app", policies)
+    check(appBudgets[key]!.filter(\.ofApp), \.perApp, "app", policies)
     check(deviceBudgets[device]!.filter(\.ofDevice), \.perDevice, "device", policies)
   }
 

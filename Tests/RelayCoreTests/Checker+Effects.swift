@@ -5,7 +5,7 @@ import Primitives
 /// What the shard asks for.
 extension Checker {
   mutating func check(_ effects: [Effect]) {
-    spentSequence = nil
+    (spentSequence, fullSequence) = (nil, nil)
     forgottenEarly = []
     for effect in effects { check(effect) }
     for id in forgottenEarly where registrations[lives[id]!.registration].isAlive {
@@ -80,7 +80,7 @@ extension Checker {
     expect(delivery.acceptedAt == life.acceptedAt, "the time of acceptance")
     expect(delivery.sentAt == now, "the time of sending")
     expect(live[connection] == device, "sent to a closed or another connection")
-    expect(registration.isAlive, "sent after the app was removed")
+    expect(isThere(life.registration), "sent after the app was removed")
     expect(life.end == nil, "sent after the end")
     expect(life.flight == nil, "in flight twice")
     if case .at(let moment) = life.notification.expiration {
@@ -143,7 +143,10 @@ extension Checker {
       // Refused at once: it was never accepted.
       lives[notification.uniqueID] = nil
       let isKnown = registrationOf[notification.token] != nil
-      expect(isKnown || reason == .badDeviceToken, "\(reason) for a token of no app")
+      // One whose app is about to get it: `serviceUnavailable`.
+      expect(
+        isKnown || reason == .badDeviceToken || reason == .serviceUnavailable,
+        "\(reason) for a token of no app")
       guard reason == .badDeviceToken else { return }
       expect(!isKnown, "BadDeviceToken for the token of an app")
       expect(goneTokens[notification.token] == nil, "BadDeviceToken for a token that is gone")
@@ -193,7 +196,7 @@ extension Checker {
       var isToldAgain = false
       if case .storedPower(.some, _) = event.step { isToldAgain = slots[slot] == event.uniqueID }
       expect(isToldAgain || slots[slot] == nil, "two in one slot")
-      expect(registrations[life.registration].isAlive, "stored after the app was removed")
+      expect(isThere(life.registration), "stored after the app was removed")
       slots[slot] = event.uniqueID
       life.isInSlot = true
       life.flight = nil
@@ -202,7 +205,14 @@ extension Checker {
     case .discarded(let reason):
       if case .replaced(let id) = reason { checkReplacement(life, by: id) }
       if reason == .expired { checkExpiration(life) }
-      if case .repeated(let id) = reason { checkRepetition(life.notification, of: lives[id]) }
+      if case .repeated(let id) = reason {
+        if let first = lives[id], first.end == nil, !first.isPersisted, life.isPersisted {
+          // The journal had failed to write the first.
+          (lives[id]!.isPersisted, lives[id]!.sequence) = (true, nil)
+          life.isAdopted = true
+        }
+        checkRepetition(life.notification, of: lives[id])
+      }
       if life.isInSlot { slots[slot] = nil }
       life.isInSlot = false
     case .sent, .outcome, .decided, .faulted: break
@@ -248,15 +258,17 @@ extension Checker {
 
   private mutating func checkRepetition(_ notification: Notification, of first: Life?) {
     guard let first else { return expect(false, "a repetition of nothing") }
-    expect(first.end == nil, "a repetition of what has ended")
+    expect(
+      first.end == nil || first.end == .delivered, "a repetition of what has ended otherwise")
     expect(first.notification.apnsID == notification.apnsID, "a repetition of another")
     expect(
       first.notification.notificationClass == notification.notificationClass,
       "a repetition of another class")
     expect(first.notification.payload == notification.payload, "a repetition of other words")
-    expect(first.registration == registrationOf[notification.token], "of another app's")
+    let app = registrationOf[notification.token].map { registrations[$0].app }
+    expect(app == nil || registrations[first.registration].app == app, "of another app's")
     expect(
-      first.isPersisted || first.notification.expiration == .once,
+      first.isPersisted || first.end == .delivered || first.notification.expiration == .once,
       "a repetition of what is not promised")
   }
 

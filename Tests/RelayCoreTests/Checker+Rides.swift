@@ -117,8 +117,7 @@ extension Checker {
   /// Whatever is in a silent slot of the device now is paid for, unless the phone would not run it.
   private mutating func openRide(of device: DeviceID, except own: Int? = nil) {
     for (index, registration) in registrations.enumerated()
-    where registration.isAlive && registration.app.phone.credential.device == device && index != own
-    {
+    where isThere(index) && registration.app.phone.credential.device == device && index != own {
       rides.opened[index, default: 0] += 1
       let slot = Slot(registration: index, notificationClass: .silent)
       if let id = slots[slot], !withholdsSilent(device) { rides.paid.insert(id) }

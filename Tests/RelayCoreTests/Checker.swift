@@ -25,6 +25,8 @@ struct Checker {
     var flight: ConnectionID?
     var end: DeliveryStep?
     var isForgotten = false
+    /// Its record is that of what it repeated, from which on that is in the journal.
+    var isAdopted = false
     /// It had ended before a crash, but that it is not needed any more had not reached the disk.
     var cameBack = false
   }
@@ -55,7 +57,6 @@ struct Checker {
     /// The record that removes or replaces it.
     var removal: UInt64?
     var isRemovalAnswered = false
-    var budget: [Spending] = []
   }
 
   /// What a device was asked for and waits to hear about.
@@ -92,9 +93,15 @@ struct Checker {
   /// Devices that were enrolled, and whether they were told.
   var enrolments: [DeviceID: Bool] = [:]
   var conditions: [DeviceID: DeviceCondition] = [:]
+  var appBudgets: [BudgetKey: [Spending]] = [:]
   var deviceBudgets: [DeviceID: [Spending]] = [:]
+  /// Which apps the shard has said again are there, by those records.
+  var restated: [UInt64: Int] = [:]
   /// The note of a budget that the next silent push spends.
   var spentSequence: UInt64?
+  /// One by which the app has used nothing: of what has a limit for the device alone, or because an
+  /// app that was removed has a full budget again.
+  var fullSequence: UInt64?
   /// Spendings whose notes were not on disk at a crash.
   var forgivenSpendings = 0
   var openRequests: Set<RequestID> = []
@@ -229,9 +236,22 @@ struct Checker {
       let content = askedContents.removeValue(forKey: settledSequence)
       guard isPersisted else { continue }
       if let id = journal[settledSequence] { lives[id]!.isPersisted = true }
-      if case .registered = content {
-        let index = registrations.lastIndex { $0.sequence == settledSequence }!
+      if case .registered(let device, let topic, let token, _) = content,
+        let index = registrations.lastIndex(where: { $0.sequence == settledSequence })
+      {
         registrations[index].isPersisted = true
+        guard !registrations[index].isAlive, registrations[index].removal == nil else { continue }
+        // One that was granted is there from now on.
+        if let older = alive(device, topic) { remove(older, by: settledSequence) }
+        expect(registrationOf[token] == nil, "a token of two apps")
+        registrationOf[token] = index
+        registrations[index].isAlive = true
+      }
+      if case .unregistered = content,
+        let index = registrations.lastIndex(where: { $0.removal == settledSequence }),
+        registrations[index].isAlive
+      {
+        remove(index, by: settledSequence)
       }
     }
   }

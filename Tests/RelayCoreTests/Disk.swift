@@ -26,8 +26,6 @@ struct Disk {
     var isOwn: Bool
     /// The record of its registration.
     var sequence: UInt64
-    var budget = RateLimit.State()
-    var spentSequence: UInt64 = 0
   }
 
   /// As stripes do and SQLite does not: what came over an alias is kept with the device, and ends
@@ -38,6 +36,8 @@ struct Disk {
   private(set) var notifications: [UInt64: StoredNotification] = [:]
   private(set) var devices: [StoredDevice] = []
   private(set) var apps: [StoredApp] = []
+  /// What apps have used, also those that are gone, and the records that say so.
+  private(set) var appBudgets: [BudgetKey: (state: RateLimit.State, sequence: UInt64)] = [:]
   private(set) var aliases: [DeviceToken: OwnToken] = [:]
   /// Oldest first.
   private(set) var gone: [(token: DeviceToken, since: Instant)] = []
@@ -53,8 +53,8 @@ struct Disk {
   private var queue: [Queued] = []
   /// Reported as failed since the last success: a failed fsync may have left them in the file.
   private var doubtful: [Queued] = []
-  /// Apps that were removed, in batches that failed since the last success: the shard has removed
-  /// them all the same, so the next batch begins with them.
+  /// What nobody waits for, of batches that failed since the last success: the next one begins with
+  /// it.
   private var owed: [JournalRecord] = []
   /// Not on disk, with their numbers.
   private var forgets: [(sequence: UInt64, number: Int)] = []
@@ -102,9 +102,7 @@ struct Disk {
   mutating func fail(through sequence: UInt64) {
     let count = queue.prefix { $0.record.sequence <= sequence }.count
     doubtful += queue.prefix(count)
-    owed += queue.prefix(count).map(\.record).filter {
-      if case .unregistered = $0.content { true } else { false }
-    }
+    owed += queue.prefix(count).map(\.record).filter(\.isOwed)
     queue.removeFirst(count)
   }
 
@@ -139,10 +137,18 @@ struct Disk {
 
   /// What a new shard is handed. Devices and apps come in any order.
   func records(using generator: inout SeededRandom) -> [RestoredRecord] {
-    devices.shuffled(using: &generator).map { .device($0.id, $0.secret, budget: $0.budget) }
-      + apps.shuffled(using: &generator).map {
-        .app($0.device, $0.topic, $0.token, isOwn: $0.isOwn, budget: $0.budget)
-      }
+    var former = appBudgets.mapValues(\.state)
+    let registered = apps.shuffled(using: &generator).map { app in
+      let budget = former.removeValue(forKey: BudgetKey(device: app.device, topic: app.topic))
+      return RestoredRecord.app(
+        app.device, app.topic, app.token, isOwn: app.isOwn, budget: budget ?? RateLimit.State())
+    }
+    let rest = former.filter { $0.value.full != 0 }.sorted {
+      ($0.key.device.value.low, "\($0.key.topic)") < ($1.key.device.value.low, "\($1.key.topic)")
+    }
+    return devices.shuffled(using: &generator).map {
+      .device($0.id, $0.secret, budget: $0.budget)
+    } + registered + rest.map { .spent($0.key.device, $0.key.topic, $0.value) }
       + aliases.values.sorted { $0.token.bytes.lexicographicallyPrecedes($1.token.bytes) }
       .shuffled(using: &generator).map { .alias($0) }
       + gone.map { .gone($0.token, since: $0.since) }
@@ -173,7 +179,7 @@ struct Disk {
     write(item.record, at: now)
   }
 
-  /// Removals that failed go along with the next batch.
+  /// What is owed goes along with the next batch.
   mutating func writeOwed(at now: Instant) {
     for record in owed { write(record, at: now) }
     owed = []
@@ -193,11 +199,12 @@ struct Disk {
       devices.removeAll { $0.id == id }
       devices.append(StoredDevice(id: id, secret: secret))
     case .registered(let device, let topic, let token, let isOwn):
-      if let older = remove(device, topic), older != token {
+      let older = remove(device, topic)
+      if let older, older != token {
         retire(older, at: now)
         removeForwarded(older, to: device)
       }
-      removeForwarded(token, to: device)
+      if older != token { removeForwarded(token, to: device) }
       gone.removeAll { $0.token == token }
       apps.append(
         StoredApp(
@@ -213,10 +220,7 @@ struct Disk {
     case .forgotten(let id):
       devices.removeAll { $0.id == id }
     case .spent(let device, let topic, let appBudget, let deviceBudget):
-      for index in apps.indices where apps[index].device == device && apps[index].topic == topic {
-        apps[index].budget = appBudget
-        apps[index].spentSequence = record.sequence
-      }
+      appBudgets[BudgetKey(device: device, topic: topic)] = (appBudget, record.sequence)
       for index in devices.indices where devices[index].id == device {
         devices[index].budget = deviceBudget
         devices[index].spentSequence = record.sequence

@@ -102,7 +102,7 @@ struct PartitionedShards {
       case .notification(let notification, let sequence, _),
         .forwarded(let notification, _, let sequence, _):
         notifications[sequence] = notification.uniqueID
-      case .device, .app, .alias, .gone: break
+      case .device, .app, .spent, .alias, .gone: break
       }
       handle(.restored(record), key: record.routingKey, &outcomes)
     }

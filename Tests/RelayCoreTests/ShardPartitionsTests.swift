@@ -114,7 +114,7 @@ import Testing
     let elsewhere = PartitionID(routingKey: ~0, count: PartitionTable.defaultCount)
     #expect(elsewhere != partition(phone))
     let device = try #require(state(fixture.handle(.partitionRequested(partition(phone)))))
-    #expect(device.goneTokens.map(\.token) == [gone.token] && device.apps.count == 1)
+    #expect(device.goneTokens.map(\.key) == [gone.token] && device.apps.count == 1)
     let tokens = try #require(state(fixture.handle(.partitionRequested(elsewhere))))
     #expect(tokens.aliases.map(\.own.token) == [token] && tokens.devices.isEmpty)
     #expect(fixture.shard.counters.aliases == 0 && fixture.shard.counters.apps == 0)

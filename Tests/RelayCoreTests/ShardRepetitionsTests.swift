@@ -48,7 +48,9 @@ import Testing
     _ = fixture.persistAll()
     expectRecognized(&fixture, first)
     _ = fixture.ack(first, connection)
-    // By now it is not known any more.
+    expectRecognized(&fixture, first)
+    // A minute later it is not known any more.
+    _ = fixture.advance(Limits.takenPushAge)
     let second = fixture.repetition(of: first)
     #expect(fixture.submit(second).sendings == [Sending(second, .direct)])
   }

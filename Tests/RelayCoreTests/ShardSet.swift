@@ -135,7 +135,7 @@ struct ShardSet {
     case .fail(let shard):
       hasFailed = true
       let record = lines[shard].removeFirst().record
-      if case .unregistered = record.content { owed.append(record) }
+      if record.isOwed { owed.append(record) }
       handle(.persistFailed(through: record.sequence), on: shard)
     }
   }

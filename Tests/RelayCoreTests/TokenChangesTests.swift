@@ -11,32 +11,31 @@ import Testing
   }
 
   private let request = RequestID(loop: 0, connection: 1, stream: 1)
+  private var reply: TokenChanges.Reply { .init(request: request, answer: .unregistered) }
 
   @Test func whatBeginsEndsOnce() {
     var changes = TokenChanges()
     changes.begin(own(1), .claiming(request))
-    changes.begin(own(2), .leaving(since: nil, then: nil))
+    changes.begin(own(2), .leaving(since: nil, then: reply))
     #expect(changes.contains(own(1).device, own(1).topic))
     #expect(!changes.contains(own(1, device: 2).device, own(1).topic))
     #expect(changes.end(own(1)) == .claiming(request))
     #expect(changes.end(own(1)) == nil)
     #expect(changes.count == 1)
-    #expect(changes.end(own(2)) == .leaving(since: nil, then: nil))
+    #expect(changes.end(own(2)) == .leaving(since: nil, then: reply))
     #expect(changes.count == 0 && changes.changes(of: own(1).device).isEmpty)
   }
 
-  @Test func onlyWhatLeavesHasAMomentAndAReply() {
+  @Test func whatIsUnderWayIsFoundByItsToken() {
     var changes = TokenChanges()
-    let moment = Instant(milliseconds: 7)
-    let reply = TokenChanges.Reply(request: request, answer: .unregistered)
     changes.begin(own(1), .claiming(request))
-    changes.begin(own(2), .leaving(since: moment, then: nil))
-    #expect(changes.leftSince(own(1).token, own(1).device) == nil)
-    #expect(changes.leftSince(own(2).token, own(2).device) == moment)
-    changes.setReply(reply, of: own(1))
-    changes.setReply(reply, of: own(2))
-    #expect(changes.end(own(1)) == .claiming(request))
-    #expect(changes.end(own(2)) == .leaving(since: moment, then: reply))
+    changes.begin(own(2), .leaving(since: Instant(milliseconds: 7), then: reply))
+    #expect(changes.step(of: own(1).token, own(1).device) == .claiming(request))
+    #expect(changes.step(of: own(1).token, own(1, device: 2).device) == nil)
+    #expect(
+      changes.step(of: own(2).token, own(2).device)
+        == .leaving(since: Instant(milliseconds: 7), then: reply))
+    #expect(changes.step(of: own(3).token, own(3).device) == nil)
   }
 
   @Test func aDeviceHasRoomForFewAndAShardForMany() {

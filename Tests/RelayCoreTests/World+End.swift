@@ -66,7 +66,7 @@ extension World {
       ("token changes", shard.tokenChanges.count, 0),
       (
         "records not forgotten",
-        lives.count { $0.isPersisted && !$0.isForgotten }, 0
+        lives.count { $0.isPersisted && !$0.isForgotten && $0.sequence != nil }, 0
       ),
       ("notifications on disk", disk.notifications.count, 0),
     ]

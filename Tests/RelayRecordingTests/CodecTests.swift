@@ -48,7 +48,7 @@ import Testing
   @Test func everyEventComesBack() throws { try check(Samples.events, cases: 29) }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13) }
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 10) }
-  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 6) }
+  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 7) }
   @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 9) }
   @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 10) }
 

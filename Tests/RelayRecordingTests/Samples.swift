@@ -85,10 +85,21 @@ enum Samples {
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
     state.tokenChanges = [
       .init(own: own, step: .claiming(request)),
+      .init(own: own, step: .writing(request)),
       .init(own: own, step: .leaving(since: nil, then: nil)),
       .init(own: own, step: .leaving(since: now, then: reply), questions: 2, nextAt: now),
     ]
-    state.goneTokens = [.init(token: token, since: now)]
+    state.goneTokens = [.init(token, now)]
+    state.formerBudgets = [
+      FormerBudget(key: BudgetKey(device: device, topic: topic), spent: spent)
+    ]
+    state.takenPushes = [
+      .init(
+        TakenPush.Key(apnsID: id, device: device),
+        TakenPush(notification: visible, acceptedAt: now, takenAt: now))
+    ]
+    state.entries[0].sequence = 0
+    state.unanswered = [.init(entry: 0, request: request)]
     state.awaitedOutcomes = [.init(id: id, device: 1)]
     state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
     return state
@@ -97,7 +108,8 @@ enum Samples {
   static let restored: [RestoredRecord] = [
     .device(device, secret, budget: spent),
     .app(device, topic, token, isOwn: true, budget: spent), .alias(own),
-    .gone(token, since: now), .notification(stored, sequence: 77, acceptedAt: now),
+    .spent(device, topic, spent), .gone(token, since: now),
+    .notification(stored, sequence: 77, acceptedAt: now),
     .forwarded(stored, to: device, sequence: 78, acceptedAt: now),
   ]
 

@@ -236,7 +236,7 @@ let isThorough = ProcessInfo.processInfo.environment["RELAY_STORE_THOROUGH"] != 
     let spent = JournalRecord.Content.spent(
       device, topic, app: Make.state(5), device: Make.state(6))
     journal.submit(
-      shard: 0, records: [JournalRecord(sequence: first + 3, content: spent)],
+      shard: 0, records: [JournalRecord(sequence: first + 3, content: spent, mayLinger: true)],
       forgets: [first + 2])
     await journal.flush()
     #expect(run.listener.allOutcomes.last == .failed(shard: 0, through: first + 3))

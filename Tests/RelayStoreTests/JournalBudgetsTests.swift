@@ -90,6 +90,38 @@ import Testing
     }
   }
 
+  /// It outlives its app until it is full again, which the shard says.
+  @Test func aBudgetOutlivesItsApp() async throws {
+    var journal = try open()
+    try await spend(Make.state(5), journal)
+    let (device, topic) = (Make.device(1), try Make.topic())
+    var next = UInt64(3)
+    func write(_ contents: JournalRecord.Content...) async throws -> [RestoredRecord] {
+      let sequences = journal.sequences(ofShard: 0)
+      journal.submit(
+        shard: 0,
+        records: contents.enumerated().map {
+          JournalRecord(sequence: sequences.sequence(next + UInt64($0)), content: $1)
+        }, forgets: [])
+      next += UInt64(contents.count)
+      await journal.stop()
+      journal = try open()
+      next = 0
+      return try journal.everything()
+    }
+    let registered = JournalRecord.Content.registered(device, topic, Make.token(2), isOwn: false)
+    let gone = try await write(.unregistered(device, topic, Make.token(1), at: start))
+    #expect(gone.contains(.spent(device, topic, Make.state(5))))
+    let back = try await write(registered)
+    #expect(
+      back.contains(.app(device, topic, Make.token(2), isOwn: false, budget: Make.state(5))))
+    let full = try await write(
+      .spent(device, topic, app: RateLimit.State(), device: RateLimit.State()),
+      .unregistered(device, topic, Make.token(2), at: start))
+    #expect(full.allSatisfy { if case .spent = $0 { false } else { true } })
+    await journal.stop()
+  }
+
   @Test func aDamagedBudgetTrapsNobody() async throws {
     var journal = try open()
     try await spend(RateLimit.State(), journal)
@@ -97,7 +129,11 @@ import Testing
       for damaged in [Int64.min, -1, .max, .max / 2, RefillClock.latest + 1] {
         await journal.stop()
         if !hasPolicy { try execute("DELETE FROM silent_policy") }
-        try execute("UPDATE apps SET budget = \(damaged); UPDATE devices SET budget = \(damaged)")
+        try execute(
+          """
+          INSERT OR REPLACE INTO budgets SELECT device, topic, \(damaged) FROM apps;
+          UPDATE devices SET budget = \(damaged)
+          """)
         journal = try open()
         let budgets = try await journal.budgets(under: .documented, at: start)
         var shard = Shard(configuration: .init(), at: start, budgets: budgets)

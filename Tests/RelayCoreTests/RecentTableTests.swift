@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayCore
 
-@Suite struct GoneTokensTests {
+@Suite struct RecentTableTests {
   private func token(_ number: UInt64) -> DeviceToken {
     DeviceToken(random: (number, 0, 0), routingKey: 0)
   }
@@ -12,20 +12,20 @@ import Testing
 
   @Test func theOldestAreForgotten() {
     var gone = GoneTokens(limit: 3)
-    for number in UInt64(1)...3 { #expect(gone.insert(token(number), since: instant(1)) == nil) }
-    #expect(gone.insert(token(4), since: instant(2)) == token(1))
-    #expect(gone.insert(token(2), since: instant(3)) == nil, "the youngest now")
-    #expect(gone.insert(token(5), since: instant(4)) == token(3))
+    for number in UInt64(1)...3 { #expect(gone.insert(instant(1), for: token(number))?.key == nil) }
+    #expect(gone.insert(instant(2), for: token(4))?.key == token(1))
+    #expect(gone.insert(instant(3), for: token(2))?.key == nil, "the youngest now")
+    #expect(gone.insert(instant(4), for: token(5))?.key == token(3))
     #expect(gone[token(2)] == instant(3) && gone[token(3)] == nil)
   }
 
   /// A token that comes and goes, be it in one millisecond, takes only its own place.
   @Test func aTokenThatComesAndGoesPushesNobodyOut() {
     var gone = GoneTokens(limit: 50)
-    for number in UInt64(1)...49 { _ = gone.insert(token(number), since: instant(1)) }
+    for number in UInt64(1)...49 { _ = gone.insert(instant(1), for: token(number)) }
     for _ in 0..<1000 {
       gone.remove(token(0))
-      #expect(gone.insert(token(0), since: instant(2)) == nil)
+      #expect(gone.insert(instant(2), for: token(0))?.key == nil)
     }
     for number in UInt64(1)...49 { #expect(gone[token(number)] == instant(1)) }
     #expect(gone.count == 50)
@@ -46,7 +46,7 @@ import Testing
         } else {
           model.append((token, instant(step / 3)))
           let forgotten = model.count > 8 ? model.removeFirst().token : nil
-          #expect(gone.insert(token, since: instant(step / 3)) == forgotten, "seed \(seed)")
+          #expect(gone.insert(instant(step / 3), for: token)?.key == forgotten, "seed \(seed)")
         }
         #expect(gone.count == model.count && gone.placeCount <= 2 * 8 + 17, "seed \(seed)")
         for (token, since) in model { #expect(gone[token] == since, "seed \(seed)") }

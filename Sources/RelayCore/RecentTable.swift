@@ -1,0 +1,111 @@
+import DequeModule
+package import Primitives
+
+/// Tokens that are no longer registered, and since when: what 410 says.
+package typealias GoneTokens = RecentTable<DeviceToken, Instant>
+
+/// What was put in last, by its keys. Bounded: beyond the limit the oldest are forgotten.
+package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
+  package struct Item: Hashable, Sendable {
+    package var key: Key
+    package var value: Value
+
+    package init(_ key: Key, _ value: Value) {
+      self.key = key
+      self.value = value
+    }
+  }
+
+  /// A key's place in the order; one that was taken out leaves it behind.
+  package struct Place: Hashable, Sendable {
+    package var key: Key
+    package var value: Value?
+
+    package init(_ key: Key, _ value: Value?) {
+      self.key = key
+      self.value = value
+    }
+  }
+
+  private struct Numbered: Sendable {
+    var value: Value
+    /// Counts insertions: which place in `order` is the valid one of a key that came again.
+    var number: UInt64
+  }
+
+  private let limit: Int
+  private var items: [Key: Numbered] = [:]
+  /// Oldest first.
+  private var order = Deque<(key: Key, number: UInt64)>()
+  private var lastNumber: UInt64 = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  var count: Int { items.count }
+  /// Places that are kept, with those that were left behind.
+  var placeCount: Int { order.count }
+
+  subscript(key: Key) -> Value? { items[key]?.value }
+
+  var oldest: Item? {
+    order.first.flatMap { first in items[first.key].map { Item(first.key, $0.value) } }
+  }
+
+  /// Adds one as the youngest; returns the one that is forgotten for it.
+  mutating func insert(_ value: Value, for key: Key) -> Item? {
+    lastNumber += 1
+    items[key] = Numbered(value: value, number: lastNumber)
+    order.append((key, lastNumber))
+    dropLeftPlaces()
+    guard items.count > limit, let oldest else { return nil }
+    remove(oldest.key)
+    return oldest
+  }
+
+  @discardableResult
+  mutating func remove(_ key: Key) -> Value? {
+    guard let item = items.removeValue(forKey: key) else { return nil }
+    dropLeftPlaces()
+    return item.value
+  }
+
+  /// Takes out those that `isIt` names, oldest first.
+  mutating func take(_ isIt: (Key) -> Bool) -> [Item] {
+    var taken: [Item] = []
+    for (key, number) in order where isIt(key) {
+      guard let item = items[key], item.number == number else { continue }
+      taken.append(Item(key, item.value))
+      items[key] = nil
+    }
+    order.removeAll { items[$0.key]?.number != $0.number }
+    return taken
+  }
+
+  /// Everything that is kept, oldest first.
+  var state: [Place] {
+    order.map { key, number in
+      let item = items[key]
+      return Place(key, item?.number == number ? item?.value : nil)
+    }
+  }
+
+  /// Takes over what another one has kept.
+  mutating func fill(_ state: [Place]) {
+    for place in state {
+      lastNumber += 1
+      if let value = place.value { items[place.key] = Numbered(value: value, number: lastNumber) }
+      order.append((place.key, lastNumber))
+    }
+  }
+
+  /// The first place is a valid one afterwards, and at least half of all are: so keys that come and
+  /// go take no places away from others. Each place is looked at twice, on the average.
+  private mutating func dropLeftPlaces() {
+    if order.count > 2 * items.count + 16 {
+      order.removeAll { items[$0.key]?.number != $0.number }
+    }
+    while let oldest = order.first, items[oldest.key]?.number != oldest.number {
+      order.removeFirst()
+    }
+  }
+}
