@@ -154,7 +154,7 @@ enum FaultWish {
     guard let name = names.first, names.count == 1, let kind = Fault.Action.Kind(rawValue: name)
     else { throw Refusal.body(choice, field: "do") }
     func length() throws -> Interval {
-      if let length = try length(wish.text(name), field: "do.\(name)") { return length }
+      if let length = try Self.length(wish.text(name), field: "do.\(name)") { return length }
       throw Refusal.body("\(name) is a length of time such as 2s", field: "do.\(name)")
     }
     func plain(_ action: Fault.Action) throws -> Fault.Action {

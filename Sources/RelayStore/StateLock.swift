@@ -22,8 +22,8 @@ package final class StateLock: Sendable {
     let path = directory + "/" + Self.fileName
     do {
       // Two that start at once may both try to make it; one is refused and opens the other's.
-      withPrivateUmask {
-        try? Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+      try? withPrivateUmask {
+        try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
       }
       file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     } catch {
