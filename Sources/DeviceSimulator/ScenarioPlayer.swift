@@ -197,7 +197,7 @@ extension Scenario {
   ///   happens: less memory, the same verdicts.
   public func run(seed: UInt64? = nil, keepsTrace: Bool = true) -> ScenarioResult {
     var player = ScenarioPlayer(self, seed: seed ?? self.seed)
-    if !keepsTrace { player.simulation.keptKinds = Expectation.kinds(of: expectations) }
+    if !keepsTrace { player.simulation.keepOnly(Expectation.kinds(of: expectations)) }
     player.play()
     let simulation = player.simulation
     return ScenarioResult(

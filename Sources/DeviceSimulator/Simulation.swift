@@ -43,7 +43,7 @@ public struct Simulation: Sendable {
   var pushes: [PushEntry] = []
   /// What happened, in order: everything, or what is of these kinds.
   var entries: [TraceEntry] = []
-  var keptKinds: Set<TraceKind>?
+  private(set) var keptKinds: Set<TraceKind>?
   var queue = Heap<Scheduled>()
   var random: SeededRandom
   private var order: UInt64 = 0
@@ -343,6 +343,12 @@ extension Simulation {
 
   mutating func record(_ fact: TraceEntry.Fact, app: Int32, push: Int32 = -1) {
     keep(TraceEntry(at: time, phone: apps[Int(app)].phone, app: app, push: push, fact: fact))
+  }
+
+  /// Also of what the set-up has brought; nil for everything.
+  mutating func keepOnly(_ kinds: Set<TraceKind>?) {
+    keptKinds = kinds
+    if let kinds { entries.removeAll { !kinds.contains($0.kind) } }
   }
 
   mutating func keep(_ entry: TraceEntry) {

@@ -26,7 +26,9 @@ extension Shard {
       }
     case .spent(let device, let topic, let budget):
       guard deviceNumber(device) != nil else { return }
-      keepBudget(budget, of: BudgetKey(device: device, topic: topic), into: &effects)
+      keepBudget(
+        budgets.restored(app: budget, at: now), of: BudgetKey(device: device, topic: topic),
+        into: &effects)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     case .forwarded(let notification, let device, let sequence, let acceptedAt):

@@ -2,6 +2,7 @@ import DeviceLink
 import Primitives
 import RelayClient
 import RelayCore
+import Synchronization
 import TestSupport
 import Testing
 
