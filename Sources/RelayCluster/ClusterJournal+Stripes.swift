@@ -7,8 +7,8 @@ import Synchronization
 
 /// Stripes come to this node and go.
 extension ClusterJournal {
-  /// Reads a stripe and writes behind what was read the message by which it is this node's; in which
-  /// epoch, and what there is. nil when somebody else was faster, or is at work on it.
+  /// Reads a stripe and writes behind it the message by which it is this node's; in which epoch,
+  /// and what there is. nil when somebody else was faster, or is at work on it.
   ///
   /// What cannot be read is somebody's: nothing is written behind it.
   ///

@@ -125,8 +125,8 @@ struct EngineStream: Sendable {
     return (state.messages, state.lastSeq)
   }
 
-  /// Removes all messages before this sequence, or those of one stripe; the next one that is written
-  /// has this sequence at least.
+  /// Removes all messages before this sequence, or those of one stripe; the next one that is
+  /// written has this sequence at least.
   static func purge(
     before sequence: UInt64, of stripe: Int? = nil, _ client: EngineClient
   ) async throws(StoreError) {

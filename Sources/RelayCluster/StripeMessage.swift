@@ -53,7 +53,7 @@ package struct StripeMessage: Hashable, Sendable {
     }
   }
 
-  static let form: UInt8 = 2
+  static let form: UInt8 = 3
   /// What the engine keeps beside the bytes: subject, headers, and its own.
   static let overheadBytes = 160
 

@@ -28,8 +28,8 @@ package struct StripeWriter: Sendable {
     case settled(Ticket, isPersisted: Bool)
     /// The engine has a message of so many of each.
     case written(records: Int, forgets: Int)
-    /// All of this is to be written: `write(_:of:)` takes it, cut to messages. Elsewhere, for it may
-    /// take long.
+    /// All of this is to be written: `write(_:of:)` takes it, cut to messages. Elsewhere, for it
+    /// may take long.
     case snapshot(StripeState, number: UInt64, messageBytes: Int)
     /// What is before this sequence is in a snapshot behind it.
     case purge(below: UInt64)
@@ -377,8 +377,8 @@ package struct StripeWriter: Sendable {
     places = [:]
   }
 
-  /// What is owed (`JournalRecord.isOwed`) is written as soon as the engine is back. Bounded, because
-  /// it may be away for long: then the oldest are given up.
+  /// What is owed (`JournalRecord.isOwed`) is written as soon as the engine is back. Bounded,
+  /// because it may be away for long: then the oldest are given up.
   mutating func owe(_ entry: JournalEntry) {
     guard case .record(let record) = entry, record.isOwed, !isLost else { return }
     owed.append(entry)

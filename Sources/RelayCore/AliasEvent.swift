@@ -76,8 +76,9 @@ package struct Alias: Hashable, Sendable {
 package enum AliasStep: Hashable, Sendable {
   /// At the token's shard: tell the device's.
   case grant(OwnToken)
-  /// At the device's shard: the app gets the token; give back the one that it replaces, then answer.
+  /// At the device's shard: the app gets the token; give back the one it replaces, then answer.
   case registration(OwnToken)
-  /// At the device's shard: the app goes; give its token back, then answer. Minted ones, too.
-  case removal(OwnToken)
+  /// At the device's shard: the app goes; give its token back, then answer. Minted ones, too. When
+  /// that was asked for: the journal and the 410 say the same moment.
+  case removal(OwnToken, at: Instant)
 }

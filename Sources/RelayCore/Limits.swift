@@ -71,8 +71,8 @@ package enum Limits {
   /// Budgets of removed apps that one shard remembers until they are full again; beyond it one is
   /// full when the app comes back.
   package static let formerBudgets = 100_000
-  /// Acknowledged pushes that their provider gave an `apns-id`, as one shard remembers them, and how
-  /// long; the oldest are forgotten first.
+  /// Acknowledged pushes that their provider gave an `apns-id`, as one shard remembers them, and
+  /// how long; the oldest are forgotten first.
   package static let takenPushes = 16_384
   package static let takenPushAge = Interval.minutes(1)
   /// How often a token's shard on another node is asked, and how long an answer may take.

@@ -210,8 +210,8 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var acceptedAt: Instant
   package var app: Int32
   package var phase: Phase
-  /// When its last frame was sent; before that, when it was accepted. Moves with the clock when that
-  /// is set, as `acceptedAt` does not, which people read.
+  /// When its last frame was sent; before that, when it was accepted. Moves with the clock when
+  /// that is set, as `acceptedAt` does not, which people read.
   package var sentAt: Instant
   /// Frames on this connection, the first one included.
   package var frameCount: UInt8 = 0

@@ -29,10 +29,10 @@ import Primitives
 /// 3. What was accepted for an app is forgotten when the app goes (`removeApp`), and the journal
 ///    forgets it before it has the token's next registration. So a restart hands nothing to the
 ///    next owner, and whose a notification is goes by the journal's order, not by moments.
-/// 4. Whatever gets lost between two nodes is asked again for some seconds, and asking again changes
-///    nothing: the app that has a grant gets the same one. What is told of a change that is over
-///    ends no other. So every request is answered, and `tokenChanges` is empty when nothing is under
-///    way.
+/// 4. Whatever gets lost between two nodes is asked again for some seconds, and asking again
+///    changes nothing: the app that has a grant gets the same one. What is told of a change that is
+///    over ends no other. So every request is answered, and `tokenChanges` is empty when nothing is
+///    under way.
 /// 5. A grant that the device's shard knows nothing of is given back when it hears of it: by a late
 ///    `decided`, a push, or because somebody else wants the token (`questioned`).
 extension Shard {
@@ -211,13 +211,14 @@ extension Shard {
   /// Takes an app off its device; its token is dead from now on. One of the device's own is given
   /// back before the answer.
   private mutating func remove(
-    _ app: Int32, then reply: TokenChanges.Reply, into effects: inout [Effect]
+    _ app: Int32, since moment: Instant, then reply: TokenChanges.Reply,
+    into effects: inout [Effect]
   ) {
     let (own, isOwn) = (ownToken(of: app), apps[app].isOwn)
     appIndex.remove(app, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
-    guard !isOwn else { return giveBack(own, since: now, then: reply, into: &effects) }
-    retire(own.token, since: now)
+    guard !isOwn else { return giveBack(own, since: moment, then: reply, into: &effects) }
+    retire(own.token, since: moment)
     effects.append(.answer(reply.request, reply.answer))
   }
 
@@ -286,19 +287,20 @@ extension Shard {
       else { return }
       let reply = TokenChanges.Reply(request: request, answer: .registered(own.token))
       if let replaced = appNumber(of: device, own.topic) {
-        remove(replaced, then: reply, into: &effects)
+        remove(replaced, since: now, then: reply, into: &effects)
       } else {
         effects.append(.answer(request, reply.answer))
       }
       attach(
         App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: true),
         to: device)
-    case .removal(let own):
+    case .removal(let own, let moment):
       guard case .writing(let request)? = tokenChanges.end(own) else { return }
       guard let app = ownApp(own.token, of: own.device) else {
         return effects.append(.answer(request, .unregistered))
       }
-      remove(app, then: .init(request: request, answer: .unregistered), into: &effects)
+      remove(
+        app, since: moment, then: .init(request: request, answer: .unregistered), into: &effects)
     }
   }
 
@@ -310,7 +312,7 @@ extension Shard {
     case .grant(let own):
       if let alias = aliasNumber(own.token) { remove(alias) }
       tell(own.device, .decided(own, .refused(.unavailable)), into: &effects)
-    case .registration(let own), .removal(let own):
+    case .registration(let own), .removal(let own, _):
       guard case .writing(let request)? = tokenChanges.end(own) else { return }
       let app = deviceNumber(own.device).flatMap { appNumber(of: $0, own.topic) }
       note(

@@ -75,8 +75,8 @@ extension Shard {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
     change(
-      own, .removal(own), from: request, .unregistered(own.device, topic, own.token, at: now),
-      into: &effects)
+      own, .removal(own, at: now), from: request,
+      .unregistered(own.device, topic, own.token, at: now), into: &effects)
   }
 
   mutating func inspect(
@@ -196,7 +196,7 @@ extension Shard {
       while apps[current].next != app { current = apps[current].next }
       apps[current].next = next
     }
-    // What it is followed by may go before it does: a recording's head would name what is not there.
+    // The one behind it may go first: a recording's head would name what is not there.
     apps[app].next = -1
     devices[device].appCount -= 1
     counters.apps -= 1

@@ -108,8 +108,8 @@ extension Shard {
     log(.discarded(.repeated(of: id)), notification.uniqueID, into: &effects)
   }
 
-  /// The journal has a repetition of what it failed to write before, which is in flight: from now on
-  /// that one has the record.
+  /// The journal has a repetition of what it failed to write before, which is in flight: from now
+  /// on that one has the record.
   mutating func adopt(_ repetition: Int32, by first: Int32, into effects: inout [Effect]) {
     let id = entries[first].notification.uniqueID
     entries[first].sequence = entries[repetition].sequence

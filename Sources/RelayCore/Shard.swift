@@ -19,7 +19,8 @@ package import Primitives
 /// 3. A slot holds the newest by order of acceptance of its app and class.
 /// 4. A provider is answered 200 once per submission: after the journal has it or the device has
 ///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
-///    caveats first"). When the journal fails while it is in flight, the acknowledgement decides. What is tried only once (`apns-expiration: 0`) is answered when it was.
+///    caveats first"). When the journal fails while it is in flight, the acknowledgement decides.
+///    What is tried only once (`apns-expiration: 0`) is answered when it was.
 /// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
 /// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
 /// 7. Silents that the budget has not paid for never exceed, per app, the rides opened
@@ -312,7 +313,8 @@ extension Shard {
   }
 
   /// The machine's clock was set. Lengths of time stay what they are: timers, what was used of
-  /// budgets and limits, when a frame was sent. Expirations stay moments, and what people read does.
+  /// budgets and limits, when a frame was sent. Expirations stay moments, and so does what people
+  /// read.
   mutating func stepClock(by interval: Interval) {
     now = now + interval
     timers.stepClock(by: interval) { $0.kind == .expiration }

@@ -115,8 +115,8 @@ package struct SilentBudgets: Hashable, Sendable {
     )
   }
 
-  /// What the journal says that an app, or a device, has used: at most as much as this policy or the
-  /// documented one gives at once.
+  /// What the journal says that an app, or a device, has used: at most as much as this policy or
+  /// the documented one gives at once.
   func restored(app state: RateLimit.State, at now: Instant) -> RateLimit.State {
     appClock.bounded(
       state, burst: Self.burst(policy.perApp, SilentPolicy.documented.perApp), at: now)

@@ -145,7 +145,7 @@ extension AliasStep: BinaryCodable {
     switch self {
     case .grant(let own): writer.put(tag: 1, own)
     case .registration(let own): writer.put(tag: 2, own)
-    case .removal(let own): writer.put(tag: 3, own)
+    case .removal(let own, let moment): writer.put(tag: 3, own, moment)
     }
   }
 
@@ -153,7 +153,7 @@ extension AliasStep: BinaryCodable {
     switch try reader.byte() {
     case 1: self = .grant(try reader.read())
     case 2: self = .registration(try reader.read())
-    case 3: self = .removal(try reader.read())
+    case 3: self = .removal(try reader.read(), at: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -16,7 +16,7 @@ extension Relay {
   func openStorage() async throws -> RelayStorage {
     do throws(StoreError) {
       switch configuration.store {
-      case .memory: return .memory(MemoryFeedback(start: RelayClock.wall, lock: try lockState()))
+      case .memory: return .memory(MemoryFeedback(start: RelayClock.wall))
       case .sqlite: return .journal(try openJournal())
       case .jetstream: return .journal(try await openCluster())
       }
@@ -27,12 +27,13 @@ extension Relay {
 
   /// A relay without a journal has keys, certificates and a socket in its state directory, too:
   /// one at a time. Where nothing can be written, two spoil nothing.
-  private func lockState() throws(StoreError) -> StateLock? {
+  func lockState() throws(RelayConfiguration.ReadingError) -> StateLock? {
+    guard configuration.store == .memory else { return nil }
     do {
       return try StateLock(directory: configuration.state)
     } catch {
-      if case .locked = error { throw error }
-      return nil
+      guard case .locked = error else { return nil }
+      throw RelayConfiguration.ReadingError(key: "store", description: error.description)
     }
   }
 

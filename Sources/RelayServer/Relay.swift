@@ -121,6 +121,8 @@ package final class Relay: Service {
   }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
+    let lock = try lockState()
+    defer { lock?.release() }
     var settings = settings
     do {
       settings.storage = try await openStorage()

@@ -301,6 +301,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     natsMonitor = try reader.text("natsMonitor", natsMonitor)
     natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
     lease = try reader.seconds("lease", lease)
+    try checkCombinations()
+  }
+
+  private func checkCombinations() throws(ReadingError) {
     try checkCluster()
     guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
       throw ReadingError(

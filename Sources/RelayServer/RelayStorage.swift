@@ -58,14 +58,9 @@ package actor MemoryFeedback {
   private var lastPosition: Int64
   /// Up to where readers of the feedback service have read.
   private var cursors: [String: Int64] = [:]
-  /// Of the state directory, for as long as the relay runs.
-  private let lock: StateLock?
 
   /// - Parameter start: when the process began.
-  init(start: Instant, lock: StateLock? = nil) {
-    lastPosition = max(0, start.milliseconds) * 1000
-    self.lock = lock
-  }
+  init(start: Instant) { lastPosition = max(0, start.milliseconds) * 1000 }
 
   func append(_ token: DeviceToken, _ topic: Topic, at moment: Instant) {
     lastPosition += 1

@@ -37,6 +37,9 @@ extension JournalFile {
         try delete(changed.doubtful, database)
         try delete(Self.ranges(of: batch.forgets), database)
         try reserve(batch, &changed, database)
+        // A failed sync may have left whole transactions behind the log's end: what settles that
+        // writes at least one page over them.
+        if !changed.doubtful.isEmpty { try keep("settled", changed.now.milliseconds, database) }
         if changed.keepsTime { try keep("time", changed.now.milliseconds, database) }
         try trim(&changed, database)
         return .commit

@@ -47,6 +47,9 @@ package final class StateLock: Sendable {
 }
 
 extension StateLock {
+  /// Gives it back. Being forgotten does the same.
+  package func release() { try? file.close() }
+
   private static func makeDirectory(_ path: String) throws(StoreError) {
     do {
       try withPrivateUmask {

@@ -36,7 +36,8 @@ struct Writer: Sendable {
   /// When what is owed and in doubt is tried again.
   private var owedAt = UInt64.max
   private var results = Results()
-  /// Batches that failed since the last success.
+  /// Whether the last write failed, and the batches that did since the last success.
+  private var isFailing = false
   private var failures = 0
   /// A commit is on its way through the queue.
   private var isCommitScheduled = false
@@ -122,23 +123,25 @@ struct Writer: Sendable {
     if wakeAt == moment { wakeAt = .max }
   }
 
-  /// Writes what is due.
-  mutating func commit(everything: Bool = false) {
+  /// Writes what is due; whether that went well.
+  @discardableResult mutating func commit(everything: Bool = false) -> Bool {
     isCommitScheduled = false
     let now = DispatchTime.now().uptimeNanoseconds
     let batch = backlog.takeBatch(
       limit: configuration.maximumBatch, everything: everything, at: now)
-    if !batch.isEmpty || owes && (everything || owedAt <= now) { write(batch, at: now) }
+    var isWritten = true
+    if !batch.isEmpty || owes && (everything || owedAt <= now) {
+      isWritten = write(batch, at: now)
+    }
     results.outcomes.append(contentsOf: backlog.takeSettled())
+    return isWritten
   }
 
   /// Writes all there is; on a broken disk, tries all there is.
   mutating func flush() {
     while !isStopped, !backlog.isEmpty || owes {
-      let before = failures
-      commit(everything: true)
       // Forgets and what is owed come back when they fail: then one try is enough.
-      if failures > before, backlog.isEmpty || backlog.hasOnlyForgets { return }
+      if !commit(everything: true), backlog.isEmpty || backlog.hasOnlyForgets { return }
     }
   }
 
@@ -182,7 +185,7 @@ struct Writer: Sendable {
     file = nil
   }
 
-  private mutating func write(_ batch: Batch, at now: UInt64) {
+  private mutating func write(_ batch: Batch, at now: UInt64) -> Bool {
     plan.now = configuration.now()
     plan.doubtful = doubtful.values.flatMap { $0 }
     do {
@@ -195,9 +198,11 @@ struct Writer: Sendable {
       try openFile().write(batch, &plan)
       workedAt = now
       succeeded(batch, since: now)
+      return true
     } catch {
       failed(batch, error, at: now)
       closeFile(after: error, at: now)
+      return false
     }
   }
 
@@ -225,8 +230,8 @@ struct Writer: Sendable {
     for end in batch.ends {
       results.outcomes.append(.persisted(shard: end.shard, through: end.last))
     }
-    if failures > 0 { results.problems.append(.recovered(failedBatches: failures)) }
-    failures = 0
+    if isFailing { results.problems.append(.recovered(failedBatches: failures)) }
+    (isFailing, failures) = (false, 0)
     compaction.note(batch)
     if let file, let problem = compaction.trimWhileBusy(file) {
       results.problems.append(.compactionFailed(problem))
@@ -234,7 +239,11 @@ struct Writer: Sendable {
   }
 
   private mutating func failed(_ batch: Batch, _ error: any Error, at now: UInt64) {
-    results.statistics.failedBatches += 1
+    // What is owed and in doubt is tried again and again, and is no batch.
+    if !batch.isEmpty {
+      failures += 1
+      results.statistics.failedBatches += 1
+    }
     results.statistics.recordsFailed += batch.notifications.count + batch.others.count
     for end in batch.ends {
       results.outcomes.append(.failed(shard: end.shard, through: end.last))
@@ -243,11 +252,11 @@ struct Writer: Sendable {
     owedAt = now &+ configuration.retryDelay.nanoseconds
     backlog.postponeForgets(until: owedAt)
     owe(batch)
-    if failures == 0 {
+    if !isFailing {
+      isFailing = true
       let error = error as? StoreError ?? StoreError(error, path: path)
       results.problems.append(.writingFailed(error.description))
     }
-    failures += 1
   }
 
   /// What lies between two batches of one range of sequences was skipped: all of them are one

@@ -17,8 +17,8 @@ struct PolicyCommand: AsyncParsableCommand {
 
       documented is 3 at once for an app, then one every 20 minutes, and 12 at once for a phone, \
       then one every 5; strict is 1, then one an hour, and 2, then one every 30 minutes; unlimited \
-      says it. What was used stays used. A phone's own policy counts until 'default' takes it back, or the \
-      relay ends.
+      says it. What was used stays used. A phone's own policy counts until 'default' takes it \
+      back, or the relay ends.
       """)
 
   @Argument(help: "documented, strict or unlimited; for a phone also default.")

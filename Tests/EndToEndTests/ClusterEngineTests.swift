@@ -311,8 +311,8 @@ import Testing
     }
   }
 
-  /// What waits for a budget is due when the node goes on; by then another one has it, and something
-  /// newer.
+  /// What waits for a budget is due when the node goes on; by then another one has it, and
+  /// something newer.
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aNodeThatStoodStillLooksBeforeItSends() async throws {
     let scratch = try Scratch()

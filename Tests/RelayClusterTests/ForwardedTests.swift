@@ -78,8 +78,6 @@ import Testing
   @Test func itEndsWhenItsAppNoLongerHasTheToken() {
     let ends: [[JournalRecord.Content]] = [
       [.unregistered(device, topic, token, at: Self.time(5))],
-      // That it was unregistered got lost, and it is registered again.
-      [.registered(device, topic, token, isOwn: true)],
       // It has brought another one along.
       [.registered(device, topic, Make.token(9), isOwn: true)],
     ]
@@ -94,6 +92,14 @@ import Testing
       scene.add([.forgotten([2, 3, 4, 6])])
       #expect(scene.state.sequences.isEmpty)
     }
+  }
+
+  /// Asking again for the token that it has changes nothing.
+  @Test func itStaysWhenItsAppAsksForTheSameTokenAgain() {
+    var scene = Scene()
+    scene.add((1, .registered(device, topic, token, isOwn: true)), (2, push(1, to: device)))
+    scene.add((3, .registered(device, topic, token, isOwn: true)))
+    #expect(Self.sequences(scene.state) == [2])
   }
 
   // MARK: Order

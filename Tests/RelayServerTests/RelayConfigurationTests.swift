@@ -202,9 +202,9 @@ import Testing
   @Test(arguments: [
     ("", "relay.json: this is not one JSON object"),
     ("[]", "relay.json: this is not one JSON object"),
-    ("{\"policy\":\n\"strict\",\n}", "relay.json:3: this is not one JSON object"),
-    ("{\"policy\":\"strict\"} x", "relay.json:1: this is not one JSON object"),
-    ("{// why\n}", "relay.json:1: this is not one JSON object"),
+    ("{\"policy\":\n\"strict\",\n}", "relay.json:3:1: this is not one JSON object"),
+    ("{\"policy\":\"strict\"} x", "relay.json:1:21: this is not one JSON object"),
+    ("{// why\n}", "relay.json:1:2: this is not one JSON object"),
     ("{\n\"polcy\":\"strict\"}", "relay.json:2: the key polcy is none of state, profile, "),
     (
       "{\"policy\":\"strict\",\n\"policy\":\"strict\"}",

@@ -128,9 +128,9 @@ extension FaultTests {
       }
       world.advance(.seconds(2))
       highest = max(highest, world.keptCount)
-      if step == 50 { #expect(highest < 400) }
+      if step == 50 { #expect(highest < 700) }
     }
-    #expect(highest < 400, "kept: \(highest)")
+    #expect(highest < 700, "kept: \(highest)")
     if !isConnected { #expect(world.refused() == 1800 * 40) }
     faultvfs_heal()
     let before = world.accepted()

@@ -152,7 +152,7 @@ import Testing
       .registered(Make.device(2), topic, Make.token(2), isOwn: true),
       .spent(device, topic, app: Make.state(40), device: Make.state(50)),
       .spent(device, topic, app: Make.state(60), device: Make.state(70)),
-      // Of an app that is not there: ignored.
+      // Of an app that is not there: it may come back.
       .spent(device, try Make.topic("other"), app: Make.state(1), device: Make.state(71)),
       .unregistered(Make.device(2), topic, Make.token(2), at: Make.instant(8)),
     ]
@@ -168,6 +168,7 @@ import Testing
         .device(device, Make.secret(1), budget: Make.state(71)),
         .device(Make.device(2), Make.secret(2), budget: Make.state(0)),
         .app(device, topic, Make.token(1), isOwn: false, budget: Make.state(60)),
+        .spent(device, try Make.topic("other"), Make.state(1)),
         .gone(Make.token(2), since: Make.instant(8)),
         .notification(try Make.notification(1), sequence: first + 2, acceptedAt: Make.instant(3)),
       ])

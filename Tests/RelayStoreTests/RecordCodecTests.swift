@@ -91,7 +91,7 @@ import Testing
   }
 
   /// Neither is there a flag that nobody has set: what is read is written as the same bytes again.
-  @Test(arguments: 2..<8) func aFlagThatThereIsNotIsNoticed(bit: UInt8) throws {
+  @Test(arguments: 3..<8) func aFlagThatThereIsNotIsNoticed(bit: UInt8) throws {
     var bytes = encoded(try Make.notification(5)).dropLast(4) as [UInt8]
     bytes[1] |= 1 << bit
     let checksum = Checksum.crc32C(of: 9, then: bytes.span)

@@ -1,3 +1,4 @@
+import Foundation
 package import Logging
 import NIOPosix
 package import RelayClient
@@ -32,6 +33,10 @@ package enum LoopbackRelay {
     configuration.threads = threads
     configuration.provider = .init(host: "127.0.0.1", port: 0)
     configuration.device = .init(host: "127.0.0.1", port: 0)
+    // Each relay locks its directory, whatever it keeps there.
+    let state = FileManager.default.temporaryDirectory.appending(path: "relay-\(UUID())").path
+    configuration.state = state
+    defer { try? FileManager.default.removeItem(atPath: state) }
     change(&configuration)
     let (ready, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
