@@ -39,9 +39,9 @@ public struct RateLimit: Hashable, Sendable {
     @inlinable
     public init() {}
 
-    /// The clock was moved by so much, and no time has passed.
+    /// The clock was moved by so much, and no time has passed. Nothing used stays nothing.
     public mutating func moveClock(by interval: Interval) {
-      full = saturatingSum(full, interval.milliseconds)
+      full = max(0, saturatingSum(full, interval.milliseconds))
     }
   }
 

@@ -117,7 +117,9 @@ package struct StripeState: Sendable {
     case .granted(let own): aliases[own.token] = own
     case .released(let own):
       if aliases[own.token] == own { aliases[own.token] = nil }
-    case .forgotten(let device): devices[device] = nil
+    case .forgotten(let device):
+      devices[device] = nil
+      budgets = budgets.filter { $0.key.device != device }
     case .spent(let device, let topic, let app, let all):
       set(app, BudgetKey(device: device, topic: topic))
       devices[device]?.budget = all

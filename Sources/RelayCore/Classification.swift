@@ -64,7 +64,7 @@ package struct Classification: Equatable, Sendable {
     wakesApp = pushType.canBeSilent && asksForWake
     showsNothing =
       switch pushType {
-      case .alert: !isSilent && !scan.hasVisibleKeys
+      case .alert: !isSilent && !scan.isNoticed
       case .background, .voip, .liveactivity, .pushtotalk: false
       case .complication, .fileprovider, .mdm, .location, .widgets, .controls, .accessory: true
       }

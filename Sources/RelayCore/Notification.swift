@@ -75,7 +75,7 @@ package final class Notification: Hashable, Sendable {
   /// Whether another one is this one, sent again by its provider, when they were accepted at those
   /// moments. What was to be kept as long as possible is so again, from another time on.
   func isRepeated(by other: Notification, accepted first: Instant, _ second: Instant) -> Bool {
-    apnsID == other.apnsID && notificationClass == other.notificationClass
+    isNamed && apnsID == other.apnsID && notificationClass == other.notificationClass
       && pushType == other.pushType && priority == other.priority
       && (expiration == other.expiration
         || expiration.isLatest(acceptedAt: first) && other.expiration.isLatest(acceptedAt: second))

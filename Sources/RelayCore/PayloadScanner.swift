@@ -234,6 +234,11 @@ package struct PayloadScan: Equatable, Sendable {
   /// and badge 0 is one that clears the badge.
   package var hasVisibleKeys: Bool { keys.intersects(Self.visibleKeys) }
 
+  /// Whether anything of it shows, sounds or badges: an alert that says nothing does not.
+  package var isNoticed: Bool {
+    hasEmptyAlert ? keys.contains(.badge) || keys.contains(.sound) : hasVisibleKeys
+  }
+
   static var visibleKeys: CaseSet<ApsKey> {
     CaseSet(.alert).union(CaseSet(.sound)).union(CaseSet(.badge))
   }

@@ -60,7 +60,7 @@ extension Shard {
       disconnected(connection, into: &effects)
     }
     guard !apps.indices.contains(where: { apps[$0].device == device }) else { return }
-    dropFormerBudgets(of: id, nil, into: &effects)
+    _ = formerBudgets.take(of: id) { _ in true }
     note(.forgotten(id), key: id.routingKey, into: &effects)
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)

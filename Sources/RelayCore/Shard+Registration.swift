@@ -160,8 +160,11 @@ extension Shard {
 
   /// Whether the device may have one more app, with all that it may be about to get.
   func hasRoomForApp(_ device: Int32) -> Bool {
-    Int(devices[device].appCount) + tokenChanges.changes(of: devices[device].id).count
-      < Limits.appsPerDevice
+    let coming = tokenChanges.changes(of: devices[device].id).count { change in
+      if case .leaving = change.step { return false }
+      return appNumber(of: device, change.own.topic) == nil
+    }
+    return Int(devices[device].appCount) + coming < Limits.appsPerDevice
   }
 
   /// Gives a device one more app.
@@ -208,6 +211,15 @@ extension Shard {
     while entry >= 0, case .inFlight(let next) = entries[entry].phase {
       if entries[entry].app == app { unstore(entry, into: &effects) }
       entry = next
+    }
+    // What waits for the journal, too: the next owner's registration must not overtake it.
+    if apps[app].waiting != PerClass(visible: 0, silent: 0) {
+      for case .submission(_, _, let entry) in pending {
+        guard entry >= 0, entries[entry].app == app, case .waiting = entries[entry].phase else {
+          continue
+        }
+        discard(entry, .unregistered, into: &effects)
+      }
     }
     apps[app].isRegistered = false
     if apps[app].entryCount == 0 { apps.remove(at: app) }

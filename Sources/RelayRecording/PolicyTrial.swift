@@ -107,6 +107,10 @@ package struct PolicyTrial: Sendable {
 
   /// One step of the exact replay.
   package mutating func take(_ step: Replay.Step) {
+    // The clock was set: nothing waits for longer by that.
+    if case .clockStepped(let interval) = step.event {
+      for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
+    }
     guard policy != nil else { return note(step.effects) }
     if isWanted(step.event) {
       catchUp(to: step.at)
@@ -183,9 +187,9 @@ package struct PolicyTrial: Sendable {
 
   private mutating func note(_ delivery: Delivery) {
     let notification = delivery.notification
-    guard lives[notification.uniqueID]?.wasSent == false else { return }
+    guard let life = lives[notification.uniqueID], !life.wasSent else { return }
     lives[notification.uniqueID]?.wasSent = true
-    let delay = (delivery.sentAt - delivery.acceptedAt).milliseconds
+    let delay = (delivery.sentAt - life.acceptedAt).milliseconds
     rows[notification.topic, default: Row()].sent += 1
     rows[notification.topic, default: Row()].delays.append(delay)
     if delivery.via == .piggyback { rows[notification.topic, default: Row()].piggybacked += 1 }

@@ -250,12 +250,14 @@ final class LoopSet: Sendable {
 
   /// All loops follow a step of the machine's clock, between moves of partitions and changes of the
   /// policy: what is told of either has moments in it.
-  func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?) async {
+  func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?)
+    async throws(StoreError)
+  {
     let allowMoves = await holdMoves()
     defer { allowMoves() }
     time.follow(step)
     _ = await onEach { $0.stepClock(by: step) }
-    try? await journal?.stepClocks(by: step)
+    try await journal?.stepClocks(by: step)
   }
 
   private func perform(_ move: PartitionMove) async {

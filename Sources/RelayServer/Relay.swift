@@ -283,7 +283,13 @@ package final class Relay: Service {
     repeat {
       try? await Task.sleep(for: .seconds(1))
       guard let step = time.step() else { continue }
-      await loops.follow(step, of: time, journal)
+      do {
+        try await loops.follow(step, of: time, journal)
+      } catch {
+        logger.error(
+          "the journal does not know that the clock was set: the next start may find budgets used",
+          metadata: ["problem": "\(error)"])
+      }
       for rule in board.rules { rule.stepClock(by: step) }
       logger.notice(
         "the machine's clock was set: expirations go by it, all else takes as long as before",

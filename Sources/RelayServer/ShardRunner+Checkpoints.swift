@@ -55,11 +55,9 @@ extension ShardRunner {
     deviceChanges = then.deviceChanges
     random = then.random
     nextUnique = then.nextUnique
-    // What faults have put off belongs to what never was. Faults themselves stay. The word of a
-    // journal in memory that one kept back then comes now.
+    // What faults have put off belongs to what never was. Faults themselves stay.
     putOff = PutOff()
     journalHeldUntil = nil
-    if !shard.isSettled { decide(.persisted(through: .max), at: now) }
     followers = then.followers
     followers.keep(staying)
     bystanders?.removeAll()
@@ -71,6 +69,13 @@ extension ShardRunner {
     }
     feed?.append(.rewound(at: now))
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
+  }
+
+  /// The word of a journal in memory that a fault kept back then comes now, when all loops are as
+  /// they were: it may be for another one.
+  func memoryAnswersAll() {
+    if !shard.isSettled { decide(.persisted(through: .max), at: now) }
+    finishBatch()
   }
 
   private func tellFollowers(_ line: CheckpointLine) {

@@ -8,10 +8,8 @@ extension ShardRunner {
   func persist(_ record: JournalRecord) {
     guard isInMemory else { return records.append(record) }
     lastPersist = record.sequence
-    if case .unregistered(_, let topic, let token, let moment) = record.content,
-      case .memory(let feedback) = settings.storage
-    {
-      Task { await feedback.append(token, topic, at: moment) }
+    if case .unregistered(_, let topic, let token, let moment) = record.content {
+      retired.append((token, topic, moment))
     }
   }
 
@@ -44,6 +42,12 @@ extension ShardRunner {
     let sequence = lastPersist
     lastPersist = 0
     let hasFailed = faults != nil && memoryWriteFails()
+    let retired = exchange(&retired, with: [])
+    if !hasFailed, !retired.isEmpty, case .memory(let feedback) = settings.storage {
+      Task {
+        for (token, topic, moment) in retired { await feedback.append(token, topic, at: moment) }
+      }
+    }
     hear(hasFailed ? .persistFailed(through: sequence) : .persisted(through: sequence))
   }
 

@@ -57,8 +57,10 @@ final class ShardRunner {
   /// What has changed last about devices, oldest first.
   var deviceChanges = Deque<DeviceChange>()
   private var performing: [Effect] = []
-  /// With memory for storage: the last record that was to be written.
+  /// With memory for storage: the last record that was to be written, and the tokens that are dead
+  /// when it is.
   var lastPersist: UInt64 = 0
+  var retired: [(token: DeviceToken, topic: Topic, since: Instant)] = []
   /// With a journal: what this batch has for it.
   var records: [JournalRecord] = []
   var forgets: [UInt64] = []

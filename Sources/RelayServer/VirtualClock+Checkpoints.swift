@@ -78,6 +78,7 @@ extension VirtualClock {
       .reduce(into: Set<StreamAddress>()) { $0.formUnion($1) }
     time.rewind(to: saved.at)
     _ = await loops.onEach { $0.rewind(to: number, epoch: epoch, staying: staying) }
+    _ = await loops.onEach { $0.memoryAnswersAll() }
     await feedback.rewind(to: saved.feedback)
     try await settle()
     return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)

@@ -99,7 +99,7 @@ package final class Journal: DurableJournal {
   private let report: @Sendable ([Outcome]) -> Void
   private let onProblem: @Sendable (StoreNotice) -> Void
 
-  /// The time of the last write of a run that keeps it.
+  /// The time of the last write, to a second when the clock was the machine's.
   package let lastTime: Instant?
 
   private init(

@@ -23,6 +23,8 @@ extension JournalFile {
     var now: Instant
     /// Whether the next run begins where this one was (`Journal.Configuration`).
     var keepsTime = false
+    /// The time that the file knows.
+    var keptTime = Instant(milliseconds: 0)
   }
 
   /// Writes the batch and waits until it is on disk. After an error nothing of it is written, as
@@ -40,7 +42,7 @@ extension JournalFile {
         // A failed sync may have left whole transactions behind the log's end: what settles that
         // writes at least one page over them.
         if !changed.doubtful.isEmpty { try keep("settled", changed.now.milliseconds, database) }
-        if changed.keepsTime { try keep("time", changed.now.milliseconds, database) }
+        try keepTime(&changed, database)
         try trim(&changed, database)
         return .commit
       }
@@ -120,7 +122,16 @@ extension JournalFile {
     plan.reserved = end &+ 1
   }
 
-  private func keep(_ key: String, _ value: Int64, _ database: Database) throws {
+  /// The next run finds out whether the clock was set back in between. Each write of a virtual
+  /// clock; of the machine's one a second, which costs a page.
+  private func keepTime(_ plan: inout WritePlan, _ database: Database) throws {
+    let passed = plan.now - plan.keptTime
+    guard plan.keepsTime || passed < .zero || passed >= .seconds(1) else { return }
+    try keep("time", plan.now.milliseconds, database)
+    plan.keptTime = plan.now
+  }
+
+  func keep(_ key: String, _ value: Int64, _ database: Database) throws {
     try execute(
       "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.databaseValue, value.databaseValue],
       database)
@@ -153,6 +164,7 @@ extension JournalFile {
         [own.token.stored, own.device.stored, own.topic.stored], database)
     case .forgotten(let device):
       try execute("DELETE FROM devices WHERE id = ?", [device.stored], database)
+      try execute("DELETE FROM budgets WHERE device = ?", [device.stored], database)
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app, database)
       try execute(

@@ -102,12 +102,12 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// The time of the last write of a run that keeps it.
-  func lastTime() throws -> Instant? {
-    try connection.read { database in
-      try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'time'")
-        .map { Instant(milliseconds: $0) }
-    }
+  /// The time of the last write, to a second when the clock was the machine's.
+  func lastTime() throws -> Instant? { try connection.read { try storedTime($0) } }
+
+  func storedTime(_ database: Database) throws -> Instant? {
+    try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'time'")
+      .map { Instant(milliseconds: $0) }
   }
 
   /// How many partitions the state directory has. One that an earlier release made gets its number
@@ -324,6 +324,8 @@ extension JournalFile {
       let budgets: SilentBudgets
       if let app, let device {
         var changed = SilentBudgets(policy, appClock: app, deviceClock: device)
+        // The clock was set back between two runs: followed as within one.
+        if let last = try storedTime(database), last > now { changed.stepClock(by: now - last) }
         changed.change(to: policy, at: now)
         budgets = changed
       } else {
@@ -332,12 +334,17 @@ extension JournalFile {
         try convert("devices", to: budgets.deviceClock, database)
       }
       try write(budgets, database)
+      try keep("time", now.milliseconds, database)
       return budgets
     }
   }
 
   func stepClocks(by interval: Interval) throws {
     try connection.write { database in
+      // What was followed is not followed again at the next start.
+      try database.execute(
+        sql: "UPDATE meta SET value = value + ? WHERE key = 'time'",
+        arguments: [interval.milliseconds])
       try database.execute(
         sql: "UPDATE silent_policy SET since = since + ?", arguments: [interval.milliseconds])
     }

@@ -149,7 +149,7 @@ struct Writer: Sendable {
     guard !isStopped else { return }
     flush()
     isStopped = true
-    let unwritten = plan.owed.count + backlog.keptCount
+    let unwritten = keptCount
     if unwritten > 0 { results.problems.append(.leftUnwritten(unwritten)) }
     if let file { compaction.truncateLog(file) }
     closeFile()

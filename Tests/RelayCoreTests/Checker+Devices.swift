@@ -90,13 +90,13 @@ extension Checker {
     }
   }
 
-  /// The app of this registration is gone, and its token from now on.
-  mutating func remove(_ registration: Int, by sequence: UInt64) {
+  /// The app of this registration is gone, and its token since that moment.
+  mutating func remove(_ registration: Int, by sequence: UInt64, since: Instant? = nil) {
     let token = registrations[registration].app.token
     registrations[registration].isAlive = false
     registrations[registration].removal = sequence
     registrationOf[token] = nil
-    goneTokens[token] = (now, sequence)
+    goneTokens[token] = (since ?? now, sequence)
   }
 
   mutating func check(_ answer: DeviceAnswer, to request: RequestID) {

@@ -247,11 +247,11 @@ struct Checker {
         registrationOf[token] = index
         registrations[index].isAlive = true
       }
-      if case .unregistered = content,
+      if case .unregistered(_, _, _, let moment) = content,
         let index = registrations.lastIndex(where: { $0.removal == settledSequence }),
         registrations[index].isAlive
       {
-        remove(index, by: settledSequence)
+        remove(index, by: settledSequence, since: moment)
       }
     }
   }

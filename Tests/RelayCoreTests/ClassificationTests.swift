@@ -116,6 +116,12 @@ private let visible = ["alert", "badge", "sound"].map { key in
       #expect(
         found.showsNothing == (found.kind == .visible && !handled.contains(type)), "\(text)")
     }
+    // An alert that says nothing shows nothing, whatever class it is of.
+    for text in [#"{"aps":{"alert":""}}"#, #"{"aps":{"alert":{}}}"#] {
+      let found = try classify(text, type, .powerAware)
+      #expect(
+        found.showsNothing == (found.kind == .visible && !handled.contains(type)), "\(text)")
+    }
     for member in visible {
       let found = try classify(#"{"aps":{\#(member)}}"#, type, .powerAware)
       let isNoticed = type == .alert || type == .background || handled.contains(type)

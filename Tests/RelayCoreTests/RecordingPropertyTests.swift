@@ -76,6 +76,31 @@ import Testing
     }
   }
 
+  /// The machine's clock was set meanwhile; the heads of later files were written after that.
+  @Test(arguments: ShardClockStepTests.steps) func aHistoryWithAStepReplays(
+    _ step: Interval
+  ) throws {
+    for seed in UInt64(0)..<10 {
+      var world = World(seed: seed) { $0.crashes = 0 }
+      for _ in 0..<200 { world.step() }
+      let events = world.history.compactMap { happening -> (Event, Instant)? in
+        if case .event(let event, let moment) = happening { (event, moment) } else { nil }
+      }
+      let (before, after) = (events[..<(events.count / 2)], events[(events.count / 2)...])
+      let stepped = [(Event.clockStepped(by: step), before.last!.1 + step)]
+      let history = before + stepped + after.map { ($0.0, $0.1 + step) }
+      for chunksBetweenStates in [nil, 1] {
+        var recorder = Recorder(.none, chunksBetweenStates: chunksBetweenStates)
+        recorder.add(
+          world.plan.configuration, at: ShardFixture.start,
+          SequenceRanges(first: 1, bits: world.plan.rangeBits), Array(history))
+        let summary = try replay(recorder.end())
+        #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
+        #expect(summary.events == history.count)
+      }
+    }
+  }
+
   @Test func partitionsThatMoveReplay() throws {
     for seed in UInt64(0)..<20 {
       var recorder = Recorder()

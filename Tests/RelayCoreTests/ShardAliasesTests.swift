@@ -485,8 +485,9 @@ import Testing
     set.settle()
     _ = set.delete(phone, Self.topic)
     let (late, push) = set.push(token, Self.topic)
-    set.now = set.now + .seconds(1)
+    // When it was asked for, as the journal has it.
     let since = set.now
+    set.now = set.now + .seconds(1)
     set.take(.deliver(from: 1, to: 0))
     set.settle()
     #expect(set.responses[late] == .accepted(uniqueID: push.uniqueID))

@@ -49,6 +49,33 @@ import Testing
     }
   }
 
+  /// What is about to go needs no place of its own.
+  @Test func aRemovalUnderWayTakesNoPlace() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    for number in 1..<Limits.appsPerDevice {
+      _ = fixture.register(phone, "app\(number)")
+    }
+    fixture.journal = .manual
+    _ = fixture.unregister(PhoneApp(phone: phone, topic: Topic("app1")!, token: .vacant))
+    let app = fixture.register(phone, "late")
+    #expect(fixture.persistAll().answers.contains(.registered(app.token)))
+  }
+
+  /// Or the journal might have the token's next registration before it forgets the push.
+  @Test(arguments: [false, true]) func whatWaitsBehindARemovalIsForgottenWithTheApp(isOwn: Bool) {
+    var (fixture, app, _) = withPush(isOwn: isOwn)
+    _ = fixture.unregister(app)
+    let removal = fixture.lastSequence
+    let late = fixture.push(.visible, app)
+    _ = fixture.submit(late)
+    let (request, sequence) = (fixture.lastRequest, fixture.lastSequence)
+    #expect(fixture.handle(.persisted(through: removal)).contains(.forget(sequence)))
+    _ = fixture.handle(.persisted(through: sequence - 1))
+    #expect(fixture.persistAll().contains(fixture.accepted(late, request)))
+    expectSound(fixture)
+  }
+
   @Test(arguments: [false, true]) func anAppWhoseRemovalIsRefusedStays(isOwn: Bool) {
     var (fixture, app, push) = withPush(isOwn: isOwn)
     #expect(fixture.unregister(app).answers.isEmpty)

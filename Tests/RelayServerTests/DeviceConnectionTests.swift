@@ -1,4 +1,6 @@
 import HTTP2
+import NIOCore
+import NIOEmbedded
 import RelayCore
 import TLS
 import Testing

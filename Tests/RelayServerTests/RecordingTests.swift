@@ -266,22 +266,28 @@ import Testing
         let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
         let token = try await devices.register(
           topic: Self.topic, of: try await devices.enroll())
-        func push(_ alert: String, _ more: Int, id: Int, topic: String = Self.topic) async throws {
+        func push(
+          _ alert: String, _ more: Int, id: String?, topic: String = Self.topic
+        ) async throws -> PushAnswer {
           var push = PushRequest(
             token: token, payload: Array(#"{"aps":{"alert":"\#(alert)"},"x":\#(more)}"#.utf8))
           push.topic = topic
-          push.id = UniqueID(generator: 9, number: UInt64(id)).description
-          _ = try await provider.push(push, providerToken: nil)
+          push.id = id
+          return try await provider.push(push, providerToken: nil)
         }
         _ = try await clock.saveCheckpoint("before")
         _ = try await relay.recordings.start("run", payloads: payloads, limit: 4000)
         for round in 0..<4 {
-          for id in 0..<6 {
-            try await push("a", 1, id: id)
-            try await push("a", 1, id: id)
-            try await push("a", 2, id: id)
-            try await push("b", 2, id: id)
-            try await push("a", 1, id: id, topic: "com.example.wrong")
+          for number in 0..<6 as Range<UInt64> {
+            let id = UniqueID(generator: 9, number: number).description
+            _ = try await push("a", 1, id: id)
+            _ = try await push("a", 1, id: id)
+            _ = try await push("a", 2, id: id)
+            _ = try await push("b", 2, id: id)
+            _ = try await push("a", 1, id: id, topic: "com.example.wrong")
+            // One that had no name until it was answered.
+            let unnamed = try await push("c", 3, id: nil)
+            _ = try await push("c", 3, id: unnamed.id)
             _ = try await clock.advance(.by(.minutes(7)))
           }
           if round % 2 == 0 { _ = try await clock.saveCheckpoint("later") }

@@ -12,7 +12,9 @@ import Testing
 
   init() throws { directory = try TemporaryDirectory() }
 
-  private func open() throws(StoreError) -> Journal { try Listener().open(directory) }
+  private func open() throws(StoreError) -> Journal {
+    try Listener().open(directory) { [start] in $0.now = { start } }
+  }
 
   private func execute(_ sql: String) throws {
     let raw = try DatabaseQueue(path: directory.journal)
@@ -51,6 +53,24 @@ import Testing
     journal = try open()
     #expect(try await journal.budgets(under: .documented, at: start + .days(400)) == budgets)
     await journal.stop()
+  }
+
+  /// The clock was set back while nothing ran: as much is used as before, however often it starts.
+  @Test func aClockSetBackBetweenRunsUsesUpNothing() async throws {
+    var journal = try open()
+    let budgets = try await journal.budgets(under: .documented, at: start)
+    var used = RateLimit.State()
+    budgets.appClock.take(&used, at: start)
+    try await spend(used, journal)
+    await journal.stop()
+    try execute("INSERT OR REPLACE INTO meta VALUES ('time', \(start.milliseconds))")
+    for _ in 0..<3 {
+      journal = try open()
+      let now = start - .hours(2)
+      let found = try await journal.budgets(under: .documented, at: now)
+      #expect(found.remaining(app: try #require(try appBudget(journal)), at: now) == 2)
+      await journal.stop()
+    }
   }
 
   /// Used under one policy, read under another after a restart: what was used is what was used.

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Primitives
 import RelayCore
+import Synchronization
 import Testing
 
 @testable import RelayStore
@@ -31,16 +32,21 @@ import Testing
     #expect(try again.everything() == expected)
   }
 
-  /// Of a virtual clock only: the next run goes on there.
+  /// Of a virtual clock each time, and the next run goes on there; of the machine's to a second.
   @Test(arguments: [true, false]) func theTimeIsKept(keepsTime: Bool) async throws {
-    for time in [7, 9] as [Int64] {
-      var configuration = Journal.Configuration(directory: directory.path)
-      configuration.keepsTime = keepsTime
-      configuration.now = { Instant(milliseconds: time) }
-      let journal = try Journal.open(configuration, report: { _ in })
-      #expect(journal.lastTime == (keepsTime && time == 9 ? Make.instant(7) : nil))
-      let sequence = journal.firstSequence(ofShard: 0)
-      journal.submit(shard: 0, records: [try Make.accepted(sequence)], forgets: [])
+    let time = Mutex<Int64>(7000)
+    for known in [nil, keepsTime ? 7009 : 7000] as [Int64?] {
+      let journal = try listener.open(directory) {
+        $0.keepsTime = keepsTime
+        $0.now = { Instant(milliseconds: time.withLock(\.self)) }
+      }
+      #expect(journal.lastTime == known.map { Instant(milliseconds: $0) })
+      for (number, later) in [7000, 7009].enumerated() {
+        time.withLock { $0 = Int64(later) }
+        let sequence = journal.firstSequence(ofShard: 0) + UInt64(number)
+        journal.submit(shard: 0, records: [try Make.accepted(sequence)], forgets: [])
+        await journal.flush()
+      }
       await journal.stop()
     }
   }

@@ -76,6 +76,15 @@ import Testing
     await journal.stop()
   }
 
+  @Test func aStopSaysWhatWasRefusedAndMayComeBack() async throws {
+    let journal = try await open(retryDelay: .seconds(100_000), failing: 0)
+    let end = try #require(listener.persisted[0])
+    failures.begin(1000)
+    journal.submit(shard: 0, records: [try Make.accepted(end + 1)], forgets: [])
+    await journal.stop()
+    #expect(listener.allProblems.last == .leftUnwritten(1))
+  }
+
   @Test func aStopWritesIt() async throws {
     let journal = try await open(retryDelay: .seconds(100_000), failing: 1)
     await journal.stop()
@@ -88,7 +97,7 @@ import Testing
   @Test func aStopSaysWhatItCouldNotWrite() async throws {
     let journal = try await open(retryDelay: .seconds(100_000), failing: 1000)
     await journal.stop()
-    #expect(listener.allProblems.last == .leftUnwritten(2))
+    #expect(listener.allProblems.last == .leftUnwritten(3))
   }
 
   /// Somebody was told that it failed: it is not done behind their back.
