@@ -1,6 +1,6 @@
 import FoundationEssentials
 import HTTP2
-package import Logging
+import Logging
 package import NIOCore
 import NIOPosix
 import Synchronization
@@ -15,7 +15,7 @@ package final class Descriptors: Sendable {
   init(_ logger: Logger) { self.logger = logger }
 
   /// Takes as many as the system allows, and says how many are left.
-  package static func raise(_ logger: Logger) {
+  func raise() {
     guard let limit = SystemResources.raiseOpenFiles() else { return }
     let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
     logger.info(

@@ -322,6 +322,7 @@ package final class Relay: Service {
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
     logger.info("listening", metadata: metadata)
+    descriptors.raise()
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }
     if CredentialFiles.isOpenToOthers(configuration.state) {
       logger.warning(

@@ -98,7 +98,6 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
-    Descriptors.raise(logger)
     // Sockets, journals, recordings: nothing that is made here is for others, not for a moment.
     umask(0o077)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?

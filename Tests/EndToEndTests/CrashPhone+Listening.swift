@@ -50,6 +50,8 @@ extension CrashPhone {
       guard life.weather != .rough else { return }
       _ = try await confirm(stream, on: api)
     case .untilEmpty:
+      // In Low Power Mode what is silent is kept for it.
+      try await stream.write(Self.line(.state(ConditionReport(power: .battery))))
       for _ in 0..<2000 {
         if try await confirm(stream, on: api) { return }
       }
