@@ -85,7 +85,6 @@ struct EventRoutes {
     /// This node's name, if it is one of a cluster.
     let own: String?
     var heads: [UniqueID: Relay.Life] = [:]
-    /// What was sent last to a device on its own account.
     var lastStats: CountersBody?
     var lastClock: ClockStatus?
     var statsAt = ContinuousClock.now

@@ -383,7 +383,7 @@ extension ClusterDirector {
     package var given = 0
     /// Somebody else had taken it.
     package var lost = 0
-    /// It was taken and could not be read.
+    /// It could not be read.
     package var unread = 0
 
     package init() {}

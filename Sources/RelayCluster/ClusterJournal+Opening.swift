@@ -37,6 +37,7 @@ extension ClusterJournal {
     do {
       // Whoever imports looks for leases when everybody can see that; so one sees the other.
       try await bucket.refuseHalfImport()
+      try await checkLease(configuration, bucket)
     } catch {
       await journal.stop()
       throw error
@@ -73,11 +74,28 @@ extension ClusterJournal {
     let end = clock + other + other
     repeat {
       watch.take(try await bucket.nodes(), at: clock)
-      if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine { return }
+      if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine {
+        // Whoever has read the other one meanwhile has its key by then.
+        guard (try? await Task.sleep(for: .seconds(1))) != nil else { throw .stopped }
+        watch.take(try await bucket.nodes(), at: clock)
+        if watch.alive(at: clock).isEmpty { return }
+        _ = try await bucket.change(.lease) { (stored: Interval?) in stored == mine ? other : nil }
+      }
       guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { throw .stopped }
     } while clock < end
     throw .otherSetting(
       key: "lease", here: "\(mine.milliseconds) ms", there: "\(other.milliseconds) ms")
+  }
+
+  /// Of two that have begun together with different ones, one has replaced the other's meanwhile.
+  private static func checkLease(
+    _ configuration: Configuration, _ bucket: EngineBucket
+  ) async throws(StoreError) {
+    let stored: Interval? = try await bucket.value(of: .lease)
+    guard let stored, stored != configuration.lease else { return }
+    throw .otherSetting(
+      key: "lease", here: "\(configuration.lease.milliseconds) ms",
+      there: "\(stored.milliseconds) ms")
   }
 
   /// The number of a node's run: of 65,535 one after the other, and then the first again, if nobody
@@ -85,19 +103,21 @@ extension ClusterJournal {
   private static func nextNumber(
     _ client: EngineClient, _ stream: EngineStream, _ bucket: EngineBucket
   ) async throws(StoreError) -> UInt16 {
+    var used: Set<UInt16>?
     while true {
       let starts = try await bucket.nextRun()
       let number = number(ofStart: starts)
       guard starts > UInt64(UInt16.max) else { return number }
-      guard try await !bucket.nodes().contains(where: { $0.report.number == number }) else {
-        continue
+      if used == nil {
+        used = Set(try await bucket.nodes().map(\.report.number))
+        // What cannot be read is left alone, and this node with it for as long as it is so.
+        for stripe in 0..<stream.stripeCount {
+          let found = try? await client.read(stripe, empty: stream.emptyStripe).state
+          guard let found else { continue }
+          used?.formUnion(found.sequences.map { UInt16(truncatingIfNeeded: $0 >> regionBits) })
+        }
       }
-      var isUsed = false
-      for stripe in 0..<stream.stripeCount where !isUsed {
-        let state = try await client.read(stripe, empty: stream.emptyStripe).state
-        isUsed = state.sequences.contains { $0 >> regionBits == UInt64(number) }
-      }
-      if !isUsed { return number }
+      if used?.contains(number) == false { return number }
     }
   }
 
@@ -140,8 +160,8 @@ extension ClusterJournal {
       core.wakeAt = .never
     }
     queue.async { self.perform { _, _ in } }
-    // Nothing is accepted before the key is there.
-    for _ in 0..<Self.patientTries {
+    // Nothing is accepted before the key is there. Five seconds: the engine writes to a disk.
+    for _ in 0..<5 * Self.patientTries {
       if await isLeaseHeld { return }
       guard !Task.isCancelled else { throw .stopped }
       try? await Task.sleep(for: .milliseconds(20))

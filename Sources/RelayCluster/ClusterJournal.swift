@@ -230,8 +230,11 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
+  private static let began = ContinuousClock.now
+
+  /// Goes on while the machine is suspended, too: others do not wait for it then.
   static var clock: Instant {
-    Instant(milliseconds: Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000))
+    Instant(milliseconds: Int64((ContinuousClock.now - began) / .milliseconds(1)))
   }
 
   /// Lets the node work, tells others what came of it, and sees to it that it goes on.
@@ -256,7 +259,9 @@ package final class ClusterJournal: DurableJournal {
         core.wakeAt = deadline
         wake = deadline
       }
-      if core.node!.isIdle || core.node!.trouble(at: now) != nil { swap(&idle, &core.whenIdle) }
+      // A stripe without room is no reason not to wait for the others.
+      let isInTrouble = core.node!.trouble(at: now).map { $0 != .full } ?? false
+      if core.node!.isIdle || isInTrouble { swap(&idle, &core.whenIdle) }
     }
     for effect in effects { perform(effect) }
     if !outcomes.isEmpty { report(outcomes) }

@@ -93,7 +93,7 @@ package final class HopPort: Sendable {
   ) throws(NATSError) {
     let arrivals = Arrivals()
     self.number = number
-    standstill = Mutex(Standstill(length: lease))
+    standstill = Mutex(Standstill(lease: lease))
     self.arrivals = arrivals
     connection = try NATSConnection(
       access: access, name: name + " hops", inbox: Self.subject(number),

@@ -1,7 +1,8 @@
 package import Primitives
 
-/// Whether a process stood still for longer than a lease: then all that it had may be somebody
-/// else's, and it has to look before it says anything. A value.
+/// Whether a process stood still for so long that its lease, which is renewed each third of it, may
+/// have run out: then all that it had may be somebody else's, and it has to look before it says
+/// anything. A value.
 package struct Standstill: Hashable, Sendable {
   private let length: Interval
   /// When it last went on; nil before it began and after it has ended.
@@ -10,7 +11,7 @@ package struct Standstill: Hashable, Sendable {
   package private(set) var count = 0
   private var lookedAfter = 0
 
-  package init(length: Interval) { self.length = length }
+  package init(lease: Interval) { length = Interval(milliseconds: lease.milliseconds / 2) }
 
   package mutating func turn(at now: Instant?) {
     if let now, hasStopped(at: now) { count += 1 }

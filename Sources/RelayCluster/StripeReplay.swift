@@ -17,8 +17,9 @@ package struct StripeReplay: Sendable {
   package private(set) var stamp: Stamp?
   /// Of batches that no snapshot stands for.
   package private(set) var bytesSinceSnapshot = 0
-  /// Of the last snapshot.
+  /// Of the last snapshot, and how many notifications it has.
   package private(set) var snapshotBytes = 0
+  package private(set) var snapshotCount = 0
 
   package init(empty: StripeState) {
     self.empty = empty
@@ -50,6 +51,7 @@ package struct StripeReplay: Sendable {
         self.draft = nil
         isWhole = true
         (bytesSinceSnapshot, snapshotBytes) = (0, draft.bytes)
+        snapshotCount = state.notificationCount
       }
     }
   }

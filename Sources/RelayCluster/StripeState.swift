@@ -53,6 +53,7 @@ package struct StripeState: Sendable {
   package init(feedbackLimit: Int) { self.feedbackLimit = feedbackLimit }
 
   /// Of all notifications.
+  package var notificationCount: Int { notifications.count }
   package var sequences: some Collection<UInt64> { notifications.keys }
 
   /// Whether an app has brought this token along.

@@ -94,6 +94,8 @@ package struct StripeWriter: Sendable {
   private var firstPart: UInt64?
   private var bytesSinceSnapshot = 0
   private var snapshotSize = 0
+  /// Notifications of the last snapshot.
+  private var snapshotCount = 0
   /// Set while what comes is refused: since what is on its way has had no answer for too long.
   package private(set) var isFailing = false
   /// What nobody will submit again, for when the engine is back.
@@ -124,6 +126,7 @@ package struct StripeWriter: Sendable {
     isRead = true
     highest = max(highest, replay.highest)
     (bytesSinceSnapshot, snapshotSize) = (replay.bytesSinceSnapshot, replay.snapshotBytes)
+    snapshotCount = replay.snapshotCount
   }
 
   /// Writes the message by which the owner takes the stripe.
@@ -339,8 +342,12 @@ package struct StripeWriter: Sendable {
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
     return bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
-      || isTight && bytesSinceSnapshot >= room / 64
+      || isTight && (bytesSinceSnapshot >= room / 64 || hasShrunk)
   }
+
+  /// Whether an eighth of the last snapshot is not needed any more: then another one makes room.
+  /// What is forgotten is few bytes, of which the first condition would never have enough.
+  private var hasShrunk: Bool { state.notificationCount < snapshotCount - snapshotCount / 8 }
 
   /// Whether a snapshot, which is no larger than what it stands for, and one message more only just
   /// have room beside it.
@@ -396,6 +403,7 @@ package struct StripeWriter: Sendable {
     partCount = UInt32(parts.count)
     firstPart = nil
     (bytesSinceSnapshot, snapshotSize) = (0, 0)
+    snapshotCount = state.notificationCount
   }
 }
 

@@ -158,9 +158,6 @@ extension JournalRecord: BinaryCodable {
 }
 
 extension JournalRecord.Content: BinaryCodable {
-  /// Stands in stripes behind a grant, where earlier nodes read a moment; nobody goes by it.
-  static let formerMoment = Instant(milliseconds: 0)
-
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .accepted(let notification, let moment): writer.put(tag: 1, notification, moment)
@@ -169,7 +166,7 @@ extension JournalRecord.Content: BinaryCodable {
       writer.put(tag: 3, device, topic, token, isOwn)
     case .unregistered(let device, let topic, let token, let moment):
       writer.put(tag: 4, device, topic, token, moment)
-    case .granted(let own): writer.put(tag: 5, own, Self.formerMoment)
+    case .granted(let own): writer.put(tag: 5, own)
     case .released(let own): writer.put(tag: 6, own)
     case .spent(let device, let topic, let app, let ofDevice):
       writer.put(tag: 7, device, topic, app, ofDevice)
@@ -191,7 +188,6 @@ extension JournalRecord.Content: BinaryCodable {
         try reader.read(), try reader.read(), try reader.read(), at: try reader.read())
     case 5:
       self = .granted(try reader.read())
-      let _: Instant = try reader.read()
     case 6: self = .released(try reader.read())
     case 7:
       self = .spent(

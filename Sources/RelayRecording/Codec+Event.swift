@@ -188,7 +188,7 @@ extension RestoredRecord: BinaryCodable {
     case .device(let device, let secret, let budget): writer.put(tag: 1, device, secret, budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
       writer.put(tag: 2, device, topic, token, isOwn, budget)
-    case .alias(let own): writer.put(tag: 3, own, JournalRecord.Content.formerMoment)
+    case .alias(let own): writer.put(tag: 3, own)
     case .gone(let token, let since): writer.put(tag: 4, token, since)
     case .notification(let notification, let sequence, let acceptedAt):
       writer.put(tag: 5, notification, sequence, acceptedAt)
@@ -207,7 +207,6 @@ extension RestoredRecord: BinaryCodable {
         budget: try reader.read())
     case 3:
       self = .alias(try reader.read())
-      let _: Instant = try reader.read()
     case 4: self = .gone(try reader.read(), since: try reader.read())
     case 5:
       self = .notification(

@@ -62,19 +62,18 @@ struct ClockCommand: AsyncParsableCommand {
       help: ArgumentHelp(
         "A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
     var times: [String]
+    private var time: String { times.first ?? "" }
     @OptionGroup var common: Common
 
     func validate() throws {
-      let time = times.joined(separator: " ")
-      guard time == "next" || Interval(time) != nil else {
+      guard times.count == 1, time == "next" || Interval(time) != nil else {
         throw ValidationError(
-          "'\(time)' is not a length of time such as 90s or 1h30m, nor next; back goes "
+          "'\(times.joined(separator: " "))' is not a length of time such as 90s or 1h30m, nor next; back goes "
             + "'pushrelay checkpoint restore NAME'")
       }
     }
 
     func run() async throws {
-      let time = times.joined()
       let body = time == "next" ? #"{"next":true}"# : #"{"by":"\#(time)"}"#
       let answer = try await common.client.call(.POST, "/v1/clock/advance", body: body)
       guard !common.json else { return Console.say(bytes: answer.dropLast()) }

@@ -18,7 +18,7 @@ enum UnknownCommand {
       }
       let path = names.joined(separator: " ")
       let distances = known.map(name).map { (name: $0, edits: edits(from: argument, to: $0)) }
-      if let nearest = distances.min(by: { $0.edits < $1.edits }), nearest.edits <= 2 {
+      if let nearest = distances.min(by: { $0.edits < $1.edits }), nearest.edits <= 3 {
         let meant = (names.dropLast() + [nearest.name]).joined(separator: " ")
         return "there is no command '\(path)'; did you mean '\(meant)'?"
       }
@@ -32,24 +32,8 @@ enum UnknownCommand {
     command.configuration.commandName ?? command._commandName
   }
 
-  /// How many characters are put in, left out or replaced (Levenshtein's distance), two that
-  /// changed places counting as one.
+  /// How many characters are put in or left out.
   static func edits(from left: String, to right: String) -> Int {
-    let (left, right) = (Array(left), Array(right))
-    var before: [Int] = []
-    var last = Array(0...right.count)
-    for (row, character) in left.enumerated() {
-      var next = [row + 1]
-      for (column, other) in right.enumerated() {
-        var cost = min(
-          last[column + 1] + 1, next[column] + 1, last[column] + (character == other ? 0 : 1))
-        if row > 0, column > 0, character == right[column - 1], left[row - 1] == other {
-          cost = min(cost, before[column - 1] + 1)
-        }
-        next.append(cost)
-      }
-      (before, last) = (last, next)
-    }
-    return last[right.count]
+    right.difference(from: left).count
   }
 }

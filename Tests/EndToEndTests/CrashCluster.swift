@@ -117,14 +117,13 @@ final class CrashCluster: Sendable {
       // The form comes first.
       try await spoil(stripe, "hex:63" + String(repeating: "00", count: 40), meanwhile)
     case .relayClockWrong(let place):
-      guard let library = try await FakeTime.library.value else {
-        CrashTests.say("  libfaketime cannot be had: its clock stays right")
+      guard let library = try await ClockOffset.library.value else {
+        CrashTests.say("  no C compiler: its clock stays right")
         return try await kill(relays[place], meanwhile)
       }
       await relays[place].kill()
       try await relays[place].start(adding: [
-        "LD_PRELOAD": library, "FAKETIME": "-3s", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
+        "LD_PRELOAD": library, "CLOCK_OFFSET_SECONDS": "-3",
       ])
       try await kill(relays[place], meanwhile, first: true)
     }
@@ -269,19 +268,12 @@ final class CrashCluster: Sendable {
   }
 }
 
-/// Debian's library by which a program sees another time; nil where it cannot be had.
-enum FakeTime {
+/// A library by which a program sees another wall clock; nil where there is no C compiler.
+enum ClockOffset {
   static let library = Task<String?, any Error> {
-    let script = """
-      cd "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime" 2>/dev/null || {
-        mkdir -p "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime"
-        cd "${XDG_CACHE_HOME:-$HOME/.cache}/push-relay/faketime"
-        apt-get download libfaketime && dpkg -x libfaketime_*.deb .
-      } >&2
-      ls "$PWD"/usr/lib/*/faketime/libfaketime.so.1
-      """
-    let found = try await Program.run("/bin/sh", ["-c", script])
-    let path = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
-    return found.succeeded && !path.isEmpty ? path : nil
+    let path = FileManager.default.temporaryDirectory.path + "/pushrelay-clockoffset.so"
+    let compiled = try await Program.run(
+      "cc", ["-O1", "-shared", "-fPIC", "-o", path, Program.client("clockoffset.c")])
+    return compiled.succeeded ? path : nil
   }
 }

@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test func whoStoodStillLooksBeforeItSpeaks() {
-    var still = Standstill(length: .seconds(3))
+    var still = Standstill(lease: .seconds(6))
     // Before anybody looks after it, nothing is known.
     #expect(!still.isStill(at: Self.at(100_000)))
     still.turn(at: Self.at(0))

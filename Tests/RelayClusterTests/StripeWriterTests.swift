@@ -246,6 +246,36 @@ import Testing
     #expect(try StripeMessage(message.bytes).head.kind == .snapshot(part: 0, of: 1))
   }
 
+  /// Phones take all at once: that is few bytes, and there must be room again all the same.
+  @Test func whatIsDrainedAtOnceMakesRoom() throws {
+    let room = 200_000
+    var scene = Scene { configuration in
+      configuration.roomBytes = room
+      configuration.messageBytes = room / 8
+    }
+    var (stored, seen, sequence) = ([UInt64](), 0, UInt64(0))
+    func settle(at now: Int64) throws {
+      while scene.published.count > seen {
+        seen += 1
+        try scene.ack(at: now)
+      }
+    }
+    while !scene.writer.isFull, sequence < 5000 {
+      sequence += 1
+      scene.submit(sequence, at: Int64(sequence))
+      scene.hear(at: Int64(sequence))
+      try settle(at: Int64(sequence))
+      if scene.settled(sequence) == true { stored.append(sequence) }
+    }
+    #expect(scene.writer.isFull)
+    for number in stored { scene.forget(number, at: 30_000) }
+    for now in 30_100...30_120 as ClosedRange<Int64> {
+      scene.hear(at: now)
+      try settle(at: now)
+    }
+    #expect(scene.writer.state.sequences.isEmpty && !scene.writer.isFull)
+  }
+
   /// An engine that is full takes nothing more, not even what would make it smaller.
   @Test func whatIsOnTheEngineNeverNeedsMoreRoomThanThereIs() throws {
     let room = 100_000
