@@ -68,8 +68,8 @@ struct ClockCommand: AsyncParsableCommand {
     func validate() throws {
       guard times.count == 1, time == "next" || Interval(time) != nil else {
         throw ValidationError(
-          "'\(times.joined(separator: " "))' is not a length of time such as 90s or 1h30m, nor next; back goes "
-            + "'pushrelay checkpoint restore NAME'")
+          "'\(times.joined(separator: " "))' is not a length of time such as 90s or 1h30m, nor "
+            + "next; back goes 'pushrelay checkpoint restore NAME'")
       }
     }
 

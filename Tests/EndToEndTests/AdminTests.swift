@@ -18,20 +18,6 @@ import Testing
   }
 
   /// Four silent pushes: the fourth is held, and says why; the clock is moved, and it arrives.
-  /// People see the end of an id: two loops must not give the same.
-  @Test func shortNamesAreUniqueInARelay() async throws {
-    try await RelayProcess.run(RelaySetup(arguments: ["--threads", "2", "--auth", "none"])) { relay in
-      let token = try await Phone(on: relay).register()
-      var names: Set<Substring> = []
-      // Each over a connection of its own, so of either loop.
-      for _ in 0..<16 {
-        let answer = try await relay.send(Push(to: token, nil))
-        names.insert(try #require(answer.fields["apns-unique-id"]).suffix(12))
-      }
-      #expect(names.count == 16)
-    }
-  }
-
   @Test func aPushIsFollowedToItsEnd() async throws {
     try await withAdmin { relay, admin in
       let phone = try await Phone(on: relay)

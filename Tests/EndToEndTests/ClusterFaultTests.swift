@@ -52,7 +52,7 @@ struct ClusterFaultTests {
 private final class ClusterRun: Sendable {
   static let phones = 300
 
-  let ledger = CrashLedger()
+  let ledger = CrashLedger(isOfCluster: true)
   private let plan: ClusterPlan
   private let cluster: CrashCluster
   private let fleet: CrashFleet

@@ -95,7 +95,8 @@ extension CrashLedger.State {
       let push = pushes[number]
       // One that came directly has taken the place of an older one, though it was then refused
       // because nobody knows whether the journal has it.
-      let isRefused = if case .refused = push.answer { true } else { false }
+      let isRefused =
+        if case .refused(let status) = push.answer { !isOfCluster || status != 503 } else { false }
       guard push.isStorable, push.deliveries > 0 || !isRefused && push.hasExpired(at: now) else {
         continue
       }

@@ -12,6 +12,7 @@ import Synchronization
 final class CrashLedger: Sendable {
   struct State: Sendable {
     var moment = 0
+    var isOfCluster = false
     /// Every registration there was.
     var apps: [CrashApp] = []
     /// The latest of each app of each device.
@@ -49,6 +50,12 @@ final class CrashLedger: Sendable {
   }
 
   let state = Mutex(State())
+
+  /// - Parameter isOfCluster: whether a 503 says that nobody knows (docs/CLUSTER.md): a node that
+  ///   takes over may find the push, which then takes an older one's place, and expires.
+  init(isOfCluster: Bool = false) {
+    state.withLock { $0.isOfCluster = isOfCluster }
+  }
 
   var violations: [String] { state.withLock { $0.violations } }
   var counts: CrashCounts { state.withLock { $0.counts } }
