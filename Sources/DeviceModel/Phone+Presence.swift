@@ -84,7 +84,7 @@ extension Phone {
 
   /// An app in front goes to the background first, as Xcode has it.
   mutating func simulateFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
-    if foreground == AppID(index) { leave(index, &effects) }
+    if refusal(of: .fetch, index) == nil, foreground == AppID(index) { leave(index, &effects) }
     call(index, .fetch, .fetch, &effects)
     replan(index, &effects)
   }

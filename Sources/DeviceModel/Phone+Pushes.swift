@@ -24,6 +24,9 @@ extension Phone {
       present(push, isContentReady: false, &effects)
       return report(push.id, .notLaunched(refusal), &effects)
     }
+    if push.isSilent, let newer = apps[push.app.number].heldPush, push.isOlder(than: newer) {
+      return report(push.id, .replaced(by: newer.id), &effects)
+    }
     if let wait = wait(of: push, rides: rides) { return hold(push, wait, &effects) }
     deliver(push, isFree: isFree(rides: rides), isShown: false, &effects)
   }
@@ -48,9 +51,9 @@ extension Phone {
   private func refusal(of push: RemotePush) -> LaunchRefusal? {
     let index = push.app.number
     let isNewsstand = isNewsstand(index)
-    if let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index) {
-      return refusal
-    }
+    let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index)
+    // A busy app delays what is silent, too.
+    if let refusal, !(push.isSilent && refusal == .tooManyCallbacks) { return refusal }
     guard isNewsstand, apps[index].state != .foreground else { return nil }
     return newsstandRefusal(index)
   }
@@ -71,7 +74,12 @@ extension Phone {
   private func wait(of push: RemotePush, rides: Bool) -> Wait? {
     let index = push.app.number
     if lock == .beforeFirstUnlock { return (.firstUnlock, .never) }
-    guard push.isSilent, apps[index].state != .foreground else { return nil }
+    guard push.isSilent else { return nil }
+    // Each of its calls has ended by then.
+    if apps[index].callbackCount >= limits.callbacksPerApp {
+      return (.app, now + limits.callbackTime)
+    }
+    guard apps[index].state != .foreground else { return nil }
     if isLowPower { return (.lowPower, .never) }
     if let shortage = shortage(index) {
       return (shortage.isEnergy ? .energyBudget : .dataBudget, shortage.until)

@@ -95,10 +95,12 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var wakesApp: Bool
   /// A banner with the same one is replaced; empty for none.
   package var collapseID: String
+  /// When the relay accepted it; nil in memories of earlier versions.
+  package var acceptedAt: Instant?
 
   package init(
     id: PushID, app: AppID, alert: String? = nil, badge: Int? = nil, hasSound: Bool = false,
-    wakesApp: Bool = false, collapseID: String = ""
+    wakesApp: Bool = false, collapseID: String = "", acceptedAt: Instant? = nil
   ) {
     self.id = id
     self.app = app
@@ -107,6 +109,13 @@ package struct RemotePush: Hashable, Codable, Sendable {
     self.hasSound = hasSound
     self.wakesApp = wakesApp
     self.collapseID = collapseID
+    self.acceptedAt = acceptedAt
+  }
+
+  /// Whether it was accepted before another one: sent again it may come behind that.
+  func isOlder(than other: RemotePush) -> Bool {
+    guard let acceptedAt, let others = other.acceptedAt else { return false }
+    return acceptedAt < others
   }
 
   /// Whether the user would never know of it (WWDC 2013 session 204).

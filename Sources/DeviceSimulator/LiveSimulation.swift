@@ -225,6 +225,7 @@ extension Simulation {
     entry.notificationClass = arrival.isSilent ? .silent : .visible
     entry.wakesApp = arrival.wakesApp || arrival.isSilent
     entry.id = arrival.uniqueID
+    entry.acceptedAt = arrival.acceptedAt
     entry.told = arrival.told
     pushes.append(entry)
     relay.withExternal { $0.pushIDs[id] = number }
@@ -356,10 +357,12 @@ package struct LiveArrival: Hashable, Sendable {
   package var payload: [UInt8]
   /// How the relay sent it: `direct`, `piggyback`, …
   package var via: String
+  /// When the relay accepted it, in milliseconds since the epoch.
+  package var acceptedAt: Int64
 
   package init(
     uniqueID: UniqueID, topic: String, isSilent: Bool, wakesApp: Bool, collapseID: String,
-    payload: [UInt8], via: String
+    payload: [UInt8], via: String, acceptedAt: Int64
   ) {
     self.uniqueID = uniqueID
     self.topic = topic
@@ -368,6 +371,7 @@ package struct LiveArrival: Hashable, Sendable {
     self.collapseID = collapseID
     self.payload = payload
     self.via = via
+    self.acceptedAt = acceptedAt
   }
 
   /// For the trace.

@@ -35,7 +35,7 @@ struct ModelledJournal: Sendable {
   private var owed: [Task] = []
   private var devices: [DeviceID: Device] = [:]
   private var apps: [BudgetKey: RegisteredApp] = [:]
-  private var appBudgets: [BudgetKey: RateLimit.State] = [:]
+  private var appBudgets: [BudgetKey: (state: RateLimit.State, sequence: UInt64)] = [:]
   /// Tokens that are no longer registered.
   private var gone: [DeviceToken: (since: Instant, sequence: UInt64)] = [:]
   private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
@@ -119,7 +119,8 @@ struct ModelledJournal: Sendable {
       if apps[key]?.token == token { apps[key] = nil }
       gone[token] = (moment, record.sequence)
     case .spent(let device, let topic, let appBudget, let deviceBudget):
-      appBudgets[BudgetKey(device: device, topic: topic)] = appBudget.full == 0 ? nil : appBudget
+      appBudgets[BudgetKey(device: device, topic: topic)] =
+        appBudget.full == 0 ? nil : (appBudget, record.sequence)
       devices[device]?.budget = deviceBudget
     case .forgotten(let id): devices[id] = nil
     case .granted, .released: break  // Simulated phones bring no tokens of their own along.
@@ -134,9 +135,10 @@ struct ModelledJournal: Sendable {
     let registered = apps.sorted { $0.value.sequence < $1.value.sequence }.map { key, app in
       RestoredRecord.app(
         key.device, key.topic, app.token, isOwn: app.isOwn,
-        budget: former.removeValue(forKey: key) ?? RateLimit.State())
+        budget: former.removeValue(forKey: key)?.state ?? RateLimit.State())
     }
-    let others = former.map { RestoredRecord.spent($0.device, $0.topic, $1) }
+    let others = former.sorted { $0.value.sequence < $1.value.sequence }
+      .map { RestoredRecord.spent($0.key.device, $0.key.topic, $0.value.state) }
     return devices.sorted { $0.value.sequence < $1.value.sequence }
       .map { .device($0.key, $0.value.secret, budget: $0.value.budget) }
       + registered + others

@@ -387,7 +387,8 @@ extension Simulation {
     return RemotePush(
       id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
       badge: shown.badge, hasSound: shown.hasSound, wakesApp: entry.wakesApp,
-      collapseID: entry.collapseID)
+      collapseID: entry.collapseID,
+      acceptedAt: Instant(milliseconds: entry.acceptedAt ?? start + entry.postedAt))
   }
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {

@@ -29,9 +29,10 @@ extension Scenario {
     keepAlive = try Self.keepAlive(relay?["keepAlive"])
     link = try LinkModel.read(reader["link"])
     var phones: [PhonePlan] = []
+    var taken: Set<String> = []
     for phone in try reader.required("phones").list() {
       let plan = try PhonePlan(phone, length: length)
-      guard !phones.contains(where: { $0.name == plan.name }) else {
+      guard taken.insert(plan.name).inserted else {
         throw phone.problem("there are two phones with the name \"\(plan.name)\"")
       }
       phones.append(plan)
@@ -202,9 +203,29 @@ extension Scenario.Habits {
 struct PlaceNames {
   let phones: [Scenario.PhonePlan]
   let length: Int64
+  private let numbers: [String: Int]
+  /// By `anna/messenger`, and by `anna/*` for each of hers.
+  private let known: [String: [Scenario.Place]]
+
+  init(phones: [Scenario.PhonePlan], length: Int64) {
+    (self.phones, self.length) = (phones, length)
+    var (numbers, known) = ([String: Int](), [String: [Scenario.Place]]())
+    for (number, phone) in phones.enumerated() {
+      numbers[phone.name] = number
+      for (app, description) in phone.apps.enumerated() {
+        let place = Scenario.Place(phone: number, app: app)
+        for name in [description.name, "*"] {
+          known["\(phone.name)/\(name)", default: []].append(place)
+        }
+      }
+    }
+    (self.numbers, self.known) = (numbers, known)
+  }
 
   func phone(_ reader: Reader) throws(ScenarioError) -> Int {
-    try reader.choice(phones.enumerated().map { ($1.name, $0) })
+    if case .text(let name) = reader.tree.value, let number = numbers[name] { return number }
+    // Says what there is.
+    return try reader.choice(phones.enumerated().map { ($1.name, $0) })
   }
 
   func app(_ reader: Reader, on phone: Int) throws(ScenarioError) -> Scenario.Place {
@@ -221,14 +242,7 @@ struct PlaceNames {
       return places
     }
     let text = try reader.text()
-    var found: [Scenario.Place] = []
-    for (number, phone) in phones.enumerated() {
-      for (app, description) in phone.apps.enumerated()
-      where text == "\(phone.name)/\(description.name)" || text == "\(phone.name)/*" {
-        found.append(Scenario.Place(phone: number, app: app))
-      }
-    }
-    guard !found.isEmpty else {
+    guard let found = known[text] else {
       throw reader.problem("\"\(text)\" is no app such as phone/app, or phone/*")
     }
     return found

@@ -71,6 +71,8 @@ struct PushEntry: Sendable {
   let payload: Payload
   let collapseID: String
   let postedAt: Int64
+  /// When a real relay accepted it, in milliseconds since the epoch.
+  var acceptedAt: Int64?
   /// What the relay made of it; a push that it refused shows and wakes nothing.
   var notificationClass = NotificationClass.silent
   var wakesApp = false

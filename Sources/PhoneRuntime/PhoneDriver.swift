@@ -92,7 +92,7 @@ package actor PhoneDriver {
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private static let urgent: Set<TraceKind> = [
-    .transferQueued, .transferEnded, .terminated, .changed, .document,
+    .transferQueued, .transferEnded, .terminated, .changed, .document, .waits,
   ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max

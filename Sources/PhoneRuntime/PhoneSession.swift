@@ -191,6 +191,7 @@ extension LiveArrival {
       uniqueID: notification.uniqueID, topic: notification.topic,
       isSilent: notification.notificationClass == NotificationClass.silent.name,
       wakesApp: notification.wakesApp, collapseID: notification.collapseID,
-      payload: Array(notification.compactPayload.utf8), via: notification.via)
+      payload: Array(notification.compactPayload.utf8), via: notification.via,
+      acceptedAt: notification.acceptedAtMilliseconds)
   }
 }

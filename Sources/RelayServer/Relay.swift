@@ -354,7 +354,7 @@ extension ServerSettings {
     logNotifications = max(1, configuration.logNotifications / configuration.threads)
     namedTopics = configuration.metricsTopics ? Limits.namedTopics : 0
     if configuration.clock == .virtual {
-      clock = .virtual(VirtualTime(start: RelayClock.wall))
+      clock = .virtual(VirtualTime(start: configuration.at ?? RelayClock.wall))
       shard.deadlinesNeedClock = true
     }
     seed = configuration.seed

@@ -113,6 +113,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Whether metrics tell topics apart.
   package var metricsTopics = false
   package var clock = Clock.system
+  /// When a virtual clock begins; nil for now.
+  package var at: Instant?
   /// What the age of provider tokens is judged by.
   package var tokenClock = Clock.system
   package var seed: UInt64?
@@ -231,6 +233,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
   /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
   /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
+  /// | `at` | when a virtual clock begins, such as `2026-09-01T08:00:00Z` | now |
   /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
   /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
   /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
@@ -290,6 +293,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
     logLevel = try reader.text("logLevel", logLevel)
     clock = try reader.choice("clock", clock)
+    at = try reader.moment("at")
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
     nats = try reader.text("nats", "").split(separator: ",").map(String.init)
@@ -312,6 +316,9 @@ package struct RelayConfiguration: Equatable, Sendable {
         description:
           "legacy and feedback know providers by their certificates: with plaintext they "
           + "need auth none")
+    }
+    guard at == nil || clock == .virtual else {
+      throw ReadingError(key: "at", description: "at needs clock virtual")
     }
     guard tokenClock == .system || clock == .virtual else {
       throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
@@ -354,7 +361,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey",
     "ownTokens", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
-    "clock", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
+    "clock", "at", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
     "natsCredentials", "node", "natsMonitor", "natsReplicas", "lease",
   ]
 }

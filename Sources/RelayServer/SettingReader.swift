@@ -1,4 +1,5 @@
 import Configuration
+import FoundationEssentials
 import Primitives
 import RelayCore
 
@@ -30,6 +31,16 @@ struct SettingReader {
     _ key: String, _ range: ClosedRange<Int>
   ) throws(RelayConfiguration.ReadingError) -> Int? {
     isPresent(key) ? try number(key, range.lowerBound, range) : nil
+  }
+
+  /// A moment in UTC, whole seconds; nil when there is none.
+  func moment(_ key: String) throws(RelayConfiguration.ReadingError) -> Instant? {
+    let text = try text(key, "")
+    guard !text.isEmpty else { return nil }
+    guard let date = try? Date(text, strategy: .iso8601), date.timeIntervalSince1970 >= 0 else {
+      throw problem(key, "a moment such as 2026-09-01T08:00:00Z")
+    }
+    return Instant(unixSeconds: Int64(date.timeIntervalSince1970))
   }
 
   func seconds(

@@ -24,7 +24,7 @@ struct EngineOptions: ParsableArguments {
     let texts = [
       "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
       "natsCredentials": natsCredentials, "store": "jetstream", "node": "none",
-      "clock": "system", "tokenClock": "system",
+      "clock": "system", "at": "", "tokenClock": "system",
     ]
     var flags: [AbsoluteConfigKey: ConfigValue] = [:]
     for (key, text) in texts {

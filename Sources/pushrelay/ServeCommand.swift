@@ -85,6 +85,8 @@ struct ServeCommand: AsyncParsableCommand {
   var keepAlive: Double?
   @Option(help: "system, or virtual: time moves when 'pushrelay clock' says (default: system).")
   var clock: String?
+  @Option(help: "When a virtual clock begins, such as 2026-09-01T08:00:00Z (default: now).")
+  var at: String?
   @Option(help: "Make ids, secrets and tokens the same in every run: for tests only.")
   var seed: Int?
   @Option(help: "trace, debug, info, notice, warning or error (default: info).")
@@ -138,7 +140,8 @@ struct ServeCommand: AsyncParsableCommand {
     var values: [AbsoluteConfigKey: ConfigValue] = [:]
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
-      "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "admin": admin,
+      "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
+      "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
       "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
       "natsCredentials": natsCredentials, "node": node, "natsMonitor": natsMonitor,

@@ -193,6 +193,29 @@ import Testing
     #expect(good[3] == nil, "three at once go straight through")
   }
 
+  @Test func aBusyAppDelaysTheNewestOfItsPushes() {
+    var bench = Bench([.ordinary { $0.onPush.work = .seconds(25) }])
+    bench.send(.chargerChanged(isConnected: true))
+    let limit = UInt64(PhoneLimits().callbacksPerApp)
+    for id in 1...limit + 3 { bench.send(.pushReceived(.silent(id))) }
+    #expect(bench.phone[mail]?.heldPush?.id == PushID(limit + 3))
+    bench.wait(.minutes(2))
+    #expect(bench.reports[PushID(limit + 2)] == [.replaced(by: PushID(limit + 3))])
+    #expect(bench.reports[PushID(limit + 3)] == [.newData])
+  }
+
+  @Test func whatComesLateDoesNotReplaceTheNewer() {
+    var bench = Bench([.ordinary()])
+    for id in UInt64(1)...3 { bench.send(.pushReceived(.silent(id))) }
+    var (older, newer) = (RemotePush.silent(4), RemotePush.silent(5))
+    older.acceptedAt = Bench.start
+    newer.acceptedAt = Bench.start + .seconds(2)
+    bench.send(.pushReceived(newer), .pushReceived(older))
+    #expect(bench.reports[PushID(4)] == [.replaced(by: PushID(5))])
+    bench.wait(.hours(1))
+    #expect(bench.reports[PushID(5)] == [.newData])
+  }
+
   @Test func whileThePhoneIsInUseNothingWaits() {
     var bench = Bench([.ordinary()])
     bench.send(.unlocked)

@@ -49,6 +49,22 @@ import Testing
     }
   }
 
+  @Test func whatCameAfterSavingIsNotThere() {
+    var bench = left()
+    bench.send(.appOpened(mail))
+    bench.send(
+      .stateChanged(
+        mail,
+        [
+          .add(
+            className: "Late", identifier: "late", parent: ["window"],
+            restorationClass: "DetailMaker", isRegistered: false)
+        ]))
+    bench.send(.appCrashed(mail), .appOpened(mail))
+    let graph = bench.phone[mail]?.process.interface
+    #expect(graph?.find(["window", "late"]) == nil && page(bench) == .number(12))
+  }
+
   @Test func swipingAwayDeletesTheArchiveUnlessADeveloperLooks() {
     for isDeveloper in [false, true] {
       var bench = left()

@@ -18,12 +18,14 @@ struct LiveSimulationTests {
   }
 
   private func arrival(
-    _ number: UInt64, topic: String = "chat", payload: String = #"{"aps":{"content-available":1}}"#
+    _ number: UInt64, topic: String = "chat", payload: String = #"{"aps":{"content-available":1}}"#,
+    via: String = "direct"
   ) -> LiveArrival {
     LiveArrival(
       uniqueID: UniqueID(high: 5, low: number), topic: topic,
       isSilent: !payload.contains("alert"), wakesApp: payload.contains("content-available"),
-      collapseID: "", payload: Array(payload.utf8), via: "direct")
+      collapseID: "", payload: Array(payload.utf8), via: via,
+      acceptedAt: Self.start + Int64(number))
   }
 
   private func connected() throws -> LiveSimulation {
@@ -232,5 +234,16 @@ extension LiveSimulationTests {
     #expect(result.simulation.relayCounts.received == 2, "a push that came twice is one")
     let other = try self.simulation()
     #expect(try other.savedScenario(at: Self.start, file: "s.json") == nil)
+  }
+
+  /// The radio and the processor are awake then: nothing waits.
+  @Test func whatRidesRunsAtOnce() throws {
+    var simulation = try connected()
+    for number in UInt64(1)...4 {
+      simulation.handle(.received(arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
+    }
+    simulation.handle(.received(arrival(5, via: "piggyback")), of: 0, at: Self.start + 6000)
+    simulation.advance(to: Self.start + 20_000)
+    #expect(simulation.takeOrders().contains(.ack(phone: 0, arrival(5).uniqueID, .newData)))
   }
 }

@@ -293,4 +293,13 @@ import Testing
       problem(scenarioText(more: #", "relay": {"policy": "lax"}"#)).hasPrefix(
         "x.json:5: relay.policy: \"lax\" is none of documented, strict, unlimited, or"))
   }
+
+  /// Names are looked up, not searched for.
+  @Test(.timeLimit(.minutes(1))) func manyPhonesAreReadInTheirTime() throws {
+    let phones = (0..<10_000).map { #"{"name":"p\#($0)","apps":[{"name":"a"},{"name":"b"}]}"# }
+    let events = (0..<10_000).map { #"{"at":"1m","push":{"to":"p\#($0)/*","payload":"silent"}}"# }
+    let text = scenarioText(
+      phones: "[\(phones.joined(separator: ","))]", events: "[\(events.joined(separator: ","))]")
+    #expect(try Scenario(json: Array(text.utf8), file: "test.json").events.count == 10_000)
+  }
 }

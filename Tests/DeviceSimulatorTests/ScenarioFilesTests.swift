@@ -26,7 +26,7 @@ import Testing
       "force-quit", "month", "phone-limit", "mistakes", "download",
       "relay-crash", "bad-link", "presence", "economy", "transfers", "learned-month",
       "restoration", "handlers", "protection", "state", "documents", "provider", "cloud",
-      "locked-content",
+      "locked-content", "newest-stays", "background-tasks", "fetch-manners", "half-written-mail",
     ]
     #expect(Set(stories).subtracting(Files.scenarios).isEmpty)
   }

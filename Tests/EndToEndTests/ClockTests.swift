@@ -163,4 +163,31 @@ import Testing
     let damaged = try await Program.run(Program.pushrelay, ["replay", file])
     #expect(!damaged.succeeded && damaged.errors.contains("damaged"), "\(damaged)")
   }
+
+  /// The same beginning and the same seeds: the same words, also of live phones.
+  @Test func aPhoneIsTheSameInEachRun() async throws {
+    var told: Set<[Substring]> = []
+    for _ in 1...2 {
+      let setup = RelaySetup(arguments: [
+        "--clock", "virtual", "--store", "memory", "--at", "2026-09-01T08:00:00Z", "--seed", "1",
+        "--threads", "1",
+      ])
+      try await RelayProcess.run(setup) { relay in
+        #expect(try await status(relay).now == 1_788_249_600_000)
+        let phone = try await Program.run(
+          Program.pushrelay,
+          [
+            "device", "anna", "--interactive", "--verbose", "--seed", "1", "--device",
+            relay.device, "--state", relay.state,
+          ], input: "open\nlock\nquit\n")
+        #expect(phone.succeeded, "\(phone)")
+        told.insert(
+          phone.output.split(separator: "\n").filter {
+            // Chosen by the relay, and when the wire has brought it.
+            !$0.contains("token of") && !$0.contains("connected")
+          })
+      }
+    }
+    #expect(told.count == 1 && told.first?.isEmpty == false, "\(told)")
+  }
 }
