@@ -54,8 +54,11 @@ final class AdminConnections: Sendable {
     let isOver = state.withLock { state -> Bool in
       state.strangers[id] = nil
       state.known.remove(id)
-      guard state.strangers.isEmpty, state.most >= Limits.adminStrangers else { return false }
-      state.most = 0
+      // Somebody may look for ever, such as a monitor.
+      guard state.most >= Limits.adminStrangers, state.strangers.count <= state.most / 8 else {
+        return false
+      }
+      state.most = state.strangers.count
       return true
     }
     if isOver { Task { Relay.returnMemory() } }

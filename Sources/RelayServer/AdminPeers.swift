@@ -19,6 +19,8 @@ struct AdminPeers {
 
   private var peers: [Int32: Peer] = [:]
   private var last: Int32 = 0
+  /// The relay is about to end: nobody waits for an answer any more.
+  private(set) var isEnding = false
 
   private mutating func add(_ peer: Peer) -> Int32 {
     repeat { last = last == .max ? 1 : last + 1 } while peers[last] != nil
@@ -87,13 +89,13 @@ struct AdminPeers {
     if case .listener = peers[stream] { true } else { false }
   }
 
-  /// Refuses what another node has not answered in time.
-  mutating func refuseOverdue(at now: Instant) {
+  /// Refuses what nobody has answered for so long.
+  mutating func refuse(after patience: Interval = .zero, at now: Instant = RelayClock.steady) {
     for (stream, peer) in peers {
       switch peer {
-      case .provider(_, let since) where now - since >= Limits.hopPatience:
+      case .provider(_, let since) where now - since >= patience:
         respond(stream, .rejected(.serviceUnavailable))
-      case .device(_, let since) where now - since >= Limits.hopPatience:
+      case .device(_, let since) where now - since >= patience:
         answer(stream, .refused(.unavailable))
       case .provider, .device, .listener: continue
       }
@@ -123,13 +125,16 @@ struct AdminPeers {
     }
   }
 
+  /// Answers who waits, now and from now on; whoever listens goes on to.
+  mutating func end() {
+    isEnding = true
+    refuse()
+  }
+
   /// The relay ends.
   mutating func endAll() {
     closeListeners(.shutdown)
-    for stream in peers.keys {
-      respond(stream, .rejected(.shutdown))
-      answer(stream, .refused(.unavailable))
-    }
+    refuse()
   }
 }
 

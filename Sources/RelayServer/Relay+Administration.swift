@@ -1,6 +1,7 @@
 import NIOCore
 package import Primitives
 package import RelayCore
+import ServiceLifecycle
 
 /// What the admin API asks of a running relay. It comes to the loops as events and questions, like
 /// everything else.
@@ -108,34 +109,13 @@ extension Relay {
     _ notification: Notification, _ note: PushNote
   ) async -> ProviderAnswer? {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
-    return await withCheckedContinuation { continuation in
-      loops.onLoop(0) { runner in
-        let began = RelayClock.wall
-        func finish(_ answer: ProviderAnswer?) {
-          if let answer { runner.answerMetrics.answered(answer, after: RelayClock.wall - began) }
-          continuation.resume(returning: answer)
-        }
-        let stream = runner.adminPeers.ask { (answer: ProviderAnswer) in
-          if let rejection = answer.rejection { runner.note(rejection, of: notification.uniqueID) }
-          finish(answer)
-        }
-        let request = RequestID(
-          loop: runner.index, connection: 0, stream: stream, node: runner.node)
-        let now = runner.now
-        runner.notes.remember(note, of: notification.uniqueID)
-        let isOpen = !runner.mayIntervene(notification)
-        switch isOpen ? .none : runner.intervene(notification, from: request, at: now) {
-        case .none: runner.submit(notification, from: request, at: now)
-        case .taken: break
-        case .answer(let answer):
-          runner.adminPeers.forget(stream)
-          finish(answer)
-        case .dropped, .reset:
-          runner.adminPeers.forget(stream)
-          finish(nil)
-        }
-        runner.finishBatch()
+    return await withGracefulShutdownHandler {
+      await withCheckedContinuation { continuation in
+        loops.onLoop(0) { $0.submit(notification, note, continuation) }
       }
+    } onGracefulShutdown: {
+      // What a fault holds back is answered who knows when, and the listener waits for that.
+      loops.onLoop(0) { $0.adminPeers.end() }
     }
   }
 
@@ -236,4 +216,37 @@ extension Relay {
 
   /// Whether it refuses what Apple calls an error but seems to accept.
   package var isStrict: Bool { configuration.strict }
+}
+
+extension ShardRunner {
+  /// A push by the admin API; nil when it is never answered.
+  fileprivate func submit(
+    _ notification: Notification, _ note: PushNote,
+    _ answered: CheckedContinuation<ProviderAnswer?, Never>
+  ) {
+    guard !adminPeers.isEnding else { return answered.resume(returning: .rejected(.shutdown)) }
+    let began = RelayClock.steady
+    func finish(_ answer: ProviderAnswer?) {
+      if let answer { answerMetrics.answered(answer, after: RelayClock.steady - began) }
+      answered.resume(returning: answer)
+    }
+    let stream = adminPeers.ask { (answer: ProviderAnswer) in
+      if let rejection = answer.rejection { self.note(rejection, of: notification.uniqueID) }
+      finish(answer)
+    }
+    let request = RequestID(loop: index, connection: 0, stream: stream, node: node)
+    let now = now
+    notes.remember(note, of: notification.uniqueID)
+    switch mayIntervene(notification) ? intervene(notification, from: request, at: now) : .none {
+    case .none: submit(notification, from: request, at: now)
+    case .taken: break
+    case .answer(let answer):
+      adminPeers.forget(stream)
+      finish(answer)
+    case .dropped, .reset:
+      adminPeers.forget(stream)
+      finish(nil)
+    }
+    finishBatch()
+  }
 }

@@ -177,6 +177,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     if seed != nil {
       notices.append((.warning, "seed is set: ids, secrets and tokens can be guessed"))
     }
+    if ownTokens, profile == .production {
+      notices.append(
+        (.warning, "ownTokens is set: an enrolled device can claim any free token, and its pushes"))
+    }
     if plaintext { notices.append((.notice, "plaintext: connections are not encrypted")) }
     return notices
   }

@@ -331,7 +331,7 @@ extension ShardRunner {
       hops?.waitingCount -= late.count
       for item in late { refuse(item.event) }
     }
-    adminPeers.refuseOverdue(at: RelayClock.steady)
+    adminPeers.refuse(after: Limits.hopPatience)
   }
 }
 

@@ -81,6 +81,8 @@ extension VirtualClock {
     _ = await loops.onEach { $0.memoryAnswersAll() }
     await feedback.rewind(to: saved.feedback)
     try await settle()
+    // What faults had put off never comes.
+    _ = await loops.onEach { $0.adminPeers.refuse() }
     return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)
   }
 

@@ -47,8 +47,11 @@ package final class StateLock: Sendable {
 }
 
 extension StateLock {
-  /// Gives it back. Being forgotten does the same.
-  package func release() { try? file.close() }
+  /// Gives it back, also where a program that is being started has the file for a moment still.
+  package func release() {
+    flock(file.fileDescriptor, LOCK_UN)
+    try? file.close()
+  }
 
   private static func makeDirectory(_ path: String) throws(StoreError) {
     do {

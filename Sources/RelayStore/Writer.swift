@@ -153,6 +153,7 @@ struct Writer: Sendable {
     if unwritten > 0 { results.problems.append(.leftUnwritten(unwritten)) }
     if let file { compaction.truncateLog(file) }
     closeFile()
+    lock?.release()
     lock = nil
   }
 

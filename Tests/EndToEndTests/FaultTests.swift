@@ -294,4 +294,28 @@ import Testing
       #expect(metrics.contains(#"provider_requests_total{code="200",reason=""} 2"#), "\(metrics)")
     }
   }
+
+  /// What a fault holds back is answered when nothing else can come of it: no relay waits for it.
+  @Test(arguments: ["end", "rewind"])
+  func aPushThatIsPutOffIsNotForgotten(by way: String) async throws {
+    let arguments = ["--store", "memory", "--clock", "virtual", "--admin", "127.0.0.1:0"]
+    try await RelayProcess.run(RelaySetup(arguments: arguments)) { relay in
+      let admin = try Admin(relay)
+      let phone = try await Phone(on: relay)
+      _ = try await phone.register()
+      #expect(try await admin("PUT", "/v1/checkpoints/then", "{}").status == 200)
+      let fault = #"{"at":"provider","do":{"delay":"1h"}}"#
+      #expect(try await admin("PUT", "/v1/faults/slow", fault).status == 200)
+      let body = #"{"to":"\#(phone.id)","payload":{"aps":{"alert":"x"}}}"#
+      async let answer = admin("POST", "/v1/push", body)
+      while try await admin("GET", "/v1/faults/slow").json["hit"] as? Int != 1 {}
+      if way == "end" {
+        try relay.terminate()
+      } else {
+        #expect(try await admin("POST", "/v1/checkpoints/then/restore", "{}").status == 200)
+      }
+      #expect(try await answer.json["status"] as? Int == 503)
+      if way == "end" { #expect(try await relay.endsSoon()) }
+    }
+  }
 }

@@ -131,14 +131,14 @@ import Testing
 }
 
 /// A line of a relay's log.
-private struct LogEntry: Sendable {
+struct LogEntry: Sendable {
   var level: Logger.Level
   var message: String
   var metadata: [String: String]
 }
 
 /// Hands on what is logged, so that a test waits for a line and for nothing else.
-private struct FeedingLogHandler: LogHandler {
+struct FeedingLogHandler: LogHandler {
   let feed: AsyncStream<LogEntry>.Continuation
   var metadata: Logger.Metadata = [:]
   var logLevel = Logger.Level.debug

@@ -158,7 +158,9 @@ import Testing
     #expect(configuration.notices.isEmpty && configuration.enrolment != .open)
     configuration.enrolmentKey = ""
     configuration.profile = .production
-    #expect(configuration.notices.isEmpty && configuration.enrolment == .closed)
+    #expect(configuration.notices.map(\.text.first) == ["o"] && configuration.enrolment == .closed)
+    configuration.ownTokens = false
+    #expect(configuration.notices.isEmpty)
   }
 }
 

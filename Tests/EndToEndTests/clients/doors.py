@@ -5,7 +5,7 @@ doors.py spellings HOST:PORT
     token, from another site and with a form's content type. Prints what was not turned away at the door.
 doors.py unread HOST:PORT PID
     Opens 1,024 connections, sends 4,000 requests on each and reads nothing. Prints one line,
-    `grew BYTES slowest MILLISECONDS left DESCRIPTORS kept BYTES`: of the process's resident memory; of answers to
+    `grew BYTES median MILLISECONDS slowest MILLISECONDS left DESCRIPTORS kept BYTES`: of the process's resident memory; of answers to
     /health/live meanwhile; what is open 15 seconds later, and the memory then.
 doors.py descriptors HOST:PORT PID LIMIT ADMIN
     Opens connections until the process has no descriptor left, waits, closes them, and asks again. Prints
@@ -120,17 +120,17 @@ def descriptors(process):
 
 def leave_unread(process):
     before, open_before = resident(process), descriptors(process)
-    most, slowest, done = before, 0.0, threading.Event()
+    most, times, done = before, [], threading.Event()
 
     def look():
-        nonlocal most, slowest
+        nonlocal most
         while not done.is_set():
             start = time.monotonic()
             try:
                 isWell = ask("/health/live")[0] == 200
             except OSError:
                 isWell = False
-            slowest = max(slowest, time.monotonic() - start if isWell else 1000)
+            times.append(time.monotonic() - start if isWell else 1000)
             most = max(most, resident(process))
             time.sleep(0.05)
 
@@ -152,7 +152,9 @@ def leave_unread(process):
     done.set()
     looking.join()
     left = descriptors(process) - open_before
-    print(f"grew {most - before} slowest {int(slowest * 1000)} left {left} kept {resident(process) - before}")
+    median, slowest = (int(1000 * value) for value in (sorted(times)[len(times) // 2], max(times)))
+    kept = resident(process) - before
+    print(f"grew {most - before} median {median} slowest {slowest} left {left} kept {kept}")
 
 
 # MARK: No descriptors

@@ -7,6 +7,7 @@ how many PINGs of the other connection were answered meanwhile."""
 
 import sys
 import threading
+import time
 
 import http2
 
@@ -41,15 +42,16 @@ opens = b"".join(
     http2.frame(http2.HEADERS, http2.END_HEADERS, 2 * number + 1, BLOCK) for number in range(count)
 )
 sender = threading.Thread(target=greedy.sendall, args=(HELLO + opens,), daemon=True)
-done, others = threading.Event(), 0
+done, others, longest = threading.Event(), 0, 0.0
 
 
 def ask():
-    global others
+    global others, longest
     while not done.is_set():
-        mark = others.to_bytes(8, "big")
+        mark, start = others.to_bytes(8, "big"), time.monotonic()
         honest.sendall(http2.frame(http2.PING, 0, 0, mark))
         pong(honest_frames, mark)
+        longest = max(longest, time.monotonic() - start)
         others += 1
 
 
@@ -65,4 +67,4 @@ greedy.sendall(http2.frame(http2.PING, 0, 0, b"thats it"))
 pong(greedy_frames, b"thats it")
 done.set()
 asker.join()
-print(f"others {others}", flush=True)
+print(f"others {others} longest {int(1000 * longest)}", flush=True)
