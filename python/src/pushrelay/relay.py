@@ -1,0 +1,244 @@
+"""Starts the executable and speaks its admin API. The standard library is all it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+
+class RelayError(Exception):
+    """The relay, or its executable, said no; the message is its sentence."""
+
+
+class NotMet(AssertionError):
+    """A wait was not met; the message says why, and until when a push is held."""
+
+
+class Refused(AssertionError):
+    """The provider API did not answer 200; the message is its reason."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What an APNs client library wants to be told."""
+
+    host: str
+    port: int
+    ca: Path
+    key: Path
+    key_id: str
+    team_id: str
+
+
+@dataclass(frozen=True)
+class Phone:
+    """A phone that listens and acknowledges."""
+
+    name: str
+    topic: str
+    device: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Push:
+    """A push that the provider API took."""
+
+    unique_id: str
+    apns_id: str
+
+
+class Relay:
+    """A relay of a test's own, on free ports, with a clock that moves when told.
+
+    The executable is the argument, else PUSHRELAY, else pushrelay on the PATH.
+    """
+
+    def __init__(self, executable: str | None = None) -> None:
+        self._executable = executable or os.environ.get("PUSHRELAY", "pushrelay")
+        self._phones: list[tuple[str, subprocess.Popen[str]]] = []
+        self._names = 0
+        self.pushes: list[Push] = []
+
+    def __enter__(self) -> Relay:
+        self._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
+        self._state = Path(self._directory.name)
+        command = [self._executable, "serve", "--state", str(self._state)]
+        command += ["--clock", "virtual", "--store", "memory", "--log-level", "error"]
+        for name in ("provider", "device", "admin"):
+            command += [f"--{name}", "127.0.0.1:0"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        words = self._process.stdout.readline().split()
+        if not words:
+            self.__exit__(None, None, None)
+            raise RelayError(f"{self._executable} did not start; its message is above")
+        self._addresses = dict(word.split("=", 1) for word in words[1:])
+        self._token = (self._state / "admin.token").read_text().strip()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for _, process in self._phones:
+            _stop(process)
+        self._phones.clear()
+        _stop(self._process)
+        self._directory.cleanup()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where a provider's client library is to push, and with which key."""
+        key = json.loads((self._state / "keys/keys.json").read_text())["keys"][0]
+        return Endpoint(
+            host="localhost",
+            port=int(self._addresses["provider"].rsplit(":", 1)[1]),
+            ca=self._state / "ca.pem",
+            key=self._state / f"keys/AuthKey_{key['keyID']}.p8",
+            key_id=key["keyID"],
+            team_id=key["teamID"],
+        )
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Asks the admin API; docs/ADMIN.md lists its routes."""
+        request = urllib.request.Request(
+            f"http://{self._addresses['admin']}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "authorization": f"bearer {self._token}",
+                "content-type": "application/json",
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                raise RelayError(json.load(refusal)["message"]) from None
+
+    def phone(self, topic: str, name: str | None = None) -> Phone:
+        """A phone with one app, connected."""
+        self._names += 1
+        name = name or f"phone-{self._names}"
+        process = subprocess.Popen(
+            [self._executable, "device", name, "--light", "--json", "--topic", topic]
+            + ["--state", str(self._state), "--device", self._addresses["device"]],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._phones.append((name, process))
+        assert process.stdout
+        for line in process.stdout:
+            if line.startswith("{") and json.loads(line).get("type") == "hello":
+                apps = json.loads((self._state / f"devices/{name}.json").read_text())["apps"]
+                return Phone(name, topic, json.loads(line)["device"], apps[topic])
+        raise RelayError(f"the phone {name} did not connect; its message is above")
+
+    def push(
+        self,
+        phone: Phone,
+        payload: object,
+        *,
+        push_type: str | None = None,
+        priority: int | None = None,
+        expiration: str | None = None,
+        collapse_id: str | None = None,
+    ) -> Push:
+        """Pushes through the provider port, with a provider token.
+
+        Type and priority are inferred from the payload unless given.
+        """
+        command = [self._executable, "send", "-", "--json", "--state", str(self._state)]
+        command += ["--to", phone.token, "--topic", phone.topic]
+        command += ["--provider", self._addresses["provider"]]
+        headers = {
+            "push-type": push_type,
+            "priority": priority,
+            "expiration": expiration,
+            "collapse-id": collapse_id,
+        }
+        for header, value in headers.items():
+            if value is not None:
+                command += [f"--{header}", str(value)]
+        sent = subprocess.run(
+            command, input=json.dumps(payload), capture_output=True, text=True, timeout=60
+        )
+        if sent.returncode != 0:
+            raise Refused((sent.stdout + sent.stderr).strip())
+        answer = json.loads(sent.stdout)
+        push = Push(answer["apnsUniqueId"], answer["apnsId"])
+        self.pushes.append(push)
+        return push
+
+    def wait(
+        self,
+        what: str,
+        push: Push,
+        *,
+        timeout: str | None = None,
+        within: str | None = None,
+        advance: bool = False,
+    ) -> Any:
+        """Waits until it has happened to the push; NotMet says why not."""
+        body: dict[str, object] = {"expect": {"what": what, "push": push.unique_id}}
+        if timeout is not None:
+            body["timeout"] = timeout
+        if within is not None:
+            body["within"] = within
+        if advance:
+            body["advance"] = True
+        try:
+            return self.call("POST", "/v1/wait", body)
+        except RelayError as unmet:
+            raise NotMet(str(unmet)) from None
+
+    def advance(self, by: str) -> Any:
+        """Moves the relay's clock; answers what has fired."""
+        return self.call("POST", "/v1/clock/advance", {"by": by})
+
+    def checkpoint(self, name: str) -> None:
+        """Saves the relay's state under that name."""
+        self.call("PUT", f"/v1/checkpoints/{name}")
+
+    def restore(self, name: str) -> None:
+        """Takes the relay back to that state. Phones made by `phone` stop first."""
+        for phone, process in self._phones:
+            _stop(process)
+            (self._state / f"devices/{phone}.json").unlink(missing_ok=True)
+        self._phones.clear()
+        self.pushes.clear()
+        self.call("POST", f"/v1/checkpoints/{name}/restore")
+
+    def timeline(self, push: Push) -> str:
+        """The life of a push, as `pushrelay log` tells it."""
+        told = subprocess.run(
+            [self._executable, "log", push.unique_id, "--state", str(self._state)]
+            + ["--provider", self._addresses["provider"]],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return told.stdout + told.stderr
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout:
+        process.stdout.close()
