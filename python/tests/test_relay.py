@@ -25,6 +25,12 @@ def test_each_test_begins_with_a_full_budget(push_relay: Relay, phone: Phone, ru
     push_relay.wait("delivered", pushes[2])
 
 
+def test_a_phone_may_say_more_than_a_pipe_holds(push_relay: Relay, phone: Phone) -> None:
+    for number in range(24):
+        push = push_relay.push(phone, {"aps": {"alert": f"{number}" + "x" * 3900}})
+        push_relay.wait("delivered", push)
+
+
 def test_a_refusal_says_its_reason(push_relay: Relay, phone: Phone) -> None:
     with pytest.raises(Refused, match="BadPriority"):
         push_relay.push(phone, SILENT, push_type="background", priority=7)

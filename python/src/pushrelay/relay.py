@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class Relay:
         if not words:
             self.__exit__(None, None, None)
             raise RelayError(f"{self._executable} did not start; its message is above")
+        _drain(self._process)
         self._addresses = dict(word.split("=", 1) for word in words[1:])
         self._token = (self._state / "admin.token").read_text().strip()
         return self
@@ -142,6 +144,7 @@ class Relay:
         assert process.stdout
         for line in process.stdout:
             if line.startswith("{") and json.loads(line).get("type") == "hello":
+                _drain(process)
                 apps = json.loads((self._state / f"devices/{name}.json").read_text())["apps"]
                 return Phone(name, topic, json.loads(line)["device"], apps[topic])
         raise RelayError(f"the phone {name} did not connect; its message is above")
@@ -240,5 +243,15 @@ def _stop(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout:
-        process.stdout.close()
+
+
+def _drain(process: subprocess.Popen[str]) -> None:
+    """Reads what else it says: behind a full pipe a phone does not acknowledge any more."""
+
+    def read() -> None:
+        assert process.stdout
+        with process.stdout as lines:
+            for _ in lines:
+                pass
+
+    threading.Thread(target=read, daemon=True).start()
