@@ -289,7 +289,7 @@ function drawTop() {
 	$("pill").className = state;
 	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
 	const { balance = "", addsUp } = known.counters;
-	set("light", `${balance.replace(/\d+/g, (digits) => number(+digits))} `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
+	set("light", `${balance.replace(/\d+/g, (n) => number(+n))} `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
 function setPaused(paused) {
 	frozen = paused && { entries: [...entries()], now: now() };

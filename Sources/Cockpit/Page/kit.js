@@ -97,10 +97,10 @@ export function whyOf({ mark, step: { limit, reason, until, carriedBy, carrier: 
 	if (mark === "change") return [policy, topic ?? (device ? "this phone" : "all phones")].filter(Boolean).join(", ");
 	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
-	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, for ${shortTopic(carrier.topic)}` : ""}`;
-	if (word) return { condition: "the phone has changed", answer: "with an answer of the phone", room: "there was room again" }[word] ?? `with a ${word}`;
+	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, ${shortTopic(carrier.topic)}` : ""}`;
+	if (word) return { condition: "the phone changed", answer: "with the phone's answer", room: "there was room" }[word] ?? `with a ${word}`;
 	if (replacedBy) return `by ${shortId(replacedBy)}`;
-	return { hold: "it had waited long enough", expired: "its expiration passed", refill: "a token came back",
+	return { hold: "it waited long enough", expired: "its expiration passed", refill: "a token came back",
 		connect: "the phone connected", resend: "no acknowledgement came", direct: "at once", "device offline": "the phone is away" }[via ?? reason] ?? reason;
 }
 
