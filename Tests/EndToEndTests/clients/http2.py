@@ -2,9 +2,11 @@
 of the relay's own code. Field blocks are written as literals (RFC 7541 section 6.2.2) and read only as
 far as a status code from the static table."""
 
+import select
 import socket
 import ssl
 import struct
+import threading
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
@@ -45,8 +47,27 @@ class Connection:
     def __init__(self, address, ca=None, receive_buffer=None):
         self.address, self.scheme = address, "https" if ca else "http"
         self.socket = dial(address, ca, receive_buffer)
+        # A session of OpenSSL is for one thread at a time, and one may send while another reads.
+        self.turn = threading.Lock()
         self.next_stream = 1
-        self.socket.sendall(PREFACE + frame(SETTINGS, 0, 0))
+        self._send(PREFACE + frame(SETTINGS, 0, 0))
+
+    def _send(self, data):
+        with self.turn:
+            self.socket.sendall(data)
+
+    def _receive(self, count):
+        """Waits outside its turn, so that others may send meanwhile."""
+        while True:
+            with self.turn:
+                self.socket.settimeout(0)
+                try:
+                    return self.socket.recv(count)
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    pass
+                finally:
+                    self.socket.settimeout(None)
+            select.select([self.socket], [], [])
 
     def request(self, method, path, fields=(), end=False):
         """Opens a stream; returns its number."""
@@ -57,20 +78,20 @@ class Connection:
             for name, value in pseudo + [(":path", path)] + list(fields)
         )
         flags = END_HEADERS | (END_STREAM if end else 0)
-        self.socket.sendall(frame(HEADERS, flags, stream, block))
+        self._send(frame(HEADERS, flags, stream, block))
         return stream
 
     def send(self, stream, data, end=False):
         """Sends in frames of the size that every peer must take."""
         for start in range(0, len(data), 16_384):
-            self.socket.sendall(frame(DATA, 0, stream, data[start : start + 16_384]))
+            self._send(frame(DATA, 0, stream, data[start : start + 16_384]))
         if end:
-            self.socket.sendall(frame(DATA, END_STREAM, stream))
+            self._send(frame(DATA, END_STREAM, stream))
 
     def _exactly(self, count):
         data = b""
         while len(data) < count:
-            piece = self.socket.recv(count - len(data))
+            piece = self._receive(count - len(data))
             if not piece:
                 return None
             data += piece
@@ -88,12 +109,12 @@ class Connection:
             if payload is None:
                 return
             if kind == SETTINGS and not flags & ACK:
-                self.socket.sendall(frame(SETTINGS, ACK, 0))
+                self._send(frame(SETTINGS, ACK, 0))
             elif kind == PING and not flags & ACK:
-                self.socket.sendall(frame(PING, ACK, 0, payload))
+                self._send(frame(PING, ACK, 0, payload))
             elif kind == DATA and payload:
                 more = struct.pack(">I", len(payload))
-                self.socket.sendall(
+                self._send(
                     frame(WINDOW_UPDATE, 0, 0, more) + frame(WINDOW_UPDATE, 0, stream, more)
                 )
             yield kind, flags, stream, payload
