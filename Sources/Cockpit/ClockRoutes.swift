@@ -119,8 +119,6 @@ extension Refusal {
         "TooMuchKept",
         "checkpoints would take \(bytes) bytes, or are too many: at most \(limit) bytes are kept, "
           + "and 100 checkpoints; drop one")
-    case .partitionsMoved:
-      self = .conflict("PartitionsMoved", "partitions have moved to other event loops since then")
     case .nothingNext:
       self = .conflict(
         "NothingNext", "nothing is to come: no push is held, no phone has anything to do")

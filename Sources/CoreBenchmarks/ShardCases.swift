@@ -127,8 +127,7 @@ struct Relay {
     case .log:
       if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.append(&event) }
     case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
-    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell,
-      .handOver:
+    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell:
       break
     }
   }

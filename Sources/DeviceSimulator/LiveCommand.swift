@@ -9,8 +9,6 @@ import DeviceModel
 /// ```
 struct LiveCommand {
   let action: Scenario.Action
-  /// The same as the members of a scenario's event.
-  let members: String
 
   init(_ text: String, in scenario: Scenario) throws(LiveCommandError) {
     var words = text.split(whereSeparator: \.isWhitespace).map(String.init)
@@ -47,9 +45,8 @@ struct LiveCommand {
       throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
     }
     do {
-      self.members = members.joined(separator: ",")
-      let reader = Reader(
-        file: "", tree: try JSONTree.read(Array("{\(self.members)}".utf8)), key: "")
+      let members = members.joined(separator: ",")
+      let reader = Reader(file: "", tree: try JSONTree.read(Array("{\(members)}".utf8)), key: "")
       let names = PlaceNames(phones: scenario.phones, length: scenario.length)
       action = try names.action(reader)
     } catch let problem as ScenarioError {

@@ -18,17 +18,13 @@ package struct LiveSimulation: Sendable {
   /// Whether more happened than is kept, so that nothing can be judged any more.
   private var hasForgotten = false
   private let places: [String: Int]
-  /// What happens, if it is to be a scenario of its own.
-  private var lived: LivedScenario?
 
   /// Sets up the phones; they are about to connect. Those in `last`, by their names, go on where
   /// they were.
   package init(
-    _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:],
-    savesScenario: Bool = false
+    _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:]
   ) {
     self.scenario = scenario
-    lived = savesScenario ? LivedScenario(scenario.phones, at: now) : nil
     places = Dictionary(
       uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
     // Times of the trace are times of the day.
@@ -81,8 +77,6 @@ package struct LiveSimulation: Sendable {
     case .connected: player.simulation.linkOpened(number)
     case .lost(let reason): player.simulation.linkLost(number, reason)
     case .received(let arrival):
-      let isNew = player.simulation.relay.number(of: Simulation.pushID(arrival.uniqueID)) == nil
-      if isNew { lived?.received(arrival, on: scenario.phones[phone].name, at: now) }
       player.simulation.receive(arrival, at: number)
     case .heard(let isKeepAlive): player.simulation.hear(number, isKeepAlive: isKeepAlive)
     case .phone(let event): player.simulation.tell(number, event)
@@ -94,7 +88,6 @@ package struct LiveSimulation: Sendable {
   package mutating func perform(command: String, at now: Int64) throws(LiveCommandError) {
     let command = try LiveCommand(command, in: scenario)
     advance(to: now)
-    lived?.did(command.members, at: now)
     player.perform(command.action)
   }
 
@@ -117,16 +110,8 @@ package struct LiveSimulation: Sendable {
 
   /// What has happened since it was last asked.
   package mutating func takeTrace() -> [TraceLine] {
-    let lines = (told..<player.simulation.entries.count).map { player.simulation.line($0) }
-    forgetTrace()
-    lived?.saw(lines)
-    return lines
-  }
-
-  /// What has happened until now as a scenario that passes; nil if that was not wanted.
-  package func savedScenario(at now: Int64, file: String) throws(ScenarioError) -> [UInt8]? {
-    guard let lived else { return nil }
-    return try lived.scenario(at: now, file: file)
+    defer { forgetTrace() }
+    return (told..<player.simulation.entries.count).map { player.simulation.line($0) }
   }
 
   private mutating func forgetTrace() {

@@ -326,7 +326,7 @@ extension Simulation {
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
-    case .answer, .hello, .persist, .forget, .handOver:
+    case .answer, .hello, .persist, .forget:
       // Phones need no answer, the journal is asked elsewhere, no partition ever leaves.
       break
     }

@@ -25,8 +25,6 @@ package actor PhoneDriver {
     package var storageDirectory: String?
     /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
-    /// Whether what happens is to be a scenario in the end.
-    package var savesScenario = false
     /// How bad the link is on purpose.
     package var link = BadLink()
     /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
@@ -127,7 +125,7 @@ package actor PhoneDriver {
     simulation = LiveSimulation(
       configuration.scenario, seed: configuration.seed,
       at: configuration.relayTime ?? configuration.now(),
-      last: try keeper.lastingPhones(), savesScenario: configuration.savesScenario)
+      last: try keeper.lastingPhones())
     phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
   }
@@ -151,11 +149,6 @@ package actor PhoneDriver {
   /// What came of the scenario's expectations, and which could not be judged from here.
   package func verdicts() -> (judged: [Verdict], unjudged: [String]) {
     (simulation.verdicts(), simulation.unjudged)
-  }
-
-  /// What has happened as a scenario that passes; nil if that was not wanted.
-  package func savedScenario(file: String) throws(ScenarioError) -> [UInt8]? {
-    try simulation.savedScenario(at: now, file: file)
   }
 
   /// Does what a person says, such as `open com.example.app`.

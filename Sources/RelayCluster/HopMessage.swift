@@ -115,8 +115,8 @@ extension Event {
       true
     case .alias(let event): event != .allConfirmed
     // Deadlines by the machine's time are those of a virtual clock, which no cluster has.
-    case .persisted, .persistFailed, .clockFollowed, .keepAliveDue, .acknowledgementDue,
-      .partitionRequested, .partitionReceived,
+    case .persisted, .persistFailed, .clockFollowed,
+      .partitionDropped,
       .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
@@ -128,7 +128,7 @@ extension Effect {
   package var mayHop: Bool {
     switch self {
     case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true
-    case .persist, .forget, .tell, .handOver, .log: false
+    case .persist, .forget, .tell, .log: false
     }
   }
 }

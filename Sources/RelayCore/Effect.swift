@@ -32,8 +32,6 @@ package enum Effect: Hashable, Sendable {
   /// Hand an event to the shard that this key names, which may be the one that asks. What one
   /// shard tells another arrives in order.
   indirect case tell(routingKey: UInt64, Event)
-  /// Give the partition that was requested to the shard that wants it: it is not here any more.
-  indirect case handOver(PartitionState)
   /// Note a step of a notification's life.
   case log(DeliveryEvent)
 }

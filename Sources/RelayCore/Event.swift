@@ -40,19 +40,12 @@ package enum Event: Hashable, Sendable {
   case queueChecked(ConnectionID, isEmpty: Bool)
   /// A device goes by the relay's time on this stream from now on.
   case clockFollowed(ConnectionID)
-  /// By the machine's time a keep-alive is due, or its answer overdue, on a stream that does not go
-  /// by the relay's (`Shard.Configuration.deadlinesNeedClock`).
-  case keepAliveDue(ConnectionID)
-  /// On such a stream, this frame has left and was not acknowledged in time.
-  case acknowledgementDue(ConnectionID, UniqueID)
   /// A device's stream ended.
   case disconnected(ConnectionID)
 
-  /// The partition is wanted by another shard. Nothing more comes for it; it is handed over as soon
-  /// as the journal has answered what waits of it.
-  case partitionRequested(PartitionID)
-  /// The partition has come from another shard.
-  indirect case partitionReceived(PartitionState)
+  /// Another node has the partition from now on. Nothing more comes for it; it leaves when the
+  /// journal has answered what waits of it.
+  case partitionDropped(PartitionID)
 
   /// What the journal remembers: after a restart, or of a partition that comes from another node.
   /// In the order that `RestoredRecord` names, and before all other events of the partition but

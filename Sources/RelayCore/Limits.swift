@@ -40,8 +40,8 @@ package enum Limits {
   /// Submissions and device requests of one shard that wait for the journal; one more is answered
   /// `ServiceUnavailable`.
   package static let pendingPersists = 262_144
-  /// Events for one partition that a loop keeps back while the partition moves to another loop; one
-  /// more is answered `ServiceUnavailable`.
+  /// Events that a loop keeps back while the partitions they are for move to another node; one more
+  /// is answered `ServiceUnavailable`.
   package static let parkedEvents = 262_144
   /// Bytes on their way from one loop to a loop of another node; and of one message there.
   package static let hopWindowBytes = 8 << 20

@@ -4,6 +4,21 @@ package import Primitives
 /// Tokens that are no longer registered, and since when: what 410 says.
 package typealias GoneTokens = RecentTable<DeviceToken, Instant>
 
+/// Notifications that were acknowledged with the promise that the app's outcome follows. Others'
+/// outcomes are not logged: a device can add to the lives of its own notifications only.
+package typealias AwaitedOutcomes = RecentTable<UniqueID, AwaitedOutcome>
+
+/// Which device has promised an outcome, and how often it has said meanwhile what it decides.
+package struct AwaitedOutcome: Hashable, Sendable {
+  package var device: Int32
+  package var decisions: UInt8
+
+  package init(device: Int32, decisions: UInt8 = 0) {
+    self.device = device
+    self.decisions = decisions
+  }
+}
+
 /// What was put in last, by its keys. Bounded: beyond the limit the oldest are forgotten.
 package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
   package struct Item: Hashable, Sendable {
@@ -47,6 +62,11 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
 
   subscript(key: Key) -> Value? { items[key]?.value }
 
+  /// Changes a value in its place, if it is there.
+  mutating func change(_ key: Key, _ change: (inout Value) -> Void) {
+    if let index = items.index(forKey: key) { change(&items.values[index].value) }
+  }
+
   var oldest: Item? {
     order.first.flatMap { first in items[first.key].map { Item(first.key, $0.value) } }
   }
@@ -77,16 +97,10 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     }
   }
 
-  /// Takes out those that `isIt` names, oldest first.
-  mutating func take(_ isIt: (Key) -> Bool) -> [Item] {
-    var taken: [Item] = []
-    for (key, number) in order where isIt(key) {
-      guard let item = items[key], item.number == number else { continue }
-      taken.append(Item(key, item.value))
-      items[key] = nil
-    }
+  /// Takes out those that `isIt` names.
+  mutating func removeAll(where isIt: (Item) -> Bool) {
+    items = items.filter { !isIt(Item($0.key, $0.value.value)) }
     order.removeAll { items[$0.key]?.number != $0.number }
-    return taken
   }
 
   /// Everything that is kept, oldest first.

@@ -64,7 +64,7 @@ extension Shard {
     note(.forgotten(id), key: id.routingKey, into: &effects)
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
-    _ = awaitedOutcomes.take(of: [device: 0])
+    awaitedOutcomes.removeAll { $0.value.device == device }
     removeDevice(device)
   }
 

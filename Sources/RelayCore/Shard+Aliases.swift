@@ -114,7 +114,7 @@ extension Shard {
     counters.aliases += 1
   }
 
-  private mutating func remove(_ alias: Int32) {
+  mutating func remove(_ alias: Int32) {
     aliasIndex.remove(alias, KeyedHash.hash(aliases[alias].own.token))
     aliases.remove(at: alias)
     counters.aliases -= 1

@@ -81,7 +81,8 @@ extension Shard {
     guard let device = deviceNumber(of: connection) else { return }
     if let entry = inFlightEntry(of: device, id) {
       finish(entry, of: device, outcome, into: &effects)
-    } else if let outcome, outcome != .later, awaitedOutcomes.remove(id, of: device) {
+    } else if let outcome, outcome != .later, awaitedOutcomes[id]?.device == device {
+      awaitedOutcomes.remove(id)
       log(.outcome(outcome), id, into: &effects)
     }
     answered(device)
@@ -94,7 +95,12 @@ extension Shard {
     into effects: inout [Effect]
   ) {
     guard let device = deviceNumber(of: connection) else { return }
-    if awaitedOutcomes.noteDecision(id, of: device) { log(.decided(decision), id, into: &effects) }
+    if let awaited = awaitedOutcomes[id], awaited.device == device,
+      awaited.decisions < Limits.decisionsPerPush
+    {
+      awaitedOutcomes.change(id) { $0.decisions += 1 }
+      log(.decided(decision), id, into: &effects)
+    }
     answered(device)
     sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
@@ -124,28 +130,7 @@ extension Shard {
     }
   }
 
-  /// The same on a stream that goes by the machine's time.
-  mutating func keepAliveDue(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines else { return }
-    keepAliveFired(device, into: &effects)
-  }
-
   // MARK: Acknowledgements that do not come
-
-  /// What `queueChecked` does with all that is overdue, for one frame to a stream that goes by the
-  /// machine's time.
-  mutating func acknowledgementDue(
-    _ connection: ConnectionID, _ id: UniqueID, into effects: inout [Effect]
-  ) {
-    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines,
-      let entry = inFlightEntry(of: device, id), entries[entry].notification.uniqueID == id
-    else { return }
-    guard entries[entry].frameCount < Limits.framesPerConnection else {
-      effects.append(.close(connection, .ackTimeout))
-      return end(connection, device, into: &effects)
-    }
-    resend(entry, over: connection, into: &effects)
-  }
 
   /// An acknowledgement may be overdue. Whether the frame has left at all only the connection
   /// knows.
@@ -254,7 +239,7 @@ extension Shard {
     log(.delivered, uniqueID, into: &effects)
     switch outcome {
     case nil: break
-    case .later: awaitedOutcomes.insert(uniqueID, of: device)
+    case .later: _ = awaitedOutcomes.insert(AwaitedOutcome(device: device), for: uniqueID)
     case .some(let outcome): log(.outcome(outcome), uniqueID, into: &effects)
     }
     leavePhase(entry)

@@ -16,7 +16,7 @@ extension Shard {
       Soundness.moments.contains(now) && state.timersNow <= now, "it is at no moment")
     try require(lastOrder <= UInt64(Soundness.counts.upperBound), "it has accepted too much")
     try require(
-      state.awaitedOutcomes.allSatisfy { $0.device.map(devices.mayBeTaken) ?? true },
+      state.awaitedOutcomes.allSatisfy { $0.value.map { devices.mayBeTaken($0.device) } ?? true },
       "an outcome is awaited of a device that is not there")
     try require(
       unanswered.keys.allSatisfy { entries.mayBeTaken($0) && !entries[$0].isStorable },
@@ -32,7 +32,7 @@ extension Shard {
   ) throws(StateFlaw) {
     for timer in state.timers {
       try require(
-        soundness.timer(of: timer.timer.subject) == timer.id, "timer \(timer.id) is nobody's")
+        soundness.timer(of: timer.subject) == timer.id, "timer \(timer.id) is nobody's")
     }
     try require(soundness.timerCount == state.timers.count, "a timer is not set")
   }
@@ -78,7 +78,7 @@ extension Shard {
     try require(counted == Gauges(counters), "there are others than it counts")
     let sums =
       [
-        counters.received, counters.restored, counters.takenOver, counters.handedOver,
+        counters.received, counters.restored, counters.handedOver,
         counters.stored, counters.delivered, counters.expired, counters.discardedUnregistered,
         counters.notStored, counters.replaced, counters.repeated, counters.journalFailed,
         counters.cleared,
@@ -102,13 +102,11 @@ extension Shard {
     case .restored(.notification(_, let sequence, _)), .restored(.forwarded(_, _, let sequence, _)),
       .alias(.restored(_, _, let sequence, _)):
       return isForeign(sequence) ? nil : StateFlaw("record \(sequence) is not of another run")
-    case .partitionReceived(let state): return flaw(in: state)
     case .checkpoint(.saved(let number)):
       return mayKeep(number) ? nil : StateFlaw("more states are kept than a relay keeps")
     case .submitted, .persisted, .persistFailed, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .keepAliveDue, .acknowledgementDue,
-      .disconnected, .partitionRequested, .restored, .policyChanged, .administered, .faulted,
+      .disconnected, .partitionDropped, .restored, .policyChanged, .administered, .faulted,
       .checkpoint, .shutDown, .tick:
       return nil
     }
@@ -116,16 +114,6 @@ extension Shard {
 
   /// Whether a record is none that waits here.
   private func isForeign(_ sequence: UInt64) -> Bool { sequence > 0 && !isPending(sequence) }
-
-  private func flaw(in state: PartitionState) -> StateFlaw? {
-    if let device = state.devices.first(where: { deviceNumber($0.id) != nil }) {
-      return StateFlaw("device \(device.id) comes with a partition and is here")
-    }
-    if let entry = state.entries.first(where: { $0.sequence != 0 && isPending($0.sequence) }) {
-      return StateFlaw("record \(entry.sequence) comes with a partition and is one of this shard")
-    }
-    return nil
-  }
 
   /// Whether one more state may be kept: as many and as large ones as a relay would, and once more
   /// while one takes the place of another.
@@ -163,52 +151,5 @@ private struct Gauges: Equatable {
       case .inFlight: inFlight += 1
       }
     }
-  }
-}
-
-extension PartitionState {
-  /// What is wrong with it, when no shard has handed it over.
-  package var flaw: StateFlaw? {
-    do throws(StateFlaw) {
-      try check()
-      return nil
-    } catch {
-      return error
-    }
-  }
-
-  private func check() throws(StateFlaw) {
-    let soundness = Soundness(
-      devices: Slab(devices, vacant: .vacant), apps: Slab(apps, vacant: .vacant),
-      entries: Slab(entries, vacant: .vacant))
-    try soundness.check()
-    try require(soundness.timerCount == 0, "it names timers of the shard that it left")
-    var subjects: Set<TimerWheel.Subject> = []
-    for timer in timers {
-      try require(
-        soundness.timer(of: timer.subject) != nil && subjects.insert(timer.subject).inserted,
-        "a timer is nobody's")
-    }
-    try require(
-      entries.allSatisfy { $0.phase != .waiting }, "an entry waits for the journal that it left")
-    try require(
-      awaitedOutcomes.allSatisfy { devices.indices.contains(Int($0.device)) },
-      "an outcome is awaited of a device that is not there")
-    try require(
-      unanswered.allSatisfy {
-        entries.indices.contains(Int($0.entry)) && !entries[Int($0.entry)].isStorable
-      }, "somebody waits for an entry that is none")
-    try require(
-      Soundness.moments.contains(now) && lastOrder <= UInt64(Soundness.counts.upperBound),
-      "it is of no moment")
-  }
-}
-
-extension Slab {
-  /// All places taken, as in an array.
-  fileprivate init(_ elements: [Element], vacant: Element) {
-    self.init(
-      vacant: vacant, placeCount: elements.count, free: [],
-      taken: zip(Int32(0)..., elements).map { ($0, $1) })
   }
 }

@@ -8,9 +8,7 @@ extension Shard {
     of id: DeviceID
   ) -> (report: DeviceReport, timers: [(at: Instant, what: String)])? {
     guard let device = deviceNumber(id) else { return nil }
-    var wheel = timers
-    let all = wheel.take { $0 }
-    let mine = all.compactMap { timer in
+    let mine = timers.state.compactMap { timer in
       name(of: timer.subject, device).map { (timer.deadline, $0) }
     }
     return (report(device), mine)

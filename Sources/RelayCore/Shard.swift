@@ -58,8 +58,7 @@ package struct Shard: Sendable {
     /// How many partitions all shards hold together.
     package var partitionCount: Int
     /// Whether keep-alives and acknowledgements have timers only on streams whose phones go by the
-    /// relay's time (`Event.clockFollowed`). With a clock that leaps nobody else could keep such
-    /// deadlines: when theirs are over is told (`Event.keepAliveDue`, `.acknowledgementDue`).
+    /// relay's time (`Event.clockFollowed`): with a clock that leaps nobody else could keep them.
     package var deadlinesNeedClock = false
 
     package init(
@@ -142,7 +141,7 @@ package struct Shard: Sendable {
   /// The app from which on held silents are to be looked at again, because the policy has changed;
   /// nil when all were.
   var nextToReview: Int32?
-  /// The partition that another shard wants and that is still here (`Shard+Partitions.swift`).
+  /// The partition that another node has and that is still here (`Shard+Partitions.swift`).
   var leaving: PartitionID?
   /// The states that it can be taken back to (`Shard+Checkpoints.swift`).
   var checkpoints: [UInt32: ShardCheckpoint] = [:]
@@ -193,10 +192,10 @@ package struct Shard: Sendable {
       submit(notification, from: request, into: &effects)
     case .persisted(let sequence):
       persisted(through: sequence, into: &effects)
-      if leaving != nil { handOverWhenSettled(into: &effects) }
+      if leaving != nil { dropWhenSettled(into: &effects) }
     case .persistFailed(let sequence):
       persistFailed(through: sequence, into: &effects)
-      if leaving != nil { handOverWhenSettled(into: &effects) }
+      if leaving != nil { dropWhenSettled(into: &effects) }
     case .enrolled(let device, let secret, let request):
       enroll(device, secret, from: request, into: &effects)
     case .registered(let credential, let topic, let token, let isOwn, let request):
@@ -223,16 +222,10 @@ package struct Shard: Sendable {
       queueChecked(connection, isEmpty: isEmpty, into: &effects)
     case .clockFollowed(let connection):
       clockFollowed(connection)
-    case .keepAliveDue(let connection):
-      keepAliveDue(connection, into: &effects)
-    case .acknowledgementDue(let connection, let id):
-      acknowledgementDue(connection, id, into: &effects)
     case .disconnected(let connection):
       disconnected(connection, into: &effects)
-    case .partitionRequested(let partition):
-      request(partition, into: &effects)
-    case .partitionReceived(let state):
-      load(state)
+    case .partitionDropped(let partition):
+      drop(partition, into: &effects)
     case .restored(let record):
       restore(record, into: &effects)
     case .policyChanged(let policy, let moment):

@@ -4,8 +4,7 @@ package struct ShardCounters: Hashable, Sendable {
   package var received = 0
   /// Taken over from the journal.
   package var restored = 0
-  /// Lives that came from another shard, and that went to one, with their partitions.
-  package var takenOver = 0
+  /// Lives that went to another node with their partitions.
   package var handedOver = 0
   /// Refused by the shard (the edge counts its own refusals), by `Rejection.rawValue`.
   package var rejected = [Int](repeating: 0, count: Rejection.allCases.count)
@@ -43,17 +42,15 @@ package struct ShardCounters: Hashable, Sendable {
 
   /// Every accepted notification is somewhere.
   package var addsUp: Bool {
-    received + restored + takenOver == ended + handedOver + waiting + inSlots + inFlight
+    received + restored == ended + handedOver + waiting + inSlots + inFlight
   }
 
-  /// The same in words: "7 received = 5 ended + 1 held + 1 in flight". What one shard of a sum has
-  /// given to another is on neither side.
+  /// The same in words: "7 received = 5 ended + 1 held + 1 in flight".
   package var balance: String {
-    let moved = min(takenOver, handedOver)
-    let came = [(restored, "restored"), (takenOver - moved, "taken over")]
+    let came = [(restored, "restored")]
     let stayed = [
       (inSlots, "held"), (inFlight, "in flight"), (waiting, "waiting for the journal"),
-      (handedOver - moved, "handed over"),
+      (handedOver, "handed over"),
     ]
     func more(_ terms: [(count: Int, word: String)]) -> String {
       terms.map { $0.count == 0 ? "" : " + \($0.count) \($0.word)" }.joined()
@@ -73,22 +70,10 @@ package struct ShardCounters: Hashable, Sendable {
     }
   }
 
-  /// Takes what is there now of another counters out of this one; what happened stays.
-  mutating func removeGauges(_ gone: ShardCounters) {
-    waiting -= gone.waiting
-    inSlots -= gone.inSlots
-    inFlight -= gone.inFlight
-    devices -= gone.devices
-    apps -= gone.apps
-    aliases -= gone.aliases
-    connections -= gone.connections
-  }
-
   package static func + (left: ShardCounters, right: ShardCounters) -> ShardCounters {
     var sum = left
     sum.received += right.received
     sum.restored += right.restored
-    sum.takenOver += right.takenOver
     sum.handedOver += right.handedOver
     for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
     for index in sum.sent.indices { sum.sent[index] += right.sent[index] }

@@ -33,11 +33,24 @@ package struct ShardState: Hashable, Sendable {
 
   package struct Timer: Hashable, Sendable {
     package var id: TimerWheel.TimerID
-    package var timer: PartitionState.Timer
+    package var deadline: Instant
+    package var subject: TimerWheel.Subject
 
-    package init(id: TimerWheel.TimerID, timer: PartitionState.Timer) {
+    package init(id: TimerWheel.TimerID, deadline: Instant, subject: TimerWheel.Subject) {
       self.id = id
-      self.timer = timer
+      self.deadline = deadline
+      self.subject = subject
+    }
+  }
+
+  /// An entry in flight whose record failed, and who waits for what becomes of it.
+  package struct Unanswered: Hashable, Sendable {
+    package var entry: Int32
+    package var request: RequestID
+
+    package init(entry: Int32, request: RequestID) {
+      self.entry = entry
+      self.request = request
     }
   }
 
@@ -72,7 +85,7 @@ package struct ShardState: Hashable, Sendable {
   package var formerBudgets: [FormerBudget] = []
   package var takenPushes: [TakenPushes.Place] = []
   /// By their entries.
-  package var unanswered: [PartitionState.Unanswered] = []
+  package var unanswered: [Unanswered] = []
 
   package init(
     configuration: Shard.Configuration, sequences: SequenceRanges, budgets: SilentBudgets,
@@ -114,7 +127,8 @@ extension Shard {
     state.ownBudgets = ownBudgetsState
     state.formerBudgets = formerBudgets.state
     state.takenPushes = takenPushes.state
-    state.unanswered = unanswered.keys.sorted().compactMap { unansweredItem($0, as: $0) }
+    state.unanswered = unanswered.sorted { $0.key < $1.key }
+      .map { ShardState.Unanswered(entry: $0.key, request: $0.value) }
     return state
   }
 
@@ -161,11 +175,6 @@ extension Shard {
     try checkSoundness(state)
     fillIndexes()
     for (number, state) in kept { checkpoints[number] = ShardCheckpoint(try Shard(state)) }
-  }
-
-  /// Who waits for this entry, by the number that it has elsewhere.
-  func unansweredItem(_ entry: Int32, as number: Int32) -> PartitionState.Unanswered? {
-    unanswered[entry].map { PartitionState.Unanswered(entry: number, request: $0) }
   }
 
   private mutating func fillIndexes() {

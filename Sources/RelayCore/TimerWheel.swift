@@ -87,9 +87,9 @@ package struct TimerWheel: Sendable {
     nodes = Array(repeating: vacant, count: timers.count + free.count)
     for timer in timers {
       guard nodes.indices.contains(Int(timer.id)), !isSet(timer.id) else { return nil }
-      let deadline = min(max(timer.timer.deadline.milliseconds, self.now), Self.latest)
+      let deadline = min(max(timer.deadline.milliseconds, self.now), Self.latest)
       nodes[Int(timer.id)].deadline = deadline
-      nodes[Int(timer.id)].subject = timer.timer.subject
+      nodes[Int(timer.id)].subject = timer.subject
       link(timer.id)
     }
     count = timers.count
@@ -123,8 +123,7 @@ package struct TimerWheel: Sendable {
       .map { _, timer in
         let subject = nodes[Int(timer.id)].subject
         return ShardState.Timer(
-          id: timer.id,
-          timer: .init(deadline: Instant(milliseconds: timer.deadline), subject: subject))
+          id: timer.id, deadline: Instant(milliseconds: timer.deadline), subject: subject)
       }
   }
 
@@ -207,30 +206,6 @@ package struct TimerWheel: Sendable {
     return nil
   }
 
-  /// Takes out the timers for which `rename` has a subject, in the order in which they would fire:
-  /// of those with one deadline, the one first that was set first.
-  package mutating func take(
-    _ rename: (Subject) -> Subject?
-  ) -> [(deadline: Instant, subject: Subject)] {
-    var taken: [(deadline: Int64, subject: Subject)] = []
-    for list in heads.indices {
-      var id = heads[list]
-      while id >= 0 {
-        let node = nodes[Int(id)]
-        if let subject = rename(node.subject) {
-          taken.append((node.deadline, subject))
-          unlink(id)
-          release(id)
-        }
-        id = node.next
-      }
-    }
-    // Those with one deadline lie in one list, in their order.
-    return taken.enumerated()
-      .sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
-      .map { (Instant(milliseconds: $0.element.deadline), $0.element.subject) }
-  }
-
   /// The clock was set so far forwards. All timers keep their names; those that are about a moment
   /// keep it, the others their lengths.
   package mutating func stepClock(by interval: Interval, isMoment: (Subject) -> Bool) {
@@ -238,8 +213,8 @@ package struct TimerWheel: Sendable {
     for timer in timers { unlink(timer.id) }
     now = min(max((moment + interval).milliseconds, 0), Self.latest)
     for timer in timers {
-      let isFixed = isMoment(timer.timer.subject)
-      let deadline = isFixed ? timer.timer.deadline : timer.timer.deadline + interval
+      let isFixed = isMoment(timer.subject)
+      let deadline = isFixed ? timer.deadline : timer.deadline + interval
       nodes[Int(timer.id)].deadline = min(max(deadline.milliseconds, now), Self.latest)
       link(timer.id)
     }

@@ -15,7 +15,6 @@ extension Effect: BinaryCodable {
     case .persist(let record): writer.put(tag: 9, record)
     case .forget(let sequence): writer.put(tag: 10, sequence)
     case .tell(let routingKey, let event): writer.put(tag: 11, routingKey, event)
-    case .handOver(let state): writer.put(tag: 12, state)
     case .log(let event): writer.put(tag: 13, event)
     }
   }
@@ -33,7 +32,6 @@ extension Effect: BinaryCodable {
     case 9: self = .persist(try reader.read())
     case 10: self = .forget(try reader.read())
     case 11: self = .tell(routingKey: try reader.read(), try reader.read())
-    case 12: self = .handOver(try reader.read())
     case 13: self = .log(try reader.read())
     default: throw reader.invalid(Self.self)
     }

@@ -27,8 +27,7 @@ extension Event: BinaryCodable {
     case .heard(let connection): writer.put(tag: 13, connection)
     case .queueChecked(let connection, let isEmpty): writer.put(tag: 14, connection, isEmpty)
     case .disconnected(let connection): writer.put(tag: 15, connection)
-    case .partitionRequested(let partition): writer.put(tag: 16, partition)
-    case .partitionReceived(let state): writer.put(tag: 17, state)
+    case .partitionDropped(let partition): writer.put(tag: 16, partition)
     case .restored(let record): writer.put(tag: 18, record)
     case .policyChanged(let policy, let moment): writer.put(tag: 19, policy, moment)
     case .shutDown: writer.put(tag: 20)
@@ -39,8 +38,6 @@ extension Event: BinaryCodable {
     case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
     case .decided(let connection, let id, let decision):
       writer.put(tag: 26, connection, id, decision)
-    case .keepAliveDue(let connection): writer.put(tag: 27, connection)
-    case .acknowledgementDue(let connection, let id): writer.put(tag: 28, connection, id)
     case .clockStepped(let interval): writer.put(tag: 29, interval)
     }
   }
@@ -65,8 +62,7 @@ extension Event: BinaryCodable {
     case 13: self = .heard(try reader.read())
     case 14: self = .queueChecked(try reader.read(), isEmpty: try reader.read())
     case 15: self = .disconnected(try reader.read())
-    case 16: self = .partitionRequested(try reader.read())
-    case 17: self = .partitionReceived(try reader.read())
+    case 16: self = .partitionDropped(try reader.read())
     case 18: self = .restored(try reader.read())
     case 19: self = .policyChanged(try reader.read(), at: try reader.read())
     case 20: self = .shutDown
@@ -76,8 +72,6 @@ extension Event: BinaryCodable {
     case 24: self = .administered(try reader.read(), try reader.read())
     case 25: self = .faulted(try reader.read(), try reader.read())
     case 26: self = .decided(try reader.read(), try reader.read(), try reader.read())
-    case 27: self = .keepAliveDue(try reader.read())
-    case 28: self = .acknowledgementDue(try reader.read(), try reader.read())
     case 29: self = .clockStepped(by: try reader.read())
     default: throw reader.invalid(Self.self)
     }

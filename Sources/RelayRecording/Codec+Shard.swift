@@ -57,14 +57,6 @@ extension ShardState.Places.Taken: BinaryCodable where Element: BinaryCodable {
   }
 }
 
-extension ShardState.Timer: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(id, timer) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(id: try reader.read(), timer: try reader.read())
-  }
-}
-
 extension RecentTable.Place: BinaryCodable where Key: BinaryCodable, Value: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(key, value) }
 
@@ -73,15 +65,7 @@ extension RecentTable.Place: BinaryCodable where Key: BinaryCodable, Value: Bina
   }
 }
 
-extension RecentTable.Item: BinaryCodable where Key: BinaryCodable, Value: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(key, value) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(try reader.read(), try reader.read())
-  }
-}
-
-extension PartitionState.Unanswered: BinaryCodable {
+extension ShardState.Unanswered: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(entry, request) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
@@ -103,14 +87,6 @@ extension TakenPush.Key: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(apnsID: try reader.read(), device: try reader.read())
-  }
-}
-
-extension AwaitedOutcomes.Place: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(id, device, decisions) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(id: try reader.read(), device: try reader.read(), decisions: try reader.read())
   }
 }
 
@@ -161,7 +137,7 @@ extension AliasStep: BinaryCodable {
 
 extension ShardCounters: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(received, restored, takenOver, handedOver, rejected, sent, stored, fired)
+    writer.put(received, restored, handedOver, rejected, sent, stored, fired)
     writer.put(
       delivered, expired, discardedUnregistered, notStored, replaced, repeated,
       journalFailed, cleared)
@@ -170,8 +146,8 @@ extension ShardCounters: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init()
-    (received, restored) = (try reader.read(), try reader.read())
-    (takenOver, handedOver) = (try reader.read(), try reader.read())
+    received = try reader.read()
+    (restored, handedOver) = (try reader.read(), try reader.read())
     rejected = try Self.list(like: rejected, from: &reader)
     sent = try Self.list(like: sent, from: &reader)
     stored = try reader.read()

@@ -59,8 +59,7 @@ package struct EffectDigest: Sendable {
       mix(Tag.send.with(delivery.via.rawValue), connection)
       mix(delivery.notification.uniqueID)
       mix(delivery.acceptedAt.word, delivery.sentAt.word)
-    case .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell,
-      .handOver:
+    case .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell:
       addOther(effect)
     }
   }

@@ -131,13 +131,12 @@ package struct PolicyTrial: Sendable {
   /// Whether the event is of the peers' own accord.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked, .keepAliveDue,
-      .acknowledgementDue:
+    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked:
       false
     case .keptAlive(let connection): questioned.remove(connection) == nil
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
-      .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
+      .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionDropped, .restored,
+      .checkpoint, .administered, .faulted, .shutDown, .tick,
       .clockStepped:
       true
     }
@@ -162,7 +161,7 @@ package struct PolicyTrial: Sendable {
           events.append(.acked(connection, delivery.notification.uniqueID, nil))
         case .persist(let record): lastPersist = record.sequence
         case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
-          .tell, .handOver, .log:
+          .tell, .log:
           break
         }
       }
@@ -179,7 +178,7 @@ package struct PolicyTrial: Sendable {
       case .log(let event): note(event)
       case .send(_, let delivery): note(delivery)
       case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist,
-        .forget, .tell, .handOver:
+        .forget, .tell:
         break
       }
     }

@@ -12,7 +12,7 @@ package import RelayCore
 /// damaged are told apart.
 package enum RecordingFormat {
   /// With the version of the format at its end.
-  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [5]
+  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [6]
   static let headBytes = 9
   static let checksumBytes = 4
 

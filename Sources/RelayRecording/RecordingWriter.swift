@@ -52,9 +52,8 @@ package struct RecordingWriter: Sendable {
       body.put(submitted: notification, request, passed, digest.check)
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .disconnected,
-      .partitionRequested, .partitionReceived, .restored, .policyChanged, .shutDown, .tick,
-      .clockFollowed, .checkpoint, .administered, .faulted, .decided, .keepAliveDue,
-      .acknowledgementDue, .clockStepped:
+      .partitionDropped, .restored, .policyChanged, .shutDown, .tick,
+      .clockFollowed, .checkpoint, .administered, .faulted, .decided, .clockStepped:
       body.put(event, passed, digest.check)
     }
   }

@@ -215,11 +215,8 @@ extension Event {
     case .heard: "heard"
     case .queueChecked: "queueChecked"
     case .clockFollowed: "clockFollowed"
-    case .keepAliveDue: "keepAliveDue"
-    case .acknowledgementDue: "acknowledgementDue"
     case .disconnected: "disconnected"
-    case .partitionRequested: "partitionRequested"
-    case .partitionReceived: "partitionReceived"
+    case .partitionDropped: "partitionDropped"
     case .restored: "restored"
     case .policyChanged: "policyChanged"
     case .administered: "administered"
@@ -241,8 +238,7 @@ extension Event {
       notification.uniqueID == id || notification.apnsID == id
     case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
       .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .keepAliveDue, .acknowledgementDue,
-      .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
+      .disconnected, .partitionDropped, .restored, .policyChanged,
       .checkpoint, .administered, .faulted, .shutDown, .tick, .clockStepped:
       false
     }

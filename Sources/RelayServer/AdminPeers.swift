@@ -177,7 +177,7 @@ extension ShardRunner {
       let isEmpty = adminPeers.isEmpty(address.stream)
       raise(.queueChecked(address, isEmpty: isEmpty), for: device, at: now)
     case .close(let address, let reason): adminPeers.close(address.stream, reason)
-    case .persist, .forget, .tell, .handOver, .log: break
+    case .persist, .forget, .tell, .log: break
     }
   }
 

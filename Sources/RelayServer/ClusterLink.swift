@@ -49,9 +49,8 @@ final class ClusterLink: ClusterDelegate {
   }
 
   func unload(_ stripe: Int) async {
-    for number in stride(from: stripe, to: loops.table.count, by: stripeCount) {
-      _ = await loops.move(PartitionID(UInt16(number)), to: PartitionTable.elsewhere)
-    }
+    let numbers = stride(from: stripe, to: loops.table.count, by: stripeCount)
+    await loops.release(numbers.map { PartitionID(UInt16($0)) })
   }
 
   func adopt(_ budgets: SharedBudgets) async { await onBudgets(budgets) }

@@ -240,8 +240,8 @@ extension ShardRunner {
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
-      .partitionRequested, .partitionReceived, .restored,
+      .heard, .queueChecked, .clockFollowed,
+      .partitionDropped, .restored,
       .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       break
     }
@@ -291,8 +291,8 @@ extension Event {
       .administered, .policyChanged:
       true
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
-      .partitionRequested, .partitionReceived, .restored,
+      .heard, .queueChecked, .clockFollowed,
+      .partitionDropped, .restored,
       .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }

@@ -27,10 +27,8 @@ final class LoopSet: Sendable {
 
   private struct Partitions {
     var table: PartitionTable
-    /// Not before all is restored, nor while the loops come to their end.
-    var mayMove = false
-    /// The last move that was asked for.
-    var lastMove: Task<Void, Never>?
+    /// The last of what all loops do together.
+    var lastTurn: Task<Void, Never>?
   }
 
   /// Makes a runner on every loop and introduces them to each other.
@@ -204,9 +202,6 @@ final class LoopSet: Sendable {
   /// Which loop holds which partition when no move is under way.
   var table: PartitionTable { partitions.withLock { $0.table } }
 
-  /// Everything is restored: partitions may move.
-  func allowMoves() { partitions.withLock { $0.mayMove = true } }
-
   /// Which loop holds a partition has changed.
   func note(_ changed: [PartitionID: Int]) {
     partitions.withLock { partitions in
@@ -214,31 +209,29 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// Gives a partition to another loop, after the moves that were asked for before; returns when
-  /// every loop knows (`ShardRunner+Partitions.swift`). False when partitions may not move.
-  func move(_ partition: PartitionID, to loop: Int) async -> Bool {
-    let move = PartitionMove(partition: partition, destination: loop)
-    let task: Task<Void, Never>? = partitions.withLock { partitions in
-      guard partitions.mayMove else { return nil }
-      let before = partitions.lastMove
-      let task = Task {
-        await before?.value
-        await self.perform(move)
-      }
-      partitions.lastMove = task
-      return task
+  /// Lets partitions go that another node has; returns when all have left.
+  func release(_ gone: [PartitionID]) async {
+    let endTurn = await takeTurn()
+    defer { endTurn() }
+    let holders = table
+    _ = await onEach { $0.depart(gone) }
+    for partition in gone where holders[partition] != PartitionTable.elsewhere {
+      let peer = peers[holders[partition]]
+      let done = peer.eventLoop.makePromise(of: Void.self)
+      peer.eventLoop.execute { peer.runner.value.drop(partition, done: done) }
+      try? await done.futureResult.get()
+      note([partition: PartitionTable.elsewhere])
     }
-    await task?.value
-    return task != nil
   }
 
-  /// Lets no partition move from now on until what it answers is called; those under way have
-  /// ended.
-  func holdMoves() async -> @Sendable () -> Void {
+  /// What all loops do together (follow a clock, change a policy, let a partition go, keep a
+  /// state) is done one after the other: waits for what is under way, and has others wait until
+  /// what it answers is called.
+  func takeTurn() async -> @Sendable () -> Void {
     let (gate, holder) = AsyncStream.makeStream(of: Void.self)
     let before = partitions.withLock { partitions in
-      let before = partitions.lastMove
-      partitions.lastMove = Task {
+      let before = partitions.lastTurn
+      partitions.lastTurn = Task {
         await before?.value
         for await _ in gate {}
       }
@@ -248,27 +241,15 @@ final class LoopSet: Sendable {
     return { holder.finish() }
   }
 
-  /// All loops follow a step of the machine's clock, between moves of partitions and changes of the
-  /// policy: what is told of either has moments in it.
+  /// All loops follow a step of the machine's clock.
   func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?)
     async throws(StoreError)
   {
-    let allowMoves = await holdMoves()
-    defer { allowMoves() }
+    let endTurn = await takeTurn()
+    defer { endTurn() }
     time.follow(step)
     _ = await onEach { $0.stepClock(by: step) }
     try await journal?.stepClocks(by: step)
-  }
-
-  private func perform(_ move: PartitionMove) async {
-    guard table[move.partition] != move.destination else { return }
-    let replayed = peers.map { peer in
-      let done = peer.eventLoop.makePromise(of: Void.self)
-      peer.eventLoop.execute { peer.runner.value.park(move, done: done) }
-      return done.futureResult
-    }
-    for future in replayed { try? await future.get() }
-    note([move.partition: move.destination])
   }
 
   /// Hands an event to every shard.
@@ -287,11 +268,7 @@ final class LoopSet: Sendable {
 
   /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
   func drain(within timeout: Interval) async {
-    let lastMove = partitions.withLock { partitions in
-      partitions.mayMove = false
-      return partitions.lastMove
-    }
-    await lastMove?.value
+    await partitions.withLock { $0.lastTurn }?.value
     for peer in peers { peer.eventLoop.execute { peer.runner.value.drain() } }
     let clock = ContinuousClock()
     let deadline = clock.now + .milliseconds(timeout.milliseconds)
@@ -368,14 +345,12 @@ final class Inbox: Sendable {
   var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
 }
 
-/// What one loop tells another at the end of a batch: one hop, whatever it holds. The notice comes
-/// after all else.
+/// What one loop tells another at the end of a batch: one hop, whatever it holds.
 struct LoopMessage: Sendable {
   var events: [Event] = []
   var effects: [Effect] = []
-  var notice: PartitionNotice?
   /// How often the sender had been taken back to a checkpoint.
   var epoch: UInt32 = 0
 
-  var isEmpty: Bool { events.isEmpty && effects.isEmpty && notice == nil }
+  var isEmpty: Bool { events.isEmpty && effects.isEmpty }
 }

@@ -87,8 +87,8 @@ package final class Relay: Service {
   /// Another silent policy from now on. The journal has it before anything is decided by it, so
   /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
-    let allowMoves = await inbox.loops?.holdMoves()
-    defer { allowMoves?() }
+    let endTurn = await inbox.loops?.takeTurn()
+    defer { endTurn?() }
     let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
     inbox.send(.policyChanged(policy, at: now))
@@ -96,29 +96,6 @@ package final class Relay: Service {
 
   /// The clock, if it moves only when told and the relay runs.
   package var virtualClock: VirtualClock? { inbox.clock }
-
-  /// Why a partition was not moved.
-  package enum MoveError: Error {
-    /// Not yet, or not any more.
-    case notRunning
-    case noSuchPartition
-    case noSuchLoop
-  }
-
-  /// Gives a partition to another event loop, with everything that is known of its devices, while
-  /// they and their providers go on. Returns when that is done.
-  package func move(_ partition: PartitionID, to loop: Int) async throws(MoveError) {
-    guard let loops = inbox.loops else { throw .notRunning }
-    guard Int(partition.number) < loops.table.count else { throw .noSuchPartition }
-    guard (0..<loops.count).contains(loop) else { throw .noSuchLoop }
-    guard await loops.move(partition, to: loop) else { throw .notRunning }
-  }
-
-  /// The event loop that holds a partition; nil when there is none, or the relay does not run.
-  package func holder(of partition: PartitionID) -> Int? {
-    guard let table = inbox.loops?.table, Int(partition.number) < table.count else { return nil }
-    return table[partition]
-  }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
     let lock = try lockState()
@@ -173,7 +150,6 @@ package final class Relay: Service {
       }
     inbox.open(loops, settings.storage.journal, clock)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }
-    loops.allowMoves()
     let keys = try await agree(on: try firstKeys(), settings.storage.cluster)
     loops.replaceKeys(keys)
     try await agreeOnAuthorities(settings.storage.cluster)

@@ -8,8 +8,7 @@ import Synchronization
 ///
 /// Budgets, expirations, keep-alives, acknowledgements and the log's stamps go by it. What concerns
 /// a socket or a file goes by `steady` always: the journal's linger, handshakes, unfinished
-/// requests, the shutdown; and the deadlines of streams that take no part in a virtual clock
-/// (`Bystanders`). What others have stamped, such as certificates, is compared with `wall`.
+/// requests, the shutdown. What others have stamped, such as certificates, is compared with `wall`.
 package enum RelayClock: Sendable {
   /// The machine's time.
   case system(SystemTime)

@@ -60,7 +60,6 @@ extension ShardRunner {
     journalHeldUntil = nil
     followers = then.followers
     followers.keep(staying)
-    bystanders?.removeAll()
     for connection in connections.values { connection.endStreams(.rewound, but: staying) }
     adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.
@@ -92,7 +91,7 @@ extension ShardRunner {
       switch effect {
       case .respond, .answer: queue.effects.append(effect)
       case .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist, .forget, .tell,
-        .handOver, .log:
+        .log:
         break
       }
     }

@@ -77,8 +77,8 @@ extension ShardRunner {
       .connected:
       hops?.port.isLeaseHeld == false
     case .persisted, .persistFailed, .alias, .acked, .decided, .reported, .keptAlive, .heard,
-      .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
-      .partitionRequested, .partitionReceived, .restored, .policyChanged, .administered, .faulted,
+      .queueChecked, .clockFollowed, .disconnected,
+      .partitionDropped, .restored, .policyChanged, .administered, .faulted,
       .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
@@ -342,7 +342,7 @@ extension Effect {
     case .hello(let stream), .send(let stream, _), .sendEmpty(let stream),
       .sendKeepAlive(let stream), .checkQueue(let stream):
       stream
-    case .respond, .answer, .close, .persist, .forget, .tell, .handOver, .log: nil
+    case .respond, .answer, .close, .persist, .forget, .tell, .log: nil
     }
   }
 }
@@ -355,8 +355,8 @@ extension Event {
       .unregistered(_, _, let request), .inspected(_, let request):
       request
     case .submitted, .persisted, .persistFailed, .alias, .connected, .acked, .decided, .reported,
-      .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue,
-      .disconnected, .partitionRequested, .partitionReceived, .restored, .policyChanged,
+      .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .disconnected, .partitionDropped, .restored, .policyChanged,
       .administered, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       nil
     }

@@ -80,7 +80,8 @@ final class ShardRunner {
   var outboxes: [LoopMessage] = []
   /// Which loop holds which partition, as far as this one has heard.
   var table: PartitionTable
-  var parking = Parking()
+  /// Told when the partition that the shard was asked to drop has left.
+  var departure: EventLoopPromise<Void>?
   /// What goes to other nodes; nil for a relay on its own.
   var hops: HopSet?
   var wake: (time: Instant, task: Scheduled<Void>)?
@@ -91,8 +92,6 @@ final class ShardRunner {
   var random: SeededRandom?
   /// With a virtual clock: the phones that go by it, and the messages between loops.
   var followers = ClockFollowers()
-  /// With a virtual clock: everybody else who listens on this loop.
-  var bystanders: Bystanders?
   /// What this loop can be taken back to (`ShardRunner+Checkpoints.swift`), and how often it was.
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
   var epoch: UInt32 = 0
@@ -138,7 +137,6 @@ final class ShardRunner {
     self.isClockVirtual = settings.clock.isVirtual
     self.isInMemory = settings.storage.journal == nil
     self.isNode = settings.port != nil
-    self.bystanders = isClockVirtual ? Bystanders(settings.shard) : nil
     self.random = settings.seed.map { SeededRandom(seed: $0 &+ UInt64(index) &<< 32) }
     self.generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
@@ -184,13 +182,11 @@ final class ShardRunner {
 
   /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
-    bystanders?.note(event, at: RelayClock.steady)
     raise(event, forKey: device.routingKey, at: now)
   }
 
   func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
     let (partition, loop) = table.place(ofRoutingKey: routingKey)
-    guard partition != parking.partition else { return keepBack(event, forKey: routingKey) }
     if isNode {
       if isBarred(event) { return refuse(event) }
       if loop != PartitionTable.elsewhere, isLost(partition) {
@@ -317,6 +313,7 @@ final class ShardRunner {
     feed?.flush()
     submitRecords()
     sendOutboxes()
+    if departure != nil { noteDeparture() }
     scheduleWake()
   }
 
@@ -357,13 +354,11 @@ final class ShardRunner {
     case .send(let address, let delivery):
       if isNode, isStill { return withhold(address) }
       if address.loop == index, address.node == node { noted.metrics.sent(delivery) }
-      bystanders?.sent(delivery.notification, to: address, at: RelayClock.steady)
       guard isMine(address) || isHere(address, effect) else { return }
       if isClockVirtual { followers.touch(address) }
       if let faults, intervene(delivery, to: address, faults) { return }
       deliver(.notification(delivery), to: address)
     case .answer(let address, let answer):
-      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.answer(address.stream, answer)
     case .hello(let address):
@@ -380,13 +375,10 @@ final class ShardRunner {
       guard isHere(address, effect) else { return }
       connection(address.connection)?.checkQueue(of: address.stream)
     case .close(let address, let reason):
-      bystanders?.remove(address)
       guard isHere(address, effect) else { return }
       connection(address.connection)?.close(address.stream, reason)
     case .tell(let routingKey, let event):
       raise(event, forKey: routingKey, at: now)
-    case .handOver(let state):
-      parking.departure = state
     }
   }
 
@@ -440,7 +432,6 @@ final class ShardRunner {
       sentMessages += 1
       peers[loop].eventLoop.execute { runner.value.receive(message) }
     }
-    sendDeparture()
   }
 
   private func receive(_ message: LoopMessage) {
@@ -450,14 +441,12 @@ final class ShardRunner {
     batchTime = steady(now)
     for event in message.events { decide(event, at: now) }
     queue.effects.append(contentsOf: message.effects)
-    if let notice = message.notice { take(notice) }
     finishBatch()
   }
 
   /// Looks after connections that time alone ends; called about once a second.
   func sweep() {
     let steady = steady(now)
-    raiseDue(at: steady)
     for connection in connections.values { connection.sweep(at: steady) }
     for connection in binaryConnections.values { connection.sweep(at: steady) }
     if isNode { sweepHops() }

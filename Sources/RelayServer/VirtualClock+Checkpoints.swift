@@ -7,7 +7,6 @@ struct SavedCheckpoint {
   let number: UInt32
   let at: Instant
   let bytes: Int
-  let table: PartitionTable
   let feedback: (items: [FeedbackItem], lastPosition: Int64)
 }
 
@@ -39,8 +38,8 @@ extension VirtualClock {
     guard let feedback else { throw .storeOnDisk }
     await enter()
     defer { leave() }
-    let allowMoves = await loops.holdMoves()
-    defer { allowMoves() }
+    let endTurn = await loops.takeTurn()
+    defer { endTurn() }
     try await settle()
     let before = checkpoints[name]
     let kept = checkpoints.values.reduce(-(before?.bytes ?? 0)) { $0 + $1.bytes }
@@ -53,7 +52,7 @@ extension VirtualClock {
     let number = lastCheckpoint
     _ = await loops.onEach { $0.saveCheckpoint(number) }
     let saved = SavedCheckpoint(
-      number: number, at: now, bytes: needed - kept, table: loops.table,
+      number: number, at: now, bytes: needed - kept,
       feedback: await feedback.checkpoint())
     checkpoints[name] = saved
     if let before { _ = await loops.onEach { $0.dropCheckpoint(before.number) } }
@@ -68,9 +67,8 @@ extension VirtualClock {
     defer { leave() }
     guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
     // One on its way would come to a loop that has its devices again.
-    let allowMoves = await loops.holdMoves()
-    defer { allowMoves() }
-    guard saved.table == loops.table else { throw .partitionsMoved }
+    let endTurn = await loops.takeTurn()
+    defer { endTurn() }
     try await settle()
     epoch += 1
     let (number, epoch) = (saved.number, epoch)

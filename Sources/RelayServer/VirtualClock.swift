@@ -59,8 +59,6 @@ package actor VirtualClock {
     case storeOnDisk
     /// The relay's state takes too many bytes, or too many are kept.
     case tooMuchKept(bytes: Int, limitBytes: Int)
-    /// Partitions have moved to other loops since.
-    case partitionsMoved
   }
 
   let time: VirtualTime

@@ -146,9 +146,7 @@ enum Schema {
 
   /// An empty file that only its owner may read; fails when there is one.
   static func makePrivateFile(_ path: String) throws {
-    try withPrivateUmask {
-      try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
-    }
+    try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
 

@@ -22,9 +22,7 @@ package final class StateLock: Sendable {
     let path = directory + "/" + Self.fileName
     do {
       // Two that start at once may both try to make it; one is refused and opens the other's.
-      try? withPrivateUmask {
-        try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
-      }
+      try? Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
       file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
@@ -55,10 +53,8 @@ extension StateLock {
 
   private static func makeDirectory(_ path: String) throws(StoreError) {
     do {
-      try withPrivateUmask {
-        try FileManager.default.createDirectory(
-          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-      }
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }

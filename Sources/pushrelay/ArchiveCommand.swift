@@ -17,7 +17,6 @@ struct ArchiveCommand: ParsableCommand {
         Examples:
 
           pushrelay archive print PHONE/archives/com.example.mail.archive
-          pushrelay archive print PHONE/archives/com.example.mail.archive --json
           pushrelay archive print copy.archive --keybag PHONE/keybag.json --passcode 1234
 
         PHONE is the directory of a simulated phone. A reference to another object is shown as a \
@@ -36,18 +35,11 @@ struct ArchiveCommand: ParsableCommand {
         valueName: "file"))
     var keybag: String?
 
-    @Flag(help: "Print it as one JSON object.")
-    var json = false
-
     func run() throws {
       let (app, archive) = try PhoneStorage.readArchive(
         file: file, keybag: keybag, passcode: passcode)
-      if json {
-        try Console.say(json: ArchiveReport(app: app, archive))
-      } else {
-        if let app { Console.say("app: \(app)") }
-        Console.say(archive.description)
-      }
+      if let app { Console.say("app: \(app)") }
+      Console.say(archive.description)
     }
   }
 }

@@ -117,12 +117,6 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("At most so much on top, by chance.", valueName: "length"))
   var jitter: String?
 
-  @Option(
-    help: ArgumentHelp(
-      "In the end, write what has happened to the phones as a scenario that passes.",
-      valueName: "file"))
-  var saveScenario: String?
-
   @Option(help: "With --light: screen to report, on or off.")
   var screen: Screen?
 
@@ -173,9 +167,6 @@ struct DeviceCommand: AsyncParsableCommand {
     try validateWhich()
     if !light, screen != nil || noAck {
       throw ValidationError("--screen and --no-ack go with --light: a phone knows for itself")
-    }
-    if saveScenario != nil, names.isEmpty || light {
-      throw ValidationError("--save-scenario is for named phones, without --light")
     }
     if light, interactive || verbose || seed != nil {
       throw ValidationError("--interactive, --verbose and --seed need a phone: leave out --light")

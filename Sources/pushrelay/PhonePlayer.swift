@@ -49,7 +49,6 @@ struct PhonePlayer: Sendable {
       }
     }
     if command.count != nil { Console.say(await driver.counts.line) }
-    try await saveScenario(of: driver)
     try await tellVerdicts(driver)
   }
 
@@ -86,7 +85,6 @@ struct PhonePlayer: Sendable {
     configuration.reportsWanted = command.notifications
     configuration.warn = { Console.note($0) }
     configuration.link = try command.link()
-    configuration.savesScenario = command.saveScenario != nil
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
     if isFleet {
@@ -194,20 +192,6 @@ struct PhonePlayer: Sendable {
       }
     }
     return false
-  }
-
-  private func saveScenario(of driver: PhoneDriver) async throws {
-    guard let path = command.saveScenario else { return }
-    let bytes: [UInt8]?
-    do {
-      bytes = try await driver.savedScenario(file: path)
-    } catch {
-      throw CommandError("what happened makes no scenario: \(error)")
-    }
-    guard let bytes, FileManager.default.createFile(atPath: path, contents: Data(bytes)) else {
-      throw CommandError("\(path) cannot be written: name a file in a directory that is there")
-    }
-    Console.note("what happened is in \(path): pushrelay simulate \(path)")
   }
 
   private func tellVerdicts(_ driver: PhoneDriver) async throws {

@@ -1,5 +1,11 @@
 import ArgumentParser
 
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
 /// The one executable. Every subcommand stands in its own file.
 @main
 struct PushRelayCommand: AsyncParsableCommand {
@@ -17,6 +23,9 @@ struct PushRelayCommand: AsyncParsableCommand {
     subcommands: commands)
 
   static func main() async {
+    // Keys, journals, recordings: nothing made here is for others, not for a moment. Foundation
+    // makes a file by this mask, and sets the mode that was asked for under its final name.
+    umask(0o077)
     if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
       Console.note("Error: \(problem)")
       exit(withError: ExitCode.validationFailure)

@@ -188,7 +188,7 @@ extension ReplayCommand {
     let detail =
       switch step.event {
       case .submitted(let notification, _): "\(notification.uniqueID) \(notification.topic)"
-      case .acked(_, let id, _), .decided(_, let id, _), .acknowledgementDue(_, let id): "\(id)"
+      case .acked(_, let id, _), .decided(_, let id, _): "\(id)"
       case .connected(let credential, _), .inspected(let credential, _),
         .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
         "\(credential.device)"
@@ -199,9 +199,9 @@ extension ReplayCommand {
       case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),
         .checkpoint(.dropped(let number)):
         "\(number)"
-      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .keepAliveDue,
+      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
         .disconnected,
-        .partitionRequested, .partitionReceived, .restored, .shutDown, .tick, .clockStepped:
+        .partitionDropped, .restored, .shutDown, .tick, .clockStepped:
         ""
       }
     let steps: [String] = step.effects.compactMap { effect in

@@ -100,8 +100,6 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
-    // Sockets, journals, recordings: nothing that is made here is for others, not for a moment.
-    umask(0o077)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let ready = ReadyLine()

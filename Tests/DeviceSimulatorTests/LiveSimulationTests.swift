@@ -206,36 +206,6 @@ extension LiveOrder {
 }
 
 extension LiveSimulationTests {
-  /// What happened to a live phone passes as a scenario, and expects what matters.
-  @Test func aLifeBecomesAScenarioThatPasses() throws {
-    let plan = Scenario.PhonePlan(name: "anna", topics: ["chat"])
-    var simulation = LiveSimulation(
-      Scenario(phones: [plan]), seed: 7, at: Self.start, savesScenario: true)
-    simulation.handle(.connected, of: 0, at: Self.start + 50)
-    for delay in [10_000, 12_000] as [Int64] {
-      simulation.handle(.received(arrival(1)), of: 0, at: Self.start + delay)
-    }
-    simulation.handle(
-      .received(arrival(2, payload: #"{"aps":{"alert":"Lunch?"}}"#)), of: 0,
-      at: Self.start + 20_000)
-    try simulation.perform(command: "open banner", at: Self.start + 30_000)
-    try simulation.perform(command: "remember window/list row 7", at: Self.start + 31_000)
-    try simulation.perform(command: "lock", at: Self.start + 32_000)
-    simulation.advance(to: Self.start + 60_000)
-    _ = simulation.takeTrace()
-    let saved = try #require(try simulation.savedScenario(at: Self.start + 60_000, file: "s.json"))
-    let result = try Scenario(json: saved, file: "s.json").run()
-    #expect(result.isPassed, "\(result.verdicts.filter { !$0.isPassed })")
-    let says = result.verdicts.map(\.says)
-    for wanted in ["anna/chat banner \"Lunch?\"", "anna/chat completed \"newData\"", "anna locked"]
-    {
-      #expect(says.contains { $0.hasPrefix(wanted) }, "\(wanted): \(says)")
-    }
-    #expect(result.simulation.relayCounts.received == 2, "a push that came twice is one")
-    let other = try self.simulation()
-    #expect(try other.savedScenario(at: Self.start, file: "s.json") == nil)
-  }
-
   /// The radio and the processor are awake then: nothing waits.
   @Test func whatRidesRunsAtOnce() throws {
     var simulation = try connected()

@@ -42,25 +42,16 @@ import Testing
     #expect(try await print(plain).checked("archive print") == archive.description + "\n")
   }
 
-  @Test func itIsOneJSONObjectToo() async throws {
+  @Test func aCopyIsReadWithItsPhonesKeys() async throws {
     let scratch = try Scratch()
-    _ = try makePhone(scratch.path + "/phone", passcode: "1234")
+    let archive = try makePhone(scratch.path + "/phone", passcode: "1234")
     let copy = scratch.path + "/copy.archive"
     try FileManager.default.copyItem(
       atPath: scratch.path + "/phone/archives/\(app).archive", toPath: copy)
     let text = try await print(
-      copy, "--keybag", scratch.path + "/phone/keybag.json", "--passcode", "1234", "--json"
-    ).checked("archive print --json")
-    #expect(
-      text == """
-        {"app":"com.example.mail","appVersion":"1.2","objects":[{"className":"Window",\
-        "isRegistered":false,"path":"window","state":{}},{"className":"List",\
-        "isRegistered":false,"parent":"window","path":"window/list","restorationClass":"Maker",\
-        "state":{"parts":["a \\"b\\"",true,{"data":"AQI="}],"row":12,\
-        "window":{"reference":"window"}}}],"savedAt":"2026-11-21T00:00:00.000Z",\
-        "systemVersion":"7.0","top":"window/list"}
-
-        """)
+      copy, "--keybag", scratch.path + "/phone/keybag.json", "--passcode", "1234"
+    ).checked("archive print")
+    #expect(text == "app: \(app)\n\(archive.description)\n")
   }
 
   @Test func errorsAreOneLineThatSaysWhatToDo() async throws {

@@ -61,7 +61,7 @@ import Testing
   /// What concerns a whole shard is nobody else's to say.
   @Test(arguments: [
     Event.tick, .shutDown, .persisted(through: 1), .persistFailed(through: 1),
-    .alias(.allConfirmed), .partitionRequested(PartitionID(1)), .checkpoint(.saved(1)),
+    .alias(.allConfirmed), .partitionDropped(PartitionID(1)), .checkpoint(.saved(1)),
     .policyChanged(.documented, at: Instant(milliseconds: 1)),
   ]) func aShardsOwnEventsAreRefused(event: Event) {
     #expect(!event.mayHop)

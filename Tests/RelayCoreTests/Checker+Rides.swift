@@ -40,9 +40,8 @@ extension Checker {
     case .heard(let connection), .acked(let connection, _, _), .decided(let connection, _, _):
       rides.questioned.remove(connection)
     case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
-      .alias, .queueChecked, .clockFollowed, .keepAliveDue, .acknowledgementDue, .disconnected,
-      .partitionRequested,
-      .partitionReceived, .restored, .policyChanged, .checkpoint, .administered, .faulted,
+      .alias, .queueChecked, .clockFollowed, .disconnected,
+      .partitionDropped, .restored, .policyChanged, .checkpoint, .administered, .faulted,
       .shutDown, .tick, .clockStepped:
       break
     }
@@ -133,7 +132,7 @@ extension Checker {
         expect(other != id && sent.contains(other), "along with what was not sent")
       case (.line(.keepAlive), .keptAlive), (.line(.condition), .reported), (.line(.room), .tick):
         break
-      case (.line(.keepAlive), .tick), (.line(.keepAlive), .keepAliveDue):
+      case (.line(.keepAlive), .tick):
         let isAsked = effects.contains { if case .sendKeepAlive = $0 { true } else { false } }
         expect(isAsked, "along with no keep-alive")
       case (.line(.answer), .heard), (.line(.answer), .acked), (.line(.answer), .decided),

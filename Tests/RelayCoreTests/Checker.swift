@@ -190,9 +190,8 @@ struct Checker {
       }
     case .policyChanged(let policy, _): change(to: policy)
     case .administered(let device, .setPolicy(let policy, _)): change(to: policy, of: device)
-    case .acked, .decided, .heard, .keptAlive, .queueChecked, .clockFollowed, .keepAliveDue,
-      .acknowledgementDue, .partitionRequested,
-      .partitionReceived, .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
+    case .acked, .decided, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionDropped,
+      .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
       .clockStepped:
       break
     }

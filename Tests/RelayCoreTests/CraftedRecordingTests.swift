@@ -117,7 +117,7 @@ import Testing
       for _ in 0..<30 { world.step() }
       recorder.add(world)
     } else {
-      recorder.addMoves(seed: seed, steps: 20)
+      recorder.addShards(seed: seed, steps: 20)
     }
     return try File(recorder.bytes)
   }

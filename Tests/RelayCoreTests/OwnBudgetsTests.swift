@@ -96,23 +96,16 @@ import Testing
     }
   }
 
-  @Test func itMovesWithItsPartition() {
+  @Test func itLeavesWithItsPartition() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     _ = spend(&fixture, app, connection, of: 3)
     _ = fixture.unregister(app)
+    #expect(fixture.shard.formerBudgets.count == 1)
     let key = app.phone.credential.device.routingKey
-    let effects = fixture.handle(
-      .partitionRequested(fixture.shard.partition(ofRoutingKey: key)))
-    guard case .handOver(let state)? = effects.last else {
-      Issue.record("it stays")
-      return
-    }
+    _ = fixture.handle(.partitionDropped(fixture.shard.partition(ofRoutingKey: key)))
     #expect(fixture.shard.formerBudgets.count == 0)
-    _ = fixture.handle(.partitionReceived(state))
-    let again = fixture.register(app.phone)
-    #expect(spend(&fixture, again, connection, of: 3) == 0)
   }
 
   @Test func whoRefillsFillsWhatIsRemembered() {

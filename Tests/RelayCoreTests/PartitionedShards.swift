@@ -3,8 +3,7 @@ import Primitives
 @testable import RelayCore
 
 /// Shards that hold partitions, with one journal and prompt mail between them, to which the history
-/// of a single shard can be played. However many there are and whatever moves in between, each
-/// event should set off the same.
+/// of a single shard can be played. However many there are, each event should set off the same.
 struct PartitionedShards {
   /// An effect without what depends on the shard: numbers of records, and what shards tell each
   /// other.
@@ -23,7 +22,6 @@ struct PartitionedShards {
   private var notifications: [UInt64: UniqueID] = [:]
   /// The routing keys of devices by their connections.
   private var keys: [ConnectionID: UInt64] = [:]
-  private var departed: PartitionState?
   /// What each shard was told.
   private(set) var history: [(shard: Int, event: Event, at: Instant)] = []
 
@@ -46,7 +44,7 @@ struct PartitionedShards {
     case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
     case .policyChanged, .checkpoint, .shutDown, .tick, .clockStepped:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
-    case .alias, .partitionRequested, .partitionReceived, .restored, .faulted:
+    case .alias, .partitionDropped, .restored, .faulted:
       // What shards tell each other they tell each other here, too.
       break
     case .submitted(let notification, _):
@@ -62,7 +60,6 @@ struct PartitionedShards {
     case .acked(let connection, _, _), .decided(let connection, _, _),
       .reported(let connection, _), .keptAlive(let connection),
       .heard(let connection), .queueChecked(let connection, _), .clockFollowed(let connection),
-      .keepAliveDue(let connection), .acknowledgementDue(let connection, _),
       .disconnected(let connection):
       if let key = keys[connection] { handle(event, key: key, &outcomes) }
     }
@@ -133,7 +130,6 @@ struct PartitionedShards {
       for effect in effects {
         switch effect {
         case .tell(let key, let event): mail.append((table.loop(ofRoutingKey: key), event))
-        case .handOver(let state): departed = state
         case .forget(let sequence): outcomes.append(.forget(notifications[sequence]))
         case .persist(var record):
           records.append((shard, record.sequence))
@@ -152,49 +148,18 @@ struct PartitionedShards {
     }
   }
 
-  /// Gives a partition to a shard, which may be the one that has it; nil when something of it waits
-  /// for the journal.
-  mutating func move(_ partition: PartitionID, to shard: Int) -> PartitionState? {
-    let (before, holder) = (shards, table[partition])
+  /// A partition leaves; false when something of it waits for the journal.
+  mutating func drop(_ partition: PartitionID) -> Bool {
     var effects: [Outcome] = []
-    handle(.partitionRequested(partition), on: holder, &effects)
-    guard let state = departed else {
-      shards = before
-      history.removeLast()
-      return nil
-    }
-    departed = nil
-    table[partition] = shard
-    handle(.partitionReceived(state), on: shard, &effects)
-    return effects.isEmpty ? state : nil
+    handle(.partitionDropped(partition), on: table[partition], &effects)
+    return !shards[table[partition]].isDropping
   }
 
-  /// The counters of all shards together; a life that went from one to another counts once.
+  /// The counters of all shards together.
   var counters: ShardCounters {
-    var sum = shards.dropFirst().reduce(shards[0].counters) { $0 + $1.counters }
-    sum.handedOver = 0
-    sum.takenOver = 0
-    return sum
+    shards.dropFirst().reduce(shards[0].counters) { $0 + $1.counters }
   }
 
-  /// All that is known of all partitions, without what depends on the shard. Nothing may wait for
-  /// the journal.
-  func states() -> [PartitionState?] {
-    (0..<table.count).map { number in
-      var copy = self
-      let partition = PartitionID(UInt16(number))
-      guard var state = copy.move(partition, to: copy.table[partition]) else { return nil }
-      state.lastOrder = 0
-      state.now = now
-      let ranks = state.entries.map(\.order).sorted()
-      for place in state.entries.indices {
-        let order = state.entries[place].order
-        state.entries[place].order = UInt64(ranks.firstIndex(of: order) ?? 0)
-        state.entries[place].sequence = min(1, state.entries[place].sequence)
-      }
-      for place in state.apps.indices { state.apps[place].registration = 0 }
-      for place in state.aliases.indices { state.aliases[place].grant = 0 }
-      return state
-    }
-  }
+  /// All that is known of all devices and tokens.
+  var portrait: Set<String> { shards.reduce(into: []) { $0.formUnion($1.portrait(at: now)) } }
 }

@@ -32,6 +32,21 @@ import Testing
     #expect(gone.placeCount <= 2 * 50 + 16)
   }
 
+  @Test func valuesChangeInTheirPlacesAndLeaveThem() {
+    var awaited = AwaitedOutcomes(limit: 3)
+    let ids = (0..<4).map { UniqueID(high: 7, low: $0) }
+    for (device, id) in zip(Int32(0)..., ids.prefix(3)) {
+      _ = awaited.insert(AwaitedOutcome(device: device), for: id)
+    }
+    awaited.change(ids[1]) { $0.decisions += 1 }
+    awaited.change(ids[3]) { $0.decisions += 1 }
+    #expect(awaited[ids[1]]?.decisions == 1 && awaited[ids[3]] == nil)
+    awaited.removeAll { $0.value.device == 0 }
+    #expect(awaited.count == 2 && awaited.oldest?.key == ids[1])
+    #expect(awaited.insert(AwaitedOutcome(device: 4), for: ids[3]) == nil)
+    #expect(awaited.insert(AwaitedOutcome(device: 5), for: ids[0])?.key == ids[1])
+  }
+
   /// Against a list that keeps no places.
   @Test func randomTrafficForgetsTheOldest() {
     for seed in UInt64(0)..<100 {

@@ -76,8 +76,8 @@ struct Recorder {
 
   mutating func end() -> [UInt8] { bytes + RecordingEnd.stopped.frame }
 
-  /// Three shards between which partitions go.
-  mutating func addMoves(seed: UInt64, steps: Int) {
+  /// Three shards, of which one partition leaves in the end.
+  mutating func addShards(seed: UInt64, steps: Int) {
     var generator = SeededRandom(seed: seed)
     var world = World(seed: seed) { plan in
       plan.crashes = 0
@@ -89,9 +89,8 @@ struct Recorder {
     for happening in world.history {
       guard case .event(let event, let moment) = happening else { continue }
       _ = shards.play(event, at: moment)
-      let partition = PartitionID(UInt16(generator.below(5)))
-      _ = shards.move(partition, to: Int(generator.below(3)))
     }
+    _ = shards.drop(PartitionID(UInt16(generator.below(5))))
     for (number, shard) in shards.shards.enumerated() {
       add(
         configuration, at: ShardFixture.start, shard.sequences,

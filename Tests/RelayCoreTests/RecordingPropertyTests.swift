@@ -101,10 +101,10 @@ import Testing
     }
   }
 
-  @Test func partitionsThatMoveReplay() throws {
+  @Test func severalShardsReplay() throws {
     for seed in UInt64(0)..<20 {
       var recorder = Recorder()
-      recorder.addMoves(seed: seed, steps: 200)
+      recorder.addShards(seed: seed, steps: 200)
       let summary = try replay(recorder.end())
       #expect(summary.differences.isEmpty, "seed \(seed): \(summary.differences.prefix(1))")
     }
@@ -153,7 +153,7 @@ import Testing
     if ProcessInfo.processInfo.environment["RELAY_TEST_GOLDEN"] == "write" {
       var recorder = Recorder(.none)
       for seed: UInt64 in [3, 5, 6, 54] { recorder.add(world(seed, steps: 50)) }
-      recorder.addMoves(seed: 1, steps: 25)
+      recorder.addShards(seed: 1, steps: 25)
       try Data(recorder.end()).write(to: path)
     }
     let bytes = [UInt8](try Data(contentsOf: path))

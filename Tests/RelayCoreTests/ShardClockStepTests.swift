@@ -135,8 +135,7 @@ import Testing
         return "\(request) \(report.inFlight) \(report.apps.map(\.remaining))"
       case .respond(let request, .gone): return "\(request) gone"
       case .tell: return "tell"
-      case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
-        .handOver:
+      case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget:
         return "\(effect)"
       }
     }

@@ -8,11 +8,6 @@ import Testing
       routingKey: phone.credential.device.routingKey, count: PartitionTable.defaultCount)
   }
 
-  private func state(_ effects: [Effect]) -> PartitionState? {
-    for case .handOver(let state) in effects { return state }
-    return nil
-  }
-
   @Test func aPartitionLeavesWhenTheJournalHasNothingOfIt() throws {
     var fixture = ShardFixture(.manual)
     let phone = fixture.enroll()
@@ -20,40 +15,37 @@ import Testing
     let other = fixture.phoneWithApp()
     #expect(partition(phone) != partition(other.phone))
     _ = fixture.persistAll()
+    let (connection, _) = fixture.connect(phone)
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
     let request = fixture.lastRequest
     let sequence = fixture.lastSequence
     // Another partition's goes on waiting.
     _ = fixture.submit(fixture.push(.visible, other))
-    expectEffects(fixture, fixture.handle(.partitionRequested(partition(phone))), [])
+    expectEffects(fixture, fixture.handle(.partitionDropped(partition(phone))), [])
+    #expect(fixture.shard.isDropping)
     let effects = fixture.handle(.persisted(through: sequence))
-    #expect(effects.first == fixture.accepted(push, request))
-    let left = try #require(state(effects))
-    #expect(left.devices.map(\.id) == [phone.credential.device])
-    #expect(left.entries.map(\.notification) == [push] && left.timers.count == 1)
+    #expect(effects == [fixture.accepted(push, request), .close(connection, .moved)])
     expectSound(fixture)
     #expect(fixture.shard.counters.handedOver == 1 && fixture.shard.counters.waiting == 1)
     #expect(fixture.shard.deviceNumber(phone.credential.device) == nil)
     // Nothing of it is left, and it leaves once.
-    #expect(state(fixture.persistAll()) == nil)
-    var another = ShardFixture(firstSequence: 1 << 24 + 1)
-    expectEffects(another, another.handle(.partitionReceived(left)), [])
-    #expect(another.connect(phone).effects.sendings == [Sending(push, .connect)])
-    expectSound(another)
+    #expect(!fixture.shard.isDropping)
+    #expect(!fixture.persistAll().contains(.close(connection, .moved)))
+    #expect(fixture.shard.deviceNumber(other.phone.credential.device) != nil)
   }
 
   @Test func anAnswerThatCannotBeWrittenIsTakenBackBeforeThePartitionLeaves() throws {
     var fixture = ShardFixture(.manual)
     let phone = fixture.enroll()
-    #expect(state(fixture.handle(.partitionRequested(partition(phone)))) == nil)
+    #expect(fixture.handle(.partitionDropped(partition(phone))).isEmpty)
     let effects = fixture.failAll()
     #expect(effects.answers == [.refused(.unavailable)])
-    #expect(try #require(state(effects)).devices.isEmpty)
+    #expect(!fixture.shard.isDropping)
     expectSound(fixture)
   }
 
-  /// Its app is here and its token, too, but in another partition, whose pushes are not kept back.
+  /// Its app is here and its token, too, but in another partition, whose pushes still come.
   @Test func pushesToAnOwnTokenTakeTheAliasWhileTheAppIsLeaving() throws {
     var fixture = ShardFixture()
     let phone = fixture.enroll()
@@ -64,7 +56,7 @@ import Testing
     // Something waits, so that the partition does not leave yet.
     fixture.journal = .manual
     _ = fixture.register(phone, "com.example.other")
-    #expect(state(fixture.handle(.partitionRequested(partition(phone)))) == nil)
+    #expect(fixture.handle(.partitionDropped(partition(phone))).isEmpty)
     let push = fixture.push(.visible, app)
     let request = fixture.newRequest()
     var effects: [Effect] = []
@@ -75,31 +67,9 @@ import Testing
         .tell(
           routingKey: device.routingKey, .alias(.forwarded(push, to: device, from: request)))
       ])
-    let left = try #require(state(fixture.persistAll()))
-    #expect(left.apps.count == 2 && left.aliases.isEmpty)
+    _ = fixture.persistAll()
+    #expect(fixture.shard.counters.apps == 0 && fixture.shard.counters.aliases == 1)
     expectSound(fixture)
-    #expect(fixture.shard.counters.aliases == 1)
-  }
-
-  /// The policy is told to all shards, but not in the same moment.
-  @Test func whatIsHeldIsLookedAtAgainWhereAnotherPolicyIsInForce() throws {
-    var fixture = ShardFixture(configuration: .init(policy: .strict))
-    let app = fixture.phoneWithApp()
-    let (connection, _) = fixture.connect(app.phone)
-    let first = fixture.push(.silent, app)
-    _ = fixture.submit(first)
-    _ = fixture.ack(first, connection)
-    let held = fixture.push(.silent, app)
-    #expect(fixture.submit(held).sendings.isEmpty)
-    let left = try #require(state(fixture.handle(.partitionRequested(partition(app.phone)))))
-    var another = ShardFixture(
-      configuration: .init(policy: .strict), firstSequence: 1 << 24 + 1)
-    _ = another.handle(.policyChanged(.unlimited, at: another.now))
-    _ = another.handle(.tick)
-    #expect(another.handle(.partitionReceived(left)).isEmpty)
-    #expect(another.shard.nextWake == another.now)
-    #expect(another.handle(.tick).sendings == [Sending(held, .refill)])
-    expectSound(another)
   }
 
   /// Tokens of a partition, gone ones and those of its devices' own, go with it.
@@ -113,20 +83,11 @@ import Testing
     _ = fixture.register(phone, topic, own: token)
     let elsewhere = PartitionID(routingKey: ~0, count: PartitionTable.defaultCount)
     #expect(elsewhere != partition(phone))
-    let device = try #require(state(fixture.handle(.partitionRequested(partition(phone)))))
-    #expect(device.goneTokens.map(\.key) == [gone.token] && device.apps.count == 1)
-    let tokens = try #require(state(fixture.handle(.partitionRequested(elsewhere))))
-    #expect(tokens.aliases.map(\.own.token) == [token] && tokens.devices.isEmpty)
-    #expect(fixture.shard.counters.aliases == 0 && fixture.shard.counters.apps == 0)
+    _ = fixture.handle(.partitionDropped(partition(phone)))
+    #expect(fixture.shard.goneTokens.count == 0)
+    #expect(fixture.shard.counters.aliases == 1 && fixture.shard.counters.apps == 0)
+    _ = fixture.handle(.partitionDropped(elsewhere))
+    #expect(fixture.shard.counters.aliases == 0)
     expectSound(fixture)
-    var another = ShardFixture(firstSequence: 1 << 24 + 1)
-    _ = another.handle(.partitionReceived(tokens))
-    _ = another.handle(.partitionReceived(device))
-    let push = another.push(.visible, PhoneApp(phone: phone, topic: topic, token: token))
-    #expect(another.submit(push).contains(another.accepted(push)))
-    let late = another.push(.visible, gone)
-    #expect(
-      another.submit(late) == [.respond(another.lastRequest, .gone(since: fixture.now))])
-    expectSound(another)
   }
 }

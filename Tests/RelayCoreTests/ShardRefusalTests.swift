@@ -199,26 +199,17 @@ import Testing
     #expect(fixture.shard.takenPushes.placeCount == 1)
   }
 
-  @Test func whoWaitsGoesAlongWithThePartition() {
+  /// Another node has the push from its stripe; whoever waits here hears that it cannot be said.
+  @Test func whoWaitsIsAnsweredWhenThePartitionLeaves() {
     var (fixture, app, connection, push, request) = inFlight()
     let partition = fixture.shard.partition(
       ofRoutingKey: app.phone.credential.device.routingKey)
-    let effects = fixture.handle(.partitionRequested(partition))
-    guard case .handOver(let state)? = effects.last else {
-      Issue.record("it stays")
-      return
-    }
-    #expect(fixture.shard.unanswered.isEmpty && state.flaw == nil)
-    _ = fixture.handle(.partitionReceived(state))
-    #expect(fixture.ack(push, connection).contains(fixture.accepted(push, request)))
-    // And what was taken goes along, too.
-    guard case .handOver(let next)? = fixture.handle(.partitionRequested(partition)).last else {
-      Issue.record("it stays")
-      return
-    }
-    #expect(fixture.shard.takenPushes.count == 0)
-    _ = fixture.handle(.partitionReceived(next))
-    let second = fixture.repetition(of: push)
-    #expect(fixture.submit(second).contains(fixture.accepted(push, fixture.lastRequest)))
+    let effects = fixture.handle(.partitionDropped(partition))
+    #expect(
+      effects == [
+        .respond(request, .rejected(.serviceUnavailable)), .close(connection, .moved),
+      ])
+    #expect(fixture.shard.unanswered.isEmpty && fixture.shard.takenPushes.count == 0)
+    #expect(fixture.ack(push, connection).isEmpty)
   }
 }

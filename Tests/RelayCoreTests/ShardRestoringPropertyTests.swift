@@ -104,7 +104,7 @@ import Testing
       guard run.problems.isEmpty else { return run }
     }
     if one.persistAll() != two.persistAll() { run.problems.append("the journal's last word") }
-    if one.states() != two.states() { run.problems.append("the states at the end") }
+    if one.portrait != two.portrait { run.problems.append("the states at the end") }
     return run
   }
 
@@ -119,8 +119,7 @@ import Testing
     case .persistFailed: .persistFailed(through: end)
     case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected, .acked,
       .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
-      .keepAliveDue, .acknowledgementDue,
-      .partitionRequested, .partitionReceived, .restored, .policyChanged, .administered, .faulted,
+      .partitionDropped, .restored, .policyChanged, .administered, .faulted,
       .checkpoint, .shutDown, .tick, .clockStepped:
       event
     }

@@ -39,8 +39,6 @@ struct ShardSet {
   var generator: SeededRandom
   private let configuration: Shard.Configuration
   private var run: UInt64 = 0
-  /// What a shard has let go.
-  private var departed: PartitionState?
   private var lastNumber: UInt32 = 0
 
   init(
@@ -97,7 +95,6 @@ struct ShardSet {
         if responses.updateValue(answer, forKey: request) != nil { problems.append("two answers") }
       case .send(let connection, let delivery):
         sent[connection, default: []].append(delivery.notification)
-      case .handOver(let state): departed = state
       case .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .log: break
       }
     }
@@ -147,23 +144,6 @@ struct ShardSet {
     }
     // A journal need not write what nobody needs any more.
     if forgets[record.sequence] == nil { disk.write(record, at: now) }
-  }
-
-  /// A partition goes to another shard, when what the shards have told each other is known. False
-  /// when something of it waits for the journal.
-  mutating func move(_ partition: PartitionID, to shard: Int) -> Bool {
-    deliverAll()
-    let (before, holder) = (shards, table[partition])
-    handle(.partitionRequested(partition), on: holder)
-    guard let state = departed else {
-      // Events would have to wait meanwhile: that is for those who run shards.
-      shards = before
-      return false
-    }
-    departed = nil
-    table[partition] = shard
-    handle(.partitionReceived(state), on: shard)
-    return true
   }
 
   /// Until nothing is under way, in an order that chance decides.

@@ -95,9 +95,9 @@ import Testing
       { $0.apps.taken[0].element.slots.visible = 9 }, { $0.entries.taken[0].element.app = -1 },
       { $0.entries.taken[0].element.expirationTimer = 99 }, { $0.apps.taken[0].number = 3 },
       { $0.devices.free = [0] }, { $0.timers.append($0.timers[0]) }, { $0.timers[0].id = -2 },
-      { $0.timers[0].id = .max }, { $0.timers[0].timer.subject = .hold(app: 5) },
+      { $0.timers[0].id = .max }, { $0.timers[0].subject = .hold(app: 5) },
       { $0.pending = [.device(key: 1)] }, { $0.nextToReview = 2 },
-      { $0.awaitedOutcomes = [.init(id: UniqueID(high: 0, low: 0), device: 4)] },
+      { $0.awaitedOutcomes = [.init(UniqueID(high: 0, low: 0), AwaitedOutcome(device: 4))] },
     ]
     for (number, change) in changes.enumerated() {
       var wrong = state

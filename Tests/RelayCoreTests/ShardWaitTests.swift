@@ -241,66 +241,6 @@ import Testing
 
   // MARK: A clock that leaps
 
-  @Test func deadlinesOfOthersAreTold() {
-    var configuration = Shard.Configuration()
-    configuration.deadlinesNeedClock = true
-    var fixture = ShardFixture(configuration: configuration)
-    let app = fixture.phoneWithApp()
-    let (connection, _) = fixture.connect(app.phone)
-    let push = fixture.push(.visible, app)
-    _ = fixture.submit(push)
-    for _ in 1..<Limits.framesPerConnection {
-      let effects = fixture.handle(.acknowledgementDue(connection, push.uniqueID))
-      #expect(effects.sendings == [Sending(push, .resend)])
-    }
-    let other = fixture.push(.visible, app)
-    #expect(fixture.handle(.acknowledgementDue(connection, other.uniqueID)) == [])
-    #expect(fixture.handle(.keepAliveDue(connection)).contains(.sendKeepAlive(connection)))
-    #expect(fixture.handle(.keptAlive(connection)) == [])
-    #expect(fixture.handle(.keepAliveDue(connection)).contains(.sendKeepAlive(connection)))
-    expectSound(fixture)
-    #expect(fixture.shard.nextTimer?.subject.kind == .expiration, "no timer but the push's own")
-    let ends = fixture.handle(.acknowledgementDue(connection, push.uniqueID))
-    #expect(ends.contains(.close(connection, .ackTimeout)))
-    #expect(fixture.handle(.keepAliveDue(connection)) == [], "it is away")
-    expectSound(fixture)
-  }
-
-  @Test func aKeepAliveWithoutAnAnswerEndsTheStreamOfAnybody() {
-    var configuration = Shard.Configuration()
-    configuration.deadlinesNeedClock = true
-    var fixture = ShardFixture(configuration: configuration)
-    let phone = fixture.enroll()
-    let (connection, _) = fixture.connect(phone)
-    #expect(fixture.handle(.keepAliveDue(connection)) == [.sendKeepAlive(connection)])
-    #expect(
-      fixture.handle(.keepAliveDue(connection)) == [.close(connection, .keepAliveTimeout)])
-    expectSound(fixture)
-  }
-
-  /// What a stream was asked before it followed the clock is answered by that.
-  @Test func whoFollowsTheClockHasAnswered() {
-    var configuration = Shard.Configuration()
-    configuration.deadlinesNeedClock = true
-    var fixture = ShardFixture(configuration: configuration)
-    let phone = fixture.enroll()
-    let (connection, _) = fixture.connect(phone)
-    #expect(fixture.handle(.keepAliveDue(connection)) == [.sendKeepAlive(connection)])
-    #expect(fixture.handle(.clockFollowed(connection)) == [])
-    #expect(fixture.handle(.keepAliveDue(connection)) == [], "it has timers now")
-    #expect(fixture.advance(configuration.keepAlive) == [.sendKeepAlive(connection)])
-  }
-
-  @Test func timersAloneDecideWhereTheClockDoesNotLeap() {
-    var fixture = ShardFixture()
-    let app = fixture.phoneWithApp()
-    let (connection, _) = fixture.connect(app.phone)
-    let push = fixture.push(.visible, app)
-    _ = fixture.submit(push)
-    #expect(fixture.handle(.keepAliveDue(connection)) == [])
-    #expect(fixture.handle(.acknowledgementDue(connection, push.uniqueID)) == [])
-  }
-
   @Test func deadlinesComeWithTheFollowedClock() {
     var configuration = Shard.Configuration()
     configuration.deadlinesNeedClock = true

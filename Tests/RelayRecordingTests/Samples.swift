@@ -52,36 +52,40 @@ enum Samples {
     }
   }
 
-  /// The first device has what waits for it, the second what is under way to it.
-  static let partition: PartitionState = {
-    var state = PartitionState(PartitionID(7), lastOrder: 9, at: now, policy: .strict)
-    state.devices = devices
-    state.devices[0].firstApp = 0
-    state.devices[0].appCount = 1
-    state.devices[0].storedCount = 2
-    state.devices[1].firstInFlight = 0
-    state.devices[1].inFlightCount = 1
-    state.apps = [
+  private static func places<Element>(_ elements: [Element]) -> ShardState.Places<Element> {
+    ShardState.Places(
+      taken: zip(Int32(0)..., elements).map { .init(number: $0, element: $1) },
+      free: [Int32(elements.count)])
+  }
+
+  /// Something of everything that a shard has; of no shard that there could be.
+  static let state: ShardState = {
+    var state = ShardState(
+      configuration: Shard.Configuration(), sequences: SequenceRanges(first: 1),
+      budgets: SilentBudgets(.strict, at: now), at: now)
+    state.lastOrder = 9
+    state.devices = places(devices)
+    var apps = [
       App(token: token, topic: topic, device: 0, registration: 8, isOwn: true),
       App(token: token, topic: topic, device: 1, registration: 7),
     ]
-    state.apps[0].slots = PerClass(visible: 1, silent: 2)
-    state.apps[0].budget = spent
-    state.apps[0].entryCount = 2
-    state.apps[1].isRegistered = false
-    state.apps[1].entryCount = 1
+    apps[0].slots = PerClass(visible: 1, silent: 2)
+    apps[0].budget = spent
+    apps[1].isRegistered = false
+    state.apps = places(apps)
     let phases: [AcceptedNotification.Phase] = [.inFlight(next: -1), .stored, .stored]
-    state.entries = zip([stored, visible, stored], phases).enumerated().map { place, entry in
+    let entries = zip([stored, visible, stored], phases).enumerated().map { place, entry in
       AcceptedNotification(
         notification: entry.0, order: 4, sequence: 12 + UInt64(place), acceptedAt: now,
         app: place == 0 ? 1 : 0, phase: entry.1)
     }
+    state.entries = places(entries)
     let subjects: [TimerWheel.Subject] = [
       .expiration(entry: 2), .hold(app: 0), .refill(app: 0), .keepAlive(device: 1),
       .acknowledgement(device: 2),
     ]
-    state.timers = subjects.map { PartitionState.Timer(deadline: now, subject: $0) }
-    state.aliases = [Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)]
+    state.timers = zip(Int32(0)..., subjects).map { .init(id: $0, deadline: now, subject: $1) }
+    state.aliases = places([Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)])
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
     state.tokenChanges = [
       .init(own: own, step: .claiming(request)),
@@ -98,9 +102,8 @@ enum Samples {
         TakenPush.Key(apnsID: id, device: device),
         TakenPush(notification: visible, acceptedAt: now, takenAt: now))
     ]
-    state.entries[0].sequence = 0
     state.unanswered = [.init(entry: 0, request: request)]
-    state.awaitedOutcomes = [.init(id: id, device: 1)]
+    state.awaitedOutcomes = [.init(id, AwaitedOutcome(device: 1, decisions: 2))]
     state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
     return state
   }()
@@ -135,9 +138,9 @@ enum Samples {
       .connected(credential, request), .reported(request, ConditionReport()),
       .reported(request, ConditionReport(power: .charging, network: .airplane, screen: .on)),
       .keptAlive(request), .heard(request), .queueChecked(request, isEmpty: false),
-      .clockFollowed(request), .keepAliveDue(request), .acknowledgementDue(request, id),
-      .disconnected(request), .partitionRequested(PartitionID(.max)),
-      .partitionReceived(partition), .policyChanged(.unlimited, at: now),
+      .clockFollowed(request),
+      .disconnected(request), .partitionDropped(PartitionID(.max)),
+      .policyChanged(.unlimited, at: now),
       .policyChanged(.documented, at: now), .checkpoint(.saved(1)),
       .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)),
       .administered(device, .disconnect), .administered(device, .emptySlots(topic)),
@@ -192,7 +195,6 @@ enum Samples {
       .send(
         request, Delivery(notification: stored, via: .refill, acceptedAt: now, sentAt: now)),
       .close(request, .ackTimeout), .forget(4), .tell(routingKey: .max, .alias(.claimed(own))),
-      .handOver(partition),
     ] + contents.map { .persist(JournalRecord(sequence: 5, content: $0, mayLinger: true)) }
     + steps.map { .log(DeliveryEvent(at: now, uniqueID: id, step: $0)) }
 }

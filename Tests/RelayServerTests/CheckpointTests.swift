@@ -126,10 +126,6 @@ extension VirtualClockTests {
         try await clock.dropCheckpoint("x")
       }
       _ = try await clock.saveCheckpoint("more")
-      try await scene.relay.move(PartitionID(0), to: 1)
-      await #expect(throws: VirtualClock.ClockError.partitionsMoved) {
-        try await clock.rewind(to: "more")
-      }
     }
     let state = Self.makeState()
     defer { try? FileManager.default.removeItem(atPath: state) }
@@ -161,29 +157,6 @@ extension VirtualClockTests {
         #expect(counters.waiting == 0 && counters.inSlots == 1)
         _ = try await clock.advance(.by(.hours(1)))
       }
-    }
-  }
-
-  /// A partition that is on its way while everything goes back would come to a loop that has its
-  /// devices again.
-  @Test func partitionsMayMoveMeanwhile() async throws {
-    try await withScene { scene in
-      let clock = try scene.clock
-      let (identities, _, listening) = try await makeWorld(scene, phones: 20, pushes: 40)
-      _ = try await clock.saveCheckpoint("ready")
-      await withTaskGroup(of: Void.self) { group in
-        for number in UInt16(0)..<100 {
-          group.addTask { try? await scene.relay.move(PartitionID(number), to: 1) }
-          group.addTask { try? await scene.relay.move(PartitionID(number), to: 0) }
-        }
-        for _ in 0..<20 { group.addTask { _ = try? await clock.rewind(to: "ready") } }
-        await group.waitForAll()
-      }
-      for identity in identities {
-        #expect(try await scene.status(of: identity).apps.count == 1)
-      }
-      #expect(await scene.relay.counters().addsUp)
-      listening.forEach { $0.cancel() }
     }
   }
 

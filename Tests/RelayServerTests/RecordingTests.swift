@@ -78,10 +78,6 @@ import Testing
         push.pushType = isSilent ? "background" : "alert"
         push.priority = isSilent ? 5 : 10
         _ = try await provider.push(push, providerToken: nil)
-        if number % 40 == 20 {
-          let partition = PartitionID(UInt16(random.below(256)))
-          try await relay.move(partition, to: Int(random.below(2)))
-        }
         if number % 100 == 50 {
           try await relay.change(to: SilentPolicy.named[Int(random.below(3))])
         }

@@ -51,15 +51,14 @@ package enum CredentialFiles {
     return text
   }
 
-  /// Writes the whole file or nothing: a temporary file that is private from the start, then
-  /// a rename. A reader never sees half of it, and a secret is never open to others.
+  /// Writes the whole file or nothing: a temporary file, then a rename. A reader never sees half of
+  /// it. Both are made by the process's mask, which keeps others out (`PushRelayCommand`); the mode
+  /// asked for comes last.
   package static func write(
     _ bytes: [UInt8], to path: String, mode: Int = privateMode
   ) throws(CredentialFileError) {
-    let written = withPrivateUmask {
-      FileManager.default.createFile(
-        atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
-    }
+    let written = FileManager.default.createFile(
+      atPath: path, contents: Data(bytes), attributes: [.posixPermissions: mode])
     guard written else {
       throw .file(
         path: path, problem: "cannot be written",
@@ -78,10 +77,8 @@ package enum CredentialFiles {
       return
     }
     do {
-      try withPrivateUmask {
-        try FileManager.default.createDirectory(
-          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-      }
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw .file(
         path: path, problem: "cannot be made",

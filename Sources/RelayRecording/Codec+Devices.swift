@@ -1,42 +1,6 @@
 import Primitives
 import RelayCore
 
-extension PartitionState: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    var aliases = aliases
-    if let redactor = writer.redactor {
-      // By their tokens, which are others now.
-      aliases.sort {
-        redactor.pseudonym(of: $0.own.token).bytes
-          .lexicographicallyPrecedes(redactor.pseudonym(of: $1.own.token).bytes)
-      }
-    }
-    writer.put(partition, lastOrder, now, policy)
-    writer.put(devices, apps, entries, timers)
-    writer.put(aliases, tokenChanges, goneTokens, awaitedOutcomes, ownBudgets)
-    writer.put(takenPushes, formerBudgets, unanswered)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      try reader.read(), lastOrder: try reader.read(), at: try reader.read(),
-      policy: try reader.read())
-    devices = try reader.read()
-    apps = try reader.read()
-    entries = try reader.read()
-    timers = try reader.read()
-    aliases = try reader.read()
-    tokenChanges = try reader.read()
-    goneTokens = try reader.read()
-    awaitedOutcomes = try reader.read()
-    ownBudgets = try reader.read()
-    takenPushes = try reader.read()
-    formerBudgets = try reader.read()
-    unanswered = try reader.read()
-    if let flaw { throw reader.error(.unsound("partition \(partition)", flaw)) }
-  }
-}
-
 extension OwnBudgets: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(device, budgets) }
 
@@ -45,9 +9,9 @@ extension OwnBudgets: BinaryCodable {
   }
 }
 
-extension PartitionState.Timer: BinaryCodable {
+extension ShardState.Timer: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(deadline)
+    writer.put(id, deadline)
     switch subject {
     case .expiration(let entry): writer.put(tag: 1, entry)
     case .hold(let app): writer.put(tag: 2, app)
@@ -58,7 +22,7 @@ extension PartitionState.Timer: BinaryCodable {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    let deadline = try reader.read(Instant.self)
+    let (id, deadline) = (try reader.read(TimerWheel.TimerID.self), try reader.read(Instant.self))
     let subject: TimerWheel.Subject
     switch try reader.byte() {
     case 1: subject = .expiration(entry: try reader.read())
@@ -68,7 +32,7 @@ extension PartitionState.Timer: BinaryCodable {
     case 5: subject = .acknowledgement(device: try reader.read())
     default: throw reader.invalid(Self.self)
     }
-    self.init(deadline: deadline, subject: subject)
+    self.init(id: id, deadline: deadline, subject: subject)
   }
 }
 
@@ -240,10 +204,10 @@ extension FormerBudget: BinaryCodable {
   }
 }
 
-extension AwaitedOutcomes.Promise: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(id, device, decisions) }
+extension AwaitedOutcome: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(device, decisions) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(id: try reader.read(), device: try reader.read(), decisions: try reader.read())
+    self.init(device: try reader.read(), decisions: try reader.read())
   }
 }
