@@ -109,7 +109,9 @@ package struct App: Codable, Equatable, Sendable {
   /// Puts another definition in the place of the one it has. Whether its container is offered is
   /// looked at when its version is another.
   mutating func redefine(_ definition: AppDefinition) {
-    if definition.container != .provider, definition.version != self.definition.version {
+    if definition.container == .provider {
+      if self.definition.container != .provider { isOffered = false }
+    } else if definition.version != self.definition.version {
       isOffered = definition.container == .shared
     }
     installed = Installed(definition)
@@ -271,4 +273,6 @@ package struct AppSnapshot: Hashable, Codable, Sendable {
   package let shows: ScreenContent
   /// The completed callback it was taken for; nil when the app left the foreground.
   package let callback: CallbackID?
+  /// What is on top has no identifier, so no launch shows it; nil for no.
+  package var isForSwitcherOnly: Bool?
 }

@@ -58,6 +58,12 @@ public struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
   public static let audio = BackgroundModes(rawValue: 8)
   /// Woken by pushes once a day, on Wi-Fi.
   public static let newsstand = BackgroundModes(rawValue: 16)
+
+  /// As scenarios and the command line call them.
+  package static let names: [(String, BackgroundModes)] = [
+    ("fetch", .fetch), ("remote-notification", .remoteNotification), ("location", .location),
+    ("audio", .audio), ("newsstand", .newsstand),
+  ]
 }
 
 /// How often an app wants background fetches at most (WWDC 2013 session 204).
@@ -200,6 +206,12 @@ public struct RestorationScript: Hashable, Codable, Sendable {
   public var oldest: Interval?
   /// Restoration classes that answer nothing.
   public var answersNothing: Set<String> = []
+  /// What single restoration classes do beyond making what was saved.
+  public var classes: [RestorationClass]?
+  /// What the app delegate makes when nobody else does.
+  public var appDelegate: Set<StatePath>?
+  /// Tables whose source gives identifiers: under that key is the selected row's.
+  public var tables: [StateTable]?
   /// Single objects whose data is gone.
   public var gone: Set<StatePath> = []
   /// The mistake that costs the archive.
@@ -214,6 +226,18 @@ public struct RestorationScript: Hashable, Codable, Sendable {
 
   public init() {}
 
+  /// What a restoration class makes of an object: of which class the new one is; nil for nothing.
+  func answer(_ name: String, _ object: StateArchive.Object, _ items: [String]) -> String? {
+    guard !answersNothing.contains(name), !gone.contains(object.path) else { return nil }
+    let own = classes?.first { $0.name == name }
+    if let key = own?.needs {
+      guard case .text(let item)? = object.entries.first(where: { $0.key == key })?.value,
+        items.contains(item)
+      else { return nil }
+    }
+    return own?.answers ?? object.className
+  }
+
   /// The transforms from one version to another, as far as they lead; each at most once.
   func path(from version: String, to wanted: String) -> [ArchiveTransform] {
     var left = transforms ?? []
@@ -225,6 +249,28 @@ public struct RestorationScript: Hashable, Codable, Sendable {
     }
     return path
   }
+}
+
+/// A restoration class: given the identifiers and what was saved, it decides by that (WWDC 2013
+/// session 222).
+public struct RestorationClass: Hashable, Codable, Sendable {
+  public var name: String
+  /// It answers nothing unless the app still has what is saved under this key.
+  public var needs: String?
+  /// Another class than the one that was saved.
+  public var answers: String?
+
+  public init(name: String, needs: String? = nil, answers: String? = nil) {
+    (self.name, self.needs, self.answers) = (name, needs, answers)
+  }
+}
+
+/// A table of what the app's database holds, newest first.
+public struct StateTable: Hashable, Codable, Sendable {
+  public var path: StatePath
+  public var key: String
+
+  public init(path: StatePath, key: String) { (self.path, self.key) = (path, key) }
 }
 
 /// An object takes over, under a key, what the object that it refers to has decoded: whoever of the

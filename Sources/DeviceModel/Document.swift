@@ -31,6 +31,10 @@ package struct Document: Hashable, Codable, Sendable {
   var arrived: Int64?
   /// The newest version elsewhere, as far as it is known: a download of a difference does not tell.
   var remoteBody: DocumentBody?
+  /// When that was written; nil where it is not known.
+  var remoteModifiedAt: Instant?
+  /// Its name or container is another than the service knows; nil for no.
+  package internal(set) var hasNewPlace: Bool?
   /// A copy that was imported, and goes away with its app's process.
   var isTemporary: Bool?
   /// Two have written at once. What was stored before there was such a thing is whole.
@@ -164,15 +168,20 @@ package enum DocumentEvent: Hashable, Sendable {
   /// Its user has moved to iCloud Drive; or this phone never has.
   case driveSwitched(isOn: Bool)
   case uploaded(DocumentID, revision: Int)
+  /// It has heard of all that were deleted here.
+  case deletionsSent
 }
 
 /// What happened on other devices. Without a network nobody hears of it until there is one.
 package enum CloudChange: Hashable, Codable, Sendable {
-  /// A new one, or a new version of what has come from there before.
+  /// A new one, or a new version, name or container of what has come from there before; `here` is
+  /// what it is here, if it came from here.
   case announced(
-    in: AppID, name: String, DocumentBody, modifiedAt: Instant, origin: DocumentOrigin? = nil)
-  case changed(DocumentID, DocumentBody)
-  case deleted(DocumentID)
+    in: AppID, name: String, DocumentBody, modifiedAt: Instant, origin: DocumentOrigin? = nil,
+    here: DocumentID? = nil)
+  /// Written at that moment; nil for when it is heard.
+  case changed(DocumentID, DocumentBody, modifiedAt: Instant? = nil)
+  case deleted(DocumentID?, origin: DocumentOrigin? = nil)
 }
 
 /// What names a document on all phones of an account.
@@ -229,6 +238,8 @@ package struct DocumentStore: Codable, Equatable, Sendable {
   package var lacksDrive: Bool?
   /// What other devices did while there was no network; nil for nothing.
   var unheard: [CloudChange]?
+  /// Deleted here, and the service has not heard so; nil for none.
+  package var deleted: [Document]?
   private var numbering = Numbering()
   private var grantNumbering = Numbering()
 
@@ -247,6 +258,11 @@ package struct DocumentStore: Codable, Equatable, Sendable {
   }
 
   mutating func nextID() -> DocumentID { DocumentID(numbering.next()) }
+
+  /// What came from there before.
+  func id(of origin: DocumentOrigin?) -> DocumentID? {
+    origin.flatMap { origin in documents.values.first { $0.origin == origin }?.id }
+  }
 
   /// The bookmark of an app for a document; one per pair.
   mutating func grant(_ document: DocumentID, to app: AppID) -> Bookmark {

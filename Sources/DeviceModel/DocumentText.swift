@@ -47,7 +47,10 @@ package struct DocumentBody: Hashable, Codable, Sendable {
   /// What stands here for a small picture (ours): eight bytes that differ when what it shows does.
   package var thumbnail: [UInt8] {
     let shown = Array("\(bytes)|".utf8) + (text?.lines ?? []).flatMap { Array("\($0)\n".utf8) }
-    let checksum = fnv1a(shown[...])
+    // FNV-1a, 64 bits (RFC 9923 has the constants).
+    let checksum = shown.reduce(0xCBF2_9CE4_8422_2325 as UInt64) {
+      ($0 ^ UInt64($1)) &* 0x100_0000_01B3
+    }
     return (0..<8).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt64($0))) }
   }
 }

@@ -10,10 +10,16 @@ extension Phone {
     case .renamed(let id, let app, let name):
       guard mayUse(id, app, &effects) else { return }
       documents.documents[id]?.name = name
+      documents.documents[id]?.hasNewPlace = true
       emit(.document(id, .renamed(name)), &effects)
+      needUpload(id, &effects)
     case .deleted(let id, let app):
-      guard mayUse(id, app, &effects) else { return }
+      guard mayUse(id, app, &effects), let document = documents.documents[id] else { return }
+      if document.remoteRevision > 0, document.isTemporary != true {
+        documents.deleted = (documents.deleted ?? []) + [document]
+      }
       remove(id, &effects)
+    case .deletionsSent: documents.deleted = nil
     case .contentRequested(let id, let app):
       guard mayUse(id, app, &effects) else { return }
       demandContent(id, &effects)
@@ -31,7 +37,7 @@ extension Phone {
       guard documents.folder(of: id, for: app) != nil else { return ignore(.notAllowed, &effects) }
       documents.file(id, for: app, in: folder)
     case .providerSwitched(let app, let isOn):
-      guard isProvider(app) else { return ignore(.unknownApp, &effects) }
+      guard isProvider(app) else { return ignore(.notAllowed, &effects) }
       apps[app.number].isOffered = isOn
     case .bookmarkKept(let id, let app, let path, let key):
       guard mayUse(id, app, &effects) else { return }
@@ -43,6 +49,7 @@ extension Phone {
       list(for: app, &effects)
     case .elsewhere(let change): hear(change, &effects)
     case .driveSwitched(let isOn):
+      guard (documents.lacksDrive == true) == isOn else { return ignore(.alreadySo, &effects) }
       documents.lacksDrive = isOn ? nil : true
       catchUp(&effects)
     case .uploaded(let id, let revision):
@@ -55,6 +62,7 @@ extension Phone {
     guard let document = documents.documents[id] else { return ignore(.unknownDocument, &effects) }
     if document.revision == revision { documents.documents[id]?.isUnsent = false }
     documents.documents[id]?.remoteRevision = max(document.remoteRevision, revision)
+    documents.documents[id]?.hasNewPlace = nil
   }
 
   private func list(for app: AppID, _ effects: inout [PhoneEffect]) {
@@ -224,7 +232,7 @@ extension Phone {
     guard document.isStale else { return }
     let other = DocumentVersion(
       revision: document.remoteRevision, body: document.remoteBody ?? document.body,
-      modifiedAt: document.modifiedAt, isFromHere: false)
+      modifiedAt: document.remoteModifiedAt ?? document.modifiedAt, isFromHere: false)
     conflict(id, keeping: other, &effects)
   }
 
@@ -261,17 +269,39 @@ extension Phone {
       return
     }
     switch change {
-    case .announced(let app, let name, let body, let modifiedAt, let origin):
-      if let origin, let known = documents.documents.values.first(where: { $0.origin == origin }) {
-        changedElsewhere(known.id, body, &effects)
-      } else {
-        announce(app, name, body, modifiedAt, origin, &effects)
+    case .announced(let app, let name, let body, let modifiedAt, let origin, let here):
+      guard let known = here ?? documents.id(of: origin) else {
+        return announce(app, name, body, modifiedAt, origin, &effects)
       }
-    case .changed(let id, let body): changedElsewhere(id, body, &effects)
-    case .deleted(let id):
-      guard documents.documents[id] != nil else { return ignore(.unknownDocument, &effects) }
-      remove(id, &effects)
+      guard let document = documents.documents[known] else {
+        return ignore(.unknownDocument, &effects)
+      }
+      place(document, in: app, name, &effects)
+      // Another name is no new content.
+      guard body != document.remoteBody ?? document.body else { return }
+      changedElsewhere(known, body, modifiedAt, &effects)
+    case .changed(let id, let body, let moment):
+      changedElsewhere(id, body, moment ?? now, &effects)
+    case .deleted(let id, let origin):
+      guard let known = id ?? documents.id(of: origin), documents.documents[known] != nil else {
+        return ignore(.unknownDocument, &effects)
+      }
+      remove(known, &effects)
     }
+  }
+
+  /// Another device has given it another name, or moved it.
+  private mutating func place(
+    _ document: Document, in app: AppID, _ name: String, _ effects: inout [PhoneEffect]
+  ) {
+    if document.name != name {
+      documents.documents[document.id]?.name = name
+      emit(.document(document.id, .renamed(name)), &effects)
+    }
+    guard document.container != app, apps.indices.contains(app.number) else { return }
+    documents.documents[document.id]?.container = app
+    documents.forgetReference(of: app, to: document.id)
+    emit(.document(document.id, .moved(to: app)), &effects)
   }
 
   /// The network is there again, or what else was missing.
@@ -303,7 +333,7 @@ extension Phone {
   /// The metadata of a placeholder are the other's. Content that is here the service brings up to
   /// date by itself, and a provider what an app has open.
   private mutating func changedElsewhere(
-    _ id: DocumentID, _ body: DocumentBody, _ effects: inout [PhoneEffect]
+    _ id: DocumentID, _ body: DocumentBody, _ modifiedAt: Instant, _ effects: inout [PhoneEffect]
   ) {
     guard let document = documents.documents[id] else {
       return ignore(.unknownDocument, &effects)
@@ -311,9 +341,10 @@ extension Phone {
     documents.documents[id]?.remoteRevision =
       max(document.revision, document.remoteRevision) + 1
     documents.documents[id]?.remoteBody = body
+    documents.documents[id]?.remoteModifiedAt = modifiedAt
     if document.content == .placeholder {
       documents.documents[id]?.bytes = body.bytes
-      documents.documents[id]?.modifiedAt = now
+      documents.documents[id]?.modifiedAt = modifiedAt
       return
     }
     switch containerKind(document.container) {
@@ -382,20 +413,16 @@ extension Phone {
     for id in arrived.sorted(by: { $0.number < $1.number }) { requestForService(id, &effects) }
   }
 
-  /// The service has written; whoever waited may go on.
-  mutating func syncServiceWrote(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id], let bytes = document.arrived,
-      let access = coordination.writer(of: id), access.party == .syncService
-    else { return }
-    let revision = max(document.remoteRevision, 1)
+  /// The version from elsewhere stands; what was written here, and not sent, is kept beside it.
+  private mutating func takeOver(
+    _ document: Document, _ revision: Int, _ body: DocumentBody, _ writtenAt: Instant,
+    _ effects: inout [PhoneEffect]
+  ) {
+    let id = document.id
     documents.documents[id]?.revision = revision
-    documents.documents[id]?.remoteRevision = revision
     documents.documents[id]?.content = .local
-    let body = document.remoteBody ?? DocumentBody(bytes: bytes)
     documents.documents[id]?.body = body
-    documents.documents[id]?.remoteBody = nil
-    documents.documents[id]?.arrived = nil
-    documents.documents[id]?.modifiedAt = now
+    documents.documents[id]?.modifiedAt = writtenAt
     for index in apps.indices { apps[index].process.undo[id] = nil }
     if document.isUnsent {
       let own = DocumentVersion(
@@ -405,6 +432,30 @@ extension Phone {
     }
     documents.documents[id]?.isUnsent = false
     emit(.document(id, .changed(revision: revision, bytes: body.bytes)), &effects)
+  }
+
+  /// The service has written; whoever waited may go on.
+  mutating func syncServiceWrote(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+    guard let document = documents.documents[id], let bytes = document.arrived,
+      let access = coordination.writer(of: id), access.party == .syncService
+    else { return }
+    let revision = max(document.remoteRevision, 1)
+    let theirs = document.remoteBody ?? DocumentBody(bytes: bytes)
+    let writtenAt = document.remoteModifiedAt ?? now
+    documents.documents[id]?.remoteRevision = revision
+    documents.documents[id]?.remoteBody = nil
+    documents.documents[id]?.remoteModifiedAt = nil
+    documents.documents[id]?.arrived = nil
+    if document.isUnsent, document.content == .local, document.modifiedAt > writtenAt {
+      // What was written here stands, and goes up.
+      documents.documents[id]?.revision = revision + 1
+      let other = DocumentVersion(
+        revision: revision, body: theirs, modifiedAt: writtenAt, isFromHere: false)
+      conflict(id, keeping: other, &effects)
+      needUpload(id, &effects)
+    } else {
+      takeOver(document, revision, theirs, writtenAt, &effects)
+    }
     endAccesses(&effects) { $0.id == access.id }
     contentSettled(id, &effects)
   }

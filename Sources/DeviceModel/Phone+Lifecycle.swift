@@ -106,8 +106,9 @@ extension Phone {
       apps[index].ignoresNextSnapshot = false
       launch(index, .user, &effects)
       guard apps[index].state == .background else { return }
-      let isTopThere = apps[index].process.isTopRestored
-      let shown = ignores || !isTopThere ? nil : apps[index].snapshot?.shows
+      let snapshot = apps[index].snapshot
+      let isTopThere = apps[index].process.isTopRestored && snapshot?.isForSwitcherOnly != true
+      let shown = ignores || !isTopThere ? nil : snapshot?.shows
       emit(.app(id, .launchImage(shown.map { .snapshot($0) } ?? .plain)), &effects)
     case .suspended:
       emit(.app(id, .resumed(.user)), &effects)
@@ -234,12 +235,12 @@ extension Phone {
     guard !lacksItsState(index) else { return }
     let app = apps[index]
     let interface = app.process.interface
+    let top = interface.top.flatMap { interface.path(of: $0) }
     let shows: ScreenContent =
       app.definition.script.hidesContent
-      ? .hidden
-      : .content(
-        revision: app.content.revision, top: interface.top.flatMap { interface.path(of: $0) })
-    let snapshot = AppSnapshot(takenAt: now, shows: shows, callback: callback)
+      ? .hidden : .content(revision: app.content.revision, top: top)
+    var snapshot = AppSnapshot(takenAt: now, shows: shows, callback: callback)
+    if interface.top != nil, top == nil { snapshot.isForSwitcherOnly = true }
     apps[index].snapshot = snapshot
     emit(.snapshot(app.id, snapshot), &effects)
   }
@@ -254,8 +255,15 @@ extension Phone {
   /// state it would replace.
   mutating func saveState(_ index: Int, _ effects: inout [PhoneEffect]) {
     let app = AppID(index)
+    let takesPart = apps[index].process.interface.takesPart
+    // What keeps no state leaves none, and so is no app that restores.
+    guard takesPart || vault.holds(app) else { return }
     guard lock == .unlocked, apps[index].process.isRestored else {
       return emit(.archive(app, .kept), &effects)
+    }
+    guard takesPart else {
+      _ = vault.delete(app)
+      return emit(.archive(app, .deleted), &effects)
     }
     let archive = StateArchive(
       of: apps[index].process.interface, appVersion: apps[index].definition.version,
@@ -297,20 +305,37 @@ extension Phone {
       return emit(.app(app, .startedFresh(.otherVersion)), &effects)
     }
     if script.restoration.crashes { return terminate(index, .crashWhileRestoring, &effects) }
+    let content = apps[index].content
+    // What it wrote while locked is merged next.
+    let items = content.items + content.files.flatMap(\.items)
     let restoration = StateRestoration(
-      archive, base: script.interface, applies: script.restoration.applies ?? []
-    ) { name, path in
-      !script.restoration.answersNothing.contains(name) && !script.restoration.gone.contains(path)
-    }
+      archive, base: script.interface, applies: script.restoration.applies ?? [],
+      delegate: script.restoration.appDelegate ?? []
+    ) { script.restoration.answer($0, $1, items) }
     if isDeveloper {
       for step in restoration.steps { emit(.archive(app, .step(step)), &effects) }
     }
     apps[index].process.interface = restoration.graph
     apps[index].process.isTopRestored = restoration.hasTop
     apps[index].process.isRestored = true
-    emit(.app(app, .restored(archive)), &effects)
+    emit(.app(app, .restored(archive, objects: restoration.restoredCount)), &effects)
+    findRows(index, items.reversed(), &effects)
     for bookmark in restoration.graph.bookmarks {
       perform(.bookmarkResolved(by: app, Bookmark(data: bookmark)), &effects)
+    }
+  }
+
+  /// Data may have moved: the selected row of a table is where its identifier is now, or no more.
+  private mutating func findRows(
+    _ index: Int, _ rows: [String], _ effects: inout [PhoneEffect]
+  ) {
+    for table in apps[index].definition.script.restoration.tables ?? [] {
+      guard let id = apps[index].process.interface.find(table.path),
+        case .text(let row)? = apps[index].process.interface[id]?[table.key]
+      else { continue }
+      let place = rows.firstIndex(of: row).map { $0 + 1 }
+      if place == nil { apps[index].process.interface.set(id, table.key, nil) }
+      emit(.archive(AppID(index), .row(table.path, key: table.key, place: place)), &effects)
     }
   }
 

@@ -32,6 +32,7 @@ extension Phone {
     case .chargerChanged(let isConnected): isCharging = isConnected
     case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
     case .document(.elsewhere(let change)): hear(change, &effects)
+    case .document(.driveSwitched(let isOn)): documents.lacksDrive = isOn ? nil : true
     case .tick, .appInstalled, .pushReceived, .pushRode, .linkHeard, .rebooted, .switchedOff,
       .regionEntered, .fetchSimulated, .memoryRanOut, .appCrashed, .transferProgressed,
       .transferChallenged, .transferEnded,

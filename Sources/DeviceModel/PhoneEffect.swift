@@ -99,7 +99,7 @@ package enum AppStep: Hashable, Sendable {
   case limitedCredential
   /// Opened from a banner: the content is on the screen, at once or after the wait.
   case contentShown(waited: Interval)
-  case restored(StateArchive)
+  case restored(StateArchive, objects: Int)
   case startedFresh(FreshReason)
   /// It was to run in the background, and may not.
   case notRun(RunCause, LaunchRefusal)
@@ -187,6 +187,8 @@ package enum CallbackStep: Hashable, Sendable {
 
 /// Steps of an archive.
 package enum ArchiveStep: Hashable, Sendable {
+  /// The selected row of a table was found by its identifier, where it is now; nil when it is gone.
+  case row(StatePath, key: String, place: Int?)
   case saved(StateArchive)
   /// Locked: neither read nor overwritten; or the process never had the state it would replace.
   case kept

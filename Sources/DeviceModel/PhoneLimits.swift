@@ -3,7 +3,7 @@ package import Primitives
 /// Every number of the phone in one place. Apple's sessions (WWDC 2013, 204 and 222) name next to
 /// none: where they give a hint it is repeated, and the number is **ours**, chosen to be plausible,
 /// and is configuration for that reason.
-package struct PhoneLimits: Hashable, Sendable {
+public struct PhoneLimits: Hashable, Sendable {
   // MARK: Running in the background
 
   /// From a callback to the call of its handler ("well under a minute"; 30 s is ours).
@@ -122,10 +122,69 @@ package struct PhoneLimits: Hashable, Sendable {
   package static let archiveDepth = 16
   package static let archiveBytes = 4_000_000
 
-  package init() {}
+  public init() {}
 
-  /// Relations between the numbers, asserted by a test: a change that breaks one is noticed.
-  package var relationsHold: Bool {
+  // MARK: Configuration
+
+  /// What can be set by its name: a key of `limits` in a scenario, `device --limit NAME=VALUE`.
+  package enum Slot: Sendable {
+    case time(any WritableKeyPath<PhoneLimits, Interval> & Sendable)
+    case amount(any WritableKeyPath<PhoneLimits, Int64> & Sendable)
+    case count(any WritableKeyPath<PhoneLimits, Int> & Sendable)
+  }
+
+  package static let slots: [(name: String, slot: Slot)] = [
+    ("callbackTime", .time(\.callbackTime)), ("backgroundTaskTime", .time(\.backgroundTaskTime)),
+    ("callbackTaskTime", .time(\.callbackTaskTime)), ("leaveGrace", .time(\.leaveGrace)),
+    ("launchTime", .time(\.launchTime)), ("resumeTime", .time(\.resumeTime)),
+    ("callbacksPerApp", .count(\.callbacksPerApp)), ("awakeLinger", .time(\.awakeLinger)),
+    ("litTime", .time(\.litTime)), ("appEnergyPerDay", .amount(\.appEnergyPerDay)),
+    ("phoneEnergyPerDay", .amount(\.phoneEnergyPerDay)),
+    ("appDataPerDay", .amount(\.appDataPerDay)), ("phoneDataPerDay", .amount(\.phoneDataPerDay)),
+    ("wifiMilliwatts", .amount(\.wifiMilliwatts)),
+    ("cellularMilliwatts", .amount(\.cellularMilliwatts)), ("wifiTail", .time(\.wifiTail)),
+    ("cellularTail", .time(\.cellularTail)), ("silentInterval", .time(\.silentInterval)),
+    ("silentBurst", .amount(\.silentBurst)), ("phoneSilentInterval", .time(\.phoneSilentInterval)),
+    ("phoneSilentBurst", .amount(\.phoneSilentBurst)), ("recentPushes", .count(\.recentPushes)),
+    ("bannerWait", .time(\.bannerWait)), ("banners", .count(\.banners)),
+    ("fetchFloor", .time(\.fetchFloor)), ("fetchLead", .time(\.fetchLead)),
+    ("fetchFreshness", .time(\.fetchFreshness)), ("fetchCoalescing", .time(\.fetchCoalescing)),
+    ("fetchExploring", .time(\.fetchExploring)), ("fetchRarely", .time(\.fetchRarely)),
+    ("fetchLearningDays", .count(\.fetchLearningDays)),
+    ("fetchExpectedPercent", .amount(\.fetchExpectedPercent)),
+    ("fetchIdlePercent", .amount(\.fetchIdlePercent)), ("timeZone", .time(\.timeZone)),
+    ("transfersAtOnce", .count(\.transfersAtOnce)), ("transferRetry", .time(\.transferRetry)),
+    ("transfers", .count(\.transfers)), ("wifiBytesPerSecond", .amount(\.wifiBytesPerSecond)),
+    ("cellularBytesPerSecond", .amount(\.cellularBytesPerSecond)),
+    ("discretionaryPercent", .amount(\.discretionaryPercent)),
+    ("documentWriteTime", .time(\.documentWriteTime)), ("documents", .count(\.documents)),
+    ("documentUses", .count(\.documentUses)), ("documentVersions", .count(\.documentVersions)),
+    ("undoneEdits", .count(\.undoneEdits)), ("contentItems", .count(\.contentItems)),
+    ("contentFiles", .count(\.contentFiles)),
+  ]
+
+  /// Sets one. False when there is none of that name, or it is no such value.
+  public mutating func set(_ name: String, to text: String) -> Bool {
+    guard let slot = Self.slots.first(where: { $0.name == name })?.slot else { return false }
+    let number = Int64(text).flatMap { (1...1_000_000_000_000).contains($0) ? $0 : nil }
+    switch slot {
+    case .time(let path):
+      // What is behind UTC is less than nothing.
+      let isBehind = name == "timeZone" && text.hasPrefix("-")
+      guard let time = Interval(isBehind ? String(text.dropFirst()) : text) else { return false }
+      self[keyPath: path] = .milliseconds(isBehind ? -time.milliseconds : time.milliseconds)
+    case .amount(let path):
+      guard let number else { return false }
+      self[keyPath: path] = number
+    case .count(let path):
+      guard let number else { return false }
+      self[keyPath: path] = Int(number)
+    }
+    return true
+  }
+
+  /// Relations between the numbers: a limit that is set must keep them.
+  public var relationsHold: Bool {
     callbackTaskTime < backgroundTaskTime && launchTime < callbackTime && resumeTime < launchTime
       && callbacksPerApp >= 1 && callbacksPerApp < recentPushes
       && appEnergyPerDay <= phoneEnergyPerDay && appDataPerDay <= phoneDataPerDay

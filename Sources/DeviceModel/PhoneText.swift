@@ -99,6 +99,8 @@ extension ArchiveStep: CustomStringConvertible {
     case .deleted: "deleted"
     case .transformed(let old, let new): "of version \(old), made one of \(new)"
     case .encoded(let path): "\(path): encoded"
+    case .row(let path, let key, let place):
+      "\(path): \(key) \(place.map { "is row \($0) now" } ?? "is gone")"
     case .step(let step): "\(step)"
     }
   }

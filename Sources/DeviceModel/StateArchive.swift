@@ -1,10 +1,10 @@
 package import Primitives
 
 /// An app's state as it is kept: every object that takes part, with references as references (WWDC
-/// 2013 session 222). A value; `encoded` makes bytes of it, which whoever keeps them seals.
-package struct StateArchive: Hashable, Sendable {
+/// 2013 session 222). Whoever keeps it seals it as JSON, and asks `isSound` of what was read.
+package struct StateArchive: Hashable, Codable, Sendable {
   /// One of the objects. In an archive a `StateObjectID` is a place in `objects`.
-  package struct Object: Hashable, Sendable {
+  package struct Object: Hashable, Codable, Sendable {
     package let path: StatePath
     package let className: String
     package let restorationClass: String?
@@ -51,7 +51,10 @@ package struct StateArchive: Hashable, Sendable {
       }
     }
     self.objects = objects
-    top = graph.top.flatMap { places[$0] }
+    // Where what is on top has no identifier, it is what is below it.
+    var shown = graph.top
+    while let id = shown, places[id] == nil { shown = graph[id]?.parent }
+    top = shown.flatMap { places[$0] }
   }
 
   init(
@@ -65,9 +68,26 @@ package struct StateArchive: Hashable, Sendable {
     self.top = top
   }
 
-  /// Whether both hold the same objects in the same state, whenever and wherever saved.
-  package func hasSameState(as other: StateArchive) -> Bool {
-    objects == other.objects && top == other.top
+  /// Whether it can be restored and is within `PhoneLimits`: what was read may be anything.
+  package var isSound: Bool {
+    func isPlace(_ id: StateObjectID, below count: Int) -> Bool {
+      (0..<count).contains(Int(id.number))
+    }
+    func isSound(_ value: StateValue, depth: Int = 0) -> Bool {
+      switch value {
+      case .number, .text, .flag, .data, .bookmark: true
+      case .reference(let id): isPlace(id, below: objects.count)
+      case .list(let values):
+        depth < PhoneLimits.archiveDepth && values.allSatisfy { isSound($0, depth: depth + 1) }
+      }
+    }
+    return objects.count <= PhoneLimits.archiveObjects
+      && objects.enumerated().allSatisfy { place, object in
+        !object.path.components.isEmpty
+          && object.parent.map { isPlace($0, below: place) } ?? true
+          && object.entries.allSatisfy { isSound($0.value) }
+      }
+      && top.map { isPlace($0, below: objects.count) } ?? true
   }
 }
 
@@ -77,8 +97,6 @@ package enum ArchiveError: Error, Hashable, Sendable {
   case missing
   /// The phone is locked; the key does not exist now.
   case locked
-  /// The bytes are no archive: which byte, and what was expected there.
-  case malformed(offset: Int, expected: String)
 }
 
 /// The archives of the phone's apps, under the protection class `complete`: nobody reads or writes

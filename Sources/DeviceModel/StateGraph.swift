@@ -51,16 +51,34 @@ public struct StateGraph: Hashable, Codable, Sendable {
   /// Where an object stands in the archive, or nil if it takes no part: without an identifier, or
   /// below a view without one. A registered object needs nobody above it.
   public func path(of id: StateObjectID) -> StatePath? {
-    guard let object = self[id], let identifier = object.identifier else { return nil }
+    guard let object = self[id], let identifier = object.restorationIdentifier else { return nil }
     guard let parent = object.parent else { return StatePath([identifier]) }
     if let above = path(of: parent) { return StatePath(above.components + [identifier]) }
     return object.isRegistered ? StatePath([identifier]) : nil
   }
 
-  /// The first object with this path.
+  /// The first object with this path, or that a script calls so.
   public func find(_ path: StatePath) -> StateObjectID? {
-    objects.first { $0.identifier == path.components.last && self.path(of: $0.id) == path }?.id
+    objects.first {
+      $0.identifier == path.components.last
+        && (self.path(of: $0.id) == path || words(to: $0.id) == path.components)
+    }?.id
   }
+
+  /// What a script calls an object and all above it.
+  private func words(to id: StateObjectID) -> [String]? {
+    guard let object = self[id], let word = object.identifier else { return nil }
+    guard let parent = object.parent else { return [word] }
+    return words(to: parent).map { $0 + [word] }
+  }
+
+  /// Another object in the place of one that is there.
+  mutating func remake(_ id: StateObjectID, as className: String) {
+    if let index = index(of: id) { objects[index].className = className }
+  }
+
+  /// Whether any object takes part in restoration.
+  var takesPart: Bool { objects.contains { path(of: $0.id) != nil } }
 
   /// Removes an object and everything below it. Base objects are part of the app and stay.
   public mutating func remove(_ id: StateObjectID) {
@@ -136,9 +154,12 @@ public struct StateObject: Hashable, Codable, Sendable {
     public var value: StateValue
   }
 
+  /// A restoration class of this name stands for the storyboard, which has its objects always.
+  static let storyboard = "storyboard"
+
   public let id: StateObjectID
-  public let className: String
-  /// Without one it takes no part in restoration.
+  public internal(set) var className: String
+  /// A word in parentheses is only what a script calls it.
   public let identifier: String?
   public let parent: StateObjectID?
   /// Who makes it anew when it is needed.
@@ -148,6 +169,9 @@ public struct StateObject: Hashable, Codable, Sendable {
   public let isRegistered: Bool
   /// Sorted by key.
   public private(set) var entries: [Entry] = []
+
+  /// Without one it takes no part in restoration.
+  var restorationIdentifier: String? { identifier.flatMap { $0.hasPrefix("(") ? nil : $0 } }
 
   /// What it remembers under a key.
   subscript(key: String) -> StateValue? { entries.first { $0.key == key }?.value }
@@ -219,9 +243,10 @@ public enum StateChange: Hashable, Codable, Sendable {
   case set(StatePath, key: String, StateValue)
   case unset(StatePath, key: String)
   case link(StatePath, key: String, to: StatePath)
-  /// A new dynamic object below a parent, or a root for an empty path.
+  /// A new dynamic object below a parent, or a root for an empty path. One whose restoration class
+  /// was forgotten does not come back.
   case add(
-    className: String, identifier: String, parent: StatePath, restorationClass: String,
+    className: String, identifier: String, parent: StatePath, restorationClass: String?,
     isRegistered: Bool)
   case remove(StatePath)
   /// Brings to the top.

@@ -40,19 +40,29 @@ package struct StateRestoration: Sendable {
   /// Where each object of the archive is now.
   private var places: [StateObjectID?] = []
 
+  /// How many of the archive's objects are there again.
+  package var restoredCount: Int { places.count { $0 != nil } }
+
   /// `base` holds the objects that exist before restoring. `recreates` is asked once for each
-  /// dynamic object, with its restoration class and path; false means that its data is gone.
+  /// object with a restoration class, by its name and what was saved, and answers the class of the
+  /// object that it makes; nil means that its data is gone. `delegate` has what the app delegate
+  /// makes when nobody else does.
   package init(
     _ archive: StateArchive, base: StateGraph, applies: [StateApplication] = [],
-    recreates: (String, StatePath) -> Bool
+    delegate: Set<StatePath> = [], recreates: (String, StateArchive.Object) -> String?
   ) {
     graph = base
-    for object in archive.objects { places.append(place(object, recreates)) }
+    for object in archive.objects { places.append(place(object, delegate, recreates)) }
     for (index, object) in archive.objects.enumerated() { wire(object, places[index]) }
     for (index, object) in archive.objects.enumerated() { decode(object, places[index]) }
     if let top = archive.top {
-      graph.top = restored(top)
-      hasTop = graph.top != nil
+      hasTop = restored(top) != nil
+      // What it was pushed on or presented by, back to one that exists.
+      var shown: StateObjectID? = top
+      while let place = shown, restored(place) == nil {
+        shown = archive.objects[Int(place.number)].parent
+      }
+      graph.top = shown.flatMap(restored)
     }
     let decoded = graph
     for (index, object) in archive.objects.enumerated() {
@@ -78,29 +88,37 @@ package struct StateRestoration: Sendable {
   private func restored(_ place: StateObjectID) -> StateObjectID? { places[Int(place.number)] }
 
   private mutating func place(
-    _ object: StateArchive.Object, _ recreates: (String, StatePath) -> Bool
+    _ object: StateArchive.Object, _ delegate: Set<StatePath>,
+    _ recreates: (String, StateArchive.Object) -> String?
   ) -> StateObjectID? {
     if let parent = object.parent, restored(parent) == nil {
       steps.append(.skipped(object.path, .parentSkipped))
       return nil
     }
-    if let found = graph.find(object.path) {
-      steps.append(.found(object.path))
+    let found = graph.find(object.path)
+    var maker = object.restorationClass
+    if maker == nil, found == nil, delegate.contains(object.path) { maker = "the app delegate" }
+    // Who has a restoration class is made by it, also where there is such an object already.
+    guard let maker else {
+      steps.append(
+        found == nil ? .skipped(object.path, .noRestorationClass) : .found(object.path))
       return found
     }
-    guard let restorationClass = object.restorationClass else {
-      steps.append(.skipped(object.path, .noRestorationClass))
+    let isLasting = object.restorationClass == nil || maker == StateObject.storyboard
+    guard let className = isLasting ? object.className : recreates(maker, object) else {
+      steps.append(.skipped(object.path, .answeredNothing(maker)))
       return nil
     }
-    guard recreates(restorationClass, object.path) else {
-      steps.append(.skipped(object.path, .answeredNothing(restorationClass)))
-      return nil
+    let isSame = className == object.className
+    steps.append(.recreated(object.path, by: isSame ? maker : "\(maker) as \(className)"))
+    if let found {
+      graph.remake(found, as: className)
+      return found
     }
-    steps.append(.recreated(object.path, by: restorationClass))
     return graph.add(
-      object.className, identifier: object.path.components.last,
-      parent: object.parent.flatMap(restored), restorationClass: restorationClass,
-      origin: .dynamic, isRegistered: object.isRegistered)
+      className, identifier: object.path.components.last, parent: object.parent.flatMap(restored),
+      restorationClass: object.restorationClass, origin: .dynamic,
+      isRegistered: object.isRegistered)
   }
 
   private mutating func wire(_ object: StateArchive.Object, _ id: StateObjectID?) {

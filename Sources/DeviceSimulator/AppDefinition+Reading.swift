@@ -11,11 +11,7 @@ extension AppDefinition {
     if let modes = reader["modes"] {
       app.modes = []
       for mode in try modes.list() {
-        app.modes.formUnion(
-          try mode.choice([
-            ("fetch", .fetch), ("remote-notification", .remoteNotification),
-            ("location", .location), ("audio", .audio), ("newsstand", .newsstand),
-          ]))
+        app.modes.formUnion(try mode.choice(BackgroundModes.names))
       }
     }
     if let fetch = reader["fetch"] { app.fetchInterval = try .read(fetch) }
@@ -167,7 +163,27 @@ extension TransferRequest {
     return transfers
   }
 
+  /// `film,5000000`, perhaps with an address behind.
+  private static func read(
+    line: String, _ reader: Reader
+  ) throws(ScenarioError) -> TransferRequest {
+    let parts = line.split(separator: ",", maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count >= 2, !parts[0].isEmpty, let bytes = Int64(parts[1]),
+      (0...1_000_000_000_000).contains(bytes)
+    else { throw reader.problem("an object is wanted, or a text such as film,5000000") }
+    var transfer = TransferRequest(name: String(parts[0]), bytes: bytes)
+    if parts.count == 3 {
+      do {
+        transfer.url = try WebAddress(String(parts[2])).text
+      } catch {
+        throw reader.problem("\(error)")
+      }
+    }
+    return transfer
+  }
+
   static func read(_ reader: Reader) throws(ScenarioError) -> TransferRequest {
+    if case .text(let line) = reader.tree.value { return try read(line: line, reader) }
     try reader.check(ScenarioKeys.transfer)
     var transfer = TransferRequest(
       name: try reader.required("name").text(),

@@ -48,6 +48,7 @@ enum PhoneDeed: Hashable, Sendable {
   case reboot
   case power(Bool)
   case exhaustMemory
+  case travel
   case network(Network)
   case charger(Bool)
   case lowPower(Bool)

@@ -239,12 +239,12 @@ extension Simulation {
   /// stands; they may have changed.
   mutating func addPhone(
     _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive],
-    budgets: PhoneBudgets = PhoneBudgets()
+    limits: PhoneLimits = PhoneLimits()
   ) -> PhoneHandle {
     let number = Int32(phones.count)
     var effects: [PhoneEffect] = []
     let model = Phone(
-      restoring: memory, limits: budgets.limits, transferMode: .performed, at: moment,
+      restoring: memory, limits: limits, transferMode: .performed, at: moment,
       into: &effects)
     phones.append(
       PhoneEntry(

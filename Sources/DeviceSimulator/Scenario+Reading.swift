@@ -124,10 +124,16 @@ extension Scenario.PhonePlan {
     isLowPower = try reader["lowPower"]?.flag() ?? false
     account = try reader["account"]?.text()
     hasDrive = try reader["iCloudDrive"]?.flag() ?? true
-    budgets =
-      try reader["budgets"].map { budgets throws(ScenarioError) in
-        try PhoneBudgets(budgets)
-      } ?? PhoneBudgets()
+    for (name, value) in try reader["limits"]?.members() ?? [] {
+      let text =
+        if case .text(let text) = value.tree.value { text } else {
+          String(try value.number(0...1_000_000_000_000))
+        }
+      guard limits.set(name, to: text) else {
+        throw value.problem("there is no such limit, or it is no such value (PhoneLimits.swift)")
+      }
+    }
+    guard limits.relationsHold else { throw reader.problem("the limits contradict each other") }
     for app in try reader.list("apps") {
       for description in try AppDefinition.readAll(app) {
         guard !apps.contains(where: { $0.name == description.name }) else {
@@ -142,20 +148,6 @@ extension Scenario.PhonePlan {
     habits = try reader["habits"].map { habits throws(ScenarioError) in
       try Scenario.Habits(habits, length: length)
     }
-  }
-}
-
-extension PhoneBudgets {
-  fileprivate init(_ reader: Reader) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.budgets)
-    func amount(_ name: String) throws(ScenarioError) -> Int64? {
-      try reader[name].map { value throws(ScenarioError) in
-        try value.number(1...1_000_000_000_000)
-      }
-    }
-    self.init(
-      appEnergy: try amount("appEnergy"), energy: try amount("energy"),
-      appData: try amount("appData"), data: try amount("data"))
   }
 }
 

@@ -1,4 +1,4 @@
-import DeviceModel
+package import DeviceModel
 package import Primitives
 
 /// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
@@ -16,7 +16,7 @@ public struct Scenario: Sendable {
   let policy: RelayPolicy
   let keepAlive: Int64
   let link: LinkModel
-  package let phones: [PhonePlan]
+  package var phones: [PhonePlan]
   let events: [EventPlan]
   let expectations: [Expectation]
 
@@ -29,7 +29,7 @@ public struct Scenario: Sendable {
     /// Phones of the same one share their documents.
     var account: String?
     var hasDrive = true
-    var budgets = PhoneBudgets()
+    package var limits = PhoneLimits()
     var apps: [AppDefinition] = []
     var usage: [Usage] = []
     var habits: Habits?
@@ -37,10 +37,13 @@ public struct Scenario: Sendable {
     init(name: String) { self.name = name }
 
     /// One to which nothing happens by itself, with apps that pushes may wake.
-    package init(name: String, topics: [String]) {
+    package init(
+      name: String, topics: [String],
+      modes: BackgroundModes = [.remoteNotification, .fetch, .location]
+    ) {
       self.init(name: name)
       apps = topics.map { topic in
-        var app = AppDefinition(name: topic, modes: .remoteNotification)
+        var app = AppDefinition(name: topic, modes: modes)
         app.script.interface.add(["window", "list"])
         return app
       }
@@ -158,10 +161,9 @@ enum ScenarioKeys {
   static let rate = ["count", "per", "burst"]
   static let link = ["latency", "jitter", "reconnect", "loss"]
   static let phone = [
-    "name", "network", "charging", "lowPower", "budgets", "apps", "usage", "habits", "account",
+    "name", "network", "charging", "lowPower", "limits", "apps", "usage", "habits", "account",
     "iCloudDrive",
   ]
-  static let budgets = ["appEnergy", "energy", "appData", "data"]
   static let app = [
     "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onRegion",
     "onDocument", "onAuthentication", "onLeave", "contentTime", "state", "objects", "restoration",
@@ -177,8 +179,11 @@ enum ScenarioKeys {
   static let authentication = ["provides", "cancels", "wrong"]
   static let leave = ["transfers", "task"]
   static let restoration = [
-    "oldest", "answersNothing", "gone", "crashes", "transforms", "otherVersions", "applies",
+    "oldest", "answersNothing", "gone", "classes", "appDelegate", "tables", "crashes",
+    "transforms", "otherVersions", "applies",
   ]
+  static let restorationClass = ["name", "needs", "answers"]
+  static let table = ["path", "key"]
   static let transform = ["from", "to", "changes"]
   static let archiveChange = ["rename", "set", "drop", "key", "value", "to"]
   static let application = ["path", "key", "through", "theirs"]
@@ -207,9 +212,10 @@ enum ScenarioKeys {
 
   static let all: [(place: String, keys: [String])] = [
     ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
-    ("phone", phone), ("budgets", budgets), ("app", app), ("work", work),
+    ("phone", phone), ("app", app), ("work", work),
     ("onAuthentication", authentication), ("onLeave", leave), ("restoration", restoration),
-    ("transform", transform), ("archive change", archiveChange), ("application", application),
+    ("restoration class", restorationClass), ("table", table), ("transform", transform),
+    ("archive change", archiveChange), ("application", application),
     ("object", object), ("use", use), ("task", task),
     ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),
     ("event", event), ("push", push), ("expectation", expectation), ("match", match),

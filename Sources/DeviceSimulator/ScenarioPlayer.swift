@@ -40,15 +40,15 @@ struct ScenarioPlayer: Sendable {
       let phone =
         if let last = last[plan.name] {
           self.simulation.addPhone(
-            plan.name, restoring: last.memory, archives: last.archives, budgets: plan.budgets)
+            plan.name, restoring: last.memory, archives: last.archives, limits: plan.limits)
         } else {
           self.simulation.addPhone(
             plan.name, network: plan.network, isCharging: plan.isCharging,
-            isLowPower: plan.isLowPower, budgets: plan.budgets)
+            isLowPower: plan.isLowPower, limits: plan.limits)
         }
       phones.append(phone)
       self.simulation.phones[Int(phone.number)].account = plan.account
-      if !plan.hasDrive {
+      if !plan.hasDrive, last[plan.name] == nil {
         self.simulation.tell(phone.number, .document(.driveSwitched(isOn: false)))
       }
       apps.append(plan.apps.map { self.simulation.install($0, on: phone) })

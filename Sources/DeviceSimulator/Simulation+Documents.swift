@@ -29,7 +29,8 @@ extension Simulation {
   public mutating func changeDocumentElsewhere(
     _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
   ) {
-    tell(phone.number, .document(.elsewhere(.changed(id, DocumentBody(bytes: bytes)))))
+    let body = DocumentBody(bytes: bytes)
+    tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
   }
 
   /// What an app can list: its own documents and those it has a reference to, by name.
@@ -54,30 +55,36 @@ extension Simulation {
     guard model.network.isConnected, model.wakefulness != .off, model.documents.lacksDrive != true
     else { return }
     let unsent = model.documents.documents.values.filter {
-      $0.isUnsent && !$0.isStale && !model.isProvider($0.container)
+      ($0.isUnsent || $0.hasNewPlace == true) && !$0.isStale && !model.isProvider($0.container)
     }
     for document in unsent.sorted(by: { $0.id.number < $1.id.number }) {
       tell(phone, .document(.uploaded(document.id, revision: document.revision)))
       spread(document, from: phone)
     }
+    guard let deleted = model.documents.deleted else { return }
+    tell(phone, .document(.deletionsSent))
+    for document in deleted { spread(document, from: phone, isDeleted: true) }
   }
 
-  /// What was written on one phone of an account comes to its others, into the same app's
-  /// container.
-  private mutating func spread(_ document: Document, from phone: Int32) {
+  /// What was done on one phone of an account comes to its others, into the same app's container.
+  /// An app that keeps its documents by transfers sees to that itself.
+  private mutating func spread(
+    _ document: Document, from phone: Int32, isDeleted: Bool = false
+  ) {
     let sender = phones[Int(phone)]
-    guard let container = sender.model[document.container]?.definition.name else { return }
+    guard let app = sender.model[document.container]?.definition,
+      app.container == .cloud || app.container == .shared
+    else { return }
     let origin = document.origin ?? DocumentOrigin(phone: sender.name, document: document.id)
     for other in phones.indices where other != Int(phone) && isShared(other, with: Int(phone)) {
-      guard let app = phones[other].model.app(named: container) else { continue }
+      guard let there = phones[other].model.app(named: app.name) else { continue }
+      let here = phones[other].name == origin.phone ? origin.document : nil
       let change: CloudChange =
-        if phones[other].name == origin.phone {
-          .changed(origin.document, document.body)
-        } else {
-          .announced(
-            in: app.id, name: document.name, document.body, modifiedAt: document.modifiedAt,
-            origin: origin)
-        }
+        isDeleted
+        ? .deleted(here, origin: origin)
+        : .announced(
+          in: there.id, name: document.name, document.body, modifiedAt: document.modifiedAt,
+          origin: origin, here: here)
       tell(Int32(other), .document(.elsewhere(change)))
     }
   }

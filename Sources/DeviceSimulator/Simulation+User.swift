@@ -49,6 +49,14 @@ extension Simulation {
   /// Its user comes to a place that the app watches.
   public mutating func enterRegion(of app: AppHandle) { tell(app) { .regionEntered($0) } }
 
+  /// Its user goes far: a significant change of the place, for whoever watches it.
+  mutating func travel(_ phone: PhoneHandle) {
+    for app in phones[Int(phone.number)].model.apps
+    where app.definition.modes.contains(.location) && app.state != .uninstalled {
+      tell(phone.number, .regionEntered(app.id))
+    }
+  }
+
   /// A running app begins to play sound, or ends it.
   public mutating func setPlaying(_ isPlaying: Bool, _ app: AppHandle) {
     tell(app) { .audioSwitched($0, isOn: isPlaying) }
@@ -233,13 +241,14 @@ extension Simulation {
     case .reboot: reboot(phone)
     case .power(let isOn): setPower(isOn, of: phone)
     case .exhaustMemory: exhaustMemory(of: phone)
+    case .travel: travel(phone)
     case .network(let network): setNetwork(network, of: phone)
     case .charger(let isOn): setCharging(isOn, of: phone)
     case .lowPower(let isOn): setLowPower(isOn, of: phone)
     case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
     case .refresh(let isOn): setRefresh(isOn, of: phone)
     case .changeDocument(let id, let body):
-      tell(phone.number, .document(.elsewhere(.changed(id, body))))
+      tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
     case .migrate: migrate(phone)
     case .loseDocument(let id): tell(phone.number, .document(.elsewhere(.deleted(id))))
     case .link(let change): setLink(change.applied(to: phones[Int(phone.number)].path), of: phone)

@@ -197,13 +197,13 @@ extension Simulation {
   /// Adds a phone: locked, asleep, unlocked once since its start, about to connect.
   public mutating func addPhone(
     _ name: String, network: Network = .wifi, isCharging: Bool = false,
-    isLowPower: Bool = false, budgets: PhoneBudgets = PhoneBudgets()
+    isLowPower: Bool = false, limits: PhoneLimits = PhoneLimits()
   ) -> PhoneHandle {
     let number = Int32(phones.count)
     let id = DeviceID(UniqueID(high: random.next(), low: UInt64(number) + 1))
     let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
     let model = Phone(
-      limits: budgets.limits, transferMode: relay.transferMode, seed: random.next(), at: moment)
+      limits: limits, transferMode: relay.transferMode, seed: random.next(), at: moment)
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
@@ -317,6 +317,7 @@ extension Simulation {
       let words = step.words(by: clock) { apps[$0.number].definition.name }
       record(.document("document \(id.number) \(words)"), phone: phone)
       if case .uploadNeeded = step { sendDocuments(of: phone) }
+      if step == .deleted { sendDocuments(of: phone) }
     case .ignored: record(.phone(action), phone: phone)
     }
   }
@@ -394,34 +395,6 @@ package struct PhoneEntry: Sendable {
     /// An attempt is under way: the number of the connection that it becomes.
     case connecting(UInt32)
     case live(UInt32)
-  }
-}
-
-/// What a phone has for its work in the background, each day; nil for the usual.
-public struct PhoneBudgets: Hashable, Sendable {
-  /// Millijoules for one app, and for all of them.
-  public var appEnergy: Int64?
-  public var energy: Int64?
-  /// Bytes over cellular for one app, and for all of them.
-  public var appData: Int64?
-  public var data: Int64?
-
-  public init(
-    appEnergy: Int64? = nil, energy: Int64? = nil, appData: Int64? = nil, data: Int64? = nil
-  ) {
-    self.appEnergy = appEnergy
-    self.energy = energy
-    self.appData = appData
-    self.data = data
-  }
-
-  var limits: PhoneLimits {
-    var limits = PhoneLimits()
-    if let energy { limits.phoneEnergyPerDay = energy }
-    if let data { limits.phoneDataPerDay = data }
-    limits.appEnergyPerDay = min(appEnergy ?? limits.appEnergyPerDay, limits.phoneEnergyPerDay)
-    limits.appDataPerDay = min(appData ?? limits.appDataPerDay, limits.phoneDataPerDay)
-    return limits
   }
 }
 

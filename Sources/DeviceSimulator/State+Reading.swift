@@ -9,6 +9,22 @@ extension RestorationScript {
     script.oldest = try reader["oldest"].map { time throws(ScenarioError) in try time.lapse() }
     for name in try reader.list("answersNothing") { script.answersNothing.insert(try name.text()) }
     for path in try reader.list("gone") { script.gone.insert(StatePath(text: try path.text())) }
+    for one in try reader.list("classes") {
+      try one.check(ScenarioKeys.restorationClass)
+      let made = RestorationClass(
+        name: try one.required("name").text(), needs: try one["needs"]?.text(),
+        answers: try one["answers"]?.text())
+      script.classes = (script.classes ?? []) + [made]
+    }
+    for path in try reader.list("appDelegate") {
+      script.appDelegate = (script.appDelegate ?? []).union([try path.path()])
+    }
+    for table in try reader.list("tables") {
+      try table.check(ScenarioKeys.table)
+      let one = StateTable(
+        path: try table.required("path").path(), key: try table.required("key").text())
+      script.tables = (script.tables ?? []) + [one]
+    }
     script.crashes = try reader["crashes"]?.flag() ?? false
     if let others = reader["otherVersions"] {
       script.declinesOtherVersions = try others.choice([("declined", true), ("taken", false)])

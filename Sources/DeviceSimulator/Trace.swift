@@ -254,7 +254,7 @@ extension AppStep {
     case .merged(let files): ContentFile.words(files)
     case .dataUnavailable(let protection): protection.rawValue
     case .contentShown(let waited): "waited \(TimeText.text(duration: waited.milliseconds))"
-    case .restored(let archive): "\(archive.objects.count) objects"
+    case .restored(_, let count): "\(count) objects"
     case .startedFresh(.noArchive): "no archive"
     case .startedFresh(.locked): "locked"
     case .startedFresh(.declined): "declined"

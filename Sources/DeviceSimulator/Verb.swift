@@ -90,7 +90,8 @@ struct Verb: Sendable {
       "a running app asks for another fetch interval",
       .app { r throws(ScenarioError) in .setFetch(try .read(try r.required("to"))) }),
     Verb(
-      "queue transfer", keys: [Key(name: "transfer")], "a running app queues a transfer",
+      "queue transfer", keys: [Key(name: "transfer", words: "NAME,BYTES[,URL]")],
+      "a running app queues a transfer; as a text `film,5000000`, perhaps with an address behind",
       .app { r throws(ScenarioError) in .queue(try .read(try r.required("transfer"))) }),
     Verb(
       "create document", keys: [.name, .bytes],
@@ -225,8 +226,9 @@ struct Verb: Sendable {
         .path, Key(name: "class", words: "CLASS", isOptional: true),
         Key(name: "madeBy", words: "CLASS", isOptional: true),
       ],
-      "a running app makes another one, below one that there is: of which class, and which "
-        + "restoration class makes it again (default `View`)",
+      "a running app makes another one, below one that there is: of which class (default `View`) "
+        + "and which restoration class makes it again (without one nobody does; `storyboard`: it "
+        + "is in one)",
       .app { r throws(ScenarioError) in .change(try .add(try r.path(), r)) }),
     Verb(
       "remove object", keys: [.path], "it does away with one that it has made",
@@ -242,6 +244,10 @@ struct Verb: Sendable {
     Verb(
       "power", keys: [.to], "the user switches the phone off, or `on` again: then it starts anew",
       .phone { r throws(ScenarioError) in .power(try r.isOn()) }),
+    Verb(
+      "travel",
+      "its user goes far: apps that watch where the phone is are started (mode `location`)",
+      .phone { _ in .travel }),
     Verb("exhaust memory", "suspended apps have to go", .phone { _ in .exhaustMemory }),
     Verb(
       "network",
@@ -371,7 +377,7 @@ extension StateChange {
     return .add(
       className: try reader["class"]?.text() ?? "View", identifier: identifier,
       parent: StatePath(path.components.dropLast()),
-      restorationClass: try reader["madeBy"]?.text() ?? "View", isRegistered: false)
+      restorationClass: try reader["madeBy"]?.text(), isRegistered: false)
   }
 }
 

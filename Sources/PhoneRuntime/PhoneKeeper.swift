@@ -51,7 +51,7 @@ struct PhoneKeeper: Sendable {
     switch step {
     case .saved(let archive): try storages[phone].save(archive, of: app)
     case .deleted: try storages[phone].deleteArchive(of: app)
-    case .kept, .transformed, .encoded, .step: break
+    case .kept, .transformed, .encoded, .step, .row: break
     }
   }
 

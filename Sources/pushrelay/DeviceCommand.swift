@@ -1,4 +1,5 @@
 public import ArgumentParser
+import DeviceModel
 import Logging
 import PhoneRuntime
 public import Primitives
@@ -117,6 +118,19 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("At most so much on top, by chance.", valueName: "length"))
   var jitter: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "What the apps declare: remote-notification, fetch, location, audio, newsstand; repeatable "
+        + "(default: the first three).",
+      valueName: "mode"))
+  var mode: [BackgroundModes] = [.remoteNotification, .fetch, .location]
+
+  @Option(
+    help: ArgumentHelp(
+      "A number of the phone's, such as callbackTime=45s or timeZone=2h; repeatable.",
+      valueName: "name=value"))
+  var limit: [String] = []
+
   @Option(help: "With --light: screen to report, on or off.")
   var screen: Screen?
 
@@ -168,12 +182,27 @@ struct DeviceCommand: AsyncParsableCommand {
     if !light, screen != nil || noAck {
       throw ValidationError("--screen and --no-ack go with --light: a phone knows for itself")
     }
+    _ = try limits(PhoneLimits())
+    if light, !limit.isEmpty { throw ValidationError("--limit needs a phone: leave out --light") }
     if light, interactive || verbose || seed != nil {
       throw ValidationError("--interactive, --verbose and --seed need a phone: leave out --light")
     }
     guard try !link().isBad || !light else {
       throw ValidationError("--loss, --latency and --jitter need a phone: leave out --light")
     }
+  }
+
+  /// The phones' numbers, as `--limit` has them.
+  func limits(_ limits: PhoneLimits) throws -> PhoneLimits {
+    var limits = limits
+    for text in limit {
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2, limits.set(parts[0], to: parts[1]) else {
+        throw ValidationError("--limit \(text): give NAME=VALUE, a name of PhoneLimits.swift")
+      }
+    }
+    guard limits.relationsHold else { throw ValidationError("these limits contradict each other") }
+    return limits
   }
 
   /// How bad the link is to be.
@@ -254,5 +283,12 @@ private struct DeviceService: Service {
       // The first failure ends them all; `waitForAll` would go on waiting for the others.
       for try await _ in group {}
     }
+  }
+}
+
+extension BackgroundModes: ExpressibleByArgument {
+  init?(argument: String) {
+    guard let mode = Self.names.first(where: { $0.0 == argument })?.1 else { return nil }
+    self = mode
   }
 }

@@ -104,6 +104,14 @@ struct PhonePlayer: Sendable {
   }
 
   private func scenario() throws -> Scenario {
+    var scenario = try plainScenario()
+    for place in scenario.phones.indices {
+      scenario.phones[place].limits = try command.limits(scenario.phones[place].limits)
+    }
+    return scenario
+  }
+
+  private func plainScenario() throws -> Scenario {
     if let path = command.scenario {
       let scenario = try SimulateCommand.read(path)
       for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
@@ -118,7 +126,8 @@ struct PhonePlayer: Sendable {
     return Scenario(
       phones: try command.names.map { name in
         let topics = try DeviceAccount.topics(command.topic, of: name, state: state)
-        var phone = Scenario.PhonePlan(name: name, topics: topics)
+        var phone = Scenario.PhonePlan(
+          name: name, topics: topics, modes: BackgroundModes(command.mode))
         phone.network = command.network == .cellular ? .cellular : .wifi
         phone.isCharging = command.power == .charging
         phone.isLowPower = command.power == .low

@@ -15,15 +15,16 @@ struct PushCommand: AsyncParsableCommand {
           --header apns-push-type=background --header apns-priority=5
         pushrelay push payloads/alert.json --to DEVICE --topic com.example.app
 
-      --to is a device's id ('pushrelay devices' lists them) or a device token. 'pushrelay send' \
-      goes the whole way of a provider, over HTTP/2 with a signed token.
+      --to is a device's id ('pushrelay devices' lists them), a device token, or the NAME of a \
+      'pushrelay device' of this state directory. 'pushrelay send' goes the whole way of a \
+      provider, over HTTP/2 with a signed token.
       """)
 
   @Argument(help: "A file with the payload.")
   var file: String?
   @Option(help: "The payload itself.")
   var payload: String?
-  @Option(help: "The device's id, or a device token.")
+  @Option(help: "The device's id, a device token, or the NAME of a 'pushrelay device'.")
   var to: String
   @Option(help: "The topic, if the device has several apps.")
   var topic: String?
@@ -82,7 +83,9 @@ struct PushCommand: AsyncParsableCommand {
       String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
     let known = topic.map { #","topic":"# + ((try? json($0)) ?? "") } ?? ""
-    return #"{"to":\#(try json(to))\#(known),"headers":\#(try json(headers)),"#
+    // A name that this machine plays stands for its id.
+    let device = try DeviceFile.load(to, state: common.state)?.device ?? to
+    return #"{"to":\#(try json(device))\#(known),"headers":\#(try json(headers)),"#
       + #""payload":\#(payload)}"#
   }
 }

@@ -110,4 +110,23 @@ import Testing
     limits.timeZone = .hours(15)
     #expect(!limits.relationsHold)
   }
+
+  @Test func everyLimitHasAName() {
+    let names = Mirror(reflecting: PhoneLimits()).children.compactMap(\.label)
+    #expect(names == PhoneLimits.slots.map(\.name))
+    var limits = PhoneLimits()
+    let given = [
+      ("callbackTime", "45s"), ("timeZone", "-5h"), ("silentBurst", "7"), ("documents", "9"),
+    ]
+    for (name, text) in given {
+      let isSet = limits.set(name, to: text)
+      #expect(isSet, "\(name)")
+    }
+    #expect(limits.callbackTime == .seconds(45) && limits.timeZone == .hours(-5))
+    #expect(limits.silentBurst == 7 && limits.documents == 9)
+    for (name, text) in [("callbackTime", "soon"), ("silentBurst", "-1"), ("nothing", "1")] {
+      let isSet = limits.set(name, to: text)
+      #expect(!isSet, "\(name)")
+    }
+  }
 }

@@ -90,7 +90,7 @@ struct Checker {
     case .launched(.user), .uninstalled: forceQuit.remove(app)
     case .launched, .resumed: demand(!forceQuit.contains(app), "force-quit \(app) \(step)")
     case .opened: demand(lock == .unlocked, "opened while locked")
-    case .restored(let archive):
+    case .restored(let archive, _):
       demand(lock == .unlocked, "archive read while locked")
       // One of an older version is transformed.
       let isSaved = lastSaved[app] == archive || lastSaved[app]?.appVersion != archive.appVersion
@@ -132,7 +132,7 @@ struct Checker {
       demand(lock == .unlocked, "archive written while locked")
       lastSaved[app] = archive
     case .deleted: lastSaved[app] = nil
-    case .kept, .transformed, .encoded, .step: break
+    case .kept, .transformed, .encoded, .step, .row: break
     }
   }
 

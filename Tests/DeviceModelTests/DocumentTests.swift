@@ -120,6 +120,14 @@ import Testing
     bench.send(.document(.deleted(first, by: mail)))
     #expect(names() == ["diary"])
     #expect(steps(bench).contains(.uploadNeeded(revision: 1)))
+    // What the service never had it need not hear of.
+    #expect(bench.phone.documents.deleted == nil)
+    bench.send(
+      .document(.uploaded(DocumentID(2), revision: 1)), .document(.deleted(DocumentID(2), by: mail))
+    )
+    #expect(bench.phone.documents.deleted?.map(\.id) == [DocumentID(2)])
+    bench.send(.document(.deletionsSent))
+    #expect(bench.phone.documents.deleted == nil)
   }
 
   @Test func aPlaceholderComesFirstAndTheContentOnDemand() {
@@ -256,6 +264,9 @@ import Testing
     bench.send(.appInstalled(files))
     #expect(pick(1) == .ignored(.wrongType))
     #expect(pick(2) != .ignored(.notOffered) && bench.phone.documents.listing(for: news).count == 1)
+    files.container = .provider
+    bench.send(.appInstalled(files))
+    #expect(pick(2) == .ignored(.notOffered))
     // A provider is offered when its user has switched it on.
     bench = Bench([AppDefinition(name: "drive", container: .provider), .ordinary("editor")])
     bench.send(.unlocked, .appOpened(mail))
@@ -270,7 +281,7 @@ import Testing
     bench.send(.appCrashed(news), .appOpened(news), .document(.used(use(), by: news)))
     #expect(bench.actions.contains(.ignored(.notAllowed)))
     bench.send(.document(.providerSwitched(news, isOn: true)))
-    #expect(bench.actions.last == .ignored(.unknownApp))
+    #expect(bench.actions.last == .ignored(.notAllowed))
   }
 
   /// Without a network nobody hears of other devices, whatever ends meanwhile.

@@ -155,6 +155,22 @@ import Testing
     return bench
   }
 
+  @Test func theLaterWriteStands() {
+    var bench = bench()
+    bench.send(.networkChanged(.airplane))
+    bench.wait(.minutes(1))
+    bench.send(.document(.used(edit(.line(1, "here")), by: mail)))
+    bench.wait(.seconds(1))
+    let there = DocumentBody(text: DocumentText(lines: ["there"]))
+    bench.send(.document(.elsewhere(.changed(first, there, modifiedAt: Bench.start))))
+    bench.send(.networkChanged(.wifi))
+    bench.wait(.seconds(2))
+    let document = bench.phone.documents.documents[first]
+    #expect(document?.text?.lines == ["here"] && document?.isUnsent == true)
+    let kept = document?.versions?.first
+    #expect(kept?.body == there && kept?.isFromHere == false)
+  }
+
   @Test func bothVersionsAreKept() {
     let bench = conflict()
     let document = bench.phone.documents.documents[first]

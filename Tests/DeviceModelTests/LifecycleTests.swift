@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func lockingLeavesTheAppBeforeTheKeysAreGone() {
-    var bench = Bench([.ordinary()])
+    var bench = Bench([.ordinary { $0.interface = sampleInterface() }])
     bench.send(.unlocked, .appOpened(mail))
     bench.clear()
     bench.send(.locked)
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test func theLaunchImageIsTheSnapshotUnlessThereIsAReason() {
-    var bench = Bench([.ordinary()])
+    var bench = Bench([.ordinary { $0.interface = sampleInterface() }])
     bench.send(.unlocked, .appOpened(mail))
     #expect(bench.steps(of: mail).contains(.launchImage(.plain)))
     bench.send(.appLeft)

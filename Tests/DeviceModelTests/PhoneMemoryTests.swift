@@ -88,7 +88,7 @@ extension Bench {
     bench.send(.archiveFound(mail, kept), .unlocked)
     bench.wait(.seconds(10))
     #expect(bench.reports == [PushID(4): [.newData]])
-    #expect(bench.steps(of: mail).contains(.restored(kept)))
+    #expect(bench.steps(of: mail).contains(.restored(kept, objects: kept.objects.count)))
     #expect(!bench.actions.contains(.ignored(.notAllowed)))
   }
 

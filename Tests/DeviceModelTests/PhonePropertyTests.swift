@@ -76,7 +76,7 @@ import Testing
     _ app: AppID, _ phone: Phone, _ effects: [PhoneEffect], _ seed: UInt64
   ) {
     let restored = effects.compactMap { effect -> StateArchive? in
-      if effect.at == phone.now, case .app(app, .restored(let archive)) = effect.action {
+      if effect.at == phone.now, case .app(app, .restored(let archive, _)) = effect.action {
         archive
       } else {
         nil

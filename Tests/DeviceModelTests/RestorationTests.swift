@@ -191,7 +191,7 @@ import Testing
   @Test func anArchiveFromAnEarlierRunIsTakenUp() throws {
     var first = left()
     let kept = try first.phone.vault.read(mail, first.phone.lock)
-    let bytes = kept.encoded()
+    let bytes = try kept.encoded()
     var second = Bench([definition()])
     // Into its empty place it comes at any time; to overwrite it and to read it takes the key.
     second.send(.archiveFound(mail, try StateArchive(decoding: bytes)))
@@ -212,5 +212,87 @@ import Testing
     third.send(.unlocked, .archiveFound(mail, kept), .appOpened(mail))
     #expect(page(third) == .number(12))
     first.clear()
+  }
+
+  @Test func anAppWithoutStateIsNotRestoring() {
+    var bench = Bench([.ordinary()])
+    bench.use(mail)
+    bench.wait(.minutes(1))
+    #expect(!bench.phone.vault.holds(mail) && bench.archiveSteps(of: mail).isEmpty)
+    bench.send(.memoryRanOut)
+    bench.clear()
+    bench.send(.pushReceived(.silent(1)))
+    bench.wait(.minutes(1))
+    #expect(bench.state(mail) == .suspended && bench.archiveSteps(of: mail).isEmpty)
+    #expect(bench.phone[mail]?.snapshot?.callback != nil)
+  }
+
+  @Test func aTopWithoutAnIdentifierCostsTheSnapshot() {
+    var bench = left()
+    let sheet = StateChange.add(
+      className: "Sheet", identifier: "(sheet)", parent: ["window"], restorationClass: nil,
+      isRegistered: false)
+    bench.send(.appOpened(mail), .stateChanged(mail, [sheet, .show(["window", "(sheet)"])]))
+    bench.send(.appLeft)
+    bench.wait(.seconds(10))
+    bench.send(.memoryRanOut)
+    bench.clear()
+    bench.send(.appOpened(mail))
+    #expect(bench.steps(of: mail).contains(.launchImage(.plain)))
+    let graph = bench.phone[mail]?.process.interface
+    #expect(graph?.find(["window", "(sheet)"]) == nil)
+    #expect(graph?.top.flatMap { graph?.path(of: $0) } == ["window"])
+  }
+
+  /// The coder that the class is given is the archive's.
+  @Test func aClassDecidesByWhatWasSaved() {
+    for photo in ["beach", "harbour"] {
+      var bench = left {
+        $0.restoration.classes = [
+          RestorationClass(name: "DetailMaker", needs: "photo", answers: "Wide")
+        ]
+        $0.onPush.brings = ["beach"]
+      }
+      bench.send(
+        .appOpened(mail),
+        .stateChanged(
+          mail,
+          [
+            .set(["window", "detail"], key: "photo", .text(photo))
+          ]))
+      bench.send(.pushReceived(.silent(1)))
+      bench.wait(.minutes(1))
+      bench.send(.appLeft)
+      bench.wait(.seconds(10))
+      bench.send(.memoryRanOut, .appOpened(mail))
+      let graph = bench.phone[mail]?.process.interface
+      let made = graph?.find(["window", "detail"]).flatMap { graph?[$0] }?.className
+      #expect(made == (photo == "beach" ? "Wide" : nil))
+    }
+  }
+
+  @Test func aRowIsFoundWhereItIsNow() {
+    for limit in [1000, 1] {
+      var limits = PhoneLimits()
+      limits.contentItems = limit
+      var bench = Bench(
+        [
+          definition {
+            $0.restoration.tables = [StateTable(path: ["window", "list"], key: "selected")]
+            $0.onPush.brings = ["letter"]
+            $0.onFetch.brings = ["advert"]
+          }
+        ], limits: limits)
+      bench.send(.unlocked, .appOpened(mail), .pushReceived(.silent(1)))
+      bench.wait(.minutes(1))
+      bench.send(.stateChanged(mail, [.set(["window", "list"], key: "selected", .text("letter"))]))
+      bench.send(.fetchSimulated(mail))
+      bench.wait(.minutes(1))
+      bench.send(.memoryRanOut)
+      bench.clear()
+      bench.send(.appOpened(mail))
+      let row = ArchiveStep.row(["window", "list"], key: "selected", place: limit == 1 ? nil : 2)
+      #expect(bench.archiveSteps(of: mail).contains(row))
+    }
   }
 }

@@ -90,7 +90,7 @@ func archive(_ graph: StateGraph) -> StateArchive {
       origin: .dynamic)
     graph.set(detail, "model", .reference(model))
     graph.set(model, "selected", .number(7))
-    let restored = StateRestoration(archive(graph), base: sampleInterface()) { _, _ in true }.graph
+    let restored = StateRestoration(archive(graph), base: sampleInterface()) { $1.className }.graph
     let owners = [["window", "list"], ["window", "detail"]] as [StatePath]
     let targets = owners.compactMap { restored.find($0).flatMap { restored[$0] } }
       .flatMap(\.entries).filter { $0.key == "model" }.map(\.value)
@@ -107,7 +107,7 @@ func archive(_ graph: StateGraph) -> StateArchive {
         restorationClass: "DetailMaker", isRegistered: false))
     graph.apply(.link(["window", "detail"], key: "model", to: ["model"]))
     graph.apply(.set(["window", "detail"], key: "offset", .number(40)))
-    let steps = StateRestoration(archive(graph), base: sampleInterface()) { _, _ in true }.steps
+    let steps = StateRestoration(archive(graph), base: sampleInterface()) { $1.className }.steps
     let all: [StatePath] = [["window"], ["window", "list"], ["model"], ["window", "detail"]]
     #expect(
       steps
@@ -129,18 +129,49 @@ func archive(_ graph: StateGraph) -> StateArchive {
     graph.apply(add("stays", ["window"], "Maker"))
     graph.apply(.link(["window", "list"], key: "selected", to: ["window", "gone"]))
     graph.apply(.show(["window", "gone"]))
-    let restoration = StateRestoration(archive(graph), base: sampleInterface()) { _, path in
-      path != ["window", "gone"]
+    let restoration = StateRestoration(archive(graph), base: sampleInterface()) {
+      $1.path != ["window", "gone"] ? $1.className : nil
     }
     #expect(restoration.steps.contains(.skipped(["window", "gone"], .answeredNothing("Maker"))))
     #expect(restoration.steps.contains(.skipped(["window", "gone", "below"], .parentSkipped)))
     #expect(restoration.steps.contains(.recreated(["window", "stays"], by: "Maker")))
     #expect(restoration.steps.contains(.unwired(["window", "list"], key: "selected")))
+    // One back from what was on top.
     #expect(!restoration.hasTop)
+    #expect(restoration.graph.top == restoration.graph.find(["window"]))
     #expect(restoration.graph.find(["window", "gone"]) == nil)
     // An object of an older version, without anybody to make it.
-    let bare = StateRestoration(archive(sampleInterface()), base: StateGraph()) { _, _ in true }
+    let bare = StateRestoration(archive(sampleInterface()), base: StateGraph()) { $1.className }
     #expect(bare.steps.first == .skipped(["window"], .noRestorationClass))
+  }
+
+  @Test func aClassGoesBeforeTheBaseObject() {
+    var base = StateGraph()
+    base.add("List", identifier: "list", restorationClass: "Maker")
+    var graph = base
+    func add(_ name: String, _ maker: String?) {
+      graph.apply(
+        .add(
+          className: "View", identifier: name, parent: [], restorationClass: maker,
+          isRegistered: false))
+    }
+    add("forgotten", nil)
+    add("scene", "storyboard")
+    add("note", nil)
+    graph.apply(.set(["list"], key: "row", .number(4)))
+    for answer in ["Wide", nil] {
+      let restoration = StateRestoration(archive(graph), base: base, delegate: [["note"]]) {
+        $0 == "Maker" ? answer : $1.className
+      }
+      let list = restoration.graph.find(["list"]).flatMap { restoration.graph[$0] }
+      #expect(list?.className == answer ?? "List")
+      // What answered nothing is as it is at a first launch.
+      #expect(list?["row"] == (answer == nil ? nil : StateValue.number(4)))
+      #expect(restoration.restoredCount == (answer == nil ? 2 : 3))
+      #expect(restoration.steps.contains(.skipped(["forgotten"], .noRestorationClass)))
+      #expect(restoration.steps.contains(.recreated(["note"], by: "the app delegate")))
+      #expect(restoration.graph.find(["scene"]) != nil)
+    }
   }
 
   @Test func removingTakesWhatIsBelowAndReferencesAlong() {
@@ -188,7 +219,7 @@ func archive(_ graph: StateGraph) -> StateArchive {
     for seed in UInt64(1)...300 {
       var random = SeededRandom(seed: seed)
       let saved = archive(randomInterface(&random))
-      let restored = StateRestoration(saved, base: sampleInterface()) { _, _ in true }
+      let restored = StateRestoration(saved, base: sampleInterface()) { $1.className }
       #expect(archive(restored.graph).hasSameState(as: saved), "seed \(seed)")
     }
   }
@@ -205,7 +236,7 @@ func archive(_ graph: StateGraph) -> StateArchive {
     #expect(
       archive(graph).description == """
         restoration classes:
-          DetailMaker
+          DetailMaker: window/detail
         app version: 1.0
         system version: 7.0
         timestamp: 2026-11-21T00:00:00.000Z
@@ -218,5 +249,12 @@ func archive(_ graph: StateGraph) -> StateArchive {
           data = 3 bytes
           list = ["a", yes]
         """)
+  }
+}
+
+extension StateArchive {
+  /// Whether both hold the same objects in the same state, whenever and wherever saved.
+  func hasSameState(as other: StateArchive) -> Bool {
+    objects == other.objects && top == other.top
   }
 }

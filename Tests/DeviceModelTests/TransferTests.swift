@@ -192,7 +192,10 @@ import Testing
   }
 
   @Test func anAppThatCrashesOnTheWayIsToldNextTime() {
-    var bench = opened { $0.restoration.crashes = true }
+    var bench = opened {
+      $0.restoration.crashes = true
+      $0.interface = sampleInterface()
+    }
     bench.send(.transferQueued(mail, request()), .appLeft)
     bench.wait(.seconds(6))
     bench.send(.memoryRanOut)

@@ -24,7 +24,8 @@ struct LiveCommandTests {
     ("set fetch never", "app(0, setFetch(never))"), ("phone1: reboot", "phone(reboot)"),
     ("show window", "app(0, change(show(window)))"),
     ("forget chat window scroll", "app(0, change(unset(window, key: \"scroll\")))"),
-    ("migrate", "phone(migrate)"), ("provider on", "app(0, switchProvider(true))"),
+    ("migrate", "phone(migrate)"), ("travel", "phone(travel)"),
+    ("provider on", "app(0, switchProvider(true))"),
     ("rename document 1 b", "app(0, document(DocumentID(number: 1), rename(\"b\")))"),
   ])
   func understands(line: String, says: String) throws {
@@ -99,11 +100,28 @@ struct LiveCommandTests {
     for verb in LiveCommand.verbs { #expect(lines.contains { $0.hasPrefix(verb.name) }) }
   }
 
-  /// What a line cannot say needs more than words, or is the relay's.
+  /// What a line cannot say is the relay's.
   @Test func almostEveryVerbCanBeSaid() {
     let silent = Verb.all.filter { !$0.isCommand }.map(\.name)
-    #expect(silent == ["queue transfer", "policy", "slow journal", "fail journal", "crash relay"])
+    #expect(silent == ["policy", "slow journal", "fail journal", "crash relay"])
     #expect(Set(Verb.all.map(\.name)).count == Verb.all.count)
+  }
+
+  @Test func aTransferIsALine() throws {
+    let line = "queue transfer film,5000000,http://127.0.0.1:1/film"
+    let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
+    guard case .app(_, .queue(let transfer)) = action else {
+      Issue.record("\(action)")
+      return
+    }
+    #expect(
+      transfer
+        == TransferRequest(name: "film", bytes: 5_000_000, url: "http://127.0.0.1:1/film"))
+    for wrong in ["queue transfer film", "queue transfer film,x", "queue transfer ,5"] {
+      #expect(throws: LiveCommandError.self, "\(wrong)") {
+        try LiveCommand(wrong, in: scenario(apps: Self.one))
+      }
+    }
   }
 
   private func words(_ action: Scenario.Action) -> String {

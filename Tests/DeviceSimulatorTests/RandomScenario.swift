@@ -80,7 +80,8 @@ struct RandomScenario {
       ])
       let more = pick([
         "", ",\"type\":\"background\"", ",\"type\":\"voip\"", ",\"priority\":5", ",\"priority\":3",
-        ",\"expires\":\"0s\"", ",\"expires\":\"10m\"", ",\"collapse\":\"c\"", ",\"topic\":\"x\"",
+        ",\"expires\":\"0s\",\"name\":\"once\"", ",\"expires\":\"10m\"", ",\"collapse\":\"c\"",
+        ",\"topic\":\"x\"",
       ])
       let many = pick([
         "", ",\"every\":\"\(1 + random.below(60))m\",\"count\":20,\"until\":\"20h\"",

@@ -27,6 +27,7 @@ import Testing
       "relay-crash", "bad-link", "presence", "economy", "transfers", "learned-month",
       "restoration", "handlers", "protection", "state", "documents", "provider", "cloud",
       "locked-content", "newest-stays", "background-tasks", "fetch-manners", "half-written-mail",
+      "cloud-names", "draft", "no-state", "restoration-classes", "travel",
     ]
     #expect(Set(stories).subtracting(Files.scenarios).isEmpty)
   }

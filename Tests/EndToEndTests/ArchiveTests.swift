@@ -38,7 +38,7 @@ import Testing
     #expect(text == "app: \(app)\n\(archive.description)\n")
     // A plain one says everything but whose it is.
     let plain = scratch.path + "/plain"
-    try Data(archive.encoded()).write(to: URL(filePath: plain))
+    try JSONEncoder().encode(archive).write(to: URL(filePath: plain))
     #expect(try await print(plain).checked("archive print") == archive.description + "\n")
   }
 

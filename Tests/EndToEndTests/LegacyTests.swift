@@ -214,4 +214,28 @@ import Testing
       #expect(try await Self.answers(relay) == ["": 2, "Unregistered": 1])
     }
   }
+
+  /// The protocol of 2013 carries silent pushes, too.
+  @Test func aSilentFrameRunsAnApp() async throws {
+    try await RelayProcess.run(RelaySetup(arguments: Self.listeners)) { relay in
+      let certificate = try await Certificate(of: relay)
+      let phone = try await Subprocess.run(
+        Program.executable(Program.pushrelay),
+        arguments: [
+          "device", "anna", "--topic", Phone.topic, "--notifications", "1", "--verbose",
+          "--device", relay.device, "--state", relay.state,
+        ],
+        input: .none, output: .sequence, error: .discarded
+      ) { execution in
+        var lines = LineReader(execution.standardOutput)
+        var line = ""
+        while !line.contains("token of") { line = try await lines.next("token of") }
+        let token = String(line.split(separator: " ").last ?? "")
+        while !line.contains("connected") { line = try await lines.next("connected") }
+        _ = try await Self.client(["silent", relay.legacy, "1", token] + certificate.options)
+        while !line.contains("completed: newData") { line = try await lines.next("completed") }
+      }
+      #expect(phone.terminationStatus.isSuccess)
+    }
+  }
 }

@@ -76,6 +76,29 @@ import Testing
     }
   }
 
+  /// What a talk does by hand: a fetch, a journey, a transfer.
+  @Test func aPhoneIsFetchedTravelsAndTransfersByHand() async throws {
+    try await RelayProcess.run { relay in
+      let typed = try await Program.run(
+        Program.pushrelay,
+        [
+          "device", "anna", "--interactive", "--verbose", "--device", relay.device, "--state",
+          relay.state, "--limit", "launchTime=1ms",
+        ],
+        input: "fetch\ntravel\nopen\nqueue transfer film,1000\nquit\n")
+      #expect(typed.succeeded, "\(typed)")
+      for said in ["launched: fetch", "began: a place", "transfer-queued (film)"] {
+        #expect(typed.output.contains(said), "\(said): \(typed.output)")
+      }
+      let pushed = try await relay.command(
+        "push", options: ["--to", "anna", "--payload", #"{"aps":{"alert":"Hello"}}"#])
+      #expect(pushed.succeeded, "\(pushed)")
+      let wrong = try await Program.run(
+        Program.pushrelay, ["device", "anna", "--limit", "launchTime=5m"])
+      #expect(!wrong.succeeded && wrong.errors.contains("contradict"), "\(wrong)")
+    }
+  }
+
   /// The phone's own limit: its provider learns why nothing happens, and until when.
   @Test func aPhoneSaysWhyAPushWaits() async throws {
     let setup = RelaySetup(arguments: ["--policy", "unlimited"])

@@ -7,7 +7,7 @@ import TLS
 /// ```
 /// keybag.json              the keys: see Keybag
 /// phone.sealed             PhoneMemory as JSON, under the key of the class `none`
-/// archives/NAME.archive    an app's StateArchive, under the key of the class `complete`
+/// archives/NAME.archive    an app's StateArchive as JSON, under the key of the class `complete`
 /// ```
 /// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
 /// phone can neither be read nor written (Apple, "Encrypting Your App's Files" and WWDC 2013
@@ -78,13 +78,10 @@ package struct PhoneStorage: Sendable {
   package func save(_ archive: StateArchive, of app: String) throws(PhoneStorageError) {
     guard let classKey else { throw .locked }
     let path = try path(of: app)
-    let bytes = archive.encoded()
-    do {
-      _ = try StateArchive(decoding: bytes)
-    } catch {
-      throw .archive(app: app, problem: error.text)
-    }
-    let sealed = try SealedFile.seal(bytes, .archive, name: app, under: classKey)
+    guard archive.isSound, let bytes = try? JSONEncoder().encode(archive),
+      bytes.count <= PhoneLimits.archiveBytes
+    else { throw .archive(app: app, problem: "it is more than an archive holds") }
+    let sealed = try SealedFile.seal(Array(bytes), .archive, name: app, under: classKey)
     try PhoneFiles.write(sealed, to: path)
   }
 
@@ -93,13 +90,16 @@ package struct PhoneStorage: Sendable {
     guard let classKey else { throw .locked }
     let path = try path(of: app)
     guard let bytes = try PhoneFiles.read(path) else { return nil }
-    let found = try Self.open(bytes, under: classKey, path: path)
-    guard found.app == app else {
+    let opened = try SealedFile.open(
+      bytes, .archive, under: classKey, path: path, advice: Self.archiveAdvice)
+    guard opened.name == app else {
       throw .damaged(
-        path: path, problem: "is the archive of \(found.app), not of \(app)",
+        path: path, problem: "is the archive of \(opened.name), not of \(app)",
         advice: Self.archiveAdvice)
     }
-    return found.archive
+    // An archive of before 0.9 is as good as none: its app starts without its state.
+    return opened.content.starts(with: Array("PRSA".utf8))
+      ? nil : try Self.decode(opened.content, path: path)
   }
 
   /// The apps that have an archive, in the order of their files' names. Takes no key.
@@ -223,22 +223,12 @@ extension PhoneStorage {
   private static func decode(
     _ bytes: [UInt8], path: String
   ) throws(PhoneStorageError) -> StateArchive {
-    do {
-      return try StateArchive(decoding: bytes)
-    } catch {
-      throw .damaged(
-        path: path, problem: "is no state archive: \(error.text)", advice: archiveAdvice)
+    guard bytes.count <= PhoneLimits.archiveBytes,
+      let archive = try? JSONDecoder().decode(StateArchive.self, from: Data(bytes)),
+      archive.isSound
+    else {
+      throw .damaged(path: path, problem: "is no state archive", advice: archiveAdvice)
     }
-  }
-}
-
-extension ArchiveError {
-  /// The end of a sentence.
-  fileprivate var text: String {
-    switch self {
-    case .missing: "it is missing"
-    case .locked: "the phone is locked"
-    case .malformed(let offset, let expected): "\(expected) expected at byte \(offset)"
-    }
+    return archive
   }
 }

@@ -1,12 +1,13 @@
 """The binary provider API, written from Apple's description of its frames.
 
-usage: binary.py push HOST:PORT COUNT TOKEN [BAD_TOKEN BAD_AT] [--tls CA CERTIFICATE KEY]
+usage: binary.py push|silent HOST:PORT COUNT TOKEN [BAD_TOKEN BAD_AT] [--tls CA CERTIFICATE KEY]
        binary.py feedback HOST:PORT [--tls CA CERTIFICATE KEY]
        binary.py hold HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
        binary.py leave HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
 
 push: sends COUNT pushes without waiting, in all three commands by turns, then says what the relay
       says until it closes: 'error STATUS IDENTIFIER' or nothing, then 'closed'.
+silent: the same with pushes that show nothing.
 hold: the same, but stays connected when nothing is said: 'sent', and goes on to listen.
 leave: the same, but hangs up as soon as all is written, as scripts do.
 feedback: a line 'TIME TOKEN' for each tuple, then 'closed'.
@@ -77,7 +78,8 @@ def main(arguments):
     frames = []
     for number in range(count):
         token = bad[0] if number == bad[1] else tokens[0]
-        payload = b'{"aps":{"alert":"Hello"},"n":%d}' % number
+        aps = b'"content-available":1' if mode == "silent" else b'"alert":"Hello"'
+        payload = b'{"aps":{%s},"n":%d}' % (aps, number)
         frames.append(frame(number, 1000 + number, token, payload))
     stream.sendall(b"".join(frames))
     if mode == "leave":
