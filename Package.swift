@@ -13,6 +13,12 @@ let strict: [SwiftSetting] = [
 /// For every target but `TLS`, `HTTP2` and `NATS`, which wrap C libraries: no unsafe code unseen.
 let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 
+/// What `pushrelay --version` says of the source.
+let commit =
+  Context.gitInformation.map {
+    String($0.currentCommit.prefix(12)) + ($0.hasUncommittedChanges ? "+" : "")
+  } ?? "unknown"
+
 // What the admin listener serves is compiled in: a copied binary still has it.
 let cockpitFiles = [
   "Page/index.html", "Page/cockpit.css", "Page/cockpit.js", "Page/kit.js", "Page/lanes.js",
@@ -51,7 +57,9 @@ let package = Package(
   ],
   targets: [
     // Layer 0: pure decisions, and protocols without I/O; below them what they share.
-    .target(name: "Primitives", swiftSettings: safe),
+    .target(
+      name: "CVersion", cSettings: [.define("PUSHRELAY_COMMIT", to: "\"\(commit)\"")]),
+    .target(name: "Primitives", dependencies: ["CVersion"], swiftSettings: safe),
     .target(
       name: "RelayCore",
       dependencies: ["Primitives", .product(name: "DequeModule", package: "swift-collections")],

@@ -173,7 +173,7 @@ package struct Cockpit: Sendable {
     if let guarded { router.middlewares.add(OwnPages(hosts: guarded.hosts)) }
     // Needs no token. The router asks the guard about all that is added behind it, however it is
     // spelled, and about what is no route.
-    MetricsRoutes(relay: relay, version: Self.version).add(to: router)
+    MetricsRoutes(relay: relay, version: Version.number).add(to: router)
     PageRoutes().add(to: router)
     if let guarded { router.middlewares.add(guarded.guard) }
     let (feeds, epoch) = (relay.feeds, epoch)
@@ -181,7 +181,7 @@ package struct Cockpit: Sendable {
     RecordingRoutes(relay: relay).add(to: router)
     ClusterRoutes(relay: relay).add(to: router)
     DeviceRoutes(
-      relay: relay, version: Self.version,
+      relay: relay, version: Version.number,
       cursor: { epoch.cursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
@@ -193,8 +193,6 @@ package struct Cockpit: Sendable {
     known.set(router.routes.map { ($0.method.rawValue, $0.path.description) })
     return router
   }
-
-  private static let version = "0.9"
 }
 
 /// Tells the cursors of this run from those of every other one, and of what was before the relay

@@ -57,7 +57,9 @@ struct MetricsRoutes {
       "clock_offset_seconds", .gauge, "How far the relay's time is ahead of the machine's",
       [([], Double(relay.clockOffset.milliseconds) / 1000)])
     text.add(await relay.clusterMetrics())
-    text.add("build_info", .gauge, "1, with the version", [([("version", version)], 1)])
+    text.add(
+      "build_info", .gauge, "1, with the version and its commit",
+      [([("version", version), ("commit", Version.commit)], 1)])
     ProcessMetrics.add(to: &text)
     return text.text
   }

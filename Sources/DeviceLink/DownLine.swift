@@ -4,7 +4,8 @@ package import RelayCore
 /// What the relay says to a device: one JSON object a line (docs/PROTOCOL.md, "Device API").
 ///
 /// ```
-/// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000,"decisions":true}
+/// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000,
+///  "version":"0.9.0","decisions":true}
 /// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news",
 ///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
@@ -37,6 +38,7 @@ package enum DownLine: Equatable, Sendable {
       object.member("device", device.description, to: &bytes)
       object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
       object.member("time", time.milliseconds, to: &bytes)
+      object.member("version", Version.number, to: &bytes)
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
       // So that a newer phone says nothing that an older relay does not understand.
       object.member("decisions", json: Array("true".utf8), to: &bytes)

@@ -67,9 +67,6 @@ extension Simulation {
     return model.process.interface[id]?.entries.first { $0.key == key }?.value
   }
 
-  /// How often an app's content has changed.
-  public func contentRevision(of app: AppHandle) -> Int { model(of: app)?.content.revision ?? 0 }
-
   /// The calls of an app in the background, oldest first: for pushes, fetches, transfers.
   public func runs(of app: AppHandle) -> [AppRun] {
     var runs: [AppRun] = []
@@ -105,14 +102,9 @@ extension Simulation {
     if case .live = phones[Int(phone.number)].link { true } else { false }
   }
 
-  /// What the relay did so far.
-  public var relayCounts: RelayCounts {
-    let counters = relay.modelled?.counters ?? ShardCounters()
-    return RelayCounts(
-      received: counters.received, delivered: counters.delivered, replaced: counters.replaced,
-      expired: counters.expired, stored: counters.inSlots, underWay: counters.inFlight,
-      addsUp: relay.modelled?.addsUp ?? true)
-  }
+  /// What the relay did so far, and whether every push that it received is accounted for.
+  var relayCounts: ShardCounters { relay.modelled?.counters ?? ShardCounters() }
+  var addsUp: Bool { relay.modelled?.addsUp ?? true }
 
   func model(of app: AppHandle) -> DeviceModel.App? {
     let entry = apps[Int(app.number)]
@@ -151,18 +143,4 @@ public struct AppRun: Hashable, Sendable {
   public let cause: RunCause
   /// `newData`, `noData`, `failed`, or why the process ended; nil while it goes on.
   public internal(set) var ending: String?
-}
-
-/// What the relay did.
-public struct RelayCounts: Hashable, Sendable {
-  public let received: Int
-  public let delivered: Int
-  public let replaced: Int
-  public let expired: Int
-  /// In slots, waiting.
-  public let stored: Int
-  /// Sent, not acknowledged.
-  public let underWay: Int
-  /// Every push that was received is accounted for.
-  public let addsUp: Bool
 }

@@ -107,6 +107,9 @@ package final class ClusterJournal: DurableJournal {
     var lock: StateLock?
   }
 
+  /// Of what is on a stripe, and of what nodes tell each other.
+  package static var form: UInt8 { StripeMessage.form }
+
   let configuration: Configuration
   let client: EngineClient
   let stream: EngineStream

@@ -69,6 +69,37 @@ package enum Event: Hashable, Sendable {
   case clockStepped(by: Interval)
 }
 
+extension Event {
+  /// Who waits for an answer; nil for nobody.
+  package var request: RequestID? {
+    switch self {
+    case .submitted(_, let request), .alias(.forwarded(_, _, let request)),
+      .enrolled(_, _, let request), .registered(_, _, _, _, let request),
+      .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
+      request
+    case .persisted, .persistFailed, .alias, .acked, .decided, .reported, .keptAlive, .heard,
+      .queueChecked, .clockFollowed, .disconnected, .partitionDropped, .restored, .policyChanged,
+      .administered, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+      nil
+    }
+  }
+
+  /// The push that comes with it; nil for none.
+  package var notification: Notification? {
+    switch self {
+    case .submitted(let notification, _), .alias(.forwarded(let notification, _, _)),
+      .restored(.notification(let notification, _, _)),
+      .restored(.forwarded(let notification, _, _, _)):
+      notification
+    case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
+      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
+      .disconnected, .partitionDropped, .restored, .policyChanged, .checkpoint, .administered,
+      .faulted, .shutDown, .tick, .clockStepped:
+      nil
+    }
+  }
+}
+
 /// A device and the proof that the request comes from it.
 package struct DeviceCredential: Hashable, Sendable {
   package var device: DeviceID

@@ -77,12 +77,8 @@ extension Shard {
     let counted = Gauges(counting: self)
     try require(counted == Gauges(counters), "there are others than it counts")
     let sums =
-      [
-        counters.received, counters.restored, counters.handedOver,
-        counters.stored, counters.delivered, counters.expired, counters.discardedUnregistered,
-        counters.notStored, counters.replaced, counters.repeated, counters.journalFailed,
-        counters.cleared,
-      ] + counters.rejected + counters.sent + counters.fired
+      ShardCounters.numbers.map { counters[keyPath: $0] }
+      + ShardCounters.lists.flatMap { counters[keyPath: $0] }
     try require(sums.allSatisfy(Soundness.counts.contains), "a count is none")
   }
 

@@ -32,6 +32,16 @@ package struct ShardCounters: Hashable, Sendable {
   package var aliases = 0
   package var connections = 0
 
+  /// All of them, in the order in which they are written.
+  package static let numbers: [any WritableKeyPath<ShardCounters, Int> & Sendable] = [
+    \.received, \.restored, \.handedOver, \.stored, \.delivered, \.expired,
+    \.discardedUnregistered, \.notStored, \.replaced, \.repeated, \.journalFailed, \.cleared,
+    \.waiting, \.inSlots, \.inFlight, \.devices, \.apps, \.aliases, \.connections,
+  ]
+  package static let lists: [any WritableKeyPath<ShardCounters, [Int]> & Sendable] = [
+    \.rejected, \.sent, \.fired,
+  ]
+
   package init() {}
 
   /// Lives that have ended.
@@ -72,28 +82,12 @@ package struct ShardCounters: Hashable, Sendable {
 
   package static func + (left: ShardCounters, right: ShardCounters) -> ShardCounters {
     var sum = left
-    sum.received += right.received
-    sum.restored += right.restored
-    sum.handedOver += right.handedOver
-    for index in sum.rejected.indices { sum.rejected[index] += right.rejected[index] }
-    for index in sum.sent.indices { sum.sent[index] += right.sent[index] }
-    for index in sum.fired.indices { sum.fired[index] += right.fired[index] }
-    sum.stored += right.stored
-    sum.delivered += right.delivered
-    sum.expired += right.expired
-    sum.discardedUnregistered += right.discardedUnregistered
-    sum.notStored += right.notStored
-    sum.replaced += right.replaced
-    sum.repeated += right.repeated
-    sum.journalFailed += right.journalFailed
-    sum.cleared += right.cleared
-    sum.waiting += right.waiting
-    sum.inSlots += right.inSlots
-    sum.inFlight += right.inFlight
-    sum.devices += right.devices
-    sum.apps += right.apps
-    sum.aliases += right.aliases
-    sum.connections += right.connections
+    for number in numbers { sum[keyPath: number] += right[keyPath: number] }
+    for list in lists {
+      for index in sum[keyPath: list].indices {
+        sum[keyPath: list][index] += right[keyPath: list][index]
+      }
+    }
     return sum
   }
 }

@@ -137,35 +137,17 @@ extension AliasStep: BinaryCodable {
 
 extension ShardCounters: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(received, restored, handedOver, rejected, sent, stored, fired)
-    writer.put(
-      delivered, expired, discardedUnregistered, notStored, replaced, repeated,
-      journalFailed, cleared)
-    writer.put(waiting, inSlots, inFlight, devices, apps, aliases, connections)
+    for number in Self.numbers { writer.put(self[keyPath: number]) }
+    for list in Self.lists { writer.put(self[keyPath: list]) }
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init()
-    received = try reader.read()
-    (restored, handedOver) = (try reader.read(), try reader.read())
-    rejected = try Self.list(like: rejected, from: &reader)
-    sent = try Self.list(like: sent, from: &reader)
-    stored = try reader.read()
-    fired = try Self.list(like: fired, from: &reader)
-    (delivered, expired) = (try reader.read(), try reader.read())
-    (discardedUnregistered, notStored) = (try reader.read(), try reader.read())
-    (replaced, repeated) = (try reader.read(), try reader.read())
-    (journalFailed, cleared) = (try reader.read(), try reader.read())
-    (waiting, inSlots, inFlight) = (try reader.read(), try reader.read(), try reader.read())
-    (devices, apps) = (try reader.read(), try reader.read())
-    (aliases, connections) = (try reader.read(), try reader.read())
-  }
-
-  private static func list(
-    like list: [Int], from reader: inout ByteReader
-  ) throws(CodecError) -> [Int] {
-    let read: [Int] = try reader.read()
-    guard read.count == list.count else { throw reader.invalid(Self.self) }
-    return read
+    for number in Self.numbers { self[keyPath: number] = try reader.read() }
+    for list in Self.lists {
+      let read: [Int] = try reader.read()
+      guard read.count == self[keyPath: list].count else { throw reader.invalid(Self.self) }
+      self[keyPath: list] = read
+    }
   }
 }

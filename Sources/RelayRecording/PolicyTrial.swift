@@ -84,8 +84,7 @@ package struct PolicyTrial: Sendable {
     }
   }
 
-  /// Above all that the recorded shard wrote: a partition that comes back brings records along that
-  /// this shard has not written, or not yet.
+  /// Above all that the recorded shard wrote.
   private static let sequences = SequenceRanges(first: SequenceRanges.latestFirst)
 
   private static func leaveOutDeadlines(_ configuration: inout Shard.Configuration) {
@@ -155,16 +154,10 @@ package struct PolicyTrial: Sendable {
       guard shard?.flaw(in: event, at: moment) == nil else { continue }
       shard?.handle(event, at: moment, into: &effects)
       note(effects)
-      for effect in effects {
-        switch effect {
-        case .send(let connection, let delivery):
-          events.append(.acked(connection, delivery.notification.uniqueID, nil))
-        case .persist(let record): lastPersist = record.sequence
-        case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget,
-          .tell, .log:
-          break
-        }
+      for case .send(let connection, let delivery) in effects {
+        events.append(.acked(connection, delivery.notification.uniqueID, nil))
       }
+      for case .persist(let record) in effects { lastPersist = record.sequence }
       if events.isEmpty, lastPersist > 0 {
         events.append(.persisted(through: lastPersist))
         lastPersist = 0
@@ -173,15 +166,8 @@ package struct PolicyTrial: Sendable {
   }
 
   private mutating func note(_ effects: [Effect]) {
-    for effect in effects {
-      switch effect {
-      case .log(let event): note(event)
-      case .send(_, let delivery): note(delivery)
-      case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist,
-        .forget, .tell:
-        break
-      }
-    }
+    for case .log(let event) in effects { note(event) }
+    for case .send(_, let delivery) in effects { note(delivery) }
   }
 
   private mutating func note(_ delivery: Delivery) {

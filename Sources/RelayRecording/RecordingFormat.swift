@@ -11,8 +11,9 @@ package import RelayCore
 /// The number of bytes has a checksum of its own, so that a file that was cut and one that was
 /// damaged are told apart.
 package enum RecordingFormat {
-  /// With the version of the format at its end.
-  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [6]
+  /// Of the format: it stands at the end of the magic.
+  package static let version: UInt8 = 6
+  package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [version]
   static let headBytes = 9
   static let checksumBytes = 4
 

@@ -47,13 +47,9 @@ package struct RecordingWriter: Sendable {
     digest.add(effects)
     let passed = moment - lastTime
     lastTime = moment
-    switch event {
-    case .submitted(let notification, let request):
+    if case .submitted(let notification, let request) = event {
       body.put(submitted: notification, request, passed, digest.check)
-    case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
-      .connected, .acked, .reported, .keptAlive, .heard, .queueChecked, .disconnected,
-      .partitionDropped, .restored, .policyChanged, .shutDown, .tick,
-      .clockFollowed, .checkpoint, .administered, .faulted, .decided, .clockStepped:
+    } else {
       body.put(event, passed, digest.check)
     }
   }

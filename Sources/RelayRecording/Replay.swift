@@ -232,15 +232,7 @@ extension Event {
 
   /// Whether the notification came with it.
   func accepts(_ id: UniqueID) -> Bool {
-    switch self {
-    case .submitted(let notification, _), .restored(.notification(let notification, _, _)),
-      .restored(.forwarded(let notification, _, _, _)):
-      notification.uniqueID == id || notification.apnsID == id
-    case .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected, .alias,
-      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .disconnected, .partitionDropped, .restored, .policyChanged,
-      .checkpoint, .administered, .faulted, .shutDown, .tick, .clockStepped:
-      false
-    }
+    guard let notification else { return false }
+    return notification.uniqueID == id || notification.apnsID == id
   }
 }

@@ -337,7 +337,7 @@ final class Inbox: Sendable {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
     case .recovered: isJournalFailing.store(false, ordering: .relaxed)
-    case .leftUnwritten, .compactionFailed: break
+    case .leftUnwritten, .compactionFailed, .migrated: break
     }
   }
 

@@ -161,6 +161,10 @@ extension Relay {
       logger.error(
         "the journal ends with unwritten records: budgets or pushes may come back",
         metadata: ["records": "\(count)"])
+    case .migrated(let backup):
+      logger.notice(
+        "the journal was of an earlier version and is of this one now",
+        metadata: ["copy of what it was": "\(backup)"])
     case .compactionFailed(let reason):
       logger.warning("the journal could not be made smaller", metadata: ["reason": "\(reason)"])
     }

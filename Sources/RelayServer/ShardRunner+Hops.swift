@@ -72,16 +72,7 @@ extension ShardRunner {
   /// node may have the device already, and accept and deliver what is newer. And a node that was
   /// stopped finds in its sockets what their senders have long given up, and said again elsewhere.
   func isBarred(_ event: Event) -> Bool {
-    switch event {
-    case .submitted, .alias(.forwarded), .enrolled, .registered, .unregistered, .inspected,
-      .connected:
-      hops?.port.isLeaseHeld == false
-    case .persisted, .persistFailed, .alias, .acked, .decided, .reported, .keptAlive, .heard,
-      .queueChecked, .clockFollowed, .disconnected,
-      .partitionDropped, .restored, .policyChanged, .administered, .faulted,
-      .checkpoint, .shutDown, .tick, .clockStepped:
-      false
-    }
+    event.request != nil && hops?.port.isLeaseHeld == false
   }
 
   /// Whether this node stood still for longer than its lease, and has not looked since.
@@ -299,8 +290,9 @@ extension ShardRunner {
   /// Whether its peer does not wait for it any more. It may have said the same, and something else
   /// behind it, to another node by now: what has waited here must not come behind that.
   private func isGivenUp(_ event: Event) -> Bool {
-    guard let request = event.deviceRequest, request.node == node, request.loop == index,
-      request.connection != 0
+    if case .connected = event { return false }
+    guard event.notification == nil, let request = event.request, request.node == node,
+      request.loop == index, request.connection != 0
     else { return false }
     return connection(request.connection)?.isOpen(request.stream) != true
   }
@@ -343,22 +335,6 @@ extension Effect {
       .sendKeepAlive(let stream), .checkQueue(let stream):
       stream
     case .respond, .answer, .close, .persist, .forget, .tell, .log: nil
-    }
-  }
-}
-
-extension Event {
-  /// Where a device waits for the answer to what it has asked for.
-  fileprivate var deviceRequest: RequestID? {
-    switch self {
-    case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
-      .unregistered(_, _, let request), .inspected(_, let request):
-      request
-    case .submitted, .persisted, .persistFailed, .alias, .connected, .acked, .decided, .reported,
-      .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .disconnected, .partitionDropped, .restored, .policyChanged,
-      .administered, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
-      nil
     }
   }
 }

@@ -28,18 +28,10 @@ extension ShardRunner {
 
   /// Answers whoever waits for what comes of an event that no shard is told.
   func refuse(_ event: Event) {
-    switch event {
-    case .submitted(_, let request), .alias(.forwarded(_, _, let request)):
-      queue.effects.append(.respond(request, .rejected(.serviceUnavailable)))
-    case .enrolled(_, _, let request), .registered(_, _, _, _, let request),
-      .unregistered(_, _, let request), .inspected(_, let request), .connected(_, let request):
-      queue.effects.append(.answer(request, .refused(.unavailable)))
-    case .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .alias, .disconnected,
-      .clockFollowed, .administered:
-      break
-    case .persisted, .persistFailed, .partitionDropped, .restored,
-      .policyChanged, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
-      preconditionFailure("no key names a shard for this event")
-    }
+    guard let request = event.request else { return }
+    queue.effects.append(
+      event.notification == nil
+        ? .answer(request, .refused(.unavailable))
+        : .respond(request, .rejected(.serviceUnavailable)))
   }
 }

@@ -121,6 +121,9 @@ package final class Journal: DurableJournal {
     queue = DispatchQueue(label: "relay.journal", qos: .userInitiated)
   }
 
+  /// Of the file (`PRAGMA user_version`).
+  package static var schemaVersion: Int { Schema.steps.count }
+
   /// Takes the directory's lock, opens the journal or makes one, checks and migrates it.
   ///
   /// `report` and `onProblem` are called on the journal's queue and must return soon.
@@ -133,6 +136,7 @@ package final class Journal: DurableJournal {
     let path = directory + "/" + Schema.fileName
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
     let file = try JournalFile(existing: path, afterFailure: false)
+    if let backup = file.backupPath { onProblem(.migrated(backup: backup)) }
     let highest: UInt64
     let partitionCount: Int
     let lastTime: Instant?

@@ -9,6 +9,8 @@ final class JournalFile: Sendable {
   let connection: DatabaseQueue
   /// The file's number on its volume, to notice that another one took its place.
   private let identity: Int?
+  /// Where a copy is of what it was before it was migrated; nil if it was not.
+  let backupPath: String?
 
   /// Opens a journal that exists; refuses what is not one.
   ///
@@ -24,6 +26,7 @@ final class JournalFile: Sendable {
       try Self.rewriteLog(of: path)
       connection = try DatabaseQueue(path: path, configuration: Schema.configuration())
       identity = Self.identity(of: path)
+      backupPath = try Schema.backUpEarlierVersion(connection, path: path)
       try Schema.migrate(connection, path: path, steps: Schema.steps)
       let mode = try connection.writeWithoutTransaction { database in
         try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
@@ -49,6 +52,7 @@ final class JournalFile: Sendable {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     self.path = path
     identity = nil
+    backupPath = nil
     do {
       connection = try DatabaseQueue(
         path: path, configuration: Schema.configuration(isReadOnly: true))

@@ -150,6 +150,22 @@ enum Schema {
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
 
+  /// A copy beside a journal that is about to be migrated, and where; nil if it is of this version.
+  static func backUpEarlierVersion(
+    _ connection: DatabaseQueue, path: String
+  ) throws -> String? {
+    let found = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+    guard found > 0, found < steps.count else { return nil }
+    let name = "\(path).version-\(found)"
+    // Another one may be of an earlier try, or of a time before somebody went back to it.
+    let names = [name] + (2...99).map { "\(name).\($0)" }
+    guard let copy = names.first(where: { !FileManager.default.fileExists(atPath: $0) }) else {
+      throw StoreError.unusable(path: name, reason: "there are 99 copies of it; remove some")
+    }
+    try StoreInspection.backup(from: path, to: copy)
+    return copy
+  }
+
   /// Brings a file up to the version that `steps` lead to, each step a transaction.
   static func migrate(
     _ connection: DatabaseQueue, path: String, steps: [String]

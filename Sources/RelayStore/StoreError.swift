@@ -114,6 +114,8 @@ package enum StoreNotice: Hashable, Sendable {
   case leftUnwritten(Int)
   /// The file could not be made smaller; nothing else is wrong.
   case compactionFailed(String)
+  /// The file was of an earlier version; a copy of it is there.
+  case migrated(backup: String)
 }
 
 /// A token that is no longer registered, as the feedback listing shows it.

@@ -1,4 +1,9 @@
 import ArgumentParser
+import Primitives
+import RelayCluster
+import RelayCore
+import RelayRecording
+import RelayStore
 
 #if canImport(Darwin)
   import Darwin
@@ -19,6 +24,11 @@ struct PushRelayCommand: AsyncParsableCommand {
         pushrelay serve
         pushrelay device phone --topic com.example.app
         pushrelay send payloads/silent.json --to phone --topic com.example.app
+      """,
+    version: """
+      pushrelay \(Version.number) (commit \(Version.commit))
+      core \(coreVersion), recordings \(RecordingFormat.version), \
+      journal \(Journal.schemaVersion), stripes \(ClusterJournal.form)
       """,
     subcommands: commands)
 

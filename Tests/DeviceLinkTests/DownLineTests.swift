@@ -32,13 +32,13 @@ struct DownLineTests {
       (
         .hello(device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7)),
         #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
-          + #""decisions":true}"#
+          + #""version":"0.9.0","decisions":true}"#
       ),
       (
         .hello(
           device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7), isVirtual: true),
         #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
-          + #""clock":"virtual","decisions":true}"#
+          + #""version":"0.9.0","clock":"virtual","decisions":true}"#
       ),
       (
         .barrier(number: 5, time: Instant(milliseconds: 7)),

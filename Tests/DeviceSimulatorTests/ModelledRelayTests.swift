@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 import Testing
 
 @testable import DeviceSimulator
@@ -37,7 +38,7 @@ import Testing
     simulation.setJournalFailing(false)
     let taken = simulation.push(.alert("b"), to: app)
     #expect(simulation.life(of: refused).status == 503)
-    #expect(simulation.life(of: taken).status == 200 && simulation.relayCounts.stored == 1)
+    #expect(simulation.life(of: taken).status == 200 && simulation.relayCounts.inSlots == 1)
   }
 
   /// At every moment around the write: what was answered 200 is delivered, the rest is not.
@@ -59,7 +60,7 @@ import Testing
     simulation.advance(by: .minutes(2))
     #expect(simulation.isConnected(phone) && simulation.life(of: push).isDelivered == isAnswered)
     #expect(simulation.banners(on: phone).map(\.text) == (isAnswered ? ["a"] : []))
-    #expect(simulation.trace().count { $0.kind == .crashed } == 1 && simulation.relayCounts.addsUp)
+    #expect(simulation.trace().count { $0.kind == .crashed } == 1 && simulation.addsUp)
   }
 
   /// Used budgets are not given back by a crash, and a changed policy stays.

@@ -13,7 +13,7 @@ import Testing
       let text = random.text()
       let scenario = try Scenario(json: Array(text.utf8), file: "random \(seed)")
       let simulation = scenario.run().simulation
-      #expect(simulation.relayCounts.addsUp, "seed \(seed)")
+      #expect(simulation.addsUp, "seed \(seed)")
       var last: Int64 = 0
       var ended: Set<Int> = []
       var reported: Set<String> = []
@@ -76,7 +76,7 @@ import Testing
       let simulation = try play(text, seed: seed).simulation
       let crashes = simulation.trace().count { $0.kind == .crashed }
       #expect(crashes > 10, "seed \(seed)")
-      #expect(simulation.relayCounts.addsUp, "seed \(seed)")
+      #expect(simulation.addsUp, "seed \(seed)")
       expectNothingLost(simulation, "seed \(seed)")
       var runs: [Int: Int] = [:]
       for line in simulation.trace() where line.kind == .began {

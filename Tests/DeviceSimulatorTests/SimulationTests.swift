@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 import Testing
 
 @testable import DeviceSimulator
@@ -64,7 +65,7 @@ import Testing
     simulation.advance(by: .minutes(10))
     #expect(simulation.life(of: once).steps.last?.why == "not stored")
     #expect(simulation.life(of: soon).steps.last?.why == "expired")
-    #expect(simulation.relayCounts.expired == 1 && simulation.relayCounts.addsUp)
+    #expect(simulation.relayCounts.expired == 1 && simulation.addsUp)
   }
 
   @Test func aLostConnectionIsNoticedByTheKeepAlive() {

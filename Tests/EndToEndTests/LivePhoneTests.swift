@@ -83,19 +83,32 @@ import Testing
         Program.pushrelay,
         [
           "device", "anna", "--interactive", "--verbose", "--device", relay.device, "--state",
-          relay.state, "--limit", "launchTime=1ms",
+          relay.state, "--limit", "launchTime=100ms",
         ],
         input: "fetch\ntravel\nopen\nqueue transfer film,1000\nquit\n")
       #expect(typed.succeeded, "\(typed)")
-      for said in ["launched: fetch", "began: a place", "transfer-queued (film)"] {
+      for said in ["launched: fetch", "began: a place", "transfer-started (film)"] {
         #expect(typed.output.contains(said), "\(said): \(typed.output)")
       }
-      let pushed = try await relay.command(
-        "push", options: ["--to", "anna", "--payload", #"{"aps":{"alert":"Hello"}}"#])
-      #expect(pushed.succeeded, "\(pushed)")
       let wrong = try await Program.run(
         Program.pushrelay, ["device", "anna", "--limit", "launchTime=5m"])
       #expect(!wrong.succeeded && wrong.errors.contains("contradict"), "\(wrong)")
+    }
+  }
+
+  /// A name that this machine plays stands for its device.
+  @Test func aPushGoesToAPhoneByItsName() async throws {
+    try await RelayProcess.run { relay in
+      let outcome = try await listen([
+        "device", "ben", "--topic", Phone.topic, "--notifications", "1", "--device", relay.device,
+        "--state", relay.state,
+      ]) { lines in
+        while !(try await lines.next("connected")).contains("ben connected") {}
+        let pushed = try await relay.command(
+          "push", options: ["--to", "ben", "--payload", #"{"aps":{"alert":"Hello"}}"#])
+        #expect(pushed.succeeded, "\(pushed)")
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
     }
   }
 

@@ -109,6 +109,12 @@ import Testing
   @Test func aJournalOfTheFirstVersionOpens() async throws {
     try makeFirstVersion()
     let journal = try open()
+    // What it was is beside it.
+    let copy = try DatabaseQueue(path: directory.journal + ".version-1")
+    try await copy.read { (database: Database) throws in
+      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == 1)
+      #expect(try Int.fetchOne(database, sql: "SELECT count(*) FROM notifications") == 1)
+    }
     // It had no partitions.
     #expect(journal.partitionCount == PartitionTable.defaultCount)
     // Ranges of that version were longer.

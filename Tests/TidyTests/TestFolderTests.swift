@@ -2,7 +2,7 @@ import Testing
 
 /// Where a target's tests are when there is no folder of its name.
 private let testedElsewhere: [String: String] = [
-  "COpenSSL": "TLSTests", "CNghttp2": "HTTP2Tests",
+  "CVersion": "PrimitivesTests", "COpenSSL": "TLSTests", "CNghttp2": "HTTP2Tests",
   // With a server.
   "CNATS": "RelayClusterTests", "NATS": "RelayClusterTests",
   // As a process.
