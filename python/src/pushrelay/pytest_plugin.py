@@ -6,21 +6,81 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from . import aio
 from .relay import Endpoint, Phone, Relay
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("push-relay")
+    group.addoption("--push-relay", metavar="URL", help="join the relay with this admin address")
+    group.addoption(
+        "--push-relay-state", metavar="DIR", default=".pushrelay", help="its state directory"
+    )
+    for port, default in (("provider", "127.0.0.1:2197"), ("device", "127.0.0.1:5223")):
+        group.addoption(
+            f"--push-relay-{port}",
+            metavar="HOST:PORT",
+            default=default,
+            help=f"its {port} listener (%(default)s)",
+        )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "push_relay_policy(name): the silent policy in this test, such as strict"
+    )
+    config.addinivalue_line(
+        "markers", "push_relay_clock(later): the test begins so much later, such as 2h"
+    )
+
+
 @pytest.fixture(scope="session")
-def _push_relay_session() -> Iterator[Relay]:
+def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
+    option = request.config.getoption
+    url = option("--push-relay")
+    if url:
+        with Relay.join(
+            url,
+            state=option("--push-relay-state"),
+            provider=option("--push-relay-provider"),
+            device=option("--push-relay-device"),
+        ) as relay:
+            yield relay
+        return
     with Relay() as relay:
         relay.checkpoint("pytest")
         yield relay
 
 
 @pytest.fixture
-def push_relay(_push_relay_session: Relay) -> Iterator[Relay]:
-    """A relay with a virtual clock, without phones, as it was at the start of the session."""
-    yield _push_relay_session
-    _push_relay_session.restore("pytest")
+def push_relay(_push_relay_session: Relay, request: pytest.FixtureRequest) -> Iterator[Relay]:
+    """A relay with a virtual clock, without phones, as it was at the start of the session.
+
+    One that was joined by its address is not taken back, since others may be using it: the phones
+    of the test are forgotten, and the policy is as it was.
+    """
+    relay = _push_relay_session
+    is_joined = bool(request.config.getoption("--push-relay"))
+    before = relay.call("GET", "/v1/policy")["policy"]
+    policy = request.node.get_closest_marker("push_relay_policy")
+    clock = request.node.get_closest_marker("push_relay_clock")
+    if policy:
+        relay.policy(policy.args[0])
+    if clock:
+        relay.advance(clock.args[0])
+    yield relay
+    if policy:
+        relay.policy(before)
+    if is_joined:
+        relay.leave()
+    else:
+        relay.restore("pytest")
+
+
+@pytest.fixture
+def async_push_relay(push_relay: Relay) -> aio.Relay:
+    """The same relay with methods to await."""
+    return aio.Relay(push_relay)
 
 
 @pytest.fixture

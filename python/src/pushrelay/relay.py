@@ -9,10 +9,14 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from . import _run
 
 
 class RelayError(Exception):
@@ -60,16 +64,50 @@ class Push:
 class Relay:
     """A relay of a test's own, on free ports, with a clock that moves when told.
 
-    The executable is the argument, else PUSHRELAY, else pushrelay on the PATH.
+    The executable is the argument, else PUSHRELAY, else the one that came with this package, else
+    pushrelay on the PATH.
     """
 
     def __init__(self, executable: str | None = None) -> None:
-        self._executable = executable or os.environ.get("PUSHRELAY", "pushrelay")
-        self._phones: list[tuple[str, subprocess.Popen[str]]] = []
+        self._executable = executable or _run.executable()
+        self._phones: list[tuple[Phone, subprocess.Popen[str]]] = []
         self._names = 0
+        self._process: subprocess.Popen[str] | None = None
         self.pushes: list[Push] = []
 
+    @classmethod
+    def join(
+        cls,
+        url: str,
+        *,
+        state: str | os.PathLike[str],
+        provider: str = "127.0.0.1:2197",
+        device: str = "127.0.0.1:5223",
+        executable: str | None = None,
+    ) -> Relay:
+        """A relay that runs already, whose state directory is here.
+
+        Nothing of it is started or ended; `leave` takes back what was made of phones.
+        """
+        relay = cls(executable)
+        relay._state = Path(state)
+        relay._token = (relay._state / "admin.token").read_text().strip()
+        admin = url.split("#", 1)[0].rstrip("/").split("://", 1)[-1]
+        relay._addresses = {"admin": admin, "provider": provider, "device": device}
+        return relay
+
+    def leave(self) -> None:
+        """Ends the phones that `phone` has made, and has the relay forget them."""
+        for phone, process in self._phones:
+            _stop(process)
+            self.call("DELETE", f"/v1/devices/{phone.device}")
+            (self._state / f"devices/{phone.name}.json").unlink(missing_ok=True)
+        self._phones.clear()
+        self.pushes.clear()
+
     def __enter__(self) -> Relay:
+        if hasattr(self, "_addresses"):
+            return self
         self._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         self._state = Path(self._directory.name)
         command = [self._executable, "serve", "--state", str(self._state)]
@@ -93,6 +131,8 @@ class Relay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._process is None:
+            return self.leave()
         for _, process in self._phones:
             _stop(process)
         self._phones.clear()
@@ -140,13 +180,15 @@ class Relay:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._phones.append((name, process))
         assert process.stdout
         for line in process.stdout:
             if line.startswith("{") and json.loads(line).get("type") == "hello":
                 _drain(process)
                 apps = json.loads((self._state / f"devices/{name}.json").read_text())["apps"]
-                return Phone(name, topic, json.loads(line)["device"], apps[topic])
+                phone = Phone(name, topic, json.loads(line)["device"], apps[topic])
+                self._phones.append((phone, process))
+                return phone
+        _stop(process)
         raise RelayError(f"the phone {name} did not connect; its message is above")
 
     def push(
@@ -207,6 +249,34 @@ class Relay:
         except RelayError as unmet:
             raise NotMet(str(unmet)) from None
 
+    def never(
+        self, what: str, push: Push, *, within: str | None = None, advance: bool = False
+    ) -> Any:
+        """Sees to it that it does not happen to the push; NotMet says when it did."""
+        body: dict[str, object] = {"expect": {"what": what, "push": push.unique_id, "never": True}}
+        body |= {"timeout": "0s"} if within is None else {"within": within, "advance": advance}
+        try:
+            return self.call("POST", "/v1/wait", body)
+        except RelayError as unmet:
+            raise NotMet(str(unmet)) from None
+
+    def policy(self, name: str) -> None:
+        """The silent policy in force: documented, strict or unlimited."""
+        self.call("PUT", "/v1/policy", {"policy": name})
+
+    @contextmanager
+    def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> Iterator[None]:
+        """Something goes wrong on purpose, until the block ends (docs/ADMIN.md has the table).
+
+        `with relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}): …`; `more` has
+        `match`, `when` and `seed`.
+        """
+        self.call("PUT", f"/v1/faults/{name}", {"at": at, "do": do, **more})
+        try:
+            yield
+        finally:
+            self.call("DELETE", f"/v1/faults/{name}")
+
     def advance(self, by: str) -> Any:
         """Moves the relay's clock; answers what has fired."""
         return self.call("POST", "/v1/clock/advance", {"by": by})
@@ -219,7 +289,7 @@ class Relay:
         """Takes the relay back to that state. Phones made by `phone` stop first."""
         for phone, process in self._phones:
             _stop(process)
-            (self._state / f"devices/{phone}.json").unlink(missing_ok=True)
+            (self._state / f"devices/{phone.name}.json").unlink(missing_ok=True)
         self._phones.clear()
         self.pushes.clear()
         self.call("POST", f"/v1/checkpoints/{name}/restore")

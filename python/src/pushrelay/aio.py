@@ -1,0 +1,76 @@
+"""The same for tests with asyncio: each call goes on in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any
+
+from . import relay as sync
+from .relay import Endpoint, Phone, Push
+
+
+class Relay:
+    """`pushrelay.Relay` with methods to await; of one that exists, or a new one."""
+
+    def __init__(self, relay: sync.Relay | None = None) -> None:
+        self.sync = relay or sync.Relay()
+
+    async def __aenter__(self) -> Relay:
+        await asyncio.to_thread(self.sync.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.sync.__exit__, kind, error, trace)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self.sync.endpoint
+
+    async def call(self, method: str, path: str, body: object = None) -> Any:
+        return await asyncio.to_thread(self.sync.call, method, path, body)
+
+    async def phone(self, topic: str, name: str | None = None) -> Phone:
+        return await asyncio.to_thread(self.sync.phone, topic, name)
+
+    async def push(self, phone: Phone, payload: object, **headers: Any) -> Push:
+        return await asyncio.to_thread(self.sync.push, phone, payload, **headers)
+
+    async def wait(self, what: str, push: Push, **limits: Any) -> Any:
+        return await asyncio.to_thread(self.sync.wait, what, push, **limits)
+
+    async def never(self, what: str, push: Push, **limits: Any) -> Any:
+        return await asyncio.to_thread(self.sync.never, what, push, **limits)
+
+    async def advance(self, by: str) -> Any:
+        return await asyncio.to_thread(self.sync.advance, by)
+
+    async def policy(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.policy, name)
+
+    @asynccontextmanager
+    async def fault(
+        self, name: str, at: str, do: dict[str, object], **more: object
+    ) -> AsyncIterator[None]:
+        fault = self.sync.fault(name, at, do, **more)
+        await asyncio.to_thread(fault.__enter__)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(fault.__exit__, None, None, None)
+
+    async def checkpoint(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.checkpoint, name)
+
+    async def restore(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.restore, name)
+
+    async def timeline(self, push: Push) -> str:
+        return await asyncio.to_thread(self.sync.timeline, push)
