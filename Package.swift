@@ -13,8 +13,8 @@ let strict: [SwiftSetting] = [
 /// For every target but `TLS`, `HTTP2` and `NATS`, which wrap C libraries: no unsafe code unseen.
 let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 
-/// What `pushrelay --version` says of the source: scripts/package names it. (What the package manager
-/// knows of git is as old as its cache of this file.)
+/// What `pushrelay --version` says of the source: scripts/package names it. What the package
+/// manager knows of git is as old as its cache of this file.
 let commit = Context.environment["PUSHRELAY_COMMIT"] ?? "unknown"
 
 // What the admin listener serves is compiled in: a copied binary still has it.

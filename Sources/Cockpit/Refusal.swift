@@ -70,6 +70,20 @@ struct Refusals: RouterMiddleware {
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
+    var response = try await answer(request, context: context, next: next)
+    // A wait and a phone's stream look out for the end of the connection, which is then used up:
+    // whoever does not hear that sends the next request into it (RFC 9112 section 9.6).
+    let parts = request.uri.path.split(separator: "/")
+    if parts.starts(with: ["v1", "wait"]) || parts.last == "stream" {
+      response.headers[.connection] = "close"
+    }
+    return response
+  }
+
+  private func answer(
+    _ request: Request, context: AdminContext,
+    next: (Request, AdminContext) async throws -> Response
+  ) async throws -> Response {
     do {
       return try await next(request, context)
     } catch let refusal as Refusal {

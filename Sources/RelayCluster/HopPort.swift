@@ -12,18 +12,18 @@ import Synchronization
 /// answer. Messages of one loop to another arrive in the order in which they were sent.
 package final class HopPort: Sendable {
   /// From a loop here to a loop of another node.
-  private struct Link: Hashable {
+  struct Link: Hashable {
     var node: UInt16
     var loop: UInt16
     var from: UInt16
   }
 
-  private struct Question {
+  struct Question {
     let continuation: CheckedContinuation<[UInt8]?, Never>
     var answer = AnswerParts()
   }
 
-  private struct State {
+  struct State {
     var windows: [Link: HopWindow] = [:]
     /// What has arrived and was not said to have: the number of the last message, and the bytes.
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
@@ -34,6 +34,14 @@ package final class HopPort: Sendable {
     var isFlushing = false
     var questions: [UInt64: Question] = [:]
     var lastQuestion: UInt64 = 0
+
+    /// These are at work: what is kept of others, each start of which has another number, goes.
+    mutating func keep(_ nodes: [UInt16]) {
+      for (link, window) in windows where !nodes.contains(link.node) {
+        lostCount += window.lostCount
+        windows[link] = nil
+      }
+    }
   }
 
   /// What comes in, on a thread of the connection's.
@@ -171,15 +179,8 @@ package final class HopPort: Sendable {
     arrivals.handlers.withLock { $0 = handlers }
   }
 
-  /// These are at work: what is kept of others, each start of which has another number, is let go.
-  func keep(_ nodes: [UInt16]) {
-    arrivals.state.withLock { state in
-      for (link, window) in state.windows where !nodes.contains(link.node) {
-        state.lostCount += window.lostCount
-        state.windows[link] = nil
-      }
-    }
-  }
+  /// These are at work.
+  func keep(_ nodes: [UInt16]) { arrivals.state.withLock { $0.keep(nodes) } }
 
   // MARK: Loops
 

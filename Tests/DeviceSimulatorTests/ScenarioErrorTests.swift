@@ -50,6 +50,20 @@ import Testing
       #"phones[0].network: "5g" is none of wifi, cellular, none, airplane"#
     ),
     (#"[{"name":"anna","charging":"yes"}]"#, "phones[0].charging: true or false is wanted"),
+    (
+      #"[{"name":"anna","apps":[{"name":"m","onDocument":{}}]}]"#,
+      "phones[0].apps[0].onDocument: only an app with the container \"provider\" is called for "
+        + "documents"
+    ),
+    (
+      #"[{"name":"anna","limits":{"callbackTime":"soon"}}]"#,
+      "phones[0].limits.callbackTime: there is no such limit, or it is no such value "
+        + "(PhoneLimits.swift)"
+    ),
+    (
+      #"[{"name":"anna","limits":{"resumeTime":"2s"}}]"#,
+      "phones[0]: the limits contradict each other"
+    ),
     (#"[{"apps":[]}]"#, "phones[0]: name is missing"),
     (
       #"[{"name":"anna"},{"name":"anna"}]"#,

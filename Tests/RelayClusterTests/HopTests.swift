@@ -1,8 +1,9 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayRecording
 import Testing
+
+@testable import RelayCluster
 
 @Suite("Hops") struct HopTests {
   private static let stream = StreamAddress(loop: 1, connection: 2, stream: 3, node: 4)
@@ -108,5 +109,22 @@ import Testing
     #expect(window.lostCount == 2)
     window.arrived(through: 6)
     #expect(window.outstandingBytes == 1)
+  }
+
+  /// Each start of a peer has a number of its own: however often it starts, one window is kept.
+  @Test func windowsOfStartsThatAreOverAreLetGo() {
+    var state = HopPort.State()
+    var window = HopWindow(limitBytes: 100)
+    _ = window.send(bytes: 60, at: Instant(milliseconds: 0))
+    window.expire(at: Instant(milliseconds: 0) + HopWindow.patience)
+    #expect(window.lostCount == 1)
+    for start in UInt16(1)...1000 {
+      for loop in UInt16(0)..<2 {
+        state.windows[HopPort.Link(node: start, loop: loop, from: 0)] = window
+      }
+      state.keep([start])
+      #expect(state.windows.count == 2)
+    }
+    #expect(state.lostCount == 999 * 2)
   }
 }

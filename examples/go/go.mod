@@ -1,0 +1,3 @@
+module pushrelay
+
+go 1.19
