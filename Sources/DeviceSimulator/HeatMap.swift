@@ -9,14 +9,6 @@ public struct HeatMap: Hashable, Sendable {
     case fetches
     case pushes
 
-    fileprivate var colour: String {
-      switch self {
-      case .uses: "#1f6feb"
-      case .fetches: "#2da44e"
-      case .pushes: "#d97706"
-      }
-    }
-
     fileprivate func counts(_ entry: TraceEntry) -> Bool {
       switch self {
       case .uses: entry.kind == .opened
@@ -85,45 +77,6 @@ public struct HeatMap: Hashable, Sendable {
   private func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
   }
-
-  // MARK: SVG
-
-  private static let cell = 8
-  private static let margin = 60
-
-  /// Panels beside each other, a row a day.
-  fileprivate func svg(top: Int) -> String {
-    var text = #"<text x="4" y="\#(top + 12)" font-weight="bold">\#(escaped(name))</text>"# + "\n"
-    for (place, layer) in Layer.allCases.enumerated() {
-      let left = Self.margin + place * (Self.binCount * Self.cell + 20)
-      text += #"<text x="\#(left)" y="\#(top + 24)">\#(layer.rawValue)</text>"# + "\n"
-      for (day, bins) in (cells[layer] ?? []).enumerated() {
-        let y = top + 30 + day * Self.cell
-        if place == 0, day % 7 == 0 {
-          text += #"<text x="4" y="\#(y + 8)">week \#(day / 7 + 1)</text>"# + "\n"
-        }
-        for (bin, count) in bins.enumerated() where count > 0 {
-          text += #"<rect x="\#(left + bin * Self.cell)" y="\#(y)" width="7" height="7" "#
-          text += #"fill="\#(layer.colour)" fill-opacity="\#(count == 1 ? "0.6" : "1")"/>"# + "\n"
-        }
-      }
-      for hour in stride(from: 0, to: 24, by: 6) {
-        let y = top + 42 + dayCount * Self.cell
-        text += #"<text x="\#(left + hour * 2 * Self.cell)" y="\#(y)">\#(hour):00</text>"# + "\n"
-      }
-    }
-    return text
-  }
-
-  fileprivate var svgHeight: Int { dayCount * Self.cell + 60 }
-
-  fileprivate static var svgWidth: Int {
-    margin + Layer.allCases.count * (binCount * cell + 20)
-  }
-
-  private func escaped(_ text: String) -> String {
-    text.map { ["&": "&amp;", "<": "&lt;", ">": "&gt;"][$0] ?? String($0) }.joined()
-  }
 }
 
 extension Simulation {
@@ -135,17 +88,5 @@ extension Simulation {
     }
     for entry in entries where entry.app >= 0 { maps[Int(entry.app)].add(entry, since: origin) }
     return maps
-  }
-
-  /// The maps as one picture (W3C, "Scalable Vector Graphics").
-  public var heatMapSVG: String {
-    var (top, body) = (0, "")
-    for map in heatMaps {
-      body += map.svg(top: top)
-      top += map.svgHeight
-    }
-    return #"<svg xmlns="http://www.w3.org/2000/svg" width="\#(HeatMap.svgWidth)" "#
-      + #"height="\#(top)" font-family="sans-serif" font-size="10">"# + "\n"
-      + #"<rect width="100%" height="100%" fill="white"/>"# + "\n" + body + "</svg>\n"
   }
 }

@@ -41,11 +41,7 @@ struct SimulateCommand: AsyncParsableCommand {
   @Flag(help: "Print for each app when it was used, fetched and pushed to, week by week.")
   var heatMap = false
 
-  @Option(help: ArgumentHelp("Write the same, day by day, as a picture.", valueName: "file"))
-  var svg: String?
-
   func validate() throws {
-    if svg != nil, files.count > 1 { throw ValidationError("--svg takes one scenario") }
     if heatMap, json { throw ValidationError("--heat-map and --json do not go together") }
     if json, quiet || verbose {
       throw ValidationError("--json prints everything; leave out --quiet and --verbose")
@@ -60,7 +56,7 @@ struct SimulateCommand: AsyncParsableCommand {
     var checked = 0
     var report = JUnitReport()
     for (index, scenario) in scenarios.enumerated() {
-      let result = scenario.run(seed: seed, keepsTrace: !quiet || heatMap || svg != nil)
+      let result = scenario.run(seed: seed, keepsTrace: !quiet || heatMap)
       checked += result.verdicts.count
       failed += result.verdicts.count { !$0.isPassed }
       report.add(scenario, result)
@@ -71,7 +67,6 @@ struct SimulateCommand: AsyncParsableCommand {
         show(scenario, result)
         if heatMap { for map in result.simulation.heatMaps { Console.say(map.text) } }
       }
-      if let svg { try write(result.simulation.heatMapSVG, to: svg) }
     }
     if !json {
       let files = scenarios.count == 1 ? "1 scenario" : "\(scenarios.count) scenarios"
@@ -89,12 +84,6 @@ struct SimulateCommand: AsyncParsableCommand {
       return try Scenario(json: Array(data), file: file)
     } catch {
       throw CommandError("\(error)")
-    }
-  }
-
-  private func write(_ text: String, to path: String) throws {
-    guard FileManager.default.createFile(atPath: path, contents: Data(text.utf8)) else {
-      throw CommandError("\(path) cannot be written: name a file in a directory that is there")
     }
   }
 

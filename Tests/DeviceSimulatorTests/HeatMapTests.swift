@@ -31,11 +31,4 @@ import Testing
     #expect(Set(rows.dropFirst().map(\.count)) == [18 + HeatMap.binCount])
     #expect(rows[1].hasPrefix("  week 1  uses") && rows[4].hasPrefix("  week 2  uses"))
   }
-
-  @Test func thePictureIsWellFormed() throws {
-    let svg = try simulation().heatMapSVG
-    #expect(svg.hasPrefix("<svg ") && svg.hasSuffix("</svg>\n") && svg.contains("a&amp;b/chat"))
-    // Nine uses, and the pushes of one half hour in one place.
-    #expect(svg.split(separator: "<rect x=").count - 1 == 10)
-  }
 }
