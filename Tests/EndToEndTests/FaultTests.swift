@@ -236,7 +236,7 @@ import Testing
         stream.request("GET", path + "/stream", headers=headers)
         lines = stream.getresponse()
         assert json.loads(lines.readline())["type"] == "hello"
-        stream.sock.close(); lines.close()
+        lines.close(); stream.close()
         # A phone that has gone is noticed, though nothing is said to it.
         wish = {"expect": {"what": "stored", "topic": "com.example.app"}, "timeout": "5s"}
         for _ in range(100):

@@ -1,8 +1,10 @@
-// To be preloaded: the program's wall clock is off by CLOCK_OFFSET_SECONDS, all else is as it was.
+// To be preloaded: the program's wall clock is off by CLOCK_OFFSET_SECONDS, or by what the file
+// CLOCK_OFFSET_FILE says at the moment; all else is as it was.
 // (Debian's libfaketime takes the arguments away from programs written in Swift.)
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -12,7 +14,14 @@
 
 static time_t offset(void) {
   const char *seconds = getenv("CLOCK_OFFSET_SECONDS");
-  return seconds ? atol(seconds) : 0;
+  if (seconds) return atol(seconds);
+  const char *path = getenv("CLOCK_OFFSET_FILE");
+  int file = path ? open(path, O_RDONLY) : -1;
+  if (file < 0) return 0;
+  char text[32] = "";
+  ssize_t count = read(file, text, sizeof text - 1);
+  close(file);
+  return count > 0 ? atol(text) : 0;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *result) {
