@@ -114,10 +114,9 @@ extension Event {
       .decided, .reported, .keptAlive, .heard, .queueChecked, .disconnected, .administered:
       true
     case .alias(let event): event != .allConfirmed
-    // Deadlines by the machine's time are those of a virtual clock, which no cluster has.
-    case .persisted, .persistFailed, .clockFollowed,
-      .partitionDropped,
-      .restored, .policyChanged, .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+    // No cluster has a virtual clock, so none follows one.
+    case .persisted, .persistFailed, .clockFollowed, .partitionDropped, .restored, .policyChanged,
+      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
       false
     }
   }

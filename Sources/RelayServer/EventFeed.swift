@@ -240,9 +240,8 @@ extension ShardRunner {
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed,
-      .partitionDropped, .restored,
-      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
+      .shutDown, .tick, .clockStepped:
       break
     }
     guard feed != nil else { return }
@@ -291,9 +290,8 @@ extension Event {
       .administered, .policyChanged:
       true
     case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed,
-      .partitionDropped, .restored,
-      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
+      .shutDown, .tick, .clockStepped:
       false
     }
   }

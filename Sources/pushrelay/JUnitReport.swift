@@ -30,7 +30,12 @@ struct JUnitReport {
       + #"<testsuites tests="\#(count)" failures="\#(failed)">"# + "\n" + suites
       + "</testsuites>\n"
     do {
+      let isNew = !FileManager.default.fileExists(atPath: path)
       try Data(text.utf8).write(to: URL(filePath: path))
+      // A CI server reads it as another user: it is no secret, unlike what else a command writes.
+      if isNew {
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+      }
     } catch {
       throw CommandError("\(path) cannot be written: name a file in a directory that is there")
     }

@@ -312,6 +312,9 @@ import Testing
       + "print(r.get('failures'), len(r[0]) == int(r.get('tests')), r[0].get('name'))"
     let said = try await Program.run("python3", ["-c", parse, file]).checked("python3")
     #expect(said == "0 True Throttling: hold, replace, piggyback, refill\n", "\(said)")
+    // Whoever collects it may be another user.
+    let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+    #expect(mode == 0o644)
   }
 
   /// In a pipe there is nothing but the text; a person at a terminal may say no, too.
