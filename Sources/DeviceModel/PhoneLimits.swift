@@ -167,18 +167,15 @@ public struct PhoneLimits: Hashable, Sendable {
   public mutating func set(_ name: String, to text: String) -> Bool {
     guard let slot = Self.slots.first(where: { $0.name == name })?.slot else { return false }
     let number = Int64(text).flatMap { (1...1_000_000_000_000).contains($0) ? $0 : nil }
-    switch slot {
-    case .time(let path):
+    switch (slot, number) {
+    case (.time(let path), _):
       // What is behind UTC is less than nothing.
       let isBehind = name == "timeZone" && text.hasPrefix("-")
       guard let time = Interval(isBehind ? String(text.dropFirst()) : text) else { return false }
       self[keyPath: path] = .milliseconds(isBehind ? -time.milliseconds : time.milliseconds)
-    case .amount(let path):
-      guard let number else { return false }
-      self[keyPath: path] = number
-    case .count(let path):
-      guard let number else { return false }
-      self[keyPath: path] = Int(number)
+    case (.amount(let path), .some(let number)): self[keyPath: path] = number
+    case (.count(let path), .some(let number)): self[keyPath: path] = Int(number)
+    case (.amount, nil), (.count, nil): return false
     }
     return true
   }

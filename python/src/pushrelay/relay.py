@@ -244,10 +244,7 @@ class Relay:
             body["within"] = within
         if advance:
             body["advance"] = True
-        try:
-            return self.call("POST", "/v1/wait", body)
-        except RelayError as unmet:
-            raise NotMet(str(unmet)) from None
+        return self._met(body)
 
     def never(
         self, what: str, push: Push, *, within: str | None = None, advance: bool = False
@@ -255,6 +252,9 @@ class Relay:
         """Sees to it that it does not happen to the push; NotMet says when it did."""
         body: dict[str, object] = {"expect": {"what": what, "push": push.unique_id, "never": True}}
         body |= {"timeout": "0s"} if within is None else {"within": within, "advance": advance}
+        return self._met(body)
+
+    def _met(self, body: dict[str, object]) -> Any:
         try:
             return self.call("POST", "/v1/wait", body)
         except RelayError as unmet:
