@@ -10,7 +10,8 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
-/// For every target but `TLS`, `HTTP2` and `NATS`, which wrap C libraries: no unsafe code unseen.
+/// For every target but `TLS`, `HTTP2`, `NATS` and `SQLite`, which wrap C libraries: no unsafe code
+/// unseen.
 let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
 
 /// What `pushrelay --version` says of the source: scripts/package names it. What the package
@@ -39,10 +40,10 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+    // Its traits would bring all of Foundation.
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     // The admin API: HTTP/1.1 with routes, off the hot path. Its traits would bring all of
     // Foundation and a configuration of its own.
     .package(
@@ -83,6 +84,12 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    .systemLibrary(name: "CSQLite"),
+    .target(
+      name: "SQLite",
+      dependencies: ["CSQLite", .product(name: "SystemPackage", package: "swift-system")],
+      swiftSettings: strict),
+
     .systemLibrary(name: "CNATS"),
     .target(name: "NATS", dependencies: ["CNATS"], swiftSettings: strict),
 
@@ -104,7 +111,8 @@ let package = Package(
     .target(
       name: "RelayStore",
       dependencies: [
-        "Primitives", "RelayCore", .product(name: "GRDB", package: "GRDB.swift"),
+        "Primitives", "RelayCore", "SQLite",
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
 
@@ -298,10 +306,14 @@ let package = Package(
     .target(
       name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     .testTarget(
+      name: "SQLiteTests",
+      dependencies: ["SQLite", .product(name: "SystemPackage", package: "swift-system")],
+      swiftSettings: strict),
+    .testTarget(
       name: "RelayStoreTests",
       dependencies: [
         "Primitives",
-        "RelayStore", "RelayCore", "CFaultVFS", .product(name: "GRDB", package: "GRDB.swift"),
+        "RelayStore", "RelayCore", "CFaultVFS", "SQLite",
       ],
       swiftSettings: strict),
     .testTarget(

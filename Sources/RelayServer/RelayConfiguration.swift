@@ -411,11 +411,13 @@ extension RelayConfiguration {
       || rest.hasPrefix("SERVICE_PORT_") || rest.hasPrefix("PORT_")
   }
 
-  /// Refuses a file that is not one JSON object (RFC 8259) of known keys, each once, with plain
-  /// values.
+  /// The settings of a file, which is one JSON object (RFC 8259) of known keys, each once, with
+  /// plain values.
   ///
   /// - Parameter name: how the problem calls the file.
-  package static func check(file bytes: [UInt8], name: String) throws(ReadingError) {
+  package static func values(
+    file bytes: [UInt8], name: String
+  ) throws(ReadingError) -> [AbsoluteConfigKey: ConfigValue] {
     let members: [ObjectCursor.Member]
     do {
       members = try self.members(of: bytes)
@@ -426,7 +428,7 @@ extension RelayConfiguration {
         key: "config",
         description: "\(place): this is not one JSON object such as {\"policy\": \"strict\"}")
     }
-    var seen: Set<String> = []
+    var values: [AbsoluteConfigKey: ConfigValue] = [:]
     for member in members {
       let key = String(decoding: bytes[member.key], as: UTF8.self)
       let place = "\(name):\(line(of: member.key.lowerBound, in: bytes)): "
@@ -435,13 +437,29 @@ extension RelayConfiguration {
           key: key,
           description: "\(place)the key \(key) is none of " + keys.joined(separator: ", "))
       }
-      guard seen.insert(key).inserted else {
+      let setting = AbsoluteConfigKey([key])
+      guard values[setting] == nil else {
         throw ReadingError(key: key, description: "\(place)the key \(key) stands there twice")
       }
-      guard !member.isNull, !Array("{[".utf8).contains(bytes[member.value.lowerBound]) else {
+      guard let value = plainValue(bytes[member.value]) else {
         throw ReadingError(
           key: key, description: "\(place)\(key) must be a text, a number, true or false")
       }
+      values[setting] = ConfigValue(value, isSecret: false)
+    }
+    return values
+  }
+
+  /// A text, a number, true or false; nil for any other JSON.
+  private static func plainValue(_ json: ArraySlice<UInt8>) -> ConfigContent? {
+    let text = String(decoding: json, as: UTF8.self)
+    switch text {
+    case "true": return .bool(true)
+    case "false": return .bool(false)
+    case "null": return nil
+    case _ where text.hasPrefix("\""):
+      return (try? JSONDecoder().decode(String.self, from: Data(json))).map { .string($0) }
+    default: return Int(text).map { .int($0) } ?? Double(text).map { .double($0) }
     }
   }
 

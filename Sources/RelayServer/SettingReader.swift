@@ -46,7 +46,9 @@ struct SettingReader {
   func seconds(
     _ key: String, _ fallback: Interval, mayBeZero: Bool = false
   ) throws(RelayConfiguration.ReadingError) -> Interval {
-    if let value = config.double(forKey: ConfigKey(key)), value < 1e9,
+    let number =
+      config.double(forKey: ConfigKey(key)) ?? config.int(forKey: ConfigKey(key)).map(Double.init)
+    if let value = number, value < 1e9,
       value > 0 || mayBeZero && value == 0
     {
       return .milliseconds(Int64(value * 1000))

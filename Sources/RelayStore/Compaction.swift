@@ -1,4 +1,4 @@
-import GRDB
+import SQLite
 import Synchronization
 
 /// Keeps the file at no more than twice what is stored, plus `slackBytes`.
@@ -73,10 +73,8 @@ struct Compaction {
     guard commitsSinceLook >= Self.commitsPerLook else { return nil }
     commitsSinceLook = 0
     return attempt {
-      try file.connection.writeWithoutTransaction { database in
-        guard try freeBytes(database) > slackBytes else { return }
-        try giveBack(Self.pagesPerStep, database)
-      }
+      guard try freeBytes(file) > slackBytes else { return }
+      try giveBack(Self.pagesPerStep, file)
     }
   }
 
@@ -96,46 +94,41 @@ struct Compaction {
   /// Moves the write-ahead log into the file and cuts it off, unless somebody reads it: nobody is
   /// waited for. A failure costs only space, what is in the log is safe there.
   func truncateLog(_ file: JournalFile) {
-    _ = try? file.connection.writeWithoutTransaction { database in
-      try database.execute(sql: "PRAGMA busy_timeout = 0")
-      defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Schema.busyMilliseconds)") }
-      try database.checkpoint(.truncate)
-    }
+    file.connection.setBusyMilliseconds(0)
+    defer { file.connection.setBusyMilliseconds(Schema.busyMilliseconds) }
+    try? file.connection.truncateLog()
   }
 
   // MARK: Details
 
   /// Returns whether nothing is left to do.
   private mutating func step(_ file: JournalFile, at now: UInt64) throws -> Bool {
-    var isSparse = false
-    let isDone = try file.connection.writeWithoutTransaction { database in
-      if try freeBytes(database) > slackBytes / 4 {
-        try giveBack(Self.pagesPerStep * 4, database)
+    if try freeBytes(file) > slackBytes / 4 {
+      try giveBack(Self.pagesPerStep * 4, file)
+      return false
+    }
+    let fileBytes = try usedBytes(file)
+    if fileBytes > slackBytes, forgottenSinceMeasured > 0, now >= nextVacuumAt {
+      guard let live = try measure(file) else { return false }
+      if fileBytes > 2 * live + slackBytes {
+        try writeAnew(file, at: now)
         return false
       }
-      let fileBytes = try usedBytes(database)
-      guard fileBytes > slackBytes, forgottenSinceMeasured > 0, now >= nextVacuumAt else {
-        return true
-      }
-      guard let live = try measure(database) else { return false }
-      isSparse = fileBytes > 2 * live + slackBytes
-      return !isSparse
     }
-    if isSparse { try writeAnew(file, at: now) }
-    if isDone { truncateLog(file) }
-    return isDone
+    truncateLog(file)
+    return true
   }
 
   private mutating func writeAnew(_ file: JournalFile, at now: UInt64) throws {
     do {
       if interruptedCount < Self.patience {
-        try interruption.run({ try $0.execute(sql: "VACUUM") }, on: file.connection)
+        try interruption.run("VACUUM", on: file.connection)
       } else {
-        try file.connection.writeWithoutTransaction { try $0.execute(sql: "VACUUM") }
+        try file.connection.execute("VACUUM")
       }
       interruptedCount = 0
       count += 1
-    } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+    } catch  where error.code == .interrupted {
       interruptedCount += 1
       nextVacuumAt = now &+ Self.retryNanoseconds
       forgottenSinceMeasured = max(1, forgottenSinceMeasured)
@@ -143,19 +136,21 @@ struct Compaction {
   }
 
   /// The bytes that are stored, once all rows were looked at.
-  private mutating func measure(_ database: Database) throws -> Int? {
+  private mutating func measure(_ file: JournalFile) throws -> Int? {
     var pass = measurement ?? Measurement()
-    let row = try Row.fetchOne(
-      database,
-      sql: """
-        SELECT count(*), total(size), max(sequence) FROM (
-          SELECT sequence, length(record) + 16 AS size FROM notifications
-          WHERE sequence > ? ORDER BY sequence LIMIT ?)
-        """, arguments: [pass.next, Self.rowsPerStep])
-    let rows = Int(row?[0] as Int64? ?? 0)
+    var rows = 0
+    try file.connection.query(
+      """
+      SELECT count(*), sum(size), max(sequence) FROM (
+        SELECT sequence, length(record) + 16 AS size FROM notifications
+        WHERE sequence > ? ORDER BY sequence LIMIT ?)
+      """, [pass.next.stored, Self.rowsPerStep.stored]
+    ) { row in
+      rows = Int(row.integer(0) ?? 0)
+      pass.bytes += Int(row.integer(1) ?? 0)
+      pass.next = row.integer(2) ?? pass.next
+    }
     pass.rows += rows
-    pass.bytes += Int(row?[1] as Double? ?? 0)
-    pass.next = row?[2] as Int64? ?? pass.next
     guard rows < Self.rowsPerStep else {
       measurement = pass
       return nil
@@ -165,20 +160,20 @@ struct Compaction {
     return pass.bytes
   }
 
-  private func freeBytes(_ database: Database) throws -> Int {
-    try number("PRAGMA freelist_count", database) * number("PRAGMA page_size", database)
+  private func freeBytes(_ file: JournalFile) throws -> Int {
+    try number("PRAGMA freelist_count", file) * number("PRAGMA page_size", file)
   }
 
-  private func usedBytes(_ database: Database) throws -> Int {
-    try number("PRAGMA page_count", database) * number("PRAGMA page_size", database)
+  private func usedBytes(_ file: JournalFile) throws -> Int {
+    try number("PRAGMA page_count", file) * number("PRAGMA page_size", file)
   }
 
-  private func giveBack(_ pages: Int, _ database: Database) throws {
-    try database.execute(sql: "PRAGMA incremental_vacuum(\(pages))")
+  private func giveBack(_ pages: Int, _ file: JournalFile) throws {
+    try file.connection.execute("PRAGMA incremental_vacuum(\(pages))")
   }
 
-  private func number(_ pragma: String, _ database: Database) throws -> Int {
-    try Int.fetchOne(database, sql: pragma) ?? 0
+  private func number(_ pragma: String, _ file: JournalFile) throws -> Int {
+    Int(try file.connection.integer(pragma) ?? 0)
   }
 
   private func attempt(_ work: () throws -> Void) -> String? {
@@ -196,17 +191,17 @@ final class Interruption: Sendable {
   private let isActive = Atomic(false)
   /// The connection that works; it is let go before anything else is done with it, so that a late
   /// call cannot break off a commit.
-  private let connection = Mutex<DatabaseQueue?>(nil)
+  private let connection = Mutex<SQLiteConnection?>(nil)
 
   /// Does the work; an error of SQLite says that it was broken off.
-  func run(_ work: (Database) throws -> Void, on queue: DatabaseQueue) throws {
-    connection.withLock { $0 = queue }
+  func run(_ sql: String, on connection: SQLiteConnection) throws(SQLiteError) {
+    self.connection.withLock { $0 = connection }
     isActive.store(true, ordering: .sequentiallyConsistent)
     defer {
       isActive.store(false, ordering: .sequentiallyConsistent)
-      connection.withLock { $0 = nil }
+      self.connection.withLock { $0 = nil }
     }
-    try queue.writeWithoutTransaction(work)
+    try connection.execute(sql)
   }
 
   /// Breaks off what is being done, if anything is. From any thread; costs next to nothing.

@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import SQLite
 
 /// A file in the making. It gets its name when it is complete and on disk; what is left of one that
 /// never was has another name, and the next one for the same name replaces it.
@@ -14,27 +15,18 @@ final class DraftFile: Sendable {
     self.destination = destination
     path = destination + ".part"
     do {
-      try remove()
-      try Schema.makePrivateFile(path)
+      try DatabaseFiles.remove(path)
+      try DatabaseFiles.makePrivate(path)
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }
   }
 
-  deinit { try? remove() }
-
-  private func remove() throws {
-    for suffix in ["", "-journal", "-wal", "-shm"]
-    where FileManager.default.fileExists(atPath: path + suffix) {
-      try FileManager.default.removeItem(atPath: path + suffix)
-    }
-  }
+  deinit { try? DatabaseFiles.remove(path) }
 
   /// Nobody has the file open any more.
   func finish() throws {
-    try FileHandle(forUpdating: URL(fileURLWithPath: path)).synchronize()
-    try FileManager.default.moveItem(atPath: path, toPath: destination)
-    let directory = URL(fileURLWithPath: destination).deletingLastPathComponent()
-    try FileHandle(forReadingFrom: directory).synchronize()
+    try DatabaseFiles.synchronize(path)
+    try DatabaseFiles.rename(path, to: destination)
   }
 }

@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import FoundationEssentials
 package import Primitives
 package import RelayCore
 import Synchronization

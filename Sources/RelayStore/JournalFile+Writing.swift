@@ -1,8 +1,6 @@
-import GRDB
 import Primitives
 import RelayCore
-
-import struct Foundation.Data
+import SQLite
 
 /// One batch, one transaction.
 extension JournalFile {
@@ -31,21 +29,18 @@ extension JournalFile {
   /// far as this connection sees; the plan is as it was.
   func write(_ batch: Batch, _ plan: inout WritePlan) throws {
     var changed = plan
-    try connection.writeWithoutTransaction { database in
-      try database.inTransaction(.immediate) {
-        for content in changed.owed { try write(content, &changed, database) }
-        for item in batch.others { try write(item.content, &changed, database) }
-        try insert(batch.notifications, database)
-        try delete(changed.doubtful, database)
-        try delete(Self.ranges(of: batch.forgets), database)
-        try reserve(batch, &changed, database)
-        // A failed sync may have left whole transactions behind the log's end: what settles that
-        // writes at least one page over them.
-        if !changed.doubtful.isEmpty { try keep("settled", changed.now.milliseconds, database) }
-        try keepTime(&changed, database)
-        try trim(&changed, database)
-        return .commit
-      }
+    try connection.write {
+      for content in changed.owed { try write(content, &changed) }
+      for item in batch.others { try write(item.content, &changed) }
+      try insert(batch.notifications)
+      try delete(changed.doubtful)
+      try delete(Self.ranges(of: batch.forgets))
+      try reserve(batch, &changed)
+      // A failed sync may have left whole transactions behind the log's end: what settles that
+      // writes at least one page over them.
+      if !changed.doubtful.isEmpty { try keep("settled", changed.now.milliseconds) }
+      try keepTime(&changed)
+      try trim(&changed)
     }
     changed.owed = []
     changed.doubtful = []
@@ -62,41 +57,27 @@ extension JournalFile {
   private static let insertOne = "INSERT OR REPLACE INTO notifications VALUES (?,?)"
 
   func insert(
-    _ notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)],
-    _ database: Database
+    _ notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)]
   ) throws {
-    guard !notifications.isEmpty else { return }
-    var bytes: [UInt8] = []
-    var arguments: [DatabaseValue] = []
-    arguments.reserveCapacity(Self.rowsPerStatement * 2)
     var index = 0
     while index < notifications.count {
       let isMany = notifications.count - index >= Self.rowsPerStatement
-      let end = index + (isMany ? Self.rowsPerStatement : 1)
-      arguments.removeAll(keepingCapacity: true)
-      for item in notifications[index..<end] {
+      let count = isMany ? Self.rowsPerStatement : 1
+      try connection.execute(isMany ? Self.insertMany : Self.insertOne, rows: count) { row, bytes in
+        let item = notifications[index + row]
         RecordCodec.encode(
           item.notification, acceptedAt: item.acceptedAt, sequence: item.sequence, into: &bytes)
-        arguments.append(Int64(bitPattern: item.sequence).databaseValue)
-        arguments.append(Data(bytes).databaseValue)
+        return Int64(bitPattern: item.sequence)
       }
-      let statement = try database.cachedStatement(
-        sql: isMany ? Self.insertMany : Self.insertOne)
-      statement.setUncheckedArguments(StatementArguments(arguments))
-      try statement.execute()
-      index = end
+      index += count
     }
   }
 
-  private func delete(_ ranges: [ClosedRange<UInt64>], _ database: Database) throws {
-    guard !ranges.isEmpty else { return }
-    let statement = try database.cachedStatement(
-      sql: "DELETE FROM notifications WHERE sequence BETWEEN ? AND ?")
+  private func delete(_ ranges: [ClosedRange<UInt64>]) throws {
     for range in ranges {
-      statement.setUncheckedArguments([
-        Int64(bitPattern: range.lowerBound), Int64(bitPattern: range.upperBound),
-      ])
-      try statement.execute()
+      try execute(
+        "DELETE FROM notifications WHERE sequence BETWEEN ? AND ?",
+        [Int64(bitPattern: range.lowerBound).stored, Int64(bitPattern: range.upperBound).stored])
     }
   }
 
@@ -115,32 +96,31 @@ extension JournalFile {
 
   /// Before the first record in a region of sequences: all of the region is used now, so that no
   /// later run begins below.
-  private func reserve(_ batch: Batch, _ plan: inout WritePlan, _ database: Database) throws {
+  private func reserve(_ batch: Batch, _ plan: inout WritePlan) throws {
     guard let last = batch.ends.map(\.last).max(), last >= plan.reserved else { return }
     let end = last | (1 << UInt64(plan.regionBits) - 1)
-    try keep("highest", Int64(bitPattern: end), database)
+    try keep("highest", Int64(bitPattern: end))
     plan.reserved = end &+ 1
   }
 
   /// The next run finds out whether the clock was set back in between. Each write of a virtual
   /// clock; of the machine's one a second, which costs a page.
-  private func keepTime(_ plan: inout WritePlan, _ database: Database) throws {
+  private func keepTime(_ plan: inout WritePlan) throws {
     let passed = plan.now - plan.keptTime
     guard plan.keepsTime || passed < .zero || passed >= .seconds(1) else { return }
-    try keep("time", plan.now.milliseconds, database)
+    try keep("time", plan.now.milliseconds)
     plan.keptTime = plan.now
   }
 
-  func keep(_ key: String, _ value: Int64, _ database: Database) throws {
+  func keep(_ key: String, _ value: Int64) throws {
     try execute(
-      "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.databaseValue, value.databaseValue],
-      database)
+      "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.stored, value.stored])
   }
 
   // MARK: Devices and apps
 
   private func write(
-    _ content: JournalRecord.Content, _ plan: inout WritePlan, _ database: Database
+    _ content: JournalRecord.Content, _ plan: inout WritePlan
   ) throws {
     switch content {
     case .accepted, .forwarded:
@@ -148,127 +128,120 @@ extension JournalFile {
     case .enrolled(let device, let secret):
       try execute(
         "INSERT OR REPLACE INTO devices (id, secret) VALUES (?, ?)",
-        [device.stored, secret.stored], database)
+        [device.stored, secret.stored])
     case .registered(let device, let topic, let token, let isOwn):
-      try register(device, topic, token, isOwn: isOwn, &plan, database)
+      try register(device, topic, token, isOwn: isOwn, &plan)
     case .unregistered(let device, let topic, let token, let at):
       try execute(
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
-        [device.stored, topic.stored, token.stored], database)
-      try retire(token, topic, at, &plan, database)
+        [device.stored, topic.stored, token.stored])
+      try retire(token, topic, at, &plan)
     case .granted(let own):
-      try grant(own, database)
+      try grant(own)
     case .released(let own):
       try execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
-        [own.token.stored, own.device.stored, own.topic.stored], database)
+        [own.token.stored, own.device.stored, own.topic.stored])
     case .forgotten(let device):
-      try execute("DELETE FROM devices WHERE id = ?", [device.stored], database)
-      try execute("DELETE FROM budgets WHERE device = ?", [device.stored], database)
+      try execute("DELETE FROM devices WHERE id = ?", [device.stored])
+      try execute("DELETE FROM budgets WHERE device = ?", [device.stored])
     case .spent(let device, let topic, let app, let all):
-      try setBudget(of: device, topic, app, database)
+      try setBudget(of: device, topic, app)
       try execute(
-        "UPDATE devices SET budget = ? WHERE id = ?", [all.full.databaseValue, device.stored],
-        database)
+        "UPDATE devices SET budget = ? WHERE id = ?", [all.full.stored, device.stored])
     }
   }
 
   /// `since` is of earlier releases, and nobody asks for it any more.
-  func grant(_ own: OwnToken, _ database: Database) throws {
+  func grant(_ own: OwnToken) throws {
     try execute(
       "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, 0)",
-      [own.token.stored, own.device.stored, own.topic.stored], database)
+      [own.token.stored, own.device.stored, own.topic.stored])
   }
 
   /// What an app has used; 0 takes no row.
   func setBudget(
-    of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State, _ database: Database
+    of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State
   ) throws {
     guard budget.full != 0 else {
       return try execute(
-        "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored],
-        database)
+        "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored])
     }
     try execute(
       "INSERT OR REPLACE INTO budgets VALUES (?, ?, ?)",
-      [device.stored, topic.stored, budget.full.databaseValue], database)
+      [device.stored, topic.stored, budget.full.stored])
   }
 
   private func register(
-    _ device: DeviceID, _ topic: Topic, _ token: DeviceToken, isOwn: Bool, _ plan: inout WritePlan,
-    _ database: Database
+    _ device: DeviceID, _ topic: Topic, _ token: DeviceToken, isOwn: Bool, _ plan: inout WritePlan
   ) throws {
-    let known = try database.cachedStatement(
-      sql: "SELECT token FROM apps WHERE device = ? AND topic = ?")
-    let older = try Data.fetchOne(known, arguments: [device.stored, topic.stored])
-    if let older, let older = DeviceToken(bytes: older.span), older != token {
+    var older: DeviceToken?
+    try connection.query(
+      "SELECT token FROM apps WHERE device = ? AND topic = ?", [device.stored, topic.stored]
+    ) { older = self.token($0, 0) }
+    if let older, older != token {
       // The app brought another token along; the one before is dead from now on.
-      try retire(older, topic, plan.now, &plan, database)
+      try retire(older, topic, plan.now, &plan)
     }
     try execute(
       "INSERT OR REPLACE INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",
-      [device.stored, topic.stored, token.stored, isOwn.databaseValue], database)
-    try execute("DELETE FROM unregistered WHERE token = ?", [token.stored], database)
+      [device.stored, topic.stored, token.stored, isOwn.stored])
+    try execute("DELETE FROM unregistered WHERE token = ?", [token.stored])
   }
 
   /// A token that was listed before is listed anew, behind all others.
   private func retire(
-    _ token: DeviceToken, _ topic: Topic, _ at: Instant, _ plan: inout WritePlan,
-    _ database: Database
+    _ token: DeviceToken, _ topic: Topic, _ at: Instant, _ plan: inout WritePlan
   ) throws {
     try execute(
       "INSERT OR REPLACE INTO unregistered (token, topic, at) VALUES (?, ?, ?)",
-      [token.stored, topic.stored, at.milliseconds.databaseValue], database)
+      [token.stored, topic.stored, at.milliseconds.stored])
     plan.unregisteredSinceTrim += 1
   }
 
   /// Drops the oldest unregistered tokens beyond the limit, not for each one but for a few per
   /// cent at a time.
-  private func trim(_ plan: inout WritePlan, _ database: Database) throws {
+  private func trim(_ plan: inout WritePlan) throws {
     guard plan.unregisteredSinceTrim > plan.feedbackLimit / 64 else { return }
     plan.unregisteredSinceTrim = 0
     try execute(
       """
       DELETE FROM unregistered WHERE position <= (
         SELECT position FROM unregistered ORDER BY position DESC LIMIT 1 OFFSET ?)
-      """, [plan.feedbackLimit.databaseValue], database)
+      """, [plan.feedbackLimit.stored])
   }
 
-  func execute(_ sql: String, _ arguments: [DatabaseValue], _ database: Database) throws {
-    let statement = try database.cachedStatement(sql: sql)
-    statement.setUncheckedArguments(StatementArguments(arguments))
-    try statement.execute()
+  func execute(_ sql: String, _ values: [SQLiteValue]) throws {
+    try connection.execute(sql, values)
   }
 
   /// Replaces all provider keys.
   func replaceProviderKeys(_ keys: [StoredProviderKey]) throws {
-    try connection.write { database in
-      try database.execute(sql: "DELETE FROM provider_keys")
+    try connection.write {
+      try connection.execute("DELETE FROM provider_keys")
       for key in keys {
         try execute(
           "INSERT OR REPLACE INTO provider_keys VALUES (?, ?, ?, ?, ?, ?)",
           [
-            key.keyID.databaseValue, key.teamID.databaseValue,
-            key.topics.joined(separator: " ").databaseValue,
-            key.environment?.databaseValue ?? .null, key.relatedKeyID?.databaseValue ?? .null,
-            key.publicKey.databaseValue,
-          ], database)
+            key.keyID.stored, key.teamID.stored,
+            key.topics.joined(separator: " ").stored,
+            key.environment?.stored ?? .null, key.relatedKeyID?.stored ?? .null,
+            key.publicKey.stored,
+          ])
       }
     }
   }
 
   /// Up to where a reader has read the listing of unregistered tokens.
   func feedbackCursor(of reader: String) throws -> Int64 {
-    try connection.read { database in
-      try Int64.fetchOne(
-        database, sql: "SELECT value FROM meta WHERE key = ?", arguments: [Self.key(reader)]) ?? 0
+    try connection.read {
+      try connection.integer("SELECT value FROM meta WHERE key = ?", [Self.key(reader).stored]) ?? 0
     }
   }
 
   func setFeedbackCursor(of reader: String, to position: Int64) throws {
-    try connection.write { database in
-      try database.execute(
-        sql: "INSERT OR REPLACE INTO meta VALUES (?, ?)", arguments: [Self.key(reader), position])
+    try connection.write {
+      try keep(Self.key(reader), position)
     }
   }
 
@@ -280,23 +253,21 @@ extension JournalFile {
 
 extension DeviceID {
   /// 16 bytes, high word first.
-  var stored: DatabaseValue { bigEndianBytes(value.high, value.low).databaseValue }
+  var stored: SQLiteValue { bigEndianBytes(value.high, value.low) }
 
-  init?(stored data: Data?) {
-    guard let data, data.count == 16 else { return nil }
-    self.init(UniqueID(high: word(data, 0), low: word(data, 1)))
+  init?(stored row: SQLiteRow, _ column: Int) {
+    guard let words = row.words(column), words.count == 2 else { return nil }
+    self.init(UniqueID(high: words[0], low: words[1]))
   }
 }
 
 extension SecretHash {
   /// 32 bytes.
-  var stored: DatabaseValue {
-    bigEndianBytes(words.0, words.1, words.2, words.3).databaseValue
-  }
+  var stored: SQLiteValue { bigEndianBytes(words.0, words.1, words.2, words.3) }
 
-  init?(stored data: Data?) {
-    guard let data, data.count == 32 else { return nil }
-    self.init(words: (word(data, 0), word(data, 1), word(data, 2), word(data, 3)))
+  init?(stored row: SQLiteRow, _ column: Int) {
+    guard let words = row.words(column), words.count == 4 else { return nil }
+    self.init(words: (words[0], words[1], words[2], words[3]))
   }
 }
 
@@ -305,26 +276,41 @@ extension RateLimit.State {
 }
 
 extension DeviceToken {
-  var stored: DatabaseValue { Data(bytes).databaseValue }
+  var stored: SQLiteValue { .blob([UInt8](bytes)) }
 }
 
 extension Topic {
-  var stored: DatabaseValue { description.databaseValue }
+  var stored: SQLiteValue { description.stored }
 }
 
-private func bigEndianBytes(_ words: UInt64...) -> Data {
-  var bytes: [UInt8] = []
-  for word in words {
-    for shift in stride(from: 56, through: 0, by: -8) {
-      bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+extension String {
+  var stored: SQLiteValue { .text(self) }
+}
+
+extension Int64 {
+  var stored: SQLiteValue { .integer(self) }
+}
+
+extension Int {
+  var stored: SQLiteValue { .integer(Int64(self)) }
+}
+
+extension Bool {
+  var stored: SQLiteValue { .integer(self ? 1 : 0) }
+}
+
+private func bigEndianBytes(_ words: UInt64...) -> SQLiteValue {
+  .blob(words.flatMap { word in (1...8).map { UInt8(truncatingIfNeeded: word >> (64 - 8 * $0)) } })
+}
+
+extension SQLiteRow {
+  /// Whole words, each of eight bytes, the highest first; nil for anything else.
+  fileprivate func words(_ column: Int) -> [UInt64]? {
+    withBytes(column) { bytes in
+      guard bytes.count % 8 == 0 else { return nil }
+      var words = [UInt64](repeating: 0, count: bytes.count / 8)
+      for index in bytes.indices { words[index / 8] = words[index / 8] << 8 | UInt64(bytes[index]) }
+      return words
     }
   }
-  return Data(bytes)
-}
-
-private func word(_ data: Data, _ index: Int) -> UInt64 {
-  let bytes = data.span
-  var word: UInt64 = 0
-  for place in index * 8..<index * 8 + 8 { word = word << 8 | UInt64(bytes[place]) }
-  return word
 }

@@ -1,14 +1,14 @@
-import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
+import SystemPackage
 
 /// An open journal file: what is done to it in SQL.
 final class JournalFile: Sendable {
   let path: String
-  let connection: DatabaseQueue
+  let connection: SQLiteConnection
   /// The file's number on its volume, to notice that another one took its place.
-  private let identity: Int?
+  private let identity: UInt64?
   /// Where a copy is of what it was before it was migrated; nil if it was not.
   let backupPath: String?
 
@@ -23,26 +23,29 @@ final class JournalFile: Sendable {
     }
     self.path = path
     do {
-      try Self.rewriteLog(of: path)
-      connection = try DatabaseQueue(path: path, configuration: Schema.configuration())
+      try DatabaseFiles.rewriteLog(of: path)
+      connection = try Schema.connect(path)
       identity = Self.identity(of: path)
       backupPath = try Schema.backUpEarlierVersion(connection, path: path)
       try Schema.migrate(connection, path: path, steps: Schema.steps)
-      let mode = try connection.writeWithoutTransaction { database in
-        try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
-      }
-      guard mode == "wal" else {
+      guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
         throw StoreError.unusable(path: path, reason: "no write-ahead log on this file system")
       }
-      do {
-        _ = try connection.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && !afterFailure {
-        // It happens with the next one.
-      }
+      try Self.empty(connection, afterFailure: afterFailure)
     } catch let error as StoreError {
       throw error
     } catch {
       throw StoreError(error, path: path)
+    }
+  }
+
+  private static func empty(
+    _ connection: SQLiteConnection, afterFailure: Bool
+  ) throws(SQLiteError) {
+    do {
+      try connection.truncateLog()
+    } catch  where error.code == .busy && !afterFailure {
+      // It happens with the next one.
     }
   }
 
@@ -54,9 +57,8 @@ final class JournalFile: Sendable {
     identity = nil
     backupPath = nil
     do {
-      connection = try DatabaseQueue(
-        path: path, configuration: Schema.configuration(isReadOnly: true))
-      let version = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+      connection = try Schema.connect(path, isReadOnly: true)
+      let version = try Schema.version(of: connection)
       guard version <= Schema.steps.count else {
         throw StoreError.newerSchema(path: path, found: version, known: Schema.steps.count)
       }
@@ -71,59 +73,39 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// Writes the write-ahead log over itself and syncs it.
-  ///
-  /// After a sync that failed, the kernel calls its pages clean and shows them, but they are not on
-  /// disk and no later sync brings them there. SQLite would believe what it reads, and what it does
-  /// with that would be lost, or worse half lost, in a power cut. Written again, they are on disk.
-  private static func rewriteLog(of path: String) throws {
-    let url = URL(fileURLWithPath: path + "-wal")
-    guard FileManager.default.fileExists(atPath: url.path) else { return }
-    let log = try FileHandle(forUpdating: url)
-    var offset: UInt64 = 0
-    while let bytes = try log.read(upToCount: 1 << 20), !bytes.isEmpty {
-      try log.seek(toOffset: offset)
-      try log.write(contentsOf: bytes)
-      offset += UInt64(bytes.count)
-    }
-    try log.synchronize()
-  }
-
   /// Whether the path still leads to the file that was opened.
   var isInPlace: Bool { identity != nil && Self.identity(of: path) == identity }
 
-  private static func identity(of path: String) -> Int? {
-    (try? FileManager.default.attributesOfItem(atPath: path))?[.systemFileNumber] as? Int
+  private static func identity(of path: String) -> UInt64? {
+    (try? FilePath(path).stat()).map { UInt64($0.inode.rawValue) }
   }
 
   /// The highest sequence that was ever stored.
   func highestSequence() throws -> UInt64 {
-    try connection.read { database in
-      let kept = try Int64.fetchOne(
-        database, sql: "SELECT value FROM meta WHERE key = 'highest'")
-      let last = try Int64.fetchOne(database, sql: "SELECT max(sequence) FROM notifications")
+    try connection.read {
+      let kept = try connection.integer("SELECT value FROM meta WHERE key = 'highest'")
+      let last = try connection.integer("SELECT max(sequence) FROM notifications")
       return UInt64(bitPattern: max(kept ?? 0, last ?? 0))
     }
   }
 
   /// The time of the last write, to a second when the clock was the machine's.
-  func lastTime() throws -> Instant? { try connection.read { try storedTime($0) } }
+  func lastTime() throws -> Instant? { try storedTime() }
 
-  func storedTime(_ database: Database) throws -> Instant? {
-    try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'time'")
+  func storedTime() throws -> Instant? {
+    try connection.integer("SELECT value FROM meta WHERE key = 'time'")
       .map { Instant(milliseconds: $0) }
   }
 
   /// How many partitions the state directory has. One that an earlier release made gets its number
   /// now.
   func partitionCount(new count: Int) throws -> Int {
-    let kept = try connection.read { database in
-      try Int64.fetchOne(database, sql: "SELECT value FROM meta WHERE key = 'partitions'")
+    let kept = try connection.read {
+      try connection.integer("SELECT value FROM meta WHERE key = 'partitions'")
     }
     guard let kept else {
-      try connection.write { database in
-        try database.execute(
-          sql: "INSERT INTO meta VALUES ('partitions', ?)", arguments: [Int64(count)])
+      try connection.write {
+        try connection.execute("INSERT INTO meta VALUES ('partitions', ?)", [count.stored])
       }
       return count
     }
@@ -136,8 +118,7 @@ final class JournalFile: Sendable {
   /// Bytes of the file and of its write-ahead log.
   static func bytesOnDisk(path: String) -> Int {
     ["", "-wal"].reduce(0) { sum, suffix in
-      let attributes = try? FileManager.default.attributesOfItem(atPath: path + suffix)
-      return sum + (attributes?[.size] as? Int ?? 0)
+      sum + Int((try? FilePath(path + suffix).stat().size) ?? 0)
     }
   }
 
@@ -146,133 +127,123 @@ final class JournalFile: Sendable {
   /// Calls `item` with everything that is stored, in the order that `RestoredRecord` promises, and
   /// about once a second, and at the end when that ever happened, `progress`.
   func replay(_ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void) throws {
-    try connection.read { database in
+    try connection.read {
       var topics = TopicCache()
-      try replayDevices(database, item)
-      try replayApps(database, &topics, item)
-      try replayBudgets(database, &topics, item)
-      try replayAliases(database, &topics, item)
-      let gone = try Row.fetchCursor(
-        database, sql: "SELECT token, at FROM unregistered ORDER BY position")
-      while let row = try gone.next() {
-        guard let token = token(row[0]), let at = row[1] as Int64? else { throw damage("a token") }
+      try replayDevices(item)
+      try replayApps(&topics, item)
+      try replayBudgets(&topics, item)
+      try replayAliases(&topics, item)
+      try connection.query("SELECT token, at FROM unregistered ORDER BY position") { row in
+        guard let token = token(row, 0), let at = row.integer(1) else { throw damage("a token") }
         item(.gone(token, since: Instant(milliseconds: at)))
       }
-      try replayNotifications(database, &topics, item, progress)
+      try replayNotifications(&topics, item, progress)
     }
     // Pages that a pass over everything has left in SQLite's cache are no use afterwards: 16 MB.
     connection.releaseMemory()
   }
 
-  private func replayDevices(_ database: Database, _ item: (RestoredRecord) -> Void) throws {
-    let devices = try Row.fetchCursor(database, sql: "SELECT id, secret, budget FROM devices")
-    while let row = try devices.next() {
-      guard let id = DeviceID(stored: row[0]), let secret = SecretHash(stored: row[1]) else {
+  private func replayDevices(_ item: (RestoredRecord) -> Void) throws {
+    try connection.query("SELECT id, secret, budget FROM devices") { row in
+      guard let id = DeviceID(stored: row, 0), let secret = SecretHash(stored: row, 1) else {
         throw damage("a device")
       }
-      item(.device(id, secret, budget: RateLimit.State(stored: row[2])))
+      item(.device(id, secret, budget: RateLimit.State(stored: row.integer(2))))
     }
   }
 
   private func replayApps(
-    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
     // One without its device is for the shard to leave out, which looks it up anyway.
-    let apps = try Row.fetchCursor(
-      database,
-      sql: """
-        SELECT device, topic, token, own, budget
-        FROM apps LEFT JOIN budgets USING (device, topic)
-        """
-    )
-    while let row = try apps.next() {
-      guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics),
-        let token = token(row[2])
+    try connection.query(
+      """
+      SELECT device, topic, token, own, budget
+      FROM apps LEFT JOIN budgets USING (device, topic)
+      """
+    ) { row in
+      guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics),
+        let token = token(row, 2)
       else { throw damage("an app") }
       item(
         .app(
-          id, topic, token, isOwn: (row[3] as Int64?) != 0, budget: RateLimit.State(stored: row[4]))
+          id, topic, token, isOwn: row.integer(3) != 0,
+          budget: RateLimit.State(stored: row.integer(4)))
       )
     }
   }
 
   /// Of apps that are not there now.
   private func replayBudgets(
-    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
-    let budgets = try Row.fetchCursor(
-      database,
-      sql: """
-        SELECT device, topic, budget FROM budgets LEFT JOIN apps USING (device, topic)
-        WHERE token IS NULL
-        """)
-    while let row = try budgets.next() {
-      guard let id = DeviceID(stored: row[0]), let topic = topic(row[1], &topics) else {
+    try connection.query(
+      """
+      SELECT device, topic, budget FROM budgets LEFT JOIN apps USING (device, topic)
+      WHERE token IS NULL
+      """
+    ) { row in
+      guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics) else {
         throw damage("a budget")
       }
-      item(.spent(id, topic, RateLimit.State(stored: row[2])))
+      item(.spent(id, topic, RateLimit.State(stored: row.integer(2))))
     }
   }
 
   private func replayAliases(
-    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
+    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
-    let aliases = try Row.fetchCursor(
-      database, sql: "SELECT token, device, topic FROM aliases")
-    while let row = try aliases.next() {
-      guard let token = token(row[0]), let id = DeviceID(stored: row[1]),
-        let topic = topic(row[2], &topics)
+    try connection.query(
+      "SELECT token, device, topic FROM aliases"
+    ) { row in
+      guard let token = token(row, 0), let id = DeviceID(stored: row, 1),
+        let topic = topic(row, 2, &topics)
       else { throw damage("a token that a device brought along") }
       item(.alias(OwnToken(token: token, device: id, topic: topic)))
     }
   }
 
   private func replayNotifications(
-    _ database: Database, _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void,
+    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void,
     _ progress: (Int, Int) -> Void
   ) throws {
-    let notifications = try Row.fetchCursor(
-      database, sql: "SELECT sequence, record FROM notifications ORDER BY sequence")
     var done = 0
     var total: Int?
     var next = ContinuousClock.now + .seconds(1)
-    while let row = try notifications.next() {
-      let sequence = UInt64(bitPattern: row[0] as Int64? ?? 0)
-      guard let data = row[1] as Data?,
-        let record = RecordCodec.decode(data, sequence: sequence, topics: &topics)
+    try connection.query("SELECT sequence, record FROM notifications ORDER BY sequence") { row in
+      let sequence = UInt64(bitPattern: row.integer(0) ?? 0)
+      guard
+        let record = row.withBytes(
+          1, { RecordCodec.decode($0, sequence: sequence, topics: &topics) })
       else { throw damage("notification \(sequence) fails its checksum") }
       item(
         .notification(record.notification, sequence: sequence, acceptedAt: record.acceptedAt))
       done += 1
-      guard done % 16_384 == 0, ContinuousClock.now >= next else { continue }
+      guard done % 16_384 == 0, ContinuousClock.now >= next else { return }
       next = ContinuousClock.now + .seconds(1)
       // Counting takes a while itself, so that it is done only for those who wait.
-      let count = try total ?? Int.fetchOne(database, sql: "SELECT count(*) FROM notifications")
+      let count = try total ?? Int(connection.integer("SELECT count(*) FROM notifications") ?? 0)
       total = count
-      progress(done, max(done, count ?? 0))
+      progress(done, max(done, count))
     }
     if total != nil { progress(done, done) }
   }
 
   /// At most `limit` tokens behind the cursor, oldest first.
   func feedback(since position: Int64, topics: [Topic]?, limit: Int) throws -> [FeedbackItem] {
-    try connection.read { database in
+    try connection.read {
       var items: [FeedbackItem] = []
       for topic in topics.map({ $0.map { .some($0) } }) ?? [Topic?.none] {
         let filter = topic == nil ? "" : "topic = ? AND"
-        let rows = try Row.fetchCursor(
-          database,
-          sql: """
-            SELECT position, token, topic, at FROM unregistered
-            WHERE \(filter) position > ? ORDER BY position LIMIT ?
-            """,
-          arguments: StatementArguments(
-            (topic.map { [$0.description.databaseValue] } ?? [])
-              + [position.databaseValue, limit.databaseValue]))
         var cache = TopicCache()
-        while let row = try rows.next() {
-          guard let token = token(row[1]), let topic = self.topic(row[2], &cache),
-            let found = row[0] as Int64?, let at = row[3] as Int64?
+        try connection.query(
+          """
+          SELECT position, token, topic, at FROM unregistered
+          WHERE \(filter) position > ? ORDER BY position LIMIT ?
+          """, (topic.map { [$0.stored] } ?? []) + [position.stored, limit.stored]
+        ) { row in
+          guard let token = token(row, 1), let topic = self.topic(row, 2, &cache),
+            let found = row.integer(0), let at = row.integer(3)
           else { throw damage("an unregistered token") }
           items.append(
             FeedbackItem(
@@ -286,28 +257,29 @@ final class JournalFile: Sendable {
 
   /// The provider keys, by their ids.
   func providerKeys() throws -> [StoredProviderKey] {
-    try connection.read { database in
-      try Row.fetchAll(
-        database,
-        sql: """
-          SELECT kid, team, topics, environment, related, key FROM provider_keys ORDER BY kid
-          """
-      ).map { row in
-        StoredProviderKey(
-          keyID: row[0] as String? ?? "", teamID: row[1] as String? ?? "",
-          topics: (row[2] as String? ?? "").split(separator: " ").map(String.init),
-          environment: row[3], relatedKeyID: row[4], publicKey: row[5] as String? ?? "")
+    try connection.read {
+      var keys: [StoredProviderKey] = []
+      try connection.query(
+        "SELECT kid, team, topics, environment, related, key FROM provider_keys ORDER BY kid"
+      ) { row in
+        keys.append(
+          StoredProviderKey(
+            keyID: row.text(0) ?? "", teamID: row.text(1) ?? "",
+            topics: (row.text(2) ?? "").split(separator: " ").map(String.init),
+            environment: row.text(3), relatedKeyID: row.text(4), publicKey: row.text(5) ?? ""))
       }
+      return keys
     }
   }
 
-  private func token(_ data: Data?) -> DeviceToken? {
-    data.flatMap { DeviceToken(bytes: $0.span) }
+  func token(_ row: SQLiteRow, _ column: Int) -> DeviceToken? {
+    row.withBytes(column) { DeviceToken(bytes: $0) }
   }
 
-  private func topic(_ data: Data?, _ topics: inout TopicCache) -> Topic? {
-    guard let data else { return nil }
-    return topics.topic(data.span)
+  private func topic(
+    _ row: SQLiteRow, _ column: Int, _ topics: inout TopicCache
+  ) -> Topic? {
+    row.withBytes(column) { topics.topic($0) }
   }
 
   private func damage(_ what: String) -> StoreError {
@@ -322,91 +294,94 @@ extension JournalFile {
   /// The budgets under a policy that is in force from now on, when all that is stored was used
   /// under the one before. They are on disk when this returns.
   func budgets(under policy: SilentPolicy, at now: Instant) throws -> SilentBudgets {
-    try connection.write { database in
-      let app = try clock(Self.appScope, database)
-      let device = try clock(Self.deviceScope, database)
+    try connection.write {
+      let app = try clock(Self.appScope)
+      let device = try clock(Self.deviceScope)
       let budgets: SilentBudgets
       if let app, let device {
         var changed = SilentBudgets(policy, appClock: app, deviceClock: device)
         // The clock was set back between two runs: followed as within one.
-        if let last = try storedTime(database), last > now { changed.stepClock(by: now - last) }
+        if let last = try storedTime(), last > now { changed.stepClock(by: now - last) }
         changed.change(to: policy, at: now)
         budgets = changed
       } else {
         budgets = SilentBudgets(policy, at: now)
-        try convert("budgets", to: budgets.appClock, database)
-        try convert("devices", to: budgets.deviceClock, database)
+        try convert("budgets", to: budgets.appClock)
+        try convert("devices", to: budgets.deviceClock)
       }
-      try write(budgets, database)
-      try keep("time", now.milliseconds, database)
+      try write(budgets)
+      try keep("time", now.milliseconds)
       return budgets
     }
   }
 
   func stepClocks(by interval: Interval) throws {
-    try connection.write { database in
+    try connection.write {
       // What was followed is not followed again at the next start.
-      try database.execute(
-        sql: "UPDATE meta SET value = value + ? WHERE key = 'time'",
-        arguments: [interval.milliseconds])
-      try database.execute(
-        sql: "UPDATE silent_policy SET since = since + ?", arguments: [interval.milliseconds])
+      try connection.execute(
+        "UPDATE meta SET value = value + ? WHERE key = 'time'",
+        [interval.milliseconds.stored])
+      try connection.execute(
+        "UPDATE silent_policy SET since = since + ?", [interval.milliseconds.stored])
     }
   }
 
   /// The clocks of the budgets as they are. Of a policy only the name is stored: one that has none
   /// of ours stands in for it, until whoever uses the clocks says what is in force.
   func storedBudgets() throws -> SilentBudgets? {
-    try connection.read { database in
-      guard let app = try clock(Self.appScope, database),
-        let device = try clock(Self.deviceScope, database)
+    try connection.read {
+      guard let app = try clock(Self.appScope),
+        let device = try clock(Self.deviceScope)
       else { return nil }
-      let name = try String.fetchOne(database, sql: "SELECT policy FROM silent_policy")
+      let name = try connection.text("SELECT policy FROM silent_policy")
       let policy = SilentPolicy.named.first { $0.name == name } ?? .documented
       return SilentBudgets(policy, appClock: app, deviceClock: device)
     }
   }
 
-  func write(_ budgets: SilentBudgets, _ database: Database) throws {
-    try write(budgets.appClock, budgets.policy, Self.appScope, database)
-    try write(budgets.deviceClock, budgets.policy, Self.deviceScope, database)
+  func write(_ budgets: SilentBudgets) throws {
+    try write(budgets.appClock, budgets.policy, Self.appScope)
+    try write(budgets.deviceClock, budgets.policy, Self.deviceScope)
   }
 
-  private func clock(_ scope: String, _ database: Database) throws -> RefillClock? {
-    let row = try Row.fetchOne(
-      database, sql: "SELECT interval, since, reading FROM silent_policy WHERE scope = ?",
-      arguments: [scope])
-    guard let row else { return nil }
-    guard let interval = row[0] as Int64?, let since = row[1] as Int64?,
-      let reading = row[2] as Int64?, interval > 0
-    else { throw StoreError.damaged(path: path, reason: "the silent policy") }
-    return RefillClock(
-      interval: Interval(milliseconds: interval), since: Instant(milliseconds: since),
-      reading: reading)
+  private func clock(_ scope: String) throws -> RefillClock? {
+    var clock: RefillClock?
+    try connection.query(
+      "SELECT interval, since, reading FROM silent_policy WHERE scope = ?", [scope.stored]
+    ) { row in
+      guard let interval = row.integer(0), let since = row.integer(1),
+        let reading = row.integer(2), interval > 0
+      else { throw StoreError.damaged(path: path, reason: "the silent policy") }
+      clock = RefillClock(
+        interval: Interval(milliseconds: interval), since: Instant(milliseconds: since),
+        reading: reading)
+    }
+    return clock
   }
 
   private func write(
-    _ clock: RefillClock, _ policy: SilentPolicy, _ scope: String, _ database: Database
+    _ clock: RefillClock, _ policy: SilentPolicy, _ scope: String
   ) throws {
-    try database.execute(
-      sql: "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
-      arguments: [
-        scope, policy.name, clock.interval.milliseconds, clock.since.milliseconds, clock.reading,
+    try connection.execute(
+      "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
+      [
+        scope.stored, policy.name.stored, clock.interval.milliseconds.stored,
+        clock.since.milliseconds.stored, clock.reading.stored,
       ])
   }
 
   /// Budgets that were full again at a moment are so when the clock, which begins now with 0, shows
   /// that moment. One that is further away than such a clock ever was is none of ours.
-  private func convert(_ table: String, to clock: RefillClock, _ database: Database) throws {
-    try database.execute(
-      sql: """
-        UPDATE \(table) SET budget =
-          CASE WHEN budget > ?1 AND budget - ?1 < ?2 THEN (budget - ?1) * ?3 / ?4 ELSE 0 END
-        WHERE budget <> 0
-        """,
-      arguments: [
-        clock.since.milliseconds, RefillClock.latest / RefillClock.event, RefillClock.event,
-        clock.interval.milliseconds,
+  private func convert(_ table: String, to clock: RefillClock) throws {
+    try connection.execute(
+      """
+      UPDATE \(table) SET budget =
+        CASE WHEN budget > ?1 AND budget - ?1 < ?2 THEN (budget - ?1) * ?3 / ?4 ELSE 0 END
+      WHERE budget <> 0
+      """,
+      [
+        clock.since.milliseconds.stored, (RefillClock.latest / RefillClock.event).stored,
+        RefillClock.event.stored, clock.interval.milliseconds.stored,
       ])
   }
 }

@@ -1,8 +1,7 @@
-import GRDB
 import Primitives
 package import RelayCore
-
-import struct Foundation.URL
+import SQLite
+import SystemPackage
 
 // A journal's contents on their way to a journal of another kind, and back.
 
@@ -40,11 +39,11 @@ package final class StoppedJournal: Sendable {
 
   package init(path: String) throws(StoreError) {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
-    let url = URL(fileURLWithPath: path)
+    let place = FilePath(path)
     // A relay uses no file of another name: that one is a backup.
     lock =
-      url.lastPathComponent == Schema.fileName
-      ? try StateLock(directory: url.deletingLastPathComponent().path) : nil
+      place.lastComponent?.string == Schema.fileName
+      ? try StateLock(directory: directory(of: place)) : nil
     file = try JournalFile(reading: path)
   }
 
@@ -102,9 +101,9 @@ package final class NewJournal: Sendable {
   /// `records`; the numbers that they have got in another journal say nothing here.
   package func add(_ records: [RestoredRecord], listing: [FeedbackItem]) throws(StoreError) {
     try write {
-      try file.connection.write { database in
-        try file.add(records, database)
-        for item in listing { try file.add(item, database) }
+      try file.connection.write {
+        try file.add(records)
+        for item in listing { try file.add(item) }
       }
     }
   }
@@ -113,9 +112,9 @@ package final class NewJournal: Sendable {
   package func finish(_ commons: JournalCommons) throws(StoreError) -> JournalCounts {
     try write {
       try file.replaceProviderKeys(commons.providerKeys)
-      let counts = try file.connection.write { database in
-        try file.finish(commons, database)
-        return try file.counts(database)
+      let counts = try file.connection.write {
+        try file.finish(commons)
+        return try file.counts()
       }
       for (reader, position) in commons.cursors {
         try file.setFeedbackCursor(of: reader, to: position)
@@ -140,39 +139,39 @@ package final class NewJournal: Sendable {
 extension JournalFile {
   /// Where readers of the listing are, by their names, and what its last place was.
   fileprivate func cursors() throws -> (cursors: [String: Int64], last: Int64) {
-    try connection.read { database in
+    try connection.read {
       let prefix = Self.key("")
-      let rows = try Row.fetchAll(
-        database, sql: "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?",
-        arguments: [prefix.count, prefix])
       var cursors: [String: Int64] = [:]
-      for row in rows {
-        cursors[String((row[0] as String? ?? "").dropFirst(prefix.count))] = row[1] as Int64? ?? 0
+      try connection.query(
+        "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ?",
+        [prefix.count.stored, prefix.stored]
+      ) { row in
+        cursors[String((row.text(0) ?? "").dropFirst(prefix.count))] = row.integer(1) ?? 0
       }
-      let last = try Int64.fetchOne(
-        database, sql: "SELECT max(seq) FROM sqlite_sequence WHERE name = 'unregistered'")
+      let last = try connection.integer(
+        "SELECT max(seq) FROM sqlite_sequence WHERE name = 'unregistered'")
       return (cursors, last ?? 0)
     }
   }
 
-  fileprivate func add(_ records: [RestoredRecord], _ database: Database) throws {
+  fileprivate func add(_ records: [RestoredRecord]) throws {
     var sequence = UInt64(
-      bitPattern: try Int64.fetchOne(database, sql: "SELECT max(sequence) FROM notifications") ?? 0)
+      bitPattern: try connection.integer("SELECT max(sequence) FROM notifications") ?? 0)
     var notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)] = []
     for record in records {
       switch record {
       case .device(let id, let secret, let budget):
         try execute(
           "INSERT OR REPLACE INTO devices VALUES (?, ?, ?)",
-          [id.stored, secret.stored, budget.full.databaseValue], database)
+          [id.stored, secret.stored, budget.full.stored])
       case .app(let device, let topic, let token, let isOwn, let budget):
         try execute(
           "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?)",
-          [device.stored, topic.stored, token.stored, isOwn.databaseValue], database)
-        try setBudget(of: device, topic, budget, database)
+          [device.stored, topic.stored, token.stored, isOwn.stored])
+        try setBudget(of: device, topic, budget)
       case .spent(let device, let topic, let budget):
-        try setBudget(of: device, topic, budget, database)
-      case .alias(let own): try grant(own, database)
+        try setBudget(of: device, topic, budget)
+      case .alias(let own): try grant(own)
       case .gone: break  // Those are `FeedbackItem`s, with their places.
       case .notification(let notification, _, let moment),
         .forwarded(let notification, _, _, let moment):
@@ -180,11 +179,11 @@ extension JournalFile {
         notifications.append((sequence, notification, moment))
       }
     }
-    try insert(notifications, database)
+    try insert(notifications)
   }
 
   /// One that two devices have had in turn stands where it was listed last.
-  fileprivate func add(_ item: FeedbackItem, _ database: Database) throws {
+  fileprivate func add(_ item: FeedbackItem) throws {
     try execute(
       """
       INSERT INTO unregistered VALUES (?, ?, ?, ?) ON CONFLICT (token) DO UPDATE
@@ -192,26 +191,25 @@ extension JournalFile {
       WHERE excluded.position > position
       """,
       [
-        item.position.databaseValue, item.token.stored, item.topic.stored,
-        item.at.milliseconds.databaseValue,
-      ], database)
+        item.position.stored, item.token.stored, item.topic.stored,
+        item.at.milliseconds.stored,
+      ])
   }
 
-  fileprivate func finish(_ commons: JournalCommons, _ database: Database) throws {
+  fileprivate func finish(_ commons: JournalCommons) throws {
     // What one device has given back, another one has brought along.
-    try database.execute(
-      sql: "DELETE FROM unregistered WHERE token IN (SELECT token FROM apps)")
+    try connection.execute("DELETE FROM unregistered WHERE token IN (SELECT token FROM apps)")
     // Cursors may be behind all that is listed now: what comes is behind them.
-    try database.execute(sql: "DELETE FROM sqlite_sequence WHERE name = 'unregistered'")
-    try database.execute(
-      sql: "INSERT INTO sqlite_sequence VALUES ('unregistered', ?)",
-      arguments: [commons.lastPosition])
-    if let budgets = commons.budgets { try write(budgets, database) }
+    try connection.execute("DELETE FROM sqlite_sequence WHERE name = 'unregistered'")
+    try connection.execute(
+      "INSERT INTO sqlite_sequence VALUES ('unregistered', ?)",
+      [commons.lastPosition.stored])
+    if let budgets = commons.budgets { try write(budgets) }
   }
 
-  fileprivate func counts(_ database: Database) throws -> JournalCounts {
+  fileprivate func counts() throws -> JournalCounts {
     func count(_ table: String) throws -> Int {
-      try Int.fetchOne(database, sql: "SELECT count(*) FROM \(table)") ?? 0
+      Int(try connection.integer("SELECT count(*) FROM \(table)") ?? 0)
     }
     var counts = JournalCounts()
     counts.devices = try count("devices")

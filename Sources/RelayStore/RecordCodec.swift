@@ -1,8 +1,6 @@
 import Primitives
 import RelayCore
 
-import struct Foundation.Data
-
 /// A stored notification as bytes. All numbers are little-endian.
 ///
 /// ```
@@ -70,9 +68,8 @@ enum RecordCodec {
   /// The notification and when it was accepted; nil for anything but what `encode` has made of this
   /// sequence.
   static func decode(
-    _ data: Data, sequence: UInt64, topics: inout TopicCache
+    _ bytes: Span<UInt8>, sequence: UInt64, topics: inout TopicCache
   ) -> (notification: Notification, acceptedAt: Instant)? {
-    let bytes = data.span
     guard bytes.count >= headerBytes + checksumBytes, bytes[0] == format,
       bytes[1] & ~(silent | wakesApp | showsNothing) == 0
     else { return nil }
@@ -95,10 +92,16 @@ enum RecordCodec {
       token: token, topic: topic, notificationClass: bytes[1] & silent != 0 ? .silent : .visible,
       pushType: pushType, priority: priority, wakesApp: bytes[1] & wakesApp != 0,
       showsNothing: bytes[1] & showsNothing != 0,
-      collapseID: topicEnd == collapseEnd ? [] : [UInt8](data[topicEnd..<collapseEnd]),
+      collapseID: topicEnd == collapseEnd ? [] : array(bytes, topicEnd..<collapseEnd),
       expiration: expiresAt == once ? .once : .at(Instant(milliseconds: expiresAt)),
-      payload: [UInt8](data[collapseEnd..<end]))
+      payload: array(bytes, collapseEnd..<end))
     return (notification, Instant(milliseconds: Int64(bitPattern: number(bytes, at: 4))))
+  }
+
+  private static func array(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8] {
+    [UInt8](capacity: range.count) { array in
+      for index in range { array.append(bytes[index]) }
+    }
   }
 
   private static func append<Number: FixedWidthInteger>(_ value: Number, to bytes: inout [UInt8]) {

@@ -1,5 +1,5 @@
-import Foundation
-import GRDB
+import FoundationEssentials
+import SQLite
 
 /// What a journal file is: its marks, its tables and how older ones become the present ones.
 enum Schema {
@@ -88,10 +88,9 @@ enum Schema {
   /// is no file.
   static func check(path: String) throws(StoreError) -> Bool {
     guard FileManager.default.fileExists(atPath: path) else { return false }
-    let header: Data
+    let header: [UInt8]
     do {
-      let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-      header = try file.read(upToCount: 100) ?? Data()
+      header = try DatabaseFiles.start(of: path, byteCount: 100)
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }
@@ -99,7 +98,7 @@ enum Schema {
       // `create` gives a file its name when it is complete, so this was one that held something.
       throw .damaged(path: path, reason: "it is empty")
     }
-    guard header.count == 100, header.starts(with: Data("SQLite format 3\0".utf8)) else {
+    guard header.count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
       throw .foreign(path: path, reason: "it is not an SQLite database")
     }
     let mark = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -115,14 +114,10 @@ enum Schema {
     let path = directory + "/" + fileName
     let draft = path + ".new"
     do {
-      for suffix in ["", "-journal", "-wal", "-shm"]
-      where FileManager.default.fileExists(atPath: draft + suffix) {
-        try FileManager.default.removeItem(atPath: draft + suffix)
-      }
-      try makePrivateFile(draft)
+      try DatabaseFiles.remove(draft)
+      try DatabaseFiles.makePrivate(draft)
       try fill(draft)
-      try FileManager.default.moveItem(atPath: draft, toPath: path)
-      try FileHandle(forReadingFrom: URL(fileURLWithPath: directory)).synchronize()
+      try DatabaseFiles.rename(draft, to: path)
     } catch let error as StoreError {
       throw error
     } catch {
@@ -132,29 +127,19 @@ enum Schema {
 
   /// Makes a journal without contents of an empty file.
   static func fill(_ path: String) throws {
-    let connection = try DatabaseQueue(path: path, configuration: configuration())
-    try connection.writeWithoutTransaction { database in
-      try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-      try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-    }
+    let connection = try connect(path)
+    try connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    try connection.execute("PRAGMA application_id = \(applicationID)")
     try migrate(connection, path: path, steps: steps)
-    try connection.writeWithoutTransaction { database in
-      try database.execute(sql: "PRAGMA journal_mode = WAL")
-    }
+    try connection.execute("PRAGMA journal_mode = WAL")
     try connection.close()
-  }
-
-  /// An empty file that only its owner may read; fails when there is one.
-  static func makePrivateFile(_ path: String) throws {
-    try Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
-    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
   }
 
   /// A copy beside a journal that is about to be migrated, and where; nil if it is of this version.
   static func backUpEarlierVersion(
-    _ connection: DatabaseQueue, path: String
+    _ connection: SQLiteConnection, path: String
   ) throws -> String? {
-    let found = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+    let found = try version(of: connection)
     guard found > 0, found < steps.count else { return nil }
     let name = "\(path).version-\(found)"
     // Another one may be of an earlier try, or of a time before somebody went back to it.
@@ -168,17 +153,17 @@ enum Schema {
 
   /// Brings a file up to the version that `steps` lead to, each step a transaction.
   static func migrate(
-    _ connection: DatabaseQueue, path: String, steps: [String]
+    _ connection: SQLiteConnection, path: String, steps: [String]
   ) throws(StoreError) {
     do {
-      let found = try connection.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } ?? 0
+      let found = try version(of: connection)
       guard found <= steps.count else {
         throw StoreError.newerSchema(path: path, found: found, known: steps.count)
       }
       for step in found..<steps.count {
-        try connection.write { database in
-          try database.execute(sql: steps[step])
-          try database.execute(sql: "PRAGMA user_version = \(step + 1)")
+        try connection.write {
+          try connection.execute(steps[step])
+          try connection.execute("PRAGMA user_version = \(step + 1)")
         }
       }
     } catch let error as StoreError {
@@ -188,23 +173,25 @@ enum Schema {
     }
   }
 
-  /// How every connection of ours is set up.
-  static func configuration(isReadOnly: Bool = false) -> Configuration {
-    var configuration = Configuration()
-    configuration.readonly = isReadOnly
-    configuration.label = "relay.journal"
-    // Others that read (`store check`, `store backup`) hold the file for moments only.
-    configuration.busyMode = .timeout(Double(busyMilliseconds) / 1000)
-    configuration.prepareDatabase { database in
-      try database.execute(
-        sql: """
-          PRAGMA synchronous = FULL;
-          PRAGMA wal_autocheckpoint = \(walPages);
-          PRAGMA journal_size_limit = \(walPages * 4096);
-          PRAGMA cache_size = -16384
-          """)
-    }
-    return configuration
+  static func version(of connection: SQLiteConnection) throws -> Int {
+    Int(try connection.integer("PRAGMA user_version") ?? 0)
+  }
+
+  /// How every connection of ours is set up. Others that read (`store check`, `store backup`) hold
+  /// the file for moments only.
+  static func connect(
+    _ path: String, isReadOnly: Bool = false
+  ) throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(
+      path: path, isReadOnly: isReadOnly, busyMilliseconds: busyMilliseconds)
+    try connection.execute(
+      """
+      PRAGMA synchronous = FULL;
+      PRAGMA wal_autocheckpoint = \(walPages);
+      PRAGMA journal_size_limit = \(walPages * 4096);
+      PRAGMA cache_size = -16384
+      """)
+    return connection
   }
 
   /// How long another process may hold the file before that is an error.
@@ -218,15 +205,15 @@ enum Schema {
 extension StoreError {
   /// What an error of SQLite or of the file system means for the operator.
   init(_ error: any Error, path: String) {
-    guard let error = error as? DatabaseError else {
+    guard let error = error as? SQLiteError else {
       self = .unusable(path: path, reason: RelayStore.reason(of: error))
       return
     }
-    let text = error.message ?? error.resultCode.description
-    switch error.resultCode {
-    case .SQLITE_CORRUPT: self = .damaged(path: path, reason: text)
-    case .SQLITE_NOTADB: self = .foreign(path: path, reason: text)
-    default: self = .unusable(path: path, reason: text)
+    switch error.code {
+    case .corrupt: self = .damaged(path: path, reason: error.description)
+    case .notADatabase: self = .foreign(path: path, reason: error.description)
+    case .busy, .cannotOpen, .interrupted, .misuse, .other:
+      self = .unusable(path: path, reason: error.description)
     }
   }
 }

@@ -1,5 +1,7 @@
-import Foundation
+import FoundationEssentials
 import Primitives
+import Synchronization
+import SystemPackage
 
 #if canImport(Darwin)
   import Darwin
@@ -13,42 +15,45 @@ import Primitives
 package final class StateLock: Sendable {
   static let fileName = "relay.lock"
 
-  /// Closing it gives the lock back.
-  private let file: FileHandle
+  /// Closing it gives the lock back; nil once that is done.
+  private let file: Mutex<FileDescriptor?>
 
   /// Takes the lock, or says who has it.
   package init(directory: String) throws(StoreError) {
     try Self.makeDirectory(directory)
     let path = directory + "/" + Self.fileName
     do {
-      // Two that start at once may both try to make it; one is refused and opens the other's.
-      try? Data().write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
-      file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-    } catch {
-      throw .unusable(path: path, reason: reason(of: error))
-    }
-    guard flock(file.fileDescriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let text = (try? file.readToEnd()).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
-      let lines = (text ?? "").split(separator: "\n")
-      guard lines.count >= 2 else { throw .locked(directory: directory, owner: "just starting") }
-      throw .locked(directory: directory, owner: "process \(lines[0]), started \(lines[1])")
-    }
-    let now = Date.now.formatted(.iso8601)
-    do {
-      try file.truncate(atOffset: 0)
-      try file.write(
-        contentsOf: Data("\(ProcessInfo.processInfo.processIdentifier)\n\(now)\n".utf8))
+      let file = try FileDescriptor.open(
+        FilePath(path), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+      self.file = Mutex(file)
+      guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+        throw StoreError.locked(directory: directory, owner: Self.owner(path))
+      }
+      try file.resize(to: 0)
+      let now = Date.now.formatted(.iso8601)
+      try file.writeAll("\(ProcessInfo.processInfo.processIdentifier)\n\(now)\n".utf8)
+    } catch let error as StoreError {
+      throw error
     } catch {
       throw .unusable(path: path, reason: reason(of: error))
     }
   }
-}
 
-extension StateLock {
+  deinit { release() }
+
+  private static func owner(_ path: String) -> String {
+    let text = FileManager.default.contents(atPath: path) ?? Data()
+    let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
+    return lines.count >= 2 ? "process \(lines[0]), started \(lines[1])" : "just starting"
+  }
+
   /// Gives it back, also where a program that is being started has the file for a moment still.
   package func release() {
-    flock(file.fileDescriptor, LOCK_UN)
-    try? file.close()
+    file.withLock { file in
+      guard let open = file.take() else { return }
+      flock(open.rawValue, LOCK_UN)
+      try? open.close()
+    }
   }
 
   private static func makeDirectory(_ path: String) throws(StoreError) {
@@ -61,12 +66,15 @@ extension StateLock {
   }
 }
 
+/// The directory that a file is in, as a path to go by.
+func directory(of file: FilePath) -> String {
+  let directory = file.removingLastComponent().string
+  return directory.isEmpty ? "." : directory
+}
+
 /// The short form of a file error: the system's own words when it has any.
 func reason(of error: any Error) -> String {
-  let error = error as NSError
-  if let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError { return reason(of: cause) }
-  if error.domain == NSPOSIXErrorDomain, let code = POSIXErrorCode(rawValue: Int32(error.code)) {
-    return POSIXError(code).localizedDescription
-  }
-  return error.localizedDescription
+  guard let error = error as? CocoaError else { return "\(error)" }
+  guard let cause = error.underlying as? POSIXError else { return "\(error)" }
+  return "\(Errno(rawValue: cause.code.rawValue))"
 }

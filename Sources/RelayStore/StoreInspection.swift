@@ -1,5 +1,4 @@
-import Foundation
-import GRDB
+import SQLite
 
 /// Looks at a journal from outside, also while a relay uses it: from another process than the
 /// relay's, because closing a file takes a process's own POSIX locks on it away.
@@ -30,15 +29,14 @@ package enum StoreInspection {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     var report = CheckReport(bytesOnDisk: JournalFile.bytesOnDisk(path: path))
     do {
-      let connection = try DatabaseQueue(
-        path: path, configuration: Schema.configuration(isReadOnly: true))
-      try connection.read { database in
-        report.schemaVersion = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+      let connection = try Schema.connect(path, isReadOnly: true)
+      try connection.read {
+        report.schemaVersion = try Schema.version(of: connection)
         guard report.schemaVersion <= Schema.steps.count else {
           throw StoreError.newerSchema(
             path: path, found: report.schemaVersion, known: Schema.steps.count)
         }
-        try examine(database, &report)
+        try examine(connection, &report)
       }
     } catch let error as StoreError {
       throw error
@@ -50,26 +48,27 @@ package enum StoreInspection {
     return report
   }
 
-  private static func examine(_ database: Database, _ report: inout CheckReport) throws {
-    let words = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(problemLimit))")
-    report.problems = words.filter { $0 != "ok" }
+  private static func examine(
+    _ connection: SQLiteConnection, _ report: inout CheckReport
+  ) throws {
+    try connection.query("PRAGMA integrity_check(\(problemLimit))") { row in
+      if let words = row.text(0), words != "ok" { report.problems.append(words) }
+    }
     func count(_ table: String) throws -> Int {
-      try Int.fetchOne(database, sql: "SELECT count(*) FROM \(table)") ?? 0
+      Int(try connection.integer("SELECT count(*) FROM \(table)") ?? 0)
     }
     report.devices = try count("devices")
     report.apps = try count("apps")
     report.aliases = report.schemaVersion >= 2 ? try count("aliases") : 0
     report.unregisteredTokens = try count("unregistered")
     report.providerKeys = try count("provider_keys")
-    let rows = try Row.fetchCursor(
-      database, sql: "SELECT sequence, record FROM notifications ORDER BY sequence")
     var topics = TopicCache()
-    while let row = try rows.next() {
+    try connection.query("SELECT sequence, record FROM notifications ORDER BY sequence") { row in
       report.notifications += 1
-      let sequence = UInt64(bitPattern: row[0] as Int64? ?? 0)
+      let sequence = UInt64(bitPattern: row.integer(0) ?? 0)
       guard report.problems.count < problemLimit,
-        RecordCodec.decode(row[1] as Data? ?? Data(), sequence: sequence, topics: &topics) == nil
-      else { continue }
+        row.withBytes(1, { RecordCodec.decode($0, sequence: sequence, topics: &topics) }) == nil
+      else { return }
       report.problems.append("notification \(sequence) fails its checksum")
     }
   }
@@ -89,27 +88,22 @@ package enum StoreInspection {
     } catch let error as StoreError {
       throw error
     } catch {
-      throw StoreError(error, path: error is DatabaseError ? source : destination)
+      throw StoreError(error, path: error is SQLiteError ? source : destination)
     }
   }
 
   private static func copy(
     _ source: String, _ draft: String, _ progress: (Int, Int) -> Void
   ) throws {
-    let reader = try DatabaseQueue(
-      path: source, configuration: Schema.configuration(isReadOnly: true))
-    let writer = try DatabaseQueue(path: draft, configuration: Schema.configuration())
+    let reader = try Schema.connect(source, isReadOnly: true)
+    let writer = try Schema.connect(draft)
     // One read transaction around all of it: what others write meanwhile does not make the copy
     // begin again. It begins with the first look at a table, not at a setting.
-    try reader.read { from in
-      _ = try Int.fetchOne(from, sql: "SELECT count(*) FROM sqlite_schema")
-      let pageBytes = try Int.fetchOne(from, sql: "PRAGMA page_size") ?? 0
-      try writer.writeWithoutTransaction { to in
-        try withoutActuallyEscaping(progress) { progress in
-          try from.backup(to: to, pagesPerStep: 1024) { step in
-            progress(step.completedPageCount * pageBytes, step.totalPageCount * pageBytes)
-          }
-        }
+    try reader.read {
+      _ = try reader.integer("SELECT count(*) FROM sqlite_schema")
+      let pageBytes = Int(try reader.integer("PRAGMA page_size") ?? 0)
+      try reader.backUp(to: writer, pagesPerStep: 1024) { done, total in
+        progress(done * pageBytes, total * pageBytes)
       }
     }
     try writer.close()

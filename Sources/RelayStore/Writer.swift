@@ -1,7 +1,7 @@
 import Dispatch
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 
 /// Everything of the journal that changes. Used on the journal's queue.
 struct Writer: Sendable {
@@ -212,8 +212,8 @@ struct Writer: Sendable {
   ///
   /// Otherwise the connection stays: it knows how far the log was good and writes over the rest.
   mutating func closeFile(after error: any Error, at now: UInt64) {
-    switch (error as? DatabaseError)?.resultCode {
-    case nil, .SQLITE_CORRUPT?, .SQLITE_NOTADB?, .SQLITE_CANTOPEN?, .SQLITE_MISUSE?:
+    switch (error as? SQLiteError)?.code {
+    case nil, .corrupt, .notADatabase, .cannotOpen, .misuse:
       closeFile()
     default:
       if now &- workedAt > Self.reopenNanoseconds { closeFile() }

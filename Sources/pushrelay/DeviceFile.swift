@@ -1,7 +1,7 @@
 import DeviceSimulator
-import Foundation
 import FoundationEssentials
 import RelayClient
+import SystemPackage
 
 /// What this machine knows of a device that it plays: `STATE/devices/NAME.json`, for its owner
 /// only.
@@ -62,27 +62,31 @@ struct DeviceFile: Codable, Equatable {
 /// played one device would take its connection from each other and write the same files.
 final class DeviceLock: Sendable {
   /// Closing it gives the lock back.
-  private let file: FileHandle
+  private let file: FileDescriptor
 
   /// Takes the lock, or says who has it.
   ///
   /// - Parameter what: what is locked, for that message.
   init(_ path: String, _ what: String) throws {
     if !FileManager.default.fileExists(atPath: path) { try PrivateFile.write([], to: path) }
-    guard let file = FileHandle(forUpdatingAtPath: path) else {
+    guard
+      let file = try? FileDescriptor.open(FilePath(path), .readWrite, options: .closeOnExec)
+    else {
       throw CommandError("\(path) cannot be opened: check that this user may write it")
     }
-    guard flock(file.fileDescriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let owner = (try? file.readToEnd()).flatMap { $0 }
-        .map { String(decoding: $0, as: UTF8.self) }
+    guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+      try file.close()
+      let owner = PrivateFile.read(path).map { String(decoding: $0, as: UTF8.self) }
       throw CommandError(
         "\(what) is being played already, by process \(owner ?? "?"): end that one, or choose "
           + "another name or state directory")
     }
-    try file.truncate(atOffset: 0)
-    try file.write(contentsOf: Data("\(ProcessInfo.processInfo.processIdentifier)".utf8))
+    try file.resize(to: 0)
+    try file.writeAll("\(ProcessInfo.processInfo.processIdentifier)".utf8)
     self.file = file
   }
+
+  deinit { try? file.close() }
 
   /// Takes the locks of all devices of a command; a fleet is one.
   static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [DeviceLock] {

@@ -196,9 +196,29 @@ import Testing
     ])
   }
 
-  @Test(arguments: ["{}", #"{"policy":"strict"}"#, #" {"threads":2,"strict":true,"linger":0.5} "#])
-  func goodFiles(text: String) throws {
-    try RelayConfiguration.check(file: Array(text.utf8), name: "relay.json")
+  @Test func goodFiles() throws {
+    let settings: [(String, [AbsoluteConfigKey: ConfigContent])] = [
+      ("{}", [:]), (#"{"policy":"str\u0069ct"}"#, [["policy"]: .string("strict")]),
+      (
+        #" {"threads":2,"strict":true,"linger":0.5, "admin" : "" } "#,
+        [
+          ["threads"]: .int(2), ["strict"]: .bool(true), ["linger"]: .double(0.5),
+          ["admin"]: .string(""),
+        ]
+      ),
+    ]
+    for (text, expected) in settings {
+      let values = try RelayConfiguration.values(file: Array(text.utf8), name: "relay.json")
+      #expect(values.mapValues(\.content) == expected)
+    }
+  }
+
+  /// A whole number of seconds is one, too.
+  @Test func secondsOfAFileNeedNoFraction() throws {
+    let values = try RelayConfiguration.values(file: Array(#"{"keepAlive":9}"#.utf8), name: "f")
+    let configuration = try RelayConfiguration(
+      reading: ConfigReader(provider: InMemoryProvider(values: values)), cores: 2)
+    #expect(configuration.keepAlive == .seconds(9))
   }
 
   @Test(arguments: [
@@ -218,7 +238,7 @@ import Testing
   ])
   func badFiles(text: String, expected: String) {
     let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
-      try RelayConfiguration.check(file: Array(text.utf8), name: "relay.json")
+      try RelayConfiguration.values(file: Array(text.utf8), name: "relay.json")
     }
     #expect(problem?.description.hasPrefix(expected) == true, "\(String(describing: problem))")
   }

@@ -1,6 +1,6 @@
 import Foundation
-import GRDB
 import RelayCore
+import SQLite
 import Testing
 
 @testable import RelayStore
@@ -70,19 +70,16 @@ import Testing
 
   /// As the first release left it: only the apps say which tokens devices have brought along.
   @Test func aJournalOfTheFirstSchemaHasItsTokens() async throws {
-    let raw = try DatabaseQueue(path: directory.journal)
-    try await raw.writeWithoutTransaction {
-      try $0.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
-    }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("PRAGMA application_id = \(Schema.applicationID)")
     try Schema.migrate(raw, path: directory.journal, steps: Array(Schema.steps.prefix(1)))
-    try await raw.write { database in
-      for (number, isOwn) in [(1, false), (2, true), (3, true)] as [(UInt64, Bool)] {
-        try database.execute(
-          sql: "INSERT INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",
-          arguments: [
-            Make.device(number).stored, "com.example.app", Make.token(number).stored, isOwn,
-          ])
-      }
+    for (number, isOwn) in [(1, false), (2, true), (3, true)] as [(UInt64, Bool)] {
+      try raw.execute(
+        "INSERT INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",
+        [
+          Make.device(number).stored, "com.example.app".stored, Make.token(number).stored,
+          isOwn.stored,
+        ])
     }
     try raw.close()
     #expect(try StoreInspection.check(path: directory.journal).aliases == 0)
@@ -98,8 +95,8 @@ import Testing
 
   @Test func damagedGrantsAreNamed() async throws {
     try await write([.granted(try own(1))])
-    let raw = try DatabaseQueue(path: directory.journal)
-    try await raw.write { try $0.execute(sql: "UPDATE aliases SET device = x'01'") }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("UPDATE aliases SET device = x'01'")
     try raw.close()
     let journal = try listener.open(directory)
     let error = #expect(throws: StoreError.self) { try journal.everything() }

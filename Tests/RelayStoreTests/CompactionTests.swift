@@ -1,8 +1,8 @@
 import Dispatch
 import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Synchronization
 import Testing
 
@@ -109,24 +109,22 @@ import Testing
 
 @Suite("Interruption") struct InterruptionTests {
   @Test func whatIsBeingDoneIsBrokenOff() throws {
-    let queue = try DatabaseQueue()
+    let queue = try SQLiteConnection(path: ":memory:")
     let interruption = Interruption()
     let isOver = Atomic(false)
     DispatchQueue.global().async {
       while !isOver.load(ordering: .relaxed) { interruption.request() }
     }
-    let error = #expect(throws: DatabaseError.self) {
+    let error = #expect(throws: SQLiteError.self) {
+      // Never ends by itself.
       try interruption.run(
-        { database in
-          // Never ends by itself.
-          try database.execute(
-            sql: "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n")
-        }, on: queue)
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n",
+        on: queue)
     }
-    #expect(error?.resultCode == .SQLITE_INTERRUPT)
+    #expect(error?.code == .interrupted)
     // The rest is left alone, although requests go on.
     for _ in 0..<200 {
-      let one = try queue.read { try Int.fetchOne($0, sql: "SELECT 1") }
+      let one = try queue.integer("SELECT 1")
       #expect(one == 1)
     }
     isOver.store(true, ordering: .relaxed)
@@ -135,7 +133,7 @@ import Testing
   @Test func aRequestWithoutWorkDoesNothing() throws {
     let interruption = Interruption()
     interruption.request()
-    try interruption.run({ try $0.execute(sql: "SELECT 1") }, on: try DatabaseQueue())
+    try interruption.run("SELECT 1", on: SQLiteConnection(path: ":memory:"))
     interruption.request()
   }
 }

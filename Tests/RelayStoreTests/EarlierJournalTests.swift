@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Testing
 
 @testable import RelayStore
@@ -48,15 +48,13 @@ import Testing
   /// The file as it was, statement by statement.
   init() throws {
     directory = try TemporaryDirectory()
-    let file = try DatabaseQueue(path: directory.journal)
-    try file.writeWithoutTransaction { database in
-      try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-      try database.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
-      try database.execute(sql: Schema.steps[0])
-      try database.execute(sql: "PRAGMA user_version = 1")
-      for row in Self.rows { try database.execute(sql: row) }
-      try database.execute(sql: "PRAGMA journal_mode = WAL")
-    }
+    let file = try SQLiteConnection(path: directory.journal)
+    try file.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    try file.execute("PRAGMA application_id = \(Schema.applicationID)")
+    try file.execute(Schema.steps[0])
+    try file.execute("PRAGMA user_version = 1")
+    for row in Self.rows { try file.execute(row) }
+    try file.execute("PRAGMA journal_mode = WAL")
     try file.close()
   }
 
@@ -96,9 +94,6 @@ import Testing
     #expect(try journal.sequences() == [1_099_511_627_779, 1_099_511_627_780])
     await journal.stop()
     let file = try JournalFile(existing: directory.journal, afterFailure: false)
-    let version = try await file.connection.read {
-      try Int.fetchOne($0, sql: "PRAGMA user_version")
-    }
-    #expect(version == Schema.steps.count)
+    #expect(try Schema.version(of: file.connection) == Schema.steps.count)
   }
 }

@@ -1,6 +1,6 @@
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Testing
 
 @testable import RelayStore
@@ -17,8 +17,8 @@ import Testing
   }
 
   private func execute(_ sql: String) throws {
-    let raw = try DatabaseQueue(path: directory.journal)
-    try raw.write { try $0.execute(sql: sql) }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute(sql)
     try raw.close()
   }
 

@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Synchronization
 import Testing
 
@@ -286,10 +286,8 @@ import Testing
     let first = journal.firstSequence(ofShard: 0)
     journal.submit(shard: 0, records: [try Make.accepted(first)], forgets: [])
     await journal.stop()
-    let raw = try DatabaseQueue(path: directory.journal)
-    try await raw.write { database in
-      try database.execute(sql: "UPDATE notifications SET sequence = sequence + 1")
-    }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("UPDATE notifications SET sequence = sequence + 1")
     try raw.close()
     let again = try listener.open(directory)
     let error = #expect(throws: StoreError.self) { try again.everything() }

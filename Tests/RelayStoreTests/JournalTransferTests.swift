@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Testing
 
 @testable import RelayStore
@@ -43,8 +43,8 @@ import Testing
   }
 
   private func execute(_ sql: String) throws {
-    let raw = try DatabaseQueue(path: directory.journal)
-    try raw.write { try $0.execute(sql: sql) }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute(sql)
     try raw.close()
   }
 

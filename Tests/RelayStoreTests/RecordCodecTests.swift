@@ -17,7 +17,7 @@ import Testing
 
   private func decoded(_ bytes: [UInt8], sequence: UInt64 = 9) -> RelayCore.Notification? {
     var topics = TopicCache()
-    return RecordCodec.decode(Data(bytes), sequence: sequence, topics: &topics)?.notification
+    return RecordCodec.decode(bytes.span, sequence: sequence, topics: &topics)?.notification
   }
 
   @Test(arguments: PushType.allCases, Priority.allCases)
@@ -63,7 +63,7 @@ import Testing
   @Test(arguments: [Int64.min, -1, 0, 1, .max]) func momentsComeBack(milliseconds: Int64) throws {
     let bytes = encoded(try Make.notification(1), at: milliseconds)
     var topics = TopicCache()
-    let record = RecordCodec.decode(Data(bytes), sequence: 9, topics: &topics)
+    let record = RecordCodec.decode(bytes.span, sequence: 9, topics: &topics)
     #expect(record?.acceptedAt == Instant(milliseconds: milliseconds))
   }
 

@@ -1,7 +1,7 @@
 import Foundation
-import GRDB
 import Primitives
 import RelayCore
+import SQLite
 import Testing
 
 @testable import RelayStore
@@ -42,14 +42,13 @@ import Testing
   @Test func settingsAreAsPromised() async throws {
     await (try open()).stop()
     let file = try JournalFile(existing: directory.journal, afterFailure: false)
-    try await file.connection.read { (database: Database) throws in
-      for (pragma, expected) in [
-        ("journal_mode", "wal"), ("synchronous", "2"), ("auto_vacuum", "2"),
-        ("application_id", "\(Schema.applicationID)"), ("user_version", "\(Schema.steps.count)"),
-      ] {
-        #expect(try String.fetchOne(database, sql: "PRAGMA \(pragma)") == expected, "\(pragma)")
-      }
+    for (pragma, expected) in [
+      ("synchronous", 2), ("auto_vacuum", 2), ("application_id", Int64(Schema.applicationID)),
+      ("user_version", Int64(Schema.steps.count)),
+    ] {
+      #expect(try file.connection.integer("PRAGMA \(pragma)") == expected, "\(pragma)")
     }
+    #expect(try file.connection.text("PRAGMA journal_mode") == "wal")
   }
 
   @Test func aTextFileIsRefused() throws {
@@ -65,16 +64,16 @@ import Testing
   }
 
   @Test func anotherProgramsDatabaseIsRefused() throws {
-    let other = try DatabaseQueue(path: directory.journal)
-    try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+    let other = try SQLiteConnection(path: directory.journal)
+    try other.execute("CREATE TABLE notes (text TEXT)")
     try other.close()
     try expectRefusal { if case .foreign = $0 { true } else { false } }
   }
 
   @Test func aNewerSchemaIsRefused() async throws {
     await (try open()).stop()
-    let raw = try DatabaseQueue(path: directory.journal)
-    try await raw.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 99") }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("PRAGMA user_version = 99")
     try raw.close()
     #expect(
       throws: StoreError.newerSchema(
@@ -85,24 +84,21 @@ import Testing
 
   @Test func olderSchemasAreBroughtForward() async throws {
     await (try open()).stop()
-    let raw = try DatabaseQueue(path: directory.journal)
+    let raw = try SQLiteConnection(path: directory.journal)
     let steps = Schema.steps + ["CREATE TABLE extra (x INTEGER)", "INSERT INTO extra VALUES (7)"]
     try Schema.migrate(raw, path: directory.journal, steps: steps)
     // A second time, nothing is left to do.
     try Schema.migrate(raw, path: directory.journal, steps: steps)
-    try await raw.read { (database: Database) throws in
-      #expect(try Int.fetchAll(database, sql: "SELECT x FROM extra") == [7])
-      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == steps.count)
-    }
+    #expect(try raw.integer("SELECT x FROM extra") == 7)
+    #expect(try raw.integer("SELECT count(*) FROM extra") == 1)
+    #expect(try Schema.version(of: raw) == steps.count)
     // A step that fails leaves the version before it.
     #expect(throws: StoreError.self) {
       try Schema.migrate(
         raw, path: directory.journal, steps: steps + ["CREATE TABLE more (y); NONSENSE"])
     }
-    try await raw.read { (database: Database) throws in
-      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == steps.count)
-      #expect(try !database.tableExists("more"))
-    }
+    #expect(try Schema.version(of: raw) == steps.count)
+    #expect(try raw.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'more'") == 0)
   }
 
   /// A journal of the first version, with something in every table: it opens, and nothing is lost.
@@ -110,11 +106,9 @@ import Testing
     try makeFirstVersion()
     let journal = try open()
     // What it was is beside it.
-    let copy = try DatabaseQueue(path: directory.journal + ".version-1")
-    try await copy.read { (database: Database) throws in
-      #expect(try Int.fetchOne(database, sql: "PRAGMA user_version") == 1)
-      #expect(try Int.fetchOne(database, sql: "SELECT count(*) FROM notifications") == 1)
-    }
+    let copy = try SQLiteConnection(path: directory.journal + ".version-1")
+    #expect(try Schema.version(of: copy) == 1)
+    #expect(try copy.integer("SELECT count(*) FROM notifications") == 1)
     // It had no partitions.
     #expect(journal.partitionCount == PartitionTable.defaultCount)
     // Ranges of that version were longer.
@@ -140,31 +134,24 @@ import Testing
   private static let firstVersionHighest = UInt64(2) << 40 - 1
 
   private func makeFirstVersion() throws {
-    let raw = try DatabaseQueue(path: directory.journal)
-    try raw.writeWithoutTransaction { database in
-      try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-      try database.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
-    }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    try raw.execute("PRAGMA application_id = \(Schema.applicationID)")
     try Schema.migrate(raw, path: directory.journal, steps: Array(Schema.steps.prefix(1)))
     var record: [UInt8] = []
     let sequence = Self.firstVersionHighest - 5
     RecordCodec.encode(
       try Make.notification(1), acceptedAt: Make.instant(3), sequence: sequence, into: &record)
     let topic = try Make.topic()
-    try raw.write { database in
-      try database.execute(
-        sql: """
-          INSERT INTO devices VALUES (?, ?, 1300000);
-          INSERT INTO apps VALUES (?, ?, ?, 0, 1600000);
-          INSERT INTO unregistered (token, topic, at) VALUES (?, ?, 7);
-          INSERT INTO notifications VALUES (?, ?);
-          INSERT INTO meta VALUES ('highest', ?);
-          """,
-        arguments: [
-          Make.device(1).stored, Make.secret(1).stored, Make.device(1).stored, topic.stored,
-          Make.token(1).stored, Make.token(2).stored, topic.stored, Int64(sequence), Data(record),
-          Int64(Self.firstVersionHighest),
-        ])
+    let (device, token) = (Make.device(1).stored, Make.token(1).stored)
+    for (sql, values) in [
+      ("devices VALUES (?, ?, 1300000)", [device, Make.secret(1).stored]),
+      ("apps VALUES (?, ?, ?, 0, 1600000)", [device, topic.stored, token]),
+      ("unregistered (token, topic, at) VALUES (?, ?, 7)", [Make.token(2).stored, topic.stored]),
+      ("notifications VALUES (?, ?)", [Int64(sequence).stored, .blob(record)]),
+      ("meta VALUES ('highest', ?)", [Int64(Self.firstVersionHighest).stored]),
+    ] as [(String, [SQLiteValue])] {
+      try raw.execute("INSERT INTO " + sql, values)
     }
     try raw.close()
   }
@@ -175,12 +162,10 @@ import Testing
       #expect(journal.partitionCount == 64)
       await journal.stop()
     }
-    let raw = try DatabaseQueue(path: directory.journal)
+    let raw = try SQLiteConnection(path: directory.journal)
     for value in [Int64(0), 65_536, -1, .max] {
-      try await raw.write {
-        try $0.execute(sql: "UPDATE meta SET value = \(value) WHERE key = 'partitions'")
-      }
-      try await raw.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint") }
+      try raw.execute("UPDATE meta SET value = \(value) WHERE key = 'partitions'")
+      try raw.execute("PRAGMA wal_checkpoint")
       #expect(
         throws: StoreError.damaged(path: directory.journal, reason: "the number of partitions")
       ) { try open() }
@@ -190,10 +175,8 @@ import Testing
 
   @Test func sequencesThatAreUsedUpAreRefused() async throws {
     await (try open()).stop()
-    let raw = try DatabaseQueue(path: directory.journal)
-    try await raw.write {
-      try $0.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('highest', \(Int64.max))")
-    }
+    let raw = try SQLiteConnection(path: directory.journal)
+    try raw.execute("INSERT OR REPLACE INTO meta VALUES ('highest', \(Int64.max))")
     try raw.close()
     #expect(
       throws: StoreError.damaged(path: directory.journal, reason: "its sequences are used up")

@@ -38,6 +38,8 @@ let importRules: [ImportRule] = [
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),
   ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
+  ImportRule(target: "CSQLite", own: [], others: []),
+  ImportRule(target: "SQLite", own: ["CSQLite"], others: ["Glibc", "SystemPackage"]),
   ImportRule(target: "CNATS", own: [], others: []),
   ImportRule(target: "NATS", own: ["CNATS"], others: ["Glibc"]),
   ImportRule(target: "HTTP2", own: ["CNghttp2", "Primitives"], others: ["NIOCore", "Glibc"]),
@@ -46,7 +48,8 @@ let importRules: [ImportRule] = [
   ImportRule(target: "RelayRecording", own: ["Primitives", "RelayCore"], others: []),
   ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),
   ImportRule(
-    target: "RelayStore", own: ["Primitives", "RelayCore"], others: toolchain.union(["GRDB"])),
+    target: "RelayStore", own: ["Primitives", "RelayCore", "SQLite"],
+    others: toolchain.union(["SystemPackage"])),
   ImportRule(
     target: "RelayCluster",
     own: ["Primitives", "RelayCore", "RelayRecording", "RelayStore", "NATS"],

@@ -4,6 +4,7 @@ import Testing
 private let testedElsewhere: [String: String] = [
   "CVersion": "PrimitivesTests", "COpenSSL": "TLSTests", "CNghttp2": "HTTP2Tests",
   // With a server.
+  "CSQLite": "SQLiteTests",
   "CNATS": "RelayClusterTests", "NATS": "RelayClusterTests",
   // As a process.
   "pushrelay": "EndToEndTests",

@@ -1,4 +1,3 @@
-import Foundation
 import NIOCore
 import NIOPosix
 import SystemPackage
@@ -33,7 +32,7 @@ struct UploadBody: AsyncSequence, Sendable {
   struct Iterator: AsyncIteratorProtocol {
     private let body: UploadBody
     private var sent: Int64 = 0
-    private var handle: FileHandle?
+    private var file: OpenFile?
 
     fileprivate init(_ body: UploadBody) { self.body = body }
 
@@ -55,11 +54,22 @@ struct UploadBody: AsyncSequence, Sendable {
 
     private mutating func read(_ count: Int) async throws -> ByteBuffer? {
       guard let path = body.path else { return nil }
-      let handle = try self.handle ?? FileHandle(forReadingFrom: URL(filePath: path))
-      self.handle = handle
-      return try await NIOThreadPool.singleton.runIfActive {
-        try handle.read(upToCount: count).map { ByteBuffer(bytes: $0) }
-      }
+      let file = try self.file ?? OpenFile(path)
+      self.file = file
+      return try await NonBlockingFileIO(threadPool: .singleton).read(
+        fileHandle: file.handle, byteCount: count, allocator: ByteBufferAllocator())
     }
+  }
+
+  /// Closed when nobody reads it any more.
+  private final class OpenFile: Sendable {
+    let handle: NIOFileHandle
+
+    init(_ path: String) throws {
+      let file = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+      handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: file.rawValue)
+    }
+
+    deinit { try? handle.close() }
   }
 }

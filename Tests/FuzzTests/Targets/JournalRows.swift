@@ -1,4 +1,3 @@
-import Foundation
 import Primitives
 import RelayCore
 
@@ -21,17 +20,18 @@ enum JournalRows {
       }
     }
     var topics = TopicCache()
-    let data = Data(bytes)
-    guard let row = RecordCodec.decode(data, sequence: sequence, topics: &topics) else { return }
+    guard let row = RecordCodec.decode(bytes.span, sequence: sequence, topics: &topics) else {
+      return
+    }
     var written: [UInt8] = []
     RecordCodec.encode(
       row.notification, acceptedAt: row.acceptedAt, sequence: sequence, into: &written)
     guard written == bytes else { throw Finding("written again it is \(written)") }
-    let again = RecordCodec.decode(data, sequence: sequence, topics: &topics)
+    let again = RecordCodec.decode(bytes.span, sequence: sequence, topics: &topics)
     guard again?.notification == row.notification, again?.acceptedAt == row.acceptedAt else {
       throw Finding("with a topic that is known it is another")
     }
-    guard RecordCodec.decode(data, sequence: sequence &+ 1, topics: &topics) == nil else {
+    guard RecordCodec.decode(bytes.span, sequence: sequence &+ 1, topics: &topics) == nil else {
       throw Finding("it passes for the row of another sequence")
     }
   }

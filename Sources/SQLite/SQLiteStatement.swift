@@ -1,0 +1,114 @@
+internal import CSQLite
+
+/// What stands for a `?` of a statement.
+package enum SQLiteValue: Hashable, Sendable {
+  case null
+  case integer(Int64)
+  case text(String)
+  case blob([UInt8])
+}
+
+/// A prepared statement. It belongs to its connection, and nobody else has it while it is used.
+final class SQLiteStatement {
+  /// Copied at once: what is bound may go when the call is over.
+  private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+  private let handle: OpaquePointer
+  private let connection: OpaquePointer
+
+  init(_ sql: String, on connection: OpaquePointer) throws(SQLiteError) {
+    var made: OpaquePointer?
+    let result = sqlite3_prepare_v3(
+      connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+    guard result == SQLITE_OK, let made else { throw SQLiteError(result, connection) }
+    handle = made
+    self.connection = connection
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  func bind(_ values: [SQLiteValue]) throws(SQLiteError) {
+    for (index, value) in values.enumerated() {
+      let place = Int32(index + 1)
+      switch value {
+      case .null: try check(sqlite3_bind_null(handle, place))
+      case .integer(let number): try check(sqlite3_bind_int64(handle, place, number))
+      case .text(let text): try check(sqlite3_bind_text(handle, place, text, -1, Self.transient))
+      case .blob(let bytes): try bind(bytes, at: index)
+      }
+    }
+  }
+
+  func bind(_ number: Int64, at index: Int) throws(SQLiteError) {
+    try check(sqlite3_bind_int64(handle, Int32(index + 1), number))
+  }
+
+  func bind(_ bytes: [UInt8], at index: Int) throws(SQLiteError) {
+    let result = bytes.withUnsafeBytes { bytes in
+      // No address at all would mean NULL.
+      bytes.isEmpty
+        ? sqlite3_bind_zeroblob(handle, Int32(index + 1), 0)
+        : sqlite3_bind_blob64(
+          handle, Int32(index + 1), bytes.baseAddress, UInt64(bytes.count), Self.transient)
+    }
+    try check(result)
+  }
+
+  /// Whether there is another row.
+  func step() throws(SQLiteError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    case let result: throw SQLiteError(result, connection)
+    }
+  }
+
+  /// Ready for the next use: it holds no page and nothing that was bound.
+  func reset() {
+    sqlite3_reset(handle)
+    sqlite3_clear_bindings(handle)
+  }
+
+  var row: SQLiteRow { SQLiteRow(handle: handle) }
+
+  private func check(_ result: Int32) throws(SQLiteError) {
+    guard result == SQLITE_OK else { throw SQLiteError(result, connection) }
+  }
+}
+
+/// The row that a query is at, for as long as it is there. A column of another type than the one
+/// that is asked for is nil, as NULL is.
+package struct SQLiteRow {
+  fileprivate let handle: OpaquePointer
+
+  package func integer(_ column: Int) -> Int64? {
+    guard sqlite3_column_type(handle, Int32(column)) == SQLITE_INTEGER else { return nil }
+    return sqlite3_column_int64(handle, Int32(column))
+  }
+
+  package func text(_ column: Int) -> String? {
+    bytes(column, of: SQLITE_TEXT) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  package func blob(_ column: Int) -> [UInt8]? {
+    bytes(column, of: SQLITE_BLOB) { [UInt8]($0) }
+  }
+
+  /// The bytes of a text or a blob where they are, without a copy.
+  package func withBytes<Value>(_ column: Int, _ body: (Span<UInt8>) -> Value?) -> Value? {
+    let type = sqlite3_column_type(handle, Int32(column))
+    guard type == SQLITE_TEXT || type == SQLITE_BLOB else { return nil }
+    return bytes(column, of: type) { body(Span(_unsafeElements: $0)) } ?? nil
+  }
+
+  private func bytes<Value>(
+    _ column: Int, of type: Int32, _ body: (UnsafeBufferPointer<UInt8>) -> Value
+  ) -> Value? {
+    guard sqlite3_column_type(handle, Int32(column)) == type else { return nil }
+    let start = sqlite3_column_blob(handle, Int32(column))
+    let count = Int(sqlite3_column_bytes(handle, Int32(column)))
+    return body(
+      UnsafeBufferPointer(
+        start: start?.assumingMemoryBound(to: UInt8.self), count: start == nil ? 0 : count))
+  }
+}
