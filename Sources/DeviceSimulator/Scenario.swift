@@ -2,7 +2,7 @@ package import DeviceModel
 package import Primitives
 
 /// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
-/// Read from JSON; docs/SCENARIOS.md has the table of all keys.
+/// Read from JSON; docs/SCENARIO-KEYS.md has all keys.
 public struct Scenario: Sendable {
   /// As errors name it.
   public let file: String
@@ -151,7 +151,7 @@ public struct ScenarioError: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 /// The keys there are, by the place where they stand: what is not among them is an error, and
-/// docs/SCENARIOS.md explains each.
+/// docs/SCENARIO-KEYS.md explains each.
 enum ScenarioKeys {
   static let scenario = [
     "title", "about", "seed", "length", "relay", "link", "phones", "events", "expect",

@@ -91,7 +91,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     .transferQueued, .transferStarted, .transferBroke, .transferHeld, .transferEnded,
   ]
 
-  /// What it says, for the table in docs/SCENARIOS.md.
+  /// What it says, for the table in docs/SCENARIO-KEYS.md.
   public var explanation: String {
     switch self {
     case .received:

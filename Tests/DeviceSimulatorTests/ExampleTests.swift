@@ -3,7 +3,8 @@ import DeviceSimulator
 import Primitives
 import Testing
 
-/// What docs/SCENARIOS.md shows: an app's pushes, tested without a device and without waiting.
+/// The example that docs/SCENARIO-KEYS.md names: an app's pushes, tested without a device and
+/// without waiting.
 @Suite struct ExampleTests {
   @Test func mailComesBeforeItsBanner() {
     var simulation = Simulation(seed: 7)

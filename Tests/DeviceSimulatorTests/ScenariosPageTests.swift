@@ -1,114 +1,112 @@
-import Foundation
 import Testing
 
 @testable import DeviceSimulator
 
-/// docs/SCENARIOS.md says what the code says. With RELAY_TEST_WRITE_DOCS set the generated parts
-/// are written anew instead.
+/// The two pages about scenarios say what the code says. With RELAY_TEST_WRITE_DOCS set their
+/// generated parts are written instead: what stands between a mark such as `<!-- kinds -->` and the
+/// next `<!-- end -->`.
 @Suite struct ScenariosPageTests {
-  private static let path = "docs/SCENARIOS.md"
+  private static let guide = "docs/SCENARIOS.md"
+  private static let keys = "docs/SCENARIO-KEYS.md"
 
-  @Test func generatedPartsAreUpToDate() throws {
-    let page = try Files.text(Self.path)
-    var wanted = page
-    for (name, text) in [
-      ("verbs", verbs()), ("kinds", kinds()), ("example", try example()),
-      ("stories", try stories()),
-    ] {
-      wanted = try replacing(name, in: wanted, with: text)
-    }
-    if ProcessInfo.processInfo.environment["RELAY_TEST_WRITE_DOCS"] != nil {
-      try Data(wanted.utf8).write(to: Files.root.appending(path: Self.path))
-    } else {
-      let difference = wanted.split(separator: "\n").difference(from: page.split(separator: "\n"))
-      #expect(difference.isEmpty, "set RELAY_TEST_WRITE_DOCS=1 and run this test again")
-    }
+  @Test(arguments: [Self.guide, Self.keys]) func generatedPartsAreUpToDate(path: String) throws {
+    let page = try Files.text(path)
+    let wanted = try regenerated(page)
+    if Files.areWritten { return try Files.write(wanted, to: path) }
+    let difference = wanted.split(separator: "\n").difference(from: page.split(separator: "\n"))
+    #expect(difference.isEmpty, "set RELAY_TEST_WRITE_DOCS=1 and run this test again")
+  }
+
+  @Test func everyVerbIsInOneSituation() throws {
+    let shown = try Files.text(Self.guide).split(separator: "\n").flatMap { verbs(namedBy: $0) }
+    #expect(shown.sorted() == Verb.all.map(\.name).sorted())
   }
 
   @Test func everyKeyIsExplained() throws {
-    let page = try Files.text(Self.path)
+    let pages = try Files.text(Self.guide) + Files.text(Self.keys)
     for (place, keys) in ScenarioKeys.all {
-      for key in keys where !page.contains("`\(key)`") {
-        Issue.record("\(Self.path) does not explain the key \(key) of \(place)")
+      for key in keys where !pages.contains("`\(key)`") {
+        Issue.record("\(Self.keys) does not explain the key \(key) of \(place)")
       }
     }
   }
 
-  /// The file on the page is one.
-  @Test func theShortFileIsTrue() throws {
-    let page = try Files.text(Self.path)
-    guard let begin = page.range(of: "```json\n"),
-      let end = page.range(of: "```", range: begin.upperBound..<page.endIndex)
-    else {
-      Issue.record("no file on the page")
-      return
+  @Test func everyScenarioIsInASituation() throws {
+    let guide = try Files.text(Self.guide)
+    for name in Files.scenarios where !guide.contains("(../payloads/scenarios/\(name).json)") {
+      Issue.record("\(Self.guide) does not say what \(name) shows")
     }
-    let result = try play(String(page[begin.upperBound..<end.lowerBound]))
-    #expect(result.isPassed && result.verdicts.count == 2, "\(result.verdicts)")
   }
 
-  private func verbs() -> String {
-    "| `do` | with | what happens |\n|---|---|---|\n"
-      + Verb.all.map { verb in
-        let keys = verb.allKeys.filter { $0 != "phone" }.map { key in
-          verb.scope == .appOrPhone && key == "app" ? "perhaps `app`" : "`\(key)`"
-        }
-        return "| `\(verb.name)` | \(keys.joined(separator: ", ")) | \(verb.explanation) |\n"
-      }.joined()
+  /// A block that is an object is a file whose expectations hold; one that is a list is the events
+  /// of a file whose phone anna has the apps chat and news, and each of them applies.
+  @Test(arguments: [Self.guide, Self.keys]) func theJSONOnThePagesIsTrue(path: String) throws {
+    for block in blocks(of: try Files.text(path)) {
+      if block.hasPrefix("[") {
+        let result = try play(scenarioText(events: block))
+        let ignored = result.simulation.trace().filter { $0.kind == .ignored }
+        #expect(ignored.isEmpty, "\(block)")
+      } else {
+        let result = try play(block)
+        #expect(result.isPassed && !result.verdicts.isEmpty, "\(block)\(result.verdicts)")
+      }
+    }
+  }
+
+  @Test func theGuideShowsAFileAndEvents() throws {
+    let found = blocks(of: try Files.text(Self.guide))
+    #expect(found.contains { $0.hasPrefix("{") } && found.contains { $0.hasPrefix("[") })
+  }
+
+  private func blocks(of page: String) -> [String] {
+    page.split(separator: "```json\n", omittingEmptySubsequences: false).dropFirst().map { text in
+      String(text.split(separator: "```", omittingEmptySubsequences: false)[0])
+    }
+  }
+
+  private func regenerated(_ page: String) throws -> String {
+    var lines: [String] = []
+    var isGenerated = false
+    for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line == "<!-- end -->" { isGenerated = false }
+      guard !isGenerated else { continue }
+      lines.append(String(line))
+      guard let text = part(markedBy: line) else { continue }
+      lines.append(text)
+      isGenerated = true
+    }
+    guard !isGenerated else { throw MissingEnd() }
+    return lines.joined(separator: "\n")
+  }
+
+  /// What is to stand behind a mark; nil for a line that is none.
+  private func part(markedBy line: Substring) -> String? {
+    if line == "<!-- kinds -->" { return kinds() }
+    let names = verbs(namedBy: line)
+    return names.isEmpty ? nil : table(of: names)
+  }
+
+  /// The verbs that a mark such as `<!-- verbs: open, use -->` names.
+  private func verbs(namedBy line: Substring) -> [String] {
+    let (begin, end) = ("<!-- verbs: ", " -->")
+    guard line.hasPrefix(begin), line.hasSuffix(end) else { return [] }
+    return line.dropFirst(begin.count).dropLast(end.count).split(separator: ", ").map(String.init)
+  }
+
+  private func table(of names: [String]) -> String {
+    let rows = names.compactMap { name in Verb.all.first { $0.name == name } }.map { verb in
+      let keys = verb.allKeys.filter { $0 != "phone" }.map { key in
+        verb.scope == .appOrPhone && key == "app" ? "perhaps `app`" : "`\(key)`"
+      }
+      return "| `\(verb.name)` | \(keys.joined(separator: ", ")) | \(verb.explanation) |"
+    }
+    return (["| `do` | with | what happens |", "|---|---|---|"] + rows).joined(separator: "\n")
   }
 
   private func kinds() -> String {
-    "| what | it says |\n|---|---|\n"
-      + TraceKind.allCases.map { "| `\($0.rawValue)` | \($0.explanation) |\n" }.joined()
+    let rows = TraceKind.allCases.map { "| `\($0.rawValue)` | \($0.explanation) |" }
+    return (["| `what` | it says |", "|---|---|"] + rows).joined(separator: "\n")
   }
 
-  private func example() throws -> String {
-    "```swift\n\(try Files.text("Tests/DeviceSimulatorTests/ExampleTests.swift"))```\n"
-  }
-
-  private func stories() throws -> String {
-    var text = ""
-    for name in Files.scenarios {
-      let scenario = try Files.scenario(name)
-      let result = scenario.run()
-      let lines = lines(of: result.simulation, in: name)
-      text += "### \(name)\n\n\(scenario.about)\n\n"
-      text += "[payloads/scenarios/\(name).json](../payloads/scenarios/\(name).json)\n\n```text\n"
-      // Weeks are too long to be read.
-      if lines.count <= 250 { text += result.simulation.text(of: lines) + "\n" }
-      for verdict in result.verdicts {
-        text += "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)\n"
-      }
-      if name == "learned-month" {
-        text += "\n" + result.simulation.heatMaps.map(\.text).joined(separator: "\n")
-      }
-      text += "```\n\n"
-    }
-    return String(text.dropLast())
-  }
-
-  /// Details that a story is about.
-  private static let details: [String: Set<TraceKind>] = [
-    "state": [.state, .restored, .startedFresh, .launchImage],
-    "restoration": [.state, .restored, .startedFresh, .launchImage],
-    "documents": [.restored],
-  ]
-
-  private func lines(of simulation: Simulation, in name: String) -> [TraceLine] {
-    simulation.trace().filter {
-      !$0.kind.isDetail || Self.details[name]?.contains($0.kind) == true
-    }
-  }
-
-  /// Replaces what stands between two marks.
-  private func replacing(_ name: String, in page: String, with text: String) throws -> String {
-    guard let begin = page.range(of: "<!-- \(name): begin -->\n"),
-      let end = page.range(of: "<!-- \(name): end -->")
-    else { throw MissingMark(name: name) }
-    return page[..<begin.upperBound] + "\n" + text + "\n" + page[end.lowerBound...]
-  }
-
-  private struct MissingMark: Error {
-    let name: String
-  }
+  private struct MissingEnd: Error {}
 }

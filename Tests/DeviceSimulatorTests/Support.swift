@@ -8,11 +8,17 @@ enum Files {
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
   /// The names of the shipped scenarios.
-  static let scenarios: [String] = {
-    let folder = root.appending(path: "payloads/scenarios").path(percentEncoded: false)
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-    return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
-  }()
+  static let scenarios = names(in: "payloads/scenarios", ending: ".json")
+
+  /// Whether generated pages and transcripts are written, and not compared.
+  static let areWritten = ProcessInfo.processInfo.environment["RELAY_TEST_WRITE_DOCS"] != nil
+
+  /// The names of a folder's files without their ending, sorted.
+  static func names(in folder: String, ending: String) -> [String] {
+    let path = root.appending(path: folder).path(percentEncoded: false)
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+    return names.filter { $0.hasSuffix(ending) }.map { String($0.dropLast(ending.count)) }.sorted()
+  }
 
   static func bytes(_ path: String) throws -> [UInt8] {
     Array(try Data(contentsOf: root.appending(path: path)))
@@ -20,6 +26,10 @@ enum Files {
 
   static func text(_ path: String) throws -> String {
     String(decoding: try bytes(path), as: UTF8.self)
+  }
+
+  static func write(_ text: String, to path: String) throws {
+    try Data(text.utf8).write(to: root.appending(path: path))
   }
 
   static func scenario(_ name: String) throws -> Scenario {

@@ -88,7 +88,10 @@ private func constants(in text: String) -> [String] {
 @Suite("Documents") struct DocumentTests {
   private static func documents() throws -> [Document] {
     let inDocs = Repository.names(in: "docs").filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
-    let others = ["README.md", "Docker/README.md", "payloads/README.md", "benchmarks/README.md"]
+    let others = [
+      "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Docker/README.md", "payloads/README.md",
+      "benchmarks/README.md",
+    ]
     return try (others.filter(Repository.exists) + inDocs)
       .map { Document(path: $0, text: try Repository.text(of: $0)) }
   }
