@@ -366,6 +366,7 @@ async function load() {
 		goLive();
 	}
 	page.overview = found;
+	$("version").textContent = found.version;
 	if (found.node) (await import("./nodes.js")).join();
 	known.counters = { ...found, ...found.counters };
 	cursor = found.cursor;
