@@ -73,50 +73,22 @@ def test_the_same_with_asyncio(async_push_relay: aio.Relay) -> None:
         async with async_push_relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}):
             with pytest.raises(Refused):
                 await async_push_relay.push(phone, SILENT)
-        assert "received" in await async_push_relay.timeline(pushes[0])
+        assert "received" in await async_push_relay.log(pushes[0])
 
     asyncio.run(run())
 
 
 def test_a_relay_that_runs_is_joined(push_relay: Relay, phone: Phone) -> None:
-    addresses = push_relay._addresses
     with Relay.join(
-        f"http://{addresses['admin']}/#token=x",
+        push_relay.admin,
         state=push_relay._state,
-        provider=addresses["provider"],
-        device=addresses["device"],
+        provider=push_relay._provider,
+        device=push_relay._device,
     ) as joined:
         other = joined.phone("com.example.app", name="other")
         joined.wait("delivered", joined.push(other, SILENT))
     devices = push_relay.call("GET", "/v1/devices")["devices"]
     assert [device["device"] for device in devices] == [phone.device]
-
-
-def test_aioapns_pushes_to_it(
-    apns_endpoint: Endpoint, push_relay: Relay, phone: Phone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import aioapns
-    from aioapns.connection import APNsProductionClientProtocol
-
-    monkeypatch.setattr(APNsProductionClientProtocol, "APNS_SERVER", apns_endpoint.host)
-    monkeypatch.setattr(APNsProductionClientProtocol, "APNS_PORT", apns_endpoint.port)
-
-    async def send() -> str:
-        client = aioapns.APNs(
-            key=apns_endpoint.key.read_text(),
-            key_id=apns_endpoint.key_id,
-            team_id=apns_endpoint.team_id,
-            topic=phone.topic,
-            ssl_context=ssl.create_default_context(cafile=str(apns_endpoint.ca)),
-        )
-        result = await client.send_notification(
-            aioapns.NotificationRequest(
-                device_token=phone.token, message={"aps": {"alert": "Hello"}}
-            )
-        )
-        return str(result.status)
-
-    assert asyncio.run(send()) == "200"
 
 
 def test_a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:
@@ -129,4 +101,4 @@ def test_a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:
     )
     result = pytester.runpytest_subprocess("-p", "pushrelay.pytest_plugin")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*- push *", "*received*"])
+    result.stdout.fnmatch_lines(["*- pushes of this test -*", "*received*"])
