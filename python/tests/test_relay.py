@@ -113,7 +113,9 @@ def test_a_wait_on_a_phone_or_by_the_id_of_a_push(push_relay: Relay, phone: Phon
 
 
 def test_headers_are_those_of_the_push(push_relay: Relay, phone: Phone) -> None:
-    pushes = [push_relay.push(phone, SILENT, collapse_id="a", expiration="+60") for _ in range(4)]
+    with pytest.raises(Refused, match="BadCollapseId"):
+        push_relay.push(phone, SILENT, collapse_id="a" * 65)
+    pushes = [push_relay.push(phone, SILENT, expiration="+60") for _ in range(4)]
     push_relay.wait("delivered", pushes[2])
     with pytest.raises(NotMet, match="(?i)expired"):
         push_relay.wait("delivered", pushes[3], within="1h", advance=True)
