@@ -45,7 +45,7 @@ def aioapns_client(endpoint: Endpoint, topic: str, monkeypatch: pytest.MonkeyPat
             priority=5 if silent else None,
         )
         result = await client.send_notification(request)
-        return "" if result.is_successful else result.description
+        return "" if result.is_successful else str(result.description)
 
     return lambda token, aps: asyncio.run(send(token, aps))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Running
-from pushrelay import NotMet, Phone, Refused, Relay, RelayError, aio
+from pushrelay import NotMet, Phone, Refused, Relay, RelayError, _process, aio
 
 SILENT = {"aps": {"content-available": 1}}
 
@@ -180,11 +180,31 @@ def test_a_refusal_says_what_is_wrong(push_relay: Relay, phone: Phone) -> None:
         assert refused.value.reason == ""
 
 
-def test_an_executable_that_ends_says_why(tmp_path: Path) -> None:
+def test_an_executable_that_is_none_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(RelayError, match="cannot be run .No such file or directory.; PUSHRELAY"):
         Relay(str(tmp_path / "pushrelay")).__enter__()
     with pytest.raises(RelayError, match="false ended without a word"):
         Relay(shutil.which("false")).__enter__()
+    monkeypatch.setattr(_process, "_PATIENCE_SECONDS", 0.1)
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 600\n")
+    silent.chmod(0o755)
+    with pytest.raises(RelayError, match="was not ready"):
+        Relay(str(silent)).__enter__()
+
+
+def test_a_phone_and_a_push_that_find_nobody_say_so(running: Running) -> None:
+    nowhere = "127.0.0.1:1"
+    with Relay.join(
+        running.admin, running.token, state=running.state, provider=nowhere, device=nowhere
+    ) as joined:
+        with pytest.raises(RelayError, match="cannot connect to 127.0.0.1:1"):
+            joined.phone("com.example.app")
+        with pytest.raises(Refused, match="cannot connect to 127.0.0.1:1") as refused:
+            joined.push(Phone("none", "com.example.app", "none", "ab" * 32), SILENT)
+        assert refused.value.reason == ""
 
 
 def test_a_relay_that_runs_is_joined_by_url_and_token(running: Running, tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 
 from .errors import RelayError
 
+# Until a process is ready: a host that swallows everything would be waited for for ever.
+_PATIENCE_SECONDS = 60
+
 
 class Process:
     """One that prints a line when it is ready, and goes on until it is stopped."""
@@ -28,7 +31,12 @@ class Process:
                 f"{command[0]} cannot be run ({problem.strerror}); "
                 "PUSHRELAY names the executable of push-relay"
             ) from None
-        self.ready = self._first(is_ready)
+        patience = threading.Timer(_PATIENCE_SECONDS, self._process.kill)
+        patience.start()
+        try:
+            self.ready = self._first(is_ready)
+        finally:
+            patience.cancel()
         # Behind a full pipe a phone does not acknowledge any more.
         threading.Thread(target=self._drain, daemon=True).start()
 
@@ -41,7 +49,7 @@ class Process:
         self._process.stdout.close()
         said = self._said()
         self._complaints.close()
-        raise RelayError(said or f"{self._name} ended without a word")
+        raise RelayError(said or f"{self._name} ended without a word, or was not ready in a minute")
 
     def stop(self) -> None:
         """Ends it; what it has complained about goes to standard error."""
@@ -69,6 +77,8 @@ class Process:
 def answer(command: Sequence[str], given: str) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, with that as its standard input."""
     try:
-        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=_PATIENCE_SECONDS
+        )
     except subprocess.TimeoutExpired:
         raise RelayError(f"{command[0]} {command[1]} has not ended within a minute") from None
