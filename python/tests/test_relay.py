@@ -82,10 +82,20 @@ def test_the_same_with_asyncio(async_push_relay: aio.Relay) -> None:
     asyncio.run(run())
 
 
+def test_phones_come_at_once_with_asyncio(async_push_relay: aio.Relay) -> None:
+    async def run() -> None:
+        topics = [f"com.example.app{number}" for number in range(6)]
+        phones = await asyncio.gather(*(async_push_relay.phone(topic) for topic in topics))
+        assert [phone.topic for phone in phones] == topics
+        assert len({phone.device for phone in phones}) == len({phone.name for phone in phones}) == 6
+
+    asyncio.run(run())
+
+
 def test_asyncio_has_every_verb() -> None:
     verbs = {name for name in vars(Relay) if not name.startswith("_")}
     # What is no question to the relay, or for the plugin only.
-    verbs -= {"join", "leave", "is_joined", "admin", "lives", "end_faults"}
+    verbs -= {"join", "leave", "is_joined", "admin", "lives", "end_faults", "drop_checkpoints"}
     assert verbs - set(vars(aio.Relay)) == set()
     for name in verbs - {"endpoint", "fault"}:
         assert inspect.iscoroutinefunction(getattr(aio.Relay, name)), name

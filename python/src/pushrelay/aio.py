@@ -75,5 +75,8 @@ class Relay:
     async def restore(self, name: str) -> None:
         await asyncio.to_thread(self.sync.restore, name)
 
+    async def drop(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.drop, name)
+
     async def log(self, push: Push | str) -> str:
         return await asyncio.to_thread(self.sync.log, push)

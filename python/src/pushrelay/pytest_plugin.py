@@ -83,6 +83,7 @@ def push_relay(_push_relay_session: Relay, request: pytest.FixtureRequest) -> It
             relay.leave()
         else:
             relay.end_faults()
+            relay.drop_checkpoints(keeping=_BEGINNING)
             relay.restore(_BEGINNING)
 
 

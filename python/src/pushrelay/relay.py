@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
@@ -36,7 +37,8 @@ class Relay:
         self._process: Process | None = None
         # What runs each device that `phone` has made, in the order in which they were made.
         self._devices: dict[str, Process] = {}
-        self._names = 0
+        # Drawn by several threads, if the test is asynchronous.
+        self._numbers = itertools.count(1)
         self._faults: dict[str, Fault] = {}
         # Which devices were there when a state was saved: a return ends the others.
         self._saved: dict[str, set[str]] = {}
@@ -79,9 +81,10 @@ class Relay:
         return self._process is None
 
     def leave(self) -> None:
-        """Takes back from a relay that was joined what was made there: phones, their policy,
-        faults."""
+        """Takes back from a relay that was joined what was made there: faults, saved states, phones
+        and their policy."""
         self.end_faults()
+        self.drop_checkpoints()
         self._policy = None
         for device, process in list(self._devices.items()):
             process.stop()
@@ -160,11 +163,12 @@ class Relay:
 
     def phone(self, topic: str, name: str | None = None) -> Phone:
         """A phone with one app, connected."""
-        self._names += 1
-        name = name or f"phone-{self._names}"
-        # Not the state directory of the relay: phones of two tests may have one name.
-        own = Path(self._directory.name) / f"phone-{self._names}"
-        command = [self._executable, "device", name, "--light", "--json", "--topic", topic]
+        number = next(self._numbers)
+        name = name or f"phone-{number}"
+        # Not in the state directory of a relay that was joined, which is only read. A name of its
+        # own in ours: with that of a phone before it, it would be that phone.
+        own, file = Path(self._directory.name), f"{number}-{name}"
+        command = [self._executable, "device", file, "--light", "--json", "--topic", topic]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
         process = Process(
@@ -173,7 +177,7 @@ class Relay:
         )
         device = str(json.loads(process.ready)["device"])
         self._devices[device] = process
-        apps = json.loads((own / "devices" / f"{name}.json").read_text())["apps"]
+        apps = json.loads((own / "devices" / f"{file}.json").read_text())["apps"]
         phone = Phone(name, topic, device, apps[topic])
         if self._policy:
             self.policy(self._policy, phone)
@@ -320,6 +324,16 @@ class Relay:
         for device in [device for device in self._devices if device not in then]:
             self._devices.pop(device).stop()
         self.call("POST", f"/v1/checkpoints/{quote(name, safe='')}/restore")
+
+    def drop(self, name: str) -> None:
+        """Forgets that state."""
+        self.call("DELETE", f"/v1/checkpoints/{quote(name, safe='')}")
+        self._saved.pop(name, None)
+
+    def drop_checkpoints(self, keeping: str = "") -> None:
+        """Forgets the states that `checkpoint` has saved, but for one."""
+        for name in [name for name in self._saved if name != keeping]:
+            self.drop(name)
 
     def log(self, push: Push | str) -> str:
         """The life of a push, a step a line, and what became of it in a sentence."""
