@@ -231,17 +231,17 @@ class Relay:
         within: str | None = None,
         advance: bool = False,
         count: int | None = None,
-        **narrower: str,
+        kind: str | None = None,
+        via: str | None = None,
+        topic: str | None = None,
     ) -> Any:
         """Waits until it has happened to the push, or on the phone; NotMet says why not.
 
         `push` may be the apns-id that a client library was answered. What has happened before
         counts. `timeout` is of the machine's time (10s), `within` of the relay's, which `advance`
-        moves. `count` wants it so often; `kind`, `via` and `topic` narrow it.
+        moves. `count` wants it so often; `kind`, `via` (of `sent`) and `topic` narrow it.
         """
-        expect = {**_expect(what, push), **narrower}
-        if count is not None:
-            expect["count"] = count
+        expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
         return self._met(expect, timeout, within, advance)
 
     def never(
@@ -251,13 +251,15 @@ class Relay:
         *,
         within: str | None = None,
         advance: bool = False,
-        **narrower: str,
+        kind: str | None = None,
+        via: str | None = None,
+        topic: str | None = None,
     ) -> Any:
         """Sees to it that it does not happen to the push; NotMet says when it did.
 
         Without `within` it looks once.
         """
-        expect = {**_expect(what, push), **narrower, "never": True}
+        expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
         return self._met(expect, "0s" if within is None else None, within, advance)
 
     def _met(
@@ -391,13 +393,15 @@ def _fault(name: str) -> str:
     return f"/v1/faults/{quote(name, safe='')}"
 
 
-def _expect(what: str, subject: Subject) -> dict[str, object]:
-    if isinstance(subject, Push):
-        return {"what": what, "push": subject.unique_id}
+def _expect(what: str, subject: Subject, **narrower: str | int | None) -> dict[str, object]:
+    expect: dict[str, object] = {"what": what}
     if isinstance(subject, Phone):
-        where = {"device": subject.device}
-        return {"what": what, **where, **({} if what in _OF_DEVICES else {"topic": subject.topic})}
-    return {"what": what} if subject is None else {"what": what, "push": subject}
+        expect["device"] = subject.device
+        if what not in _OF_DEVICES:
+            expect["topic"] = subject.topic
+    elif subject is not None:
+        expect["push"] = subject.unique_id if isinstance(subject, Push) else subject
+    return expect | {name: value for name, value in narrower.items() if value is not None}
 
 
 def _life(told: dict[str, Any]) -> str:
