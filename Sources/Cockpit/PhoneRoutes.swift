@@ -51,7 +51,7 @@ struct PhoneRoutes {
       guard let stream = try await relay.listen(as: try context.device()) else {
         throw DeviceRoutes.unknown
       }
-      return Response(
+      var response = Response(
         status: .ok,
         headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
         body: ResponseBody { writer in
@@ -59,6 +59,8 @@ struct PhoneRoutes {
           await Self.write(stream, of: relay, while: request, to: &end)
           try await end.finish(nil)
         })
+      response.endConnection()
+      return response
     }
   }
 

@@ -20,6 +20,8 @@ package struct Refusal: Error, Equatable, Sendable {
   var nearest: [LifeBody]?
   /// Nodes that were asked and have not answered.
   var missingNodes: [String]?
+  /// Whether nothing more is read from its connection (`whileConnected`).
+  var endsConnection = false
 
   init(
     _ status: Int, _ reason: String, _ message: String, field: String? = nil,
@@ -39,6 +41,9 @@ package struct Refusal: Error, Equatable, Sendable {
 
   /// 503: the relay is not there yet, or not any more.
   static let notReady = Refusal(503, "NotReady", "the relay is starting or ending; try again")
+
+  /// 503: another node has what is asked for.
+  init(_ away: NodeAway) { self.init(503, "NodeAway", "\(away); try again") }
 
   /// 404: there is no such thing.
   static func missing(_ reason: String, _ message: String) -> Refusal {
@@ -70,26 +75,12 @@ struct Refusals: RouterMiddleware {
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
-    var response = try await answer(request, context: context, next: next)
-    // A wait and a phone's stream look out for the end of the connection, which is then used up:
-    // whoever does not hear that sends the next request into it (RFC 9112 section 9.6).
-    let parts = request.uri.path.split(separator: "/")
-    if parts.starts(with: ["v1", "wait"]) || parts.last == "stream" {
-      response.headers[.connection] = "close"
-    }
-    return response
-  }
-
-  private func answer(
-    _ request: Request, context: AdminContext,
-    next: (Request, AdminContext) async throws -> Response
-  ) async throws -> Response {
     do {
       return try await next(request, context)
     } catch let refusal as Refusal {
       return try respond(refusal)
     } catch let away as NodeAway {
-      return try respond(Refusal(503, "NodeAway", "\(away); try again"))
+      return try respond(Refusal(away))
     } catch let error as HTTPError where error.status == .notFound {
       let methods = known.methods(of: request.uri.path)
       guard methods.isEmpty else {
@@ -107,12 +98,14 @@ struct Refusals: RouterMiddleware {
   }
 
   private func respond(_ refusal: Refusal) throws -> Response {
-    try Response(
+    var response = try Response(
       HTTPResponse.Status(code: refusal.status),
       json: Body(
         reason: refusal.reason, message: refusal.message, field: refusal.field,
         waitingFor: refusal.waitingFor, nearest: refusal.nearest,
         missingNodes: refusal.missingNodes))
+    if refusal.endsConnection { response.endConnection() }
+    return response
   }
 }
 
@@ -139,6 +132,10 @@ final class KnownRoutes: Sendable {
 }
 
 extension Response {
+  /// Says that no other request is read from this connection: whoever does not hear that sends its
+  /// next one into it (RFC 9112 section 9.6).
+  mutating func endConnection() { headers[.connection] = "close" }
+
   init(_ status: HTTPResponse.Status = .ok, json value: some Encodable) throws {
     self.init(
       status: status, headers: [.contentType: "application/json"],
@@ -161,16 +158,23 @@ extension Request {
   /// The whole body.
   func bytes() async throws -> [UInt8] { try await Self.bytes(of: body) }
 
-  /// Answers by what the body says; whoever hangs up meanwhile is not waited for.
+  /// Answers by what the body says; whoever hangs up meanwhile is not waited for. To see that, the
+  /// connection is read to its end: no other request comes on it.
   func whileConnected(
     _ answer: ([UInt8]) async throws -> Response
   ) async throws -> Response {
     do {
-      return try await body.consumeWithCancellationOnInboundClose { body in
+      var response = try await body.consumeWithCancellationOnInboundClose { body in
         try await answer(try await Self.bytes(of: body))
       }
+      response.endConnection()
+      return response
     } catch is CancellationError {
       return Response(status: .noContent)
+    } catch {
+      var refusal = (error as? Refusal) ?? (error as? NodeAway).map { Refusal($0) }
+      refusal?.endsConnection = true
+      throw refusal ?? error
     }
   }
 

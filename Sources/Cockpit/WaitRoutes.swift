@@ -329,6 +329,9 @@ package struct WaitWish {
       let known = Via.allCases.map(\.name).joined(separator: ", ")
       throw Refusal.body("via is one of \(known)", field: "expect.via")
     }
+    guard via == nil || what == .sent else {
+      throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
+    }
     guard !what.isOfDevice || filter.device != nil else {
       throw Refusal.body("\(what.rawValue) needs the id of a device", field: "expect.device")
     }

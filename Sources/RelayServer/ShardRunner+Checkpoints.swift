@@ -8,6 +8,7 @@ struct RunnerCheckpoint {
   let lifeLog: DeliveryLog
   let notes: PushNotes
   let deviceChanges: Deque<DeviceChange>
+  let refusals: Deque<RefusedRequest>
   let random: SeededRandom?
   let nextUnique: UInt64
   let followers: ClockFollowers
@@ -25,8 +26,8 @@ extension ShardRunner {
   func saveCheckpoint(_ number: UInt32) {
     decide(.checkpoint(.saved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
-      lifeLog: lifeLog, notes: notes, deviceChanges: deviceChanges, random: random,
-      nextUnique: nextUnique, followers: followers)
+      lifeLog: lifeLog, notes: notes, deviceChanges: deviceChanges,
+      refusals: refusals, random: random, nextUnique: nextUnique, followers: followers)
     tellFollowers(.saved(number: number))
   }
 
@@ -53,6 +54,7 @@ extension ShardRunner {
     lifeLog = then.lifeLog
     notes = then.notes
     deviceChanges = then.deviceChanges
+    refusals = then.refusals
     random = then.random
     nextUnique = then.nextUnique
     // What faults have put off belongs to what never was. Faults themselves stay.

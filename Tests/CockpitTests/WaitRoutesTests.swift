@@ -28,6 +28,7 @@ import Testing
     (#"{"expect":{"what":"sent","device":"x"}}"#, "expect.device"),
     (#"{"expect":{"what":"sent","kind":"loud"}}"#, "expect.kind"),
     (#"{"expect":{"what":"sent","via":"post"}}"#, "expect.via"),
+    (#"{"expect":{"what":"delivered","via":"direct"}}"#, "expect.via"),
     (#"{"expect":{"what":"connected"}}"#, "expect.device"),
     (#"{"expect":{"what":"sent","count":0}}"#, "expect.count"),
     (#"{"expect":{"what":"sent","count":1.5}}"#, "expect.count"),

@@ -83,6 +83,11 @@ extension VirtualClockTests {
       let curl = try await scene.devices.openStream(of: identities[1])
       while !(try await scene.devices.status(of: identities[1]).connected) {}
       _ = try await clock.saveCheckpoint("ready")
+      // What is refused afterwards was never asked.
+      let stranger = String(repeating: "0f", count: 32)
+      let push = PushRequest(token: stranger, payload: Array(#"{"aps":{"alert":"x"}}"#.utf8))
+      #expect(try await scene.provider.push(push, providerToken: nil).status == 400)
+      #expect(await scene.relay.refusals(limit: 9).value.count == 1)
       // One that listens later, and one that hangs up.
       let late = follow(try await scene.devices.openStream(of: identities[3]))
       listening[1].cancel()
@@ -91,6 +96,7 @@ extension VirtualClockTests {
       try await scene.silent(tokens[0])
       _ = try await clock.advance(.by(.seconds(1)))
       _ = try await clock.rewind(to: "ready")
+      #expect(await scene.relay.refusals(limit: 9).value.isEmpty)
       #expect(try await late.value.last == "bye rewound")
       var last = ""
       for try await line in curl.lines {

@@ -1,14 +1,16 @@
 """The package's own tests: scripts/test-python runs them."""
 
 import asyncio
-import ssl
+import inspect
+import shutil
+import uuid
+from pathlib import Path
 
 import pytest
-from pushrelay import Endpoint, NotMet, Phone, Refused, Relay, aio
+from conftest import Running
+from pushrelay import NotMet, Phone, Refused, Relay, RelayError, _process, aio
 
 SILENT = {"aps": {"content-available": 1}}
-
-pytest_plugins = ["pytester"]
 
 
 def test_the_fourth_is_held_and_arrives_within_the_hour(push_relay: Relay, phone: Phone) -> None:
@@ -58,9 +60,11 @@ def test_a_mark_is_for_its_test_only(push_relay: Relay) -> None:
 
 
 def test_a_fault_ends_with_its_block(push_relay: Relay, phone: Phone) -> None:
-    with push_relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}):
-        with pytest.raises(Refused, match="ServiceUnavailable"):
+    with push_relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}) as fault:
+        with pytest.raises(Refused, match="ServiceUnavailable") as refused:
             push_relay.push(phone, SILENT)
+        assert refused.value.reason == "ServiceUnavailable"
+        assert fault.hits == 1
     push_relay.wait("delivered", push_relay.push(phone, SILENT))
 
 
@@ -73,60 +77,167 @@ def test_the_same_with_asyncio(async_push_relay: aio.Relay) -> None:
         async with async_push_relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}):
             with pytest.raises(Refused):
                 await async_push_relay.push(phone, SILENT)
-        assert "received" in await async_push_relay.timeline(pushes[0])
+        assert "received" in await async_push_relay.log(pushes[0])
 
     asyncio.run(run())
 
 
-def test_a_relay_that_runs_is_joined(push_relay: Relay, phone: Phone) -> None:
-    addresses = push_relay._addresses
-    with Relay.join(
-        f"http://{addresses['admin']}/#token=x",
-        state=push_relay._state,
-        provider=addresses["provider"],
-        device=addresses["device"],
-    ) as joined:
-        other = joined.phone("com.example.app", name="other")
-        joined.wait("delivered", joined.push(other, SILENT))
+def test_phones_come_at_once_with_asyncio(async_push_relay: aio.Relay) -> None:
+    async def run() -> None:
+        topics = [f"com.example.app{number}" for number in range(6)]
+        phones = await asyncio.gather(*(async_push_relay.phone(topic) for topic in topics))
+        assert [phone.topic for phone in phones] == topics
+        assert len({phone.device for phone in phones}) == len({phone.name for phone in phones}) == 6
+
+    asyncio.run(run())
+
+
+def test_asyncio_has_every_verb() -> None:
+    verbs = {name for name in vars(Relay) if not name.startswith("_")}
+    # What is no question to the relay, or for the plugin only.
+    verbs -= {"join", "leave", "is_joined", "admin", "lives", "end_faults", "drop_checkpoints"}
+    assert verbs - set(vars(aio.Relay)) == set()
+    for name in verbs - {"endpoint", "fault"}:
+        assert inspect.iscoroutinefunction(getattr(aio.Relay, name)), name
+
+
+def test_another_app_of_a_phone(push_relay: Relay, phone: Phone) -> None:
+    other = push_relay.app(phone, "com.example.other")
+    assert other.device == phone.device and other.token != phone.token
+    push_relay.wait("delivered", push_relay.push(other, SILENT))
+    push_relay.wait("delivered", other)
+    push_relay.never("delivered", phone)
+
+
+def test_a_wait_on_a_phone_or_by_the_id_of_a_push(push_relay: Relay, phone: Phone) -> None:
+    push_relay.wait("connected", phone)
+    apns_id = str(uuid.uuid4())
+    push = push_relay.push(phone, SILENT, apns_id=apns_id)
+    assert push.apns_id == apns_id
+    push_relay.wait("delivered", apns_id)
+    push_relay.push(phone, {"aps": {"alert": "Hello"}})
+    push_relay.wait("delivered", phone, count=2)
+    push_relay.wait("sent", phone, kind="visible", via="direct")
+    with pytest.raises(NotMet):
+        push_relay.wait("delivered", phone, count=3, timeout="0s")
+
+
+def test_headers_are_those_of_the_push(push_relay: Relay, phone: Phone) -> None:
+    with pytest.raises(Refused, match="BadCollapseId"):
+        push_relay.push(phone, SILENT, collapse_id="a" * 65)
+    pushes = [push_relay.push(phone, SILENT, expiration="+60") for _ in range(4)]
+    push_relay.wait("delivered", pushes[2])
+    with pytest.raises(NotMet, match="(?i)expired"):
+        push_relay.wait("delivered", pushes[3], within="1h", advance=True)
+
+
+def test_a_return_keeps_the_phones_that_were_there(push_relay: Relay, phone: Phone) -> None:
+    push_relay.checkpoint("with-phone")
+    later = push_relay.phone("com.example.app")
+    pushes = [push_relay.push(phone, SILENT) for _ in range(4)]
+    push_relay.wait("delivered", pushes[2])
+    push_relay.restore("with-phone")
     devices = push_relay.call("GET", "/v1/devices")["devices"]
-    assert [device["device"] for device in devices] == [phone.device]
+    assert [device["device"] for device in devices] == [phone.device] != [later.device]
+    # Its budget is full again, and it still listens.
+    pushes = [push_relay.push(phone, SILENT) for _ in range(3)]
+    push_relay.wait("delivered", pushes[2])
 
 
-def test_aioapns_pushes_to_it(
-    apns_endpoint: Endpoint, push_relay: Relay, phone: Phone, monkeypatch: pytest.MonkeyPatch
+def test_a_policy_of_one_phone(push_relay: Relay, phone: Phone) -> None:
+    other = push_relay.phone("com.example.app")
+    push_relay.policy("strict", phone)
+    for each in (phone, other):
+        for _ in range(2):
+            push_relay.push(each, SILENT)
+    push_relay.wait("delivered", other, count=2)
+    with pytest.raises(NotMet):
+        push_relay.wait("delivered", phone, count=2, timeout="0s")
+
+
+def test_the_log_tells_a_life(push_relay: Relay, phone: Phone) -> None:
+    push = push_relay.push(phone, SILENT)
+    push_relay.wait("delivered", push)
+    first, *steps = push_relay.log(push).splitlines()
+    assert first.startswith(f"{push.unique_id} silent com.example.app: Delivered ")
+    assert "received (silent)" in steps[0] and "delivered" in steps[2]
+
+
+def test_an_error_has_the_sentence_of_the_api(push_relay: Relay, phone: Phone) -> None:
+    push = push_relay.push(phone, SILENT)
+    for ask, reason, sentence in (
+        (lambda: push_relay.restore("none"), "UnknownCheckpoint", "none"),
+        (lambda: push_relay.advance("soon"), "BadBody", "length of time such as 90s"),
+        (lambda: push_relay.policy("none"), "BadBody", "documented, strict, unlimited"),
+        (lambda: push_relay.fault("x", "moon", {"drop": True}), "BadBody", "provider"),
+        # A question that makes no sense is no wait that was not met.
+        (lambda: push_relay.wait("eaten", push), "BadBody", "delivered"),
+        (lambda: push_relay.log(str(uuid.uuid4())), "UnknownNotification", "notification"),
+    ):
+        with pytest.raises(RelayError, match=sentence) as error:
+            ask()
+        assert reason in error.value.reason and str(error.value), error.value
+
+
+def test_a_refusal_says_what_is_wrong(push_relay: Relay, phone: Phone) -> None:
+    gone = Phone(phone.name, phone.topic, phone.device, "ab" * 32)
+    with pytest.raises(Refused, match="BadDeviceToken") as refused:
+        push_relay.push(gone, SILENT)
+    assert refused.value.reason == "BadDeviceToken"
+    with push_relay.fault("reset", "provider", {"reset": True}):
+        with pytest.raises(Refused, match="broke the stream off") as refused:
+            push_relay.push(phone, SILENT)
+        assert refused.value.reason == ""
+
+
+def test_an_executable_that_is_none_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import aioapns
-    from aioapns.connection import APNsProductionClientProtocol
-
-    monkeypatch.setattr(APNsProductionClientProtocol, "APNS_SERVER", apns_endpoint.host)
-    monkeypatch.setattr(APNsProductionClientProtocol, "APNS_PORT", apns_endpoint.port)
-
-    async def send() -> str:
-        client = aioapns.APNs(
-            key=apns_endpoint.key.read_text(),
-            key_id=apns_endpoint.key_id,
-            team_id=apns_endpoint.team_id,
-            topic=phone.topic,
-            ssl_context=ssl.create_default_context(cafile=str(apns_endpoint.ca)),
-        )
-        result = await client.send_notification(
-            aioapns.NotificationRequest(
-                device_token=phone.token, message={"aps": {"alert": "Hello"}}
-            )
-        )
-        return str(result.status)
-
-    assert asyncio.run(send()) == "200"
+    with pytest.raises(RelayError, match="cannot be run .No such file or directory.; PUSHRELAY"):
+        Relay(str(tmp_path / "pushrelay")).__enter__()
+    with pytest.raises(RelayError, match="false ended without a word"):
+        Relay(shutil.which("false")).__enter__()
+    monkeypatch.setattr(_process, "_PATIENCE_SECONDS", 0.1)
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 600\n")
+    silent.chmod(0o755)
+    with pytest.raises(RelayError, match="was not ready"):
+        Relay(str(silent)).__enter__()
 
 
-def test_a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        def test_it(push_relay, phone):
-            push_relay.push(phone, {"aps": {"alert": "Hello"}})
-            assert False
-        """
-    )
-    result = pytester.runpytest_subprocess("-p", "pushrelay.pytest_plugin")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*- push *", "*received*"])
+def test_a_phone_and_a_push_that_find_nobody_say_so(running: Running) -> None:
+    nowhere = "127.0.0.1:1"
+    with Relay.join(
+        running.admin, running.token, state=running.state, provider=nowhere, device=nowhere
+    ) as joined:
+        with pytest.raises(RelayError, match="cannot connect to 127.0.0.1:1"):
+            joined.phone("com.example.app")
+        with pytest.raises(Refused, match="cannot connect to 127.0.0.1:1") as refused:
+            joined.push(Phone("none", "com.example.app", "none", "ab" * 32), SILENT)
+        assert refused.value.reason == ""
+
+
+def test_a_relay_that_runs_is_joined_by_url_and_token(running: Running, tmp_path: Path) -> None:
+    # All that is taken along from its state directory, as from a container.
+    copy = tmp_path / "copy"
+    shutil.copytree(running.state / "keys", copy / "keys")
+    shutil.copy(running.state / "ca.pem", copy)
+    listeners = {"provider": running.provider, "device": running.device}
+    url = f"http://{running.admin}/#token={running.token}"
+    before = sorted(running.state.glob("devices/*"))
+    with Relay.join(url, state=copy, **listeners) as joined:
+        phone = joined.phone("com.example.app", name="joined")
+        push = joined.push(phone, SILENT)
+        joined.wait("delivered", push)
+        assert joined.endpoint.port == int(running.provider.rsplit(":")[1])
+        with pytest.raises(RelayError, match="virtual") as error:
+            joined.advance("1h")
+        assert error.value.reason == "ClockNotVirtual"
+    # It is left as it was.
+    with running.join() as after:
+        assert after.call("GET", "/v1/devices")["devices"] == []
+    assert sorted(running.state.glob("devices/*")) == before
+    with pytest.raises(RelayError, match="token"):
+        Relay.join(running.admin, "wrong", state=copy).call("GET", "/v1/clock")
+    with pytest.raises(RelayError, match="admin.token cannot be read"):
+        Relay.join(running.admin, state=copy)

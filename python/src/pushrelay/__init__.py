@@ -1,5 +1,7 @@
 """push-relay in tests: a relay of one's own, phones, pushes, and why one was held."""
 
-from .relay import Endpoint, NotMet, Phone, Push, Refused, Relay, RelayError
+from .errors import NotMet, Refused, RelayError
+from .relay import Fault, Relay
+from .values import Endpoint, Phone, Push
 
-__all__ = ["Endpoint", "NotMet", "Phone", "Push", "Refused", "Relay", "RelayError"]
+__all__ = ["Endpoint", "Fault", "NotMet", "Phone", "Push", "Refused", "Relay", "RelayError"]

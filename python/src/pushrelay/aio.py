@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any
 
 from . import relay as sync
-from .relay import Endpoint, Phone, Push
+from .relay import Fault, Subject
+from .values import Endpoint, Phone, Push
 
 
 class Relay:
@@ -40,31 +41,33 @@ class Relay:
     async def phone(self, topic: str, name: str | None = None) -> Phone:
         return await asyncio.to_thread(self.sync.phone, topic, name)
 
+    async def app(self, phone: Phone, topic: str) -> Phone:
+        return await asyncio.to_thread(self.sync.app, phone, topic)
+
     async def push(self, phone: Phone, payload: object, **headers: Any) -> Push:
         return await asyncio.to_thread(self.sync.push, phone, payload, **headers)
 
-    async def wait(self, what: str, push: Push, **limits: Any) -> Any:
+    async def wait(self, what: str, push: Subject = None, **limits: Any) -> Any:
         return await asyncio.to_thread(self.sync.wait, what, push, **limits)
 
-    async def never(self, what: str, push: Push, **limits: Any) -> Any:
+    async def never(self, what: str, push: Subject = None, **limits: Any) -> Any:
         return await asyncio.to_thread(self.sync.never, what, push, **limits)
 
-    async def advance(self, by: str) -> Any:
-        return await asyncio.to_thread(self.sync.advance, by)
-
-    async def policy(self, name: str) -> None:
-        await asyncio.to_thread(self.sync.policy, name)
+    async def policy(self, name: str, phone: Phone | None = None) -> None:
+        await asyncio.to_thread(self.sync.policy, name, phone)
 
     @asynccontextmanager
     async def fault(
         self, name: str, at: str, do: dict[str, object], **more: object
-    ) -> AsyncIterator[None]:
-        fault = self.sync.fault(name, at, do, **more)
-        await asyncio.to_thread(fault.__enter__)
+    ) -> AsyncIterator[Fault]:
+        fault = await asyncio.to_thread(self.sync.fault, name, at, do, **more)
         try:
-            yield
+            yield fault
         finally:
-            await asyncio.to_thread(fault.__exit__, None, None, None)
+            await asyncio.to_thread(fault.end)
+
+    async def advance(self, by: str) -> Any:
+        return await asyncio.to_thread(self.sync.advance, by)
 
     async def checkpoint(self, name: str) -> None:
         await asyncio.to_thread(self.sync.checkpoint, name)
@@ -72,5 +75,8 @@ class Relay:
     async def restore(self, name: str) -> None:
         await asyncio.to_thread(self.sync.restore, name)
 
-    async def timeline(self, push: Push) -> str:
-        return await asyncio.to_thread(self.sync.timeline, push)
+    async def drop(self, name: str) -> None:
+        await asyncio.to_thread(self.sync.drop, name)
+
+    async def log(self, push: Push | str) -> str:
+        return await asyncio.to_thread(self.sync.log, push)

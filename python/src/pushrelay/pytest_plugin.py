@@ -7,14 +7,26 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from . import aio
-from .relay import Endpoint, Phone, Relay
+from .errors import RelayError
+from .relay import Relay
+from .values import Endpoint, Phone
+
+# What every test begins from.
+_BEGINNING = "pytest"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("push-relay")
-    group.addoption("--push-relay", metavar="URL", help="join the relay with this admin address")
     group.addoption(
-        "--push-relay-state", metavar="DIR", default=".pushrelay", help="its state directory"
+        "--push-relay",
+        metavar="URL",
+        help="join the relay with this admin address; #token=TOKEN behind it, or admin.token",
+    )
+    group.addoption(
+        "--push-relay-state",
+        metavar="DIR",
+        default=".pushrelay",
+        help="its state directory, or ca.pem and keys/ from there (%(default)s)",
     )
     for port, default in (("provider", "127.0.0.1:2197"), ("device", "127.0.0.1:5223")):
         group.addoption(
@@ -37,8 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
     option = request.config.getoption
-    url = option("--push-relay")
-    if url:
+    if url := option("--push-relay"):
         with Relay.join(
             url,
             state=option("--push-relay-state"),
@@ -47,8 +58,9 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
         ) as relay:
             yield relay
         return
+    # A worker of xdist has a session of its own, and so a relay of its own.
     with Relay() as relay:
-        relay.checkpoint("pytest")
+        relay.checkpoint(_BEGINNING)
         yield relay
 
 
@@ -57,24 +69,22 @@ def push_relay(_push_relay_session: Relay, request: pytest.FixtureRequest) -> It
     """A relay with a virtual clock, without phones, as it was at the start of the session.
 
     One that was joined by its address is not taken back, since others may be using it: the phones
-    of the test are forgotten, and the policy is as it was.
+    of the test are forgotten, and what a mark or a fault has changed is as it was.
     """
     relay = _push_relay_session
-    is_joined = bool(request.config.getoption("--push-relay"))
-    before = relay.call("GET", "/v1/policy")["policy"]
-    policy = request.node.get_closest_marker("push_relay_policy")
-    clock = request.node.get_closest_marker("push_relay_clock")
-    if policy:
-        relay.policy(policy.args[0])
-    if clock:
-        relay.advance(clock.args[0])
-    yield relay
-    if policy:
-        relay.policy(before)
-    if is_joined:
-        relay.leave()
-    else:
-        relay.restore("pytest")
+    try:
+        if policy := request.node.get_closest_marker("push_relay_policy"):
+            relay.policy(policy.args[0])
+        if clock := request.node.get_closest_marker("push_relay_clock"):
+            relay.advance(clock.args[0])
+        yield relay
+    finally:
+        if relay.is_joined:
+            relay.leave()
+        else:
+            relay.end_faults()
+            relay.drop_checkpoints(keeping=_BEGINNING)
+            relay.restore(_BEGINNING)
 
 
 @pytest.fixture
@@ -97,10 +107,16 @@ def phone(push_relay: Relay) -> Phone:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, object, None]:
-    """On failure the report shows the life of each push of the test."""
+    """On failure the report shows the life of each push of the test, whoever sent it."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     relay = getattr(item, "funcargs", {}).get("push_relay")
-    if report.when == "call" and report.failed and isinstance(relay, Relay):
-        for push in relay.pushes:
-            report.sections.append((f"push {push.unique_id}", relay.timeline(push)))
+    # After the test nothing of it is left in the relay.
+    if report.when == "teardown" or not report.failed or not isinstance(relay, Relay):
+        return
+    try:
+        told = "\n".join(relay.lives())
+    except RelayError as problem:
+        told = str(problem)
+    if told:
+        report.sections.append(("pushes of this test", told))

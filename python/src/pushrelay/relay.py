@@ -1,112 +1,98 @@
-"""Starts the executable and speaks its admin API. The standard library is all it needs."""
+"""A relay of a test's own, or one that runs already: phones, pushes, waits, the clock, faults."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import subprocess
 import tempfile
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Optional, Union
+from urllib.parse import quote, urlsplit
 
 from . import _run
+from ._admin import Admin
+from ._process import Process, answer
+from .errors import NotMet, Refused, RelayError
+from .values import Endpoint, Phone, Push
 
+# What a wait is about: a push, by itself or by its apns-id; what happens on a phone; or all.
+Subject = Optional[Union[Push, Phone, str]]
 
-class RelayError(Exception):
-    """The relay, or its executable, said no; the message is its sentence."""
-
-
-class NotMet(AssertionError):
-    """A wait was not met; the message says why, and until when a push is held."""
-
-
-class Refused(AssertionError):
-    """The provider API did not answer 200; the message is its reason."""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """What an APNs client library wants to be told."""
-
-    host: str
-    port: int
-    ca: Path
-    key: Path
-    key_id: str
-    team_id: str
-
-
-@dataclass(frozen=True)
-class Phone:
-    """A phone that listens and acknowledges."""
-
-    name: str
-    topic: str
-    device: str
-    token: str
-
-
-@dataclass(frozen=True)
-class Push:
-    """A push that the provider API took."""
-
-    unique_id: str
-    apns_id: str
+# Happenings of a device, which have no topic.
+_OF_DEVICES = ("connected", "disconnected")
 
 
 class Relay:
     """A relay of a test's own, on free ports, with a clock that moves when told.
 
     The executable is the argument, else PUSHRELAY, else the one that came with this package, else
-    pushrelay on the PATH.
+    pushrelay on the PATH. It runs as long as the `with` block.
     """
 
     def __init__(self, executable: str | None = None) -> None:
         self._executable = executable or _run.executable()
-        self._phones: list[tuple[Phone, subprocess.Popen[str]]] = []
-        self._names = 0
-        self._process: subprocess.Popen[str] | None = None
-        self.pushes: list[Push] = []
+        self._process: Process | None = None
+        # What runs each device that `phone` has made, in the order in which they were made.
+        self._devices: dict[str, Process] = {}
+        # Drawn by several threads, if the test is asynchronous.
+        self._numbers = itertools.count(1)
+        self._faults: dict[str, Fault] = {}
+        # Which devices were there when a state was saved: a return ends the others.
+        self._saved: dict[str, set[str]] = {}
+        self._policy: str | None = None
 
     @classmethod
     def join(
         cls,
         url: str,
+        token: str | None = None,
         *,
-        state: str | os.PathLike[str],
+        state: str | os.PathLike[str] = ".pushrelay",
         provider: str = "127.0.0.1:2197",
         device: str = "127.0.0.1:5223",
         executable: str | None = None,
     ) -> Relay:
-        """A relay that runs already, whose state directory is here.
+        """A relay that runs already, by the URL of its admin API and its token.
 
-        Nothing of it is started or ended; `leave` takes back what was made of phones.
+        The token may be in the URL, as in the address of its page (`#token=…`), or in
+        `admin.token` of `state`. `state` is its state directory or a copy of `ca.pem` and `keys/`
+        from there: without them nothing can be pushed. It is only read.
+
+        Nothing of the relay is started or ended; `leave` takes back what was made.
         """
         relay = cls(executable)
+        parts = urlsplit(url if "://" in url else f"http://{url}")
         relay._state = Path(state)
-        relay._token = (relay._state / "admin.token").read_text().strip()
-        admin = url.split("#", 1)[0].rstrip("/").split("://", 1)[-1]
-        relay._addresses = {"admin": admin, "provider": provider, "device": device}
+        if token is None and parts.fragment.startswith("token="):
+            token = parts.fragment.removeprefix("token=")
+        if token is None:
+            token = relay._read("admin.token").strip()
+        relay._provider, relay._device = provider, device
+        relay._admin = Admin(parts.netloc, token)
+        relay._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         return relay
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether others may be using it, too."""
+        return self._process is None
+
     def leave(self) -> None:
-        """Ends the phones that `phone` has made, and has the relay forget them."""
-        for phone, process in self._phones:
-            _stop(process)
-            self.call("DELETE", f"/v1/devices/{phone.device}")
-            (self._state / f"devices/{phone.name}.json").unlink(missing_ok=True)
-        self._phones.clear()
-        self.pushes.clear()
+        """Takes back from a relay that was joined what was made there: faults, saved states, phones
+        and their policy."""
+        self.end_faults()
+        self.drop_checkpoints()
+        self._policy = None
+        for device, process in list(self._devices.items()):
+            process.stop()
+            del self._devices[device]
+            self.call("DELETE", f"/v1/devices/{device}")
 
     def __enter__(self) -> Relay:
-        if hasattr(self, "_addresses"):
+        if hasattr(self, "_admin"):
             return self
         self._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         self._state = Path(self._directory.name)
@@ -114,15 +100,14 @@ class Relay:
         command += ["--clock", "virtual", "--store", "memory", "--log-level", "error"]
         for name in ("provider", "device", "admin"):
             command += [f"--{name}", "127.0.0.1:0"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        words = self._process.stdout.readline().split()
-        if not words:
-            self.__exit__(None, None, None)
-            raise RelayError(f"{self._executable} did not start; its message is above")
-        _drain(self._process)
-        self._addresses = dict(word.split("=", 1) for word in words[1:])
-        self._token = (self._state / "admin.token").read_text().strip()
+        try:
+            self._process = Process(command, lambda line: line.startswith("ready "))
+        except RelayError:
+            self._directory.cleanup()
+            raise
+        listeners = dict(word.split("=", 1) for word in self._process.ready.split()[1:])
+        self._provider, self._device = listeners["provider"], listeners["device"]
+        self._admin = Admin(listeners["admin"], self._read("admin.token").strip())
         return self
 
     def __exit__(
@@ -131,21 +116,41 @@ class Relay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._process is None:
-            return self.leave()
-        for _, process in self._phones:
-            _stop(process)
-        self._phones.clear()
-        _stop(self._process)
-        self._directory.cleanup()
+        try:
+            if self._process is None:
+                self.leave()
+        finally:
+            for process in self._devices.values():
+                process.stop()
+            self._devices.clear()
+            if self._process:
+                self._process.stop()
+            self._directory.cleanup()
+
+    def _read(self, name: str) -> str:
+        """Of a file in the state directory."""
+        try:
+            return (self._state / name).read_text()
+        except OSError as problem:
+            raise RelayError(
+                f"{self._state / name} cannot be read ({problem.strerror}); "
+                "it is in the state directory of the relay"
+            ) from None
+
+    @property
+    def admin(self) -> str:
+        """HOST:PORT of the admin API, and of the page."""
+        return self._admin.address
 
     @property
     def endpoint(self) -> Endpoint:
         """Where a provider's client library is to push, and with which key."""
-        key = json.loads((self._state / "keys/keys.json").read_text())["keys"][0]
+        key = json.loads(self._read("keys/keys.json"))["keys"][0]
+        host, port = self._provider.rsplit(":", 1)
         return Endpoint(
-            host="localhost",
-            port=int(self._addresses["provider"].rsplit(":", 1)[1]),
+            # The name that the certificate of a relay beside the test is for.
+            host="localhost" if host == "127.0.0.1" else host,
+            port=int(port),
             ca=self._state / "ca.pem",
             key=self._state / f"keys/AuthKey_{key['keyID']}.p8",
             key_id=key["keyID"],
@@ -154,42 +159,34 @@ class Relay:
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
-        request = urllib.request.Request(
-            f"http://{self._addresses['admin']}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "authorization": f"bearer {self._token}",
-                "content-type": "application/json",
-            },
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as refusal:
-            with refusal:
-                raise RelayError(json.load(refusal)["message"]) from None
+        return self._admin.call(method, path, body)
 
     def phone(self, topic: str, name: str | None = None) -> Phone:
         """A phone with one app, connected."""
-        self._names += 1
-        name = name or f"phone-{self._names}"
-        process = subprocess.Popen(
-            [self._executable, "device", name, "--light", "--json", "--topic", topic]
-            + ["--state", str(self._state), "--device", self._addresses["device"]],
-            stdout=subprocess.PIPE,
-            text=True,
+        number = next(self._numbers)
+        name = name or f"phone-{number}"
+        # Not in the state directory of a relay that was joined, which is only read. A name of its
+        # own in ours: with that of a phone before it, it would be that phone.
+        own, file = Path(self._directory.name), f"{number}-{name}"
+        command = [self._executable, "device", file, "--light", "--json", "--topic", topic]
+        command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
+        command += ["--device", self._device]
+        process = Process(
+            command,
+            lambda line: line.startswith("{") and json.loads(line).get("type") == "hello",
         )
-        assert process.stdout
-        for line in process.stdout:
-            if line.startswith("{") and json.loads(line).get("type") == "hello":
-                _drain(process)
-                apps = json.loads((self._state / f"devices/{name}.json").read_text())["apps"]
-                phone = Phone(name, topic, json.loads(line)["device"], apps[topic])
-                self._phones.append((phone, process))
-                return phone
-        _stop(process)
-        raise RelayError(f"the phone {name} did not connect; its message is above")
+        device = str(json.loads(process.ready)["device"])
+        self._devices[device] = process
+        apps = json.loads((own / "devices" / f"{file}.json").read_text())["apps"]
+        phone = Phone(name, topic, device, apps[topic])
+        if self._policy:
+            self.policy(self._policy, phone)
+        return phone
+
+    def app(self, phone: Phone, topic: str) -> Phone:
+        """Another app of a phone: the same device, with the token of that app."""
+        answer = self.call("PUT", f"/v1/devices/{phone.device}/apps/{quote(topic, safe='')}")
+        return Phone(phone.name, topic, phone.device, answer["token"])
 
     def push(
         self,
@@ -198,84 +195,120 @@ class Relay:
         *,
         push_type: str | None = None,
         priority: int | None = None,
-        expiration: str | None = None,
+        expiration: int | str | None = None,
         collapse_id: str | None = None,
+        apns_id: str | None = None,
     ) -> Push:
         """Pushes through the provider port, with a provider token.
 
-        Type and priority are inferred from the payload unless given.
+        Type and priority are inferred from the payload unless given. `expiration` is in UNIX
+        seconds, or "+SECONDS" from now.
         """
         command = [self._executable, "send", "-", "--json", "--state", str(self._state)]
-        command += ["--to", phone.token, "--topic", phone.topic]
-        command += ["--provider", self._addresses["provider"]]
+        command += ["--to", phone.token, "--topic", phone.topic, "--provider", self._provider]
         headers = {
             "push-type": push_type,
             "priority": priority,
             "expiration": expiration,
             "collapse-id": collapse_id,
+            "id": apns_id,
         }
         for header, value in headers.items():
             if value is not None:
                 command += [f"--{header}", str(value)]
-        sent = subprocess.run(
-            command, input=json.dumps(payload), capture_output=True, text=True, timeout=60
-        )
+        sent = answer(command, json.dumps(payload))
+        told = json.loads(sent.stdout) if sent.stdout.startswith("{") else {}
         if sent.returncode != 0:
-            raise Refused((sent.stdout + sent.stderr).strip())
-        answer = json.loads(sent.stdout)
-        push = Push(answer["apnsUniqueId"], answer["apnsId"])
-        self.pushes.append(push)
-        return push
+            raise Refused(sent.stderr.strip().removeprefix("Error: "), told.get("reason", ""))
+        return Push(told["apnsUniqueId"], told["apnsId"])
 
     def wait(
         self,
         what: str,
-        push: Push,
+        push: Subject = None,
         *,
         timeout: str | None = None,
         within: str | None = None,
         advance: bool = False,
+        count: int | None = None,
+        kind: str | None = None,
+        via: str | None = None,
+        topic: str | None = None,
     ) -> Any:
-        """Waits until it has happened to the push; NotMet says why not."""
-        body: dict[str, object] = {"expect": {"what": what, "push": push.unique_id}}
+        """Waits until it has happened to the push, or on the phone; NotMet says why not.
+
+        `push` may be the apns-id that a client library was answered. What has happened before
+        counts. `timeout` is of the machine's time (10s), `within` of the relay's, which `advance`
+        moves. `count` wants it so often; `kind`, `via` (of `sent`) and `topic` narrow it.
+        """
+        expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
+        return self._met(expect, timeout, within, advance)
+
+    def never(
+        self,
+        what: str,
+        push: Subject = None,
+        *,
+        within: str | None = None,
+        advance: bool = False,
+        kind: str | None = None,
+        via: str | None = None,
+        topic: str | None = None,
+    ) -> Any:
+        """Sees to it that it does not happen to the push; NotMet says when it did.
+
+        Without `within` it looks once.
+        """
+        expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
+        return self._met(expect, "0s" if within is None else None, within, advance)
+
+    def _met(
+        self, expect: dict[str, object], timeout: str | None, within: str | None, advance: bool
+    ) -> Any:
+        body: dict[str, object] = {"expect": expect}
         if timeout is not None:
             body["timeout"] = timeout
         if within is not None:
             body["within"] = within
         if advance:
             body["advance"] = True
-        return self._met(body)
-
-    def never(
-        self, what: str, push: Push, *, within: str | None = None, advance: bool = False
-    ) -> Any:
-        """Sees to it that it does not happen to the push; NotMet says when it did."""
-        body: dict[str, object] = {"expect": {"what": what, "push": push.unique_id, "never": True}}
-        body |= {"timeout": "0s"} if within is None else {"within": within, "advance": advance}
-        return self._met(body)
-
-    def _met(self, body: dict[str, object]) -> Any:
         try:
             return self.call("POST", "/v1/wait", body)
         except RelayError as unmet:
-            raise NotMet(str(unmet)) from None
+            # Anything else is a mistake in the question, or a relay that is gone.
+            if unmet.reason in ("NotYet", "NeverAgain", "Happened"):
+                raise NotMet(str(unmet)) from None
+            raise
 
-    def policy(self, name: str) -> None:
-        """The silent policy in force: documented, strict or unlimited."""
-        self.call("PUT", "/v1/policy", {"policy": name})
+    def policy(self, name: str, phone: Phone | None = None) -> None:
+        """The silent policy in force: documented, strict or unlimited.
 
-    @contextmanager
-    def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> Iterator[None]:
-        """Something goes wrong on purpose, until the block ends (docs/ADMIN.md has the table).
-
-        `with relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}): …`; `more` has
-        `match`, `when` and `seed`.
+        Of one phone, if one is named. Of a relay that was joined, only of the phones made here,
+        those to come among them: the others are somebody else's.
         """
-        self.call("PUT", f"/v1/faults/{name}", {"at": at, "do": do, **more})
-        try:
-            yield
-        finally:
-            self.call("DELETE", f"/v1/faults/{name}")
+        if phone:
+            self.call("PUT", f"/v1/devices/{phone.device}/policy", {"policy": name})
+        elif self.is_joined:
+            for device in self._devices:
+                self.call("PUT", f"/v1/devices/{device}/policy", {"policy": name})
+            self._policy = name
+        else:
+            self.call("PUT", "/v1/policy", {"policy": name})
+
+    def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> Fault:
+        """Something goes wrong on purpose, until it is ended (docs/ADMIN.md has the table).
+
+        `with relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}): …` ends it with
+        the block; the fixture ends it with the test. `more` has `match`, `when`, `seed` and `for`.
+        """
+        self.call("PUT", _fault(name), {"at": at, "do": do, **more})
+        fault = self._faults[name] = Fault(self, name)
+        return fault
+
+    def end_faults(self) -> None:
+        """Ends what `fault` began and nobody has ended."""
+        for fault in list(self._faults.values()):
+            fault.end()
 
     def advance(self, by: str) -> Any:
         """Moves the relay's clock; answers what has fired."""
@@ -283,45 +316,95 @@ class Relay:
 
     def checkpoint(self, name: str) -> None:
         """Saves the relay's state under that name."""
-        self.call("PUT", f"/v1/checkpoints/{name}")
+        self.call("PUT", f"/v1/checkpoints/{quote(name, safe='')}")
+        self._saved[name] = set(self._devices)
 
     def restore(self, name: str) -> None:
-        """Takes the relay back to that state. Phones made by `phone` stop first."""
-        for phone, process in self._phones:
-            _stop(process)
-            (self._state / f"devices/{phone.name}.json").unlink(missing_ok=True)
-        self._phones.clear()
-        self.pushes.clear()
-        self.call("POST", f"/v1/checkpoints/{name}/restore")
+        """Takes the relay back to that state; phones that were not there then are ended."""
+        then = self._saved.get(name, set(self._devices))
+        # Before the return: a phone that the relay does not know any more would complain.
+        for device in [device for device in self._devices if device not in then]:
+            self._devices.pop(device).stop()
+        self.call("POST", f"/v1/checkpoints/{quote(name, safe='')}/restore")
 
-    def timeline(self, push: Push) -> str:
-        """The life of a push, as `pushrelay log` tells it."""
-        told = subprocess.run(
-            [self._executable, "log", push.unique_id, "--state", str(self._state)]
-            + ["--provider", self._addresses["provider"]],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        return told.stdout + told.stderr
+    def drop(self, name: str) -> None:
+        """Forgets that state."""
+        self.call("DELETE", f"/v1/checkpoints/{quote(name, safe='')}")
+        self._saved.pop(name, None)
+
+    def drop_checkpoints(self, keeping: str = "") -> None:
+        """Forgets the states that `checkpoint` has saved, but for one."""
+        for name in [name for name in self._saved if name != keeping]:
+            self.drop(name)
+
+    def log(self, push: Push | str) -> str:
+        """The life of a push, a step a line, and what became of it in a sentence."""
+        unique_id = push if isinstance(push, str) else push.unique_id
+        return _life(self.call("GET", f"/v1/notifications/{quote(unique_id, safe='')}"))
+
+    def lives(self, limit: int = 50) -> list[str]:
+        """The `log` of the last pushes, oldest first, however they were sent.
+
+        Of a relay that was joined, only of those to the phones made here.
+        """
+        queries: Iterable[str] = [""]
+        if self.is_joined:
+            queries = [f"&device={device}" for device in self._devices]
+        found = []
+        for query in queries:
+            page = self.call("GET", f"/v1/notifications?limit={limit}{query}")
+            # Newest first, and several have one time while a virtual clock stands.
+            found += reversed(page["notifications"])
+        found.sort(key=lambda told: told["steps"][0]["time"])
+        return [_life(told) for told in found[-limit:]]
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+class Fault:
+    """Something that goes wrong on purpose until the `with` block, or `end`."""
+
+    def __init__(self, relay: Relay, name: str) -> None:
+        self._relay = relay
+        self.name = name
+
+    @property
+    def hits(self) -> int:
+        """How often it has acted."""
+        return int(self._relay.call("GET", _fault(self.name))["hit"])
+
+    def end(self) -> None:
+        """Ends it; once more does nothing."""
+        if self._relay._faults.get(self.name) is self:
+            del self._relay._faults[self.name]
+            self._relay.call("DELETE", _fault(self.name))
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
 
 
-def _drain(process: subprocess.Popen[str]) -> None:
-    """Reads what else it says: behind a full pipe a phone does not acknowledge any more."""
+def _fault(name: str) -> str:
+    return f"/v1/faults/{quote(name, safe='')}"
 
-    def read() -> None:
-        assert process.stdout
-        with process.stdout as lines:
-            for _ in lines:
-                pass
 
-    threading.Thread(target=read, daemon=True).start()
+def _expect(what: str, subject: Subject, **narrower: str | int | None) -> dict[str, object]:
+    expect: dict[str, object] = {"what": what}
+    if isinstance(subject, Phone):
+        expect["device"] = subject.device
+        if what not in _OF_DEVICES:
+            expect["topic"] = subject.topic
+    elif subject is not None:
+        expect["push"] = subject.unique_id if isinstance(subject, Push) else subject
+    return expect | {name: value for name, value in narrower.items() if value is not None}
+
+
+def _life(told: dict[str, Any]) -> str:
+    lines = [f"{told['uniqueId']} {told['kind']} {told['topic']}: {told['sentence']}"]
+    lines += [f"  {step['at']}  {step['text']}" for step in told["steps"]]
+    return "\n".join(lines)
