@@ -11,7 +11,6 @@ image_release=bookworm
 # manuals, no translations.
 make_image() {
   local name=pushrelay-$version-linux-$architecture.oci.tar deb needed hooks
-  ((EUID == 0)) || fail "an image needs root, for its files' owners; run: sudo scripts/package image"
   # The package of this run, not of one before.
   [[ " ${made[*]} " == *" deb "* ]] || { make_deb && made+=(deb); }
   deb=$(echo "$dist/pushrelay_${version}_"*.deb)
