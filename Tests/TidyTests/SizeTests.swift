@@ -7,8 +7,8 @@ private enum Most {
   static let linesPerFile = 500
 }
 
-/// The most lines of Swift in each target of `Sources`: what the features of today take. Raising one
-/// is a line in the commit that needs it, which says what for; docs/COST.md says what they buy.
+/// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
+/// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
   "Cockpit": 3500, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 6800,
   "DeviceSimulator": 5900, "HTTP2": 3500, "NATS": 350, "PhoneRuntime": 2900, "Primitives": 700,
