@@ -120,7 +120,7 @@ struct ModelledJournal: Sendable {
       gone[token] = (moment, record.sequence)
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       appBudgets[BudgetKey(device: device, topic: topic)] =
-        appBudget.full == 0 ? nil : (appBudget, record.sequence)
+        appBudget == RateLimit.State() ? nil : (appBudget, record.sequence)
       devices[device]?.budget = deviceBudget
     case .forgotten(let id): devices[id] = nil
     case .granted, .released: break  // Simulated phones bring no tokens of their own along.

@@ -5,9 +5,9 @@
 /// with a burst of 1 never more than `n`. For `m` in a period at most and `b` of them at once, one
 /// event takes `period / (m - b + 1)`.
 ///
-/// `RateLimit` is the rule, `RateLimit.State` what one key has used of it. The state is the instant
-/// at which the bucket will be full again (the "theoretical arrival time"); a key that was never
-/// used, or not for long, costs nothing but its eight bytes.
+/// `RateLimit` is the rule, `RateLimit.State` what one key has used of it: the instant at which the
+/// bucket is full again (the "theoretical arrival time"), on the clock that the limit is kept by. A
+/// key that was never used, or not for long, costs nothing but its eight bytes.
 @frozen
 public struct RateLimit: Hashable, Sendable {
   /// The time one event uses up.
@@ -24,6 +24,7 @@ public struct RateLimit: Hashable, Sendable {
   }
 
   /// One event an `interval`, with up to `burst`, and at least one, at once.
+  @inlinable
   public init(interval: Interval, burst: Int64) {
     self.interval = interval
     self.burst = max(1, burst)
@@ -31,24 +32,27 @@ public struct RateLimit: Hashable, Sendable {
 
   /// What one key has used.
   @frozen
-  public struct State: Hashable, Sendable {
-    /// When the bucket is full again: milliseconds since the epoch on the clock that the limit is
-    /// kept by.
-    public var full: Int64 = 0
+  public struct State: Hashable, Codable, Sendable {
+    /// When the bucket is full again.
+    public var full: Instant
 
     @inlinable
-    public init() {}
+    public init(full: Instant = Instant(milliseconds: 0)) { self.full = full }
 
     /// The clock was moved by so much, and no time has passed. Nothing used stays nothing.
     public mutating func moveClock(by interval: Interval) {
-      full = max(0, saturatingSum(full, interval.milliseconds))
+      full = max(Instant(milliseconds: 0), full + interval)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+      case full = "fullAt"
     }
   }
 
   /// When the next event is allowed: `now` or earlier means at once.
   @inlinable
   public func nextAllowed(_ state: State) -> Instant {
-    Instant(milliseconds: state.full) - interval * (burst - 1)
+    state.full - interval * (burst - 1)
   }
 
   /// Whether an event is allowed now.
@@ -60,29 +64,13 @@ public struct RateLimit: Hashable, Sendable {
   /// Takes one event. The caller has asked `allows`.
   @inlinable
   public func take(_ state: inout State, at now: Instant) {
-    state.full = saturatingSum(max(state.full, now.milliseconds), interval.milliseconds)
+    state.full = max(state.full, now) + interval
   }
 
   /// How many events are allowed at once right now.
   public func remaining(_ state: State, at now: Instant) -> Int64 {
-    let used = max(0, saturatingDifference(state.full, now.milliseconds))
-    let usedEvents = (saturatingSum(used, interval.milliseconds) - 1) / interval.milliseconds
+    let used = max(.zero, state.full - now)
+    let usedEvents = ((used + interval).milliseconds - 1) / interval.milliseconds
     return max(0, burst - usedEvents)
-  }
-}
-
-extension RateLimit.State: Codable {
-  private enum CodingKeys: String, CodingKey {
-    case fullAt
-  }
-
-  public init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: CodingKeys.self)
-    full = try values.decode(Instant.self, forKey: .fullAt).milliseconds
-  }
-
-  public func encode(to encoder: any Encoder) throws {
-    var values = encoder.container(keyedBy: CodingKeys.self)
-    try values.encode(Instant(milliseconds: full), forKey: .fullAt)
   }
 }

@@ -148,7 +148,7 @@ package struct StripeState: Sendable {
   }
 
   private mutating func set(_ budget: RateLimit.State, _ key: BudgetKey) {
-    budgets[key] = budget.full == 0 ? nil : budget
+    budgets[key] = budget == RateLimit.State() ? nil : budget
   }
 
   /// Apps with what they have used, and what others had that are not there now.

@@ -84,15 +84,10 @@ extension Shard {
       guard let own = ownBudgets.removeValue(forKey: id) else { return }
       let all = budgets
       for app in appNumbers(of: device, nil) {
-        apps[app].budget =
-          own.states(
-            app: apps[app].budget, device: devices[device].budget, on: all, at: moment
-          ).app
+        apps[app].budget = own.appClock.state(apps[app].budget, on: all.appClock, at: moment)
       }
-      devices[device].budget =
-        own.states(
-          app: RateLimit.State(), device: devices[device].budget, on: all, at: moment
-        ).device
+      devices[device].budget = own.deviceClock.state(
+        devices[device].budget, on: all.deviceClock, at: moment)
     }
     for app in appNumbers(of: device, nil) { releaseHeld(app, .silent, into: &effects) }
   }
@@ -108,7 +103,10 @@ extension Shard {
   ) -> (app: RateLimit.State, device: RateLimit.State) {
     let states = (app: app, device: devices[device].budget)
     guard !ownBudgets.isEmpty, let own = ownBudgets[devices[device].id] else { return states }
-    return own.states(app: states.app, device: states.device, on: budgets, at: now)
+    return (
+      own.appClock.state(states.app, on: budgets.appClock, at: now),
+      own.deviceClock.state(states.device, on: budgets.deviceClock, at: now)
+    )
   }
 
   /// Remembers what a removed app has used until that is given back; then the journal is told.
@@ -123,7 +121,7 @@ extension Shard {
     let budget = FormerBudget(key: key, spent: spent)
     if !isFull(budget), formerBudgets.count < Limits.formerBudgets {
       formerBudgets.add(budget)
-    } else if spent.full > 0 {
+    } else if spent != RateLimit.State() {
       noteFull(key, into: &effects)
     }
   }
@@ -134,9 +132,7 @@ extension Shard {
         of: devices[device].id, where: { $0.key.topic == topic }
       ).first
     else { return nil }
-    return budgets.states(
-      app: former.spent, device: RateLimit.State(), on: budgets(of: device), at: now
-    ).app
+    return budgets.appClock.state(former.spent, on: budgets(of: device).appClock, at: now)
   }
 
   /// Removed apps of a device have full budgets again, or need none any more.

@@ -1,8 +1,11 @@
 /// The kinds of notification that `apns-push-type` names (Apple, "Sending notification requests to
 /// APNs", and the WidgetKit, ActivityKit and accessory pages).
+///
+/// Their numbers stand in journals, on stripes and in recordings: never change one, append.
 package enum PushType: UInt8, CaseIterable, Sendable {
-  case alert, background, voip, complication, fileprovider, mdm, liveactivity, location
-  case pushtotalk, widgets, controls, accessory
+  case alert = 0
+  case background, voip, complication, fileprovider, mdm, liveactivity, location, pushtotalk
+  case widgets, controls, accessory
 
   /// The type that the header's value names: exactly, in lower case; nil for any other.
   package init?(wireName: Span<UInt8>) {

@@ -1,51 +1,55 @@
 package import Primitives
 
-/// Counts what a rate limit gives back, in parts of an event: a clock whose speed is the rate.
+/// A clock whose speed is a rate: it goes on by `event` in the time in which one event is given
+/// back, so that a limit kept by it is one event each `event`, whatever the rate.
 ///
-/// A budget that is kept by this clock ("full again when it reads so much") needs no look when the
-/// rate changes: from then on the clock goes faster or slower, and what was used stays used. So
-/// another policy costs the same whether there is one device or a million, in memory and on disk,
-/// and no device gets a fresh budget from it.
+/// What was used ("full again when it reads so much") needs no look when the rate changes: from
+/// then on the clock goes faster or slower, and what was used stays used. So another policy costs
+/// the same whether there is one device or a million, in memory and on disk, and no device gets a
+/// fresh budget from it.
 package struct RefillClock: Hashable, Sendable {
-  /// The parts of one event. Intervals of up to so many milliseconds (four hours and a half) come
-  /// out to the millisecond, longer ones to their 2^24th part; at an event a millisecond the clock
-  /// runs for 17 years before it stands still.
-  package static let event: Int64 = 1 << 24
+  /// What one event takes on it. Rates of up to an event in so many milliseconds (four hours and a
+  /// half) come out to the millisecond, slower ones to their 2^24th part; at an event a millisecond
+  /// the clock runs for 17 years before it stands still.
+  package static let event = Interval(milliseconds: 1 << 24)
   /// The last reading. Half of what a number can be, so that a burst more still is one.
-  package static let latest = Int64.max / 2
+  package static let latest = Instant(milliseconds: .max / 2)
 
   /// The time in which one event is given back.
   package let interval: Interval
   /// When the clock read `reading`.
   package let since: Instant
-  package let reading: Int64
+  package let reading: Instant
 
-  package init(interval: Interval, since: Instant, reading: Int64 = 0) {
-    precondition(interval.milliseconds > 0, "a rate gives something back")
+  package init(
+    interval: Interval, since: Instant, reading: Instant = Instant(milliseconds: 0)
+  ) {
+    precondition(interval > .zero, "a rate gives something back")
     self.interval = interval
     self.since = since
-    self.reading = min(max(reading, 0), Self.latest)
+    self.reading = min(max(reading, Instant(milliseconds: 0)), Self.latest)
   }
 
   /// What the clock reads at this moment. It never goes backwards.
-  package func reading(at now: Instant) -> Int64 {
-    let (elapsed, overflow) = now.milliseconds.subtractingReportingOverflow(since.milliseconds)
-    guard !overflow, elapsed > 0 else { return reading }
+  package func reading(at now: Instant) -> Instant {
+    let elapsed = (now - since).milliseconds
+    guard elapsed > 0 else { return reading }
     let (events, rest) = elapsed.quotientAndRemainder(dividingBy: interval.milliseconds)
-    guard events < (Self.latest - reading) / Self.event else { return Self.latest }
-    let parts = Self.quotient(of: rest, times: Self.event, by: interval.milliseconds)
-    return min(Self.latest, reading + events * Self.event + parts.quotient)
+    let parts = Self.quotient(
+      of: rest, times: Self.event.milliseconds, by: interval.milliseconds)
+    return min(Self.latest, reading + Self.event * events + .milliseconds(parts.quotient))
   }
 
   /// The first moment at which the clock reads this; `since` when it did before.
-  package func moment(of target: Int64) -> Instant {
+  package func moment(of target: Instant) -> Instant {
     guard target > reading else { return since }
-    let (events, rest) = (target - reading).quotientAndRemainder(dividingBy: Self.event)
-    let (whole, overflow) = events.multipliedReportingOverflow(by: interval.milliseconds)
-    let parts = Self.quotient(of: rest, times: interval.milliseconds, by: Self.event)
+    let (events, rest) = (target - reading).milliseconds
+      .quotientAndRemainder(dividingBy: Self.event.milliseconds)
+    let parts = Self.quotient(
+      of: rest, times: interval.milliseconds, by: Self.event.milliseconds)
     // Rounded up: a moment before, it does not read this yet.
-    let wait = Interval(milliseconds: parts.quotient + (parts.remainder > 0 ? 1 : 0))
-    return overflow ? .never : since + Interval(milliseconds: whole) + wait
+    return since + interval * events
+      + .milliseconds(parts.quotient + (parts.remainder > 0 ? 1 : 0))
   }
 
   /// `first` times `second` by `divisor`, which is greater than one of them: no step can overflow.
@@ -70,58 +74,38 @@ package struct RefillClock: Hashable, Sendable {
     let interval = limit?.interval ?? interval
     guard interval != self.interval || now < since else { return self }
     // A part more, because a reading is rounded down: what is due at a whole millisecond stays so.
-    return RefillClock(interval: interval, since: now, reading: reading(at: now) + 1)
-  }
-}
-
-// MARK: - Budgets kept by the clock
-
-extension RefillClock {
-  /// Whether an event is allowed now, when so many may come at once.
-  package func allows(_ state: RateLimit.State, burst: Int64, at now: Instant) -> Bool {
-    state.full - Self.event * (burst - 1) <= reading(at: now)
+    return RefillClock(
+      interval: interval, since: now, reading: reading(at: now) + .milliseconds(1))
   }
 
-  /// When the next event is allowed.
-  package func nextAllowed(_ state: RateLimit.State, burst: Int64) -> Instant {
-    moment(of: state.full - Self.event * (burst - 1))
+  /// What was used on this clock, of which no more is used than the largest burst: it comes from a
+  /// clock that may have been ahead.
+  package func bounded(
+    _ state: RateLimit.State, _ limits: RateLimit?..., at now: Instant
+  ) -> RateLimit.State {
+    let burst = limits.reduce(1) { max($0, $1?.burst ?? 1) }
+    return RateLimit.State(full: min(state.full, reading(at: now) + Self.event * burst))
   }
 
-  /// Takes one event. The caller has asked `allows`.
-  package func take(_ state: inout RateLimit.State, at now: Instant) {
-    state.full = max(state.full, reading(at: now)) + Self.event
-  }
-
-  /// The same budget, of which no more is used than a burst: it comes from a clock that may have
-  /// been ahead of this one.
-  package func bounded(_ state: RateLimit.State, burst: Int64, at now: Instant) -> RateLimit.State {
-    var state = state
-    state.full = min(state.full, reading(at: now) + Self.event * burst)
-    return state
-  }
-
-  /// The same budget as kept by another clock from now on: as much of it is used.
+  /// What was used on this clock, as it reads on another: as much is used there.
   package func state(
     _ state: RateLimit.State, on other: RefillClock, at now: Instant
   ) -> RateLimit.State {
     let used = state.full - reading(at: now)
-    var state = RateLimit.State()
-    if used > 0 { state.full = other.reading(at: now) + used }
-    return state
+    return used > .zero ? RateLimit.State(full: other.reading(at: now) + used) : RateLimit.State()
   }
+}
 
-  /// How many events are allowed at once right now.
-  package func remaining(_ state: RateLimit.State, burst: Int64, at now: Instant) -> Int64 {
-    let used = max(0, state.full - reading(at: now))
-    return max(0, burst - (used + Self.event - 1) / Self.event)
-  }
+extension RateLimit {
+  /// The same limit, kept by a `RefillClock`.
+  package var byRefillClock: RateLimit { RateLimit(interval: RefillClock.event, burst: burst) }
 }
 
 extension RateLimit.State {
   /// What was written down of a `RefillClock`'s. Nothing is known of what such a clock never
   /// reads.
   package init(written full: Int64) {
-    self.init()
-    if (0...RefillClock.latest).contains(full) { self.full = full }
+    let isRead = (0...RefillClock.latest.milliseconds).contains(full)
+    self.init(full: Instant(milliseconds: isRead ? full : 0))
   }
 }

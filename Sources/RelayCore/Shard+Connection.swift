@@ -274,7 +274,7 @@ extension Shard {
       apps[app].waiting[entries[entry].notification.notificationClass] += 1
       counters.waiting += 1
     } else {
-      store(entry, into: &effects)
+      store(entry, nil, into: &effects)
     }
   }
 }

@@ -14,27 +14,28 @@ enum RideCause: Hashable, CaseIterable, Sendable {
 
 /// What may go now, what is stored, what rides along.
 extension Shard {
-  /// Whether a waiting entry may be sent on its own account now.
-  ///
-  /// Others of its app and class that wait for the journal go first, so that the order of
-  /// acceptance holds; `isFirstInLine` says that this entry is the oldest of them.
+  /// Whether a waiting entry may be sent on its own account now, and if not until when and why; nil
+  /// while its device is away. Whoever stores the entry hands this on: it is what is logged, what a
+  /// timer waits for and what people read.
   ///
   /// Changes nothing. `mutating`, because a method that is not is handed a copy of the shard's 784
   /// bytes when a mutating one calls it.
-  mutating func mayGoDirectly(_ entry: Int32, isFirstInLine: Bool = false) -> Bool {
+  mutating func verdict(on entry: Int32) -> BudgetDecision? {
     let app = entries[entry].app
     let device = apps[app].device
-    guard devices[device].connection != nil else { return false }
+    guard devices[device].connection != nil else { return nil }
+    let decision = decide(entry)
     let notificationClass = entries[entry].notification.notificationClass
-    guard isFirstInLine || apps[app].waiting[notificationClass] == 0 else { return false }
-    guard decide(entry) == .allowed else { return false }
-    if apps[app].slots[notificationClass] < 0 || isDurable(entry) { return true }
+    guard decision == .allowed, apps[app].slots[notificationClass] >= 0, !isDurable(entry) else {
+      return decision
+    }
     // An older one in the slot may only be replaced by what the journal has (invariant 2).
     return switch notificationClass {
     // It is sent first.
-    case .visible: windowHolds(2, device)
+    case .visible where windowHolds(2, device): .allowed
     // It would ride with its successor. What is never stored leaves it where it is.
-    case .silent: !entries[entry].isStorable
+    case .silent where !entries[entry].isStorable: .allowed
+    case .visible, .silent: .held(until: nil, by: .inFlight)
     }
   }
 
@@ -50,7 +51,7 @@ extension Shard {
   }
 
   /// Whether the phone may be troubled with this entry now, and if not until when and why. Changes
-  /// nothing; `mutating` as `mayGoDirectly` is.
+  /// nothing; `mutating` as `verdict` is.
   mutating func decide(_ entry: Int32) -> BudgetDecision {
     let app = entries[entry].app
     let device = apps[app].device
@@ -123,8 +124,11 @@ extension Shard {
     }
   }
 
-  /// Puts a waiting or returning entry into its slot: the newest by order of acceptance wins.
-  mutating func store(_ entry: Int32, into effects: inout [Effect]) {
+  /// Puts a waiting or returning entry that this verdict keeps from its device into its slot: the
+  /// newest by order of acceptance wins.
+  mutating func store(
+    _ entry: Int32, _ verdict: BudgetDecision?, into effects: inout [Effect]
+  ) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     let other = apps[app].slots[notificationClass]
@@ -142,16 +146,11 @@ extension Shard {
     counters.inSlots += 1
     counters.stored += 1
     let uniqueID = entries[entry].notification.uniqueID
-    guard devices[apps[app].device].connection != nil else {
+    guard case .held(let until, let limit) = verdict else {
       return log(.storedOffline, uniqueID, into: &effects)
     }
-    switch decide(entry) {
-    case .allowed:
-      log(.storedPower(until: nil, limit: .inFlight), uniqueID, into: &effects)
-    case .held(let until, let limit):
-      log(.storedPower(until: until, limit: limit), uniqueID, into: &effects)
-      if let until { setReleaseTimer(app, notificationClass, until) }
-    }
+    log(.storedPower(until: until, limit: limit), uniqueID, into: &effects)
+    if let until { setReleaseTimer(app, notificationClass, until) }
   }
 
   /// Sends what is held for a device as far as the window goes, visible before silent, each class

@@ -45,7 +45,7 @@ extension Shard {
 
   /// What this, accepted at that moment, is a repetition of.
   ///
-  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  /// Changes nothing; `mutating` as `verdict` is.
   @inline(never)
   mutating func first(
     of notification: Notification, _ app: Int32, acceptedAt moment: Instant

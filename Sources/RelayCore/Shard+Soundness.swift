@@ -84,7 +84,7 @@ extension Shard {
 
   /// What is wrong with an event for this shard as it is now; nil when it can happen to it.
   ///
-  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  /// Changes nothing; `mutating` as `verdict` is.
   package mutating func flaw(in event: Event, at instant: Instant) -> StateFlaw? {
     guard Soundness.moments.contains(max(now, instant)) else {
       return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")

@@ -98,7 +98,7 @@ extension Shard {
     effects.append(.respond(request, .accepted(uniqueID: notification.uniqueID)))
     if entries[entry].isExpired(at: now) {
       discard(entry, .expired, into: &effects)
-    } else if mayGoDirectly(entry, isFirstInLine: true) {
+    } else if verdict(on: entry) == .allowed {
       sendDirectly(entry, into: &effects)
     } else {
       discard(entry, .notStored, into: &effects)
@@ -116,7 +116,9 @@ extension Shard {
         phase: .waiting))
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
-    let goesDirectly = mayGo && mayGoDirectly(entry)
+    // Others of its app and class that wait for the journal go first, as they were accepted.
+    let isFirst = apps[app].waiting[notification.notificationClass] == 0
+    let goesDirectly = mayGo && isFirst && verdict(on: entry) == .allowed
     // Made where it is put: from a variable it would be copied.
     if apps[app].isOwn {
       let content = contentOfOwn(notification, app)
@@ -137,7 +139,7 @@ extension Shard {
   /// What the journal is told of a push to a token that the device brought along. Token and device
   /// may be far apart; what waits for a device is remembered with it.
   ///
-  /// Changes nothing; `mutating` as `mayGoDirectly` is.
+  /// Changes nothing; `mutating` as `verdict` is.
   @inline(never)
   private mutating func contentOfOwn(
     _ notification: Notification, _ app: Int32
@@ -205,10 +207,9 @@ extension Shard {
       case .unpromised(let first): return adopt(entry, by: first, into: &effects)
       }
     }
-    if mayGoDirectly(entry, isFirstInLine: true) {
-      sendDirectly(entry, into: &effects)
-    } else {
-      store(entry, into: &effects)
+    switch verdict(on: entry) {
+    case .allowed: sendDirectly(entry, into: &effects)
+    case let verdict: store(entry, verdict, into: &effects)
     }
   }
 

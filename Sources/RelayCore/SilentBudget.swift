@@ -104,31 +104,14 @@ package struct SilentBudgets: Hashable, Sendable {
     deviceClock = deviceClock.moved(by: interval)
   }
 
-  /// What an app and its device have used, as it reads on the clocks of other budgets: as much is
-  /// used there.
-  package func states(
-    app: RateLimit.State, device: RateLimit.State, on other: SilentBudgets, at now: Instant
-  ) -> (app: RateLimit.State, device: RateLimit.State) {
-    (
-      appClock.state(app, on: other.appClock, at: now),
-      deviceClock.state(device, on: other.deviceClock, at: now)
-    )
-  }
-
   /// What the journal says that an app, or a device, has used: at most as much as this policy or
   /// the documented one gives at once.
   func restored(app state: RateLimit.State, at now: Instant) -> RateLimit.State {
-    appClock.bounded(
-      state, burst: Self.burst(policy.perApp, SilentPolicy.documented.perApp), at: now)
+    appClock.bounded(state, policy.perApp, SilentPolicy.documented.perApp, at: now)
   }
 
   func restored(device state: RateLimit.State, at now: Instant) -> RateLimit.State {
-    deviceClock.bounded(
-      state, burst: Self.burst(policy.perDevice, SilentPolicy.documented.perDevice), at: now)
-  }
-
-  private static func burst(_ limits: RateLimit?...) -> Int64 {
-    limits.reduce(1) { max($0, $1?.burst ?? 1) }
+    deviceClock.bounded(state, policy.perDevice, SilentPolicy.documented.perDevice, at: now)
   }
 
   /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.
@@ -150,18 +133,18 @@ package struct SilentBudgets: Hashable, Sendable {
     at now: Instant
   ) {
     guard !condition.liftsBudget else { return }
-    if policy.perApp != nil { appClock.take(&app, at: now) }
-    if policy.perDevice != nil { deviceClock.take(&device, at: now) }
+    policy.perApp?.byRefillClock.take(&app, at: appClock.reading(at: now))
+    policy.perDevice?.byRefillClock.take(&device, at: deviceClock.reading(at: now))
   }
 
   /// Silent pushes that an app may still get at once; nil for no limit.
   package func remaining(app: RateLimit.State, at now: Instant) -> Int64? {
-    policy.perApp.map { appClock.remaining(app, burst: $0.burst, at: now) }
+    policy.perApp?.byRefillClock.remaining(app, at: appClock.reading(at: now))
   }
 
   /// Silent pushes that a device may still get at once; nil for no limit.
   package func remaining(device: RateLimit.State, at now: Instant) -> Int64? {
-    policy.perDevice.map { deviceClock.remaining(device, burst: $0.burst, at: now) }
+    policy.perDevice?.byRefillClock.remaining(device, at: deviceClock.reading(at: now))
   }
 }
 
@@ -170,7 +153,9 @@ extension RefillClock {
   fileprivate func nextAllowed(
     _ state: RateLimit.State, _ limit: RateLimit?, at now: Instant
   ) -> Instant {
-    guard let limit, !allows(state, burst: limit.burst, at: now) else { return now }
-    return nextAllowed(state, burst: limit.burst)
+    guard let limit = limit?.byRefillClock, !limit.allows(state, at: reading(at: now)) else {
+      return now
+    }
+    return moment(of: limit.nextAllowed(state))
   }
 }

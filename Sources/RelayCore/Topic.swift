@@ -48,3 +48,23 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
     }
   }
 }
+
+/// Gives equal topics one storage: there are few of them, and a million notifications.
+package struct TopicCache: Sendable {
+  private var places: [Topic?] = []
+
+  package init() {}
+
+  /// The topic, or nil when the bytes are none.
+  package mutating func topic(_ bytes: Span<UInt8>) -> Topic? {
+    guard !bytes.isEmpty else { return nil }
+    if places.isEmpty { places = [Topic?](repeating: nil, count: 256) }
+    // Bundle identifiers of one provider differ at their ends.
+    let size = UInt8(truncatingIfNeeded: bytes.count)
+    let place = Int(bytes[bytes.count - 1] &* 31 ^ bytes[bytes.count / 2] ^ size)
+    if let known = places[place], known.equals(bytes) { return known }
+    guard let topic = Topic(bytes) else { return nil }
+    places[place] = topic
+    return topic
+  }
+}

@@ -38,8 +38,7 @@ package struct ByteReader: Sendable {
   private let bytes: [UInt8]
   package private(set) var position: Int
   package let end: Int
-  /// Gives equal topics one storage: there are few of them, and many notifications.
-  private var topics: [Topic?] = []
+  private var topics = TopicCache()
   private var lastPayload: [UInt8] = []
   /// The last notification that was read.
   var last = LastNotification()
@@ -158,16 +157,12 @@ package struct ByteReader: Sendable {
   /// A push's topic; none at all where its provider did not say one.
   mutating func topic() throws(CodecError) -> Topic {
     let range = try skip(UInt64(try byte()))
-    guard let last = range.last else { return .vacant }
-    // Of its own, so that the list of topics may change meanwhile.
+    guard !range.isEmpty else { return .vacant }
+    // Of its own, so that the cache may change meanwhile.
     let bytes = bytes
-    let text = bytes.span.extracting(range)
-    // Bundle identifiers of one provider differ at their ends.
-    let place = Int(bytes[last] &* 31 ^ UInt8(truncatingIfNeeded: range.count))
-    if topics.isEmpty { topics = Array(repeating: nil, count: 256) }
-    if let known = topics[place], known.equals(text) { return known }
-    guard let topic = Topic(text) else { throw invalid(Topic.self) }
-    topics[place] = topic
+    guard let topic = topics.topic(bytes.span.extracting(range)) else {
+      throw invalid(Topic.self)
+    }
     return topic
   }
 

@@ -153,10 +153,9 @@ extension RateLimit.State: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(full) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init()
-    full = try reader.read()
+    self.init(full: try reader.read())
     // Twice what a clock reads at the end of its time: no sum with it overflows.
-    guard (0...3 << 61).contains(full) else { throw reader.invalid(Self.self) }
+    guard (0...3 << 61).contains(full.milliseconds) else { throw reader.invalid(Self.self) }
   }
 }
 

@@ -148,7 +148,7 @@ extension JournalFile {
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app)
       try execute(
-        "UPDATE devices SET budget = ? WHERE id = ?", [all.full.stored, device.stored])
+        "UPDATE devices SET budget = ? WHERE id = ?", [all.full.milliseconds.stored, device.stored])
     }
   }
 
@@ -163,13 +163,13 @@ extension JournalFile {
   func setBudget(
     of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State
   ) throws {
-    guard budget.full != 0 else {
+    guard budget != RateLimit.State() else {
       return try execute(
         "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored])
     }
     try execute(
       "INSERT OR REPLACE INTO budgets VALUES (?, ?, ?)",
-      [device.stored, topic.stored, budget.full.stored])
+      [device.stored, topic.stored, budget.full.milliseconds.stored])
   }
 
   private func register(

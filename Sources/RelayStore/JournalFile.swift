@@ -354,7 +354,7 @@ extension JournalFile {
       else { throw StoreError.damaged(path: path, reason: "the silent policy") }
       clock = RefillClock(
         interval: Interval(milliseconds: interval), since: Instant(milliseconds: since),
-        reading: reading)
+        reading: Instant(milliseconds: reading))
     }
     return clock
   }
@@ -366,7 +366,7 @@ extension JournalFile {
       "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
       [
         scope.stored, policy.name.stored, clock.interval.milliseconds.stored,
-        clock.since.milliseconds.stored, clock.reading.stored,
+        clock.since.milliseconds.stored, clock.reading.milliseconds.stored,
       ])
   }
 
@@ -380,8 +380,9 @@ extension JournalFile {
       WHERE budget <> 0
       """,
       [
-        clock.since.milliseconds.stored, (RefillClock.latest / RefillClock.event).stored,
-        RefillClock.event.stored, clock.interval.milliseconds.stored,
+        clock.since.milliseconds.stored,
+        (RefillClock.latest.milliseconds / RefillClock.event.milliseconds).stored,
+        RefillClock.event.milliseconds.stored, clock.interval.milliseconds.stored,
       ])
   }
 }

@@ -163,7 +163,7 @@ extension JournalFile {
       case .device(let id, let secret, let budget):
         try execute(
           "INSERT OR REPLACE INTO devices VALUES (?, ?, ?)",
-          [id.stored, secret.stored, budget.full.stored])
+          [id.stored, secret.stored, budget.full.milliseconds.stored])
       case .app(let device, let topic, let token, let isOwn, let budget):
         try execute(
           "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?)",

@@ -44,7 +44,7 @@ enum RecordCodec {
       (notification.notificationClass == .silent ? silent : 0)
         | (notification.wakesApp ? wakesApp : 0)
         | (notification.showsNothing ? showsNothing : 0))
-    bytes.append(notification.pushType.storedCode)
+    bytes.append(notification.pushType.rawValue)
     bytes.append(notification.priority.rawValue)
     append(UInt64(bitPattern: acceptedAt.milliseconds), to: &bytes)
     var expiresAt = once
@@ -83,7 +83,7 @@ enum RecordCodec {
         == Checksum.crc32C(of: sequence, then: bytes.extracting(0..<end)),
       let token = DeviceToken(bytes: bytes.extracting(headerBytes..<tokenEnd)),
       let topic = topics.topic(bytes.extracting(tokenEnd..<topicEnd)),
-      let pushType = PushType(storedCode: bytes[2]), let priority = Priority(rawValue: bytes[3])
+      let pushType = PushType(rawValue: bytes[2]), let priority = Priority(rawValue: bytes[3])
     else { return nil }
     let expiresAt = Int64(bitPattern: number(bytes, at: 12))
     let notification = Notification(
@@ -122,58 +122,4 @@ enum RecordCodec {
     }
     return value
   }
-}
-
-/// Gives equal topics one storage: there are few of them, and a million notifications.
-struct TopicCache {
-  private var places = [Topic?](repeating: nil, count: 256)
-
-  /// The topic, or nil when the bytes are none.
-  mutating func topic(_ bytes: Span<UInt8>) -> Topic? {
-    guard !bytes.isEmpty else { return nil }
-    // Bundle identifiers of one provider differ at their ends.
-    let size = UInt8(truncatingIfNeeded: bytes.count)
-    let place = Int(bytes[bytes.count - 1] &* 31 ^ bytes[bytes.count / 2] ^ size)
-    if let known = places[place], known.equals(bytes) { return known }
-    guard let topic = Topic(bytes) else { return nil }
-    places[place] = topic
-    return topic
-  }
-}
-
-extension PushType {
-  /// The number on disk. Never change one: what is stored must stay readable.
-  var storedCode: UInt8 {
-    switch self {
-    case .alert: 0
-    case .background: 1
-    case .voip: 2
-    case .complication: 3
-    case .fileprovider: 4
-    case .mdm: 5
-    case .liveactivity: 6
-    case .location: 7
-    case .pushtotalk: 8
-    case .widgets: 9
-    case .controls: 10
-    case .accessory: 11
-    }
-  }
-
-  /// The type with this number, or nil.
-  init?(storedCode: UInt8) {
-    guard storedCode < Self.byStoredCode.count, let type = Self.byStoredCode[Int(storedCode)]
-    else { return nil }
-    self = type
-  }
-
-  private static let byStoredCode: [PushType?] = {
-    var types: [PushType?] = []
-    for type in allCases {
-      let code = Int(type.storedCode)
-      while types.count <= code { types.append(nil) }
-      types[code] = type
-    }
-    return types
-  }()
 }

@@ -1,3 +1,4 @@
+import RelayCore
 import SQLite
 
 /// Looks at a journal from outside, also while a relay uses it: from another process than the

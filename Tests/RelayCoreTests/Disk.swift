@@ -143,7 +143,7 @@ struct Disk {
       return RestoredRecord.app(
         app.device, app.topic, app.token, isOwn: app.isOwn, budget: budget ?? RateLimit.State())
     }
-    let rest = former.filter { $0.value.full != 0 }.sorted {
+    let rest = former.filter { $0.value != RateLimit.State() }.sorted {
       ($0.key.device.value.low, "\($0.key.topic)") < ($1.key.device.value.low, "\($1.key.topic)")
     }
     return devices.shuffled(using: &generator).map {

@@ -84,8 +84,8 @@ import Testing
     for minutes in [Int64(1), 61] {
       var fixture = ShardFixture()
       let phone = fixture.enroll()
-      var spent = RateLimit.State()
-      for _ in 0..<3 { fixture.shard.budgets.appClock.take(&spent, at: fixture.now) }
+      let reading = fixture.shard.budgets.appClock.reading(at: fixture.now)
+      let spent = RateLimit.State(full: reading + RefillClock.event * 3)
       fixture.now = fixture.now + .minutes(minutes)
       let topic = Topic("com.example.app")!
       let effects = fixture.handle(.restored(.spent(phone.credential.device, topic, spent)))

@@ -40,6 +40,18 @@ private func fits(_ type: PushType, _ topic: String) -> Bool {
     }
   }
 
+  /// Journals, stripes and recordings of earlier builds have these numbers.
+  @Test func theNumbersStayWhatTheyAre() {
+    let names = [
+      "alert", "background", "voip", "complication", "fileprovider", "mdm", "liveactivity",
+      "location", "pushtotalk", "widgets", "controls", "accessory",
+    ]
+    for (number, name) in names.enumerated() {
+      #expect(PushType(rawValue: UInt8(number))?.wireName == name)
+    }
+    #expect(PushType(rawValue: UInt8(names.count)) == nil)
+  }
+
   @Test(arguments: [
     "", "Alert", "ALERT", "alert ", " alert", "alerts", "aler", "voip\u{0}",
     "liveactivityliveactivityliveactivity", "fileproviderx", "backgroun", "é",

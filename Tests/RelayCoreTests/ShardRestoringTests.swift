@@ -137,8 +137,8 @@ import Testing
 
   @Test func aRestartHandsOutNoFreshBudget() {
     var fixture = ShardFixture(firstSequence: 1000)
-    var used = RateLimit.State()
-    for _ in 0..<3 { fixture.shard.budgets.appClock.take(&used, at: fixture.now) }
+    let reading = fixture.shard.budgets.appClock.reading(at: fixture.now)
+    let used = RateLimit.State(full: reading + RefillClock.event * 3)
     _ = restored(records(budget: used), fixture: &fixture)
     let (_, _) = fixture.connect(Self.phone)
     let silent = fixture.push(.silent, Self.app)
@@ -151,10 +151,8 @@ import Testing
   /// Spent by a clock that was hours ahead: used up, and no more than that.
   @Test func aBudgetFromAheadIsUsedUpAtMost() {
     var fixture = ShardFixture(firstSequence: 1000)
-    var used = RateLimit.State()
-    for _ in 0..<3 {
-      fixture.shard.budgets.appClock.take(&used, at: fixture.now + .hours(10))
-    }
+    let ahead = fixture.shard.budgets.appClock.reading(at: fixture.now + .hours(10))
+    let used = RateLimit.State(full: ahead + RefillClock.event * 3)
     _ = restored(records(budget: used), fixture: &fixture)
     _ = fixture.connect(Self.phone)
     let silent = fixture.push(.silent, Self.app)

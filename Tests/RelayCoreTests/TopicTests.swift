@@ -35,3 +35,25 @@ import Testing
     #expect(isEqual(topic, "com.example.app"))
   }
 }
+
+@Suite("TopicCache") struct TopicCacheTests {
+  @Test func findsTheRightTopicWhateverCollides() {
+    var cache = TopicCache()
+    for round in 0..<2 {
+      for number in 0..<1000 {
+        let text = Array("com.example.\(number)".utf8)
+        let topic = cache.topic(text.span)
+        #expect(topic?.bytes == text, "round \(round)")
+      }
+    }
+  }
+
+  @Test func whatIsNoTopicIsRefused() {
+    var cache = TopicCache()
+    let wrong = [[], [0]] + [256, 1000].map { [UInt8](repeating: 97, count: $0) }
+    for bytes in wrong {
+      let topic = cache.topic(bytes.span)
+      #expect(topic == nil, "\(bytes.count) bytes")
+    }
+  }
+}

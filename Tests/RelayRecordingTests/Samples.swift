@@ -14,11 +14,7 @@ enum Samples {
   static let own = OwnToken(
     token: DeviceToken(hexadecimal: "abcdef")!, device: device, topic: topic)
   static let credential = DeviceCredential(device: device, secret: secret)
-  static let spent: RateLimit.State = {
-    var state = RateLimit.State()
-    state.full = now.milliseconds
-    return state
-  }()
+  static let spent = RateLimit.State(full: now)
 
   static let decisions: [PushDecision] =
     PushLimit.allCases.flatMap { [.waits($0, until: nil), .waits($0, until: now)] } + [.runs]

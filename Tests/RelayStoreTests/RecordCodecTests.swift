@@ -126,12 +126,6 @@ import Testing
     }
   }
 
-  @Test func storedCodesAreDistinctAndKnown() {
-    #expect(Set(PushType.allCases.map(\.storedCode)).count == PushType.allCases.count)
-    for type in PushType.allCases { #expect(PushType(storedCode: type.storedCode) == type) }
-    #expect(PushType(storedCode: 200) == nil)
-  }
-
   /// What version 1 has written must be read for ever.
   @Test func theFormatIsAsItWas() throws {
     let token = try #require(DeviceToken(hexadecimal: "abcd"))
@@ -143,27 +137,5 @@ import Testing
         "0102000a" + "0807060504030201" + "00409452a3030000" + "0180000000000000"))
     #expect(text.contains("00000000" + "020100" + "abcd" + "74"))
     #expect(bytes.count == 59 + 3 + 4)
-  }
-}
-
-@Suite("TopicCache") struct TopicCacheTests {
-  @Test func findsTheRightTopicWhateverCollides() {
-    var cache = TopicCache()
-    for round in 0..<2 {
-      for number in 0..<1000 {
-        let text = Array("com.example.\(number)".utf8)
-        let topic = cache.topic(text.span)
-        #expect(topic?.bytes == text, "round \(round)")
-      }
-    }
-  }
-
-  @Test func whatIsNoTopicIsRefused() {
-    var cache = TopicCache()
-    let wrong = [[], [0]] + [256, 1000].map { [UInt8](repeating: 97, count: $0) }
-    for bytes in wrong {
-      let topic = cache.topic(bytes.span)
-      #expect(topic == nil, "\(bytes.count) bytes")
-    }
   }
 }

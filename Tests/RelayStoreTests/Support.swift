@@ -119,9 +119,7 @@ enum Make {
   static func instant(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
 
   static func state(_ full: Int64) -> RateLimit.State {
-    var state = RateLimit.State()
-    state.full = full
-    return state
+    RateLimit.State(full: instant(full))
   }
 
   static func notification(
