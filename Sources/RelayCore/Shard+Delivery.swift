@@ -26,9 +26,8 @@ extension Shard {
     guard devices[device].connection != nil else { return nil }
     let decision = decide(entry)
     let notificationClass = entries[entry].notification.notificationClass
-    guard decision == .allowed, apps[app].slots[notificationClass] >= 0, !isDurable(entry) else {
-      return decision
-    }
+    guard case .allowed = decision, apps[app].slots[notificationClass] >= 0, !isDurable(entry)
+    else { return decision }
     // An older one in the slot may only be replaced by what the journal has (invariant 2).
     return switch notificationClass {
     // It is sent first.

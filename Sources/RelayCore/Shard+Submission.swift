@@ -98,13 +98,14 @@ extension Shard {
     effects.append(.respond(request, .accepted(uniqueID: notification.uniqueID)))
     if entries[entry].isExpired(at: now) {
       discard(entry, .expired, into: &effects)
-    } else if verdict(on: entry) == .allowed {
+    } else if case .allowed = verdict(on: entry) {
       sendDirectly(entry, into: &effects)
     } else {
       discard(entry, .notStored, into: &effects)
     }
   }
 
+  @inline(__always)
   private mutating func attemptAndPersist(
     _ notification: Notification, _ app: Int32, _ request: RequestID, expiresAt: Instant,
     mayGo: Bool, into effects: inout [Effect]
@@ -118,7 +119,8 @@ extension Shard {
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
     // Others of its app and class that wait for the journal go first, as they were accepted.
     let isFirst = apps[app].waiting[notification.notificationClass] == 0
-    let goesDirectly = mayGo && isFirst && verdict(on: entry) == .allowed
+    let goesDirectly =
+      if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
     // Made where it is put: from a variable it would be copied.
     if apps[app].isOwn {
       let content = contentOfOwn(notification, app)

@@ -71,24 +71,17 @@ package struct SilentBudgets: Hashable, Sendable {
   /// Budgets of which nothing was used before `now`. Where the policy has no limit, the clock goes
   /// by the documented one, which nothing asks for until there is a limit.
   package init(_ policy: SilentPolicy, at now: Instant) {
-    let (app, device) = Self.intervals(policy)
+    let app = policy.perApp ?? SilentPolicy.documented.perApp
+    let device = policy.perDevice ?? SilentPolicy.documented.perDevice
     self.init(
-      policy, appClock: RefillClock(interval: app, since: now),
-      deviceClock: RefillClock(interval: device, since: now))
+      policy, appClock: RefillClock(interval: app?.interval ?? .hours(1), since: now),
+      deviceClock: RefillClock(interval: device?.interval ?? .hours(1), since: now))
   }
 
   package init(_ policy: SilentPolicy, appClock: RefillClock, deviceClock: RefillClock) {
     self.policy = policy
     self.appClock = appClock
     self.deviceClock = deviceClock
-  }
-
-  private static func intervals(_ policy: SilentPolicy) -> (app: Interval, device: Interval) {
-    let documented = SilentPolicy.documented
-    return (
-      (policy.perApp ?? documented.perApp)?.interval ?? .hours(1),
-      (policy.perDevice ?? documented.perDevice)?.interval ?? .hours(1)
-    )
   }
 
   /// Another policy from now on. What was used stays used, and comes back at the new rates.
