@@ -25,13 +25,15 @@ extension Span<UInt8> {
     return true
   }
 
-  /// The bytes as they are, invalid UTF-8 replaced.
-  var plainText: String {
+  var array: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)
     for index in 0..<count { bytes.append(self[index]) }
-    return String(decoding: bytes, as: UTF8.self)
+    return bytes
   }
+
+  /// The bytes as they are, invalid UTF-8 replaced.
+  var plainText: String { String(decoding: array, as: UTF8.self) }
 
   /// The inside of a JSON string with its escapes resolved (RFC 8259 section 7), cut between two
   /// characters (scalars) when it would be longer than `limitBytes`.

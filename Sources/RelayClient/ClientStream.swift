@@ -140,6 +140,9 @@ extension ClientStream {
         self.stream = stream
       }
 
+      /// Whether another line has come already.
+      package var hasMore: Bool { !waiting.isEmpty }
+
       package mutating func next(
         isolation actor: isolated (any Actor)?
       ) async throws(ClientError) -> [UInt8]? {
