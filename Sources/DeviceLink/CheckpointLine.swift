@@ -17,6 +17,22 @@ package enum CheckpointLine: Hashable, Sendable {
   /// The state is not needed any more.
   case dropped(number: UInt32)
 
+  init?(_ type: String, _ members: LineMembers, _ line: Span<UInt8>) {
+    guard let number = members.number("number", line).flatMap({ UInt32(exactly: $0) }) else {
+      return nil
+    }
+    switch type {
+    case "checkpoint": self = .saved(number: number)
+    case "rewound":
+      guard let epoch = members.number("epoch", line).flatMap({ UInt32(exactly: $0) }),
+        let time = members.time("time", line)
+      else { return nil }
+      self = .rewound(number: number, epoch: epoch, time: time)
+    case "checkpoint-dropped": self = .dropped(number: number)
+    default: return nil
+    }
+  }
+
   func write(_ object: inout ObjectWriter, to bytes: inout [UInt8]) {
     switch self {
     case .saved(let number):

@@ -15,10 +15,15 @@ package import RelayCore
 /// {"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}
 /// ```
 ///
-/// Times are milliseconds since the UNIX epoch.
+/// Times are milliseconds since the UNIX epoch. The device reads it tolerantly: keys that it does
+/// not know are nothing to it, and what is missing is the least that it can be.
 package enum DownLine: Equatable, Sendable {
-  /// `isVirtual` says that the relay's clock moves only when told: the phone may follow it.
-  case hello(device: DeviceID, keepAlive: Interval, time: Instant, isVirtual: Bool = false)
+  /// `isVirtual` says that the relay's clock moves only when told: the phone may follow it;
+  /// `takesDecisions` that it wants to hear of what the phone decides (`UpLine.decision`).
+  case hello(
+    device: DeviceID, keepAlive: Interval, time: Instant, isVirtual: Bool = false,
+    takesDecisions: Bool = true)
+  /// The device does not read for which token it is: that is its own affair.
   case notification(Delivery)
   case empty
   case keepAlive
@@ -26,14 +31,50 @@ package enum DownLine: Equatable, Sendable {
   /// do until now.
   case barrier(number: UInt64, time: Instant)
   case checkpoint(CheckpointLine)
-  case bye(CloseReason)
-  case error(UpLine.ParsingError)
+  /// The name of a `CloseReason`, or one of a newer relay.
+  case bye(reason: String)
+  case error(reason: String)
+  /// A type of a newer relay: to be ignored.
+  case unknown(type: String)
+
+  /// Reads one line; nil when it is not a JSON object with a `type`.
+  package init?(_ line: Span<UInt8>) {
+    guard let members = try? LineMembers(line), let type = members.text("type", line) else {
+      return nil
+    }
+    switch type {
+    case "": return nil
+    case "hello":
+      self = .hello(
+        device: DeviceID(members.id("device", line) ?? UniqueID(high: 0, low: 0)),
+        keepAlive: .seconds(members.number("keepAliveSeconds", line) ?? 0),
+        time: members.time("time", line) ?? Instant(milliseconds: 0),
+        isVirtual: members.text("clock", line) == "virtual",
+        takesDecisions: members.isTrue("decisions", line))
+    case "notification":
+      guard let delivery = Delivery(members, line) else { return nil }
+      self = .notification(delivery)
+    case "empty": self = .empty
+    case "keepalive": self = .keepAlive
+    case "barrier":
+      guard let number = members.number("number", line), let time = members.time("time", line),
+        number >= 0
+      else { return nil }
+      self = .barrier(number: UInt64(number), time: time)
+    case "checkpoint", "rewound", "checkpoint-dropped":
+      guard let checkpoint = CheckpointLine(type, members, line) else { return nil }
+      self = .checkpoint(checkpoint)
+    case "bye": self = .bye(reason: members.text("reason", line) ?? "")
+    case "error": self = .error(reason: members.text("reason", line) ?? "")
+    default: self = .unknown(type: type)
+    }
+  }
 
   /// Writes the line with its line feed.
   package func write(to bytes: inout [UInt8]) {
     var object = ObjectWriter(&bytes)
     switch self {
-    case .hello(let device, let keepAlive, let time, let isVirtual):
+    case .hello(let device, let keepAlive, let time, let isVirtual, let takesDecisions):
       object.member("type", "hello", to: &bytes)
       object.member("device", device.description, to: &bytes)
       object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
@@ -41,7 +82,7 @@ package enum DownLine: Equatable, Sendable {
       object.member("version", Version.number, to: &bytes)
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
       // So that a newer phone says nothing that an older relay does not understand.
-      object.member("decisions", json: Array("true".utf8), to: &bytes)
+      if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
     case .notification(let delivery):
       Self.write(delivery, &object, to: &bytes)
     case .empty:
@@ -55,10 +96,11 @@ package enum DownLine: Equatable, Sendable {
     case .checkpoint(let line): line.write(&object, to: &bytes)
     case .bye(let reason):
       object.member("type", "bye", to: &bytes)
-      object.member("reason", reason.name, to: &bytes)
-    case .error(let unusable):
+      object.member("reason", reason, to: &bytes)
+    case .error(let reason):
       object.member("type", "error", to: &bytes)
-      object.member("reason", unusable.text, to: &bytes)
+      object.member("reason", reason, to: &bytes)
+    case .unknown(let type): object.member("type", type, to: &bytes)
     }
     object.end(&bytes)
   }
@@ -86,5 +128,32 @@ package enum DownLine: Equatable, Sendable {
       object.member("collapseId", text, to: &bytes)
     }
     object.member("payload", json: notification.payload, to: &bytes)
+  }
+}
+
+extension Delivery {
+  /// What a newer relay calls otherwise is taken for the nearest that there is.
+  fileprivate init?(_ members: LineMembers, _ line: Span<UInt8>) {
+    guard let id = members.id("id", line), let uniqueID = members.id("uniqueId", line) else {
+      return nil
+    }
+    let isSilent = members.text("class", line) == NotificationClass.silent.name
+    let via = members.text("via", line)
+    let priority = members.number("priority", line).flatMap { UInt8(exactly: $0) }
+    let notification = Notification(
+      uniqueID: uniqueID, apnsID: id, token: .vacant,
+      topic: members.text("topic", line).flatMap { Topic($0) } ?? .vacant,
+      notificationClass: isSilent ? .silent : .visible,
+      pushType: members.text("pushType", line).flatMap { PushType(wireName: Array($0.utf8).span) }
+        ?? (isSilent ? .background : .alert),
+      priority: priority.flatMap { Priority(rawValue: $0) } ?? .immediate,
+      wakesApp: members.isTrue("wakesApp", line),
+      collapseID: Array((members.text("collapseId", line) ?? "").utf8),
+      expiration: members.time("expiresAt", line).map { .at($0) } ?? .once,
+      payload: members.member("payload", line).map { line.extracting($0.value).array } ?? [])
+    self.init(
+      notification: notification, via: Via.allCases.first { $0.name == via } ?? .direct,
+      acceptedAt: members.time("acceptedAt", line) ?? Instant(milliseconds: 0),
+      sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
   }
 }

@@ -45,16 +45,13 @@ package enum UpLine: Equatable, Sendable {
 
   /// Reads one line.
   package init(_ line: Span<UInt8>) throws(ParsingError) {
-    var members = Members()
+    let members: LineMembers
     do {
-      var cursor = try ObjectCursor(line)
-      while let member = try cursor.next(line) {
-        members.take(member, in: line)
-      }
+      members = try LineMembers(line)
     } catch {
       throw .notJSONObject
     }
-    self = try members.line(line)
+    self = try members.upLine(line)
   }
 
   /// Writes the line with its line feed: the device's side.
@@ -101,114 +98,82 @@ package enum UpLine: Equatable, Sendable {
       object.member("reason", reason, to: &bytes)
     }
   }
+}
 
-  /// The members of a line that mean something, as ranges of it.
-  private struct Members {
-    var type: Range<Int>?
-    var id: Range<Int>?
-    var outcome: Range<Int>?
-    var reason: Range<Int>?
-    var power: Range<Int>?
-    var network: Range<Int>?
-    var screen: Range<Int>?
-    var number: Range<Int>?
-    var next: Range<Int>?
-    var decision: Range<Int>?
-    var until: Range<Int>?
-
-    mutating func take(_ member: ObjectCursor.Member, in line: Span<UInt8>) {
-      guard !member.isNull else { return }
-      let key = line.extracting(member.key)
-      let text = member.text
-      if key.says("type") {
-        type = text
-      } else if key.says("id") {
-        id = text
-      } else if key.says("outcome") {
-        outcome = text
-      } else if key.says("reason") {
-        reason = text
-      } else if key.says("power") {
-        power = text
-      } else if key.says("network") {
-        network = text
-      } else if key.says("screen") {
-        screen = text
-      } else if key.says("number") {
-        number = member.value
-      } else if key.says("next") {
-        next = member.value
-      } else if key.says("decision") {
-        decision = text
-      } else if key.says("until") {
-        until = member.value
-      }
+extension LineMembers {
+  fileprivate func upLine(_ line: Span<UInt8>) throws(UpLine.ParsingError) -> UpLine {
+    guard let type = member("type", line) else { throw .unknownType }
+    let word = line.extracting(type.text)
+    if word.says("ack") {
+      return .ack(id: try notification(line), outcome: try outcome(line))
     }
+    if word.says("keepalive") { return .keepAlive }
+    if word.says("barrier") { return try barrier(line) }
+    if word.says("decision") { return try decision(line) }
+    guard word.says("state") else { throw .unknownType }
+    let report = ConditionReport(
+      power: try value("power", line), network: try value("network", line),
+      screen: try value("screen", line))
+    // Whoever has none does not get here.
+    guard report.network?.isConnected != false else { throw .unknownValue(key: "network") }
+    return .state(report)
+  }
 
-    func line(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
-      guard let type else { throw .unknownType }
-      let word = line.extracting(type)
-      if word.says("ack") { return try ack(line) }
-      if word.says("keepalive") { return .keepAlive }
-      if word.says("barrier") { return try barrier(line) }
-      if word.says("decision") { return try decision(line) }
-      guard word.says("state") else { throw .unknownType }
-      let report = ConditionReport(
-        power: try value(power, "power", line), network: try value(network, "network", line),
-        screen: try value(screen, "screen", line))
-      // Whoever has none does not get here.
-      guard report.network?.isConnected != false else { throw .unknownValue(key: "network") }
-      return .state(report)
+  private func notification(_ line: Span<UInt8>) throws(UpLine.ParsingError) -> UniqueID {
+    guard let id = member("id", line), let value = UniqueID(parsing: line.extracting(id.text))
+    else {
+      throw .missingID
     }
+    return value
+  }
 
-    private func barrier(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
-      guard let number, let value = UInt64(line.extracting(number).plainText) else {
-        throw .missingNumber
-      }
-      guard let next else { return .barrier(number: value, next: nil) }
-      guard let moment = Int64(line.extracting(next).plainText) else {
-        throw .unknownValue(key: "next")
-      }
-      return .barrier(number: value, next: Instant(milliseconds: moment))
-    }
+  private func barrier(_ line: Span<UInt8>) throws(UpLine.ParsingError) -> UpLine {
+    guard let number = member("number", line),
+      let value = UInt64(line.extracting(number.value).plainText)
+    else { throw .missingNumber }
+    return .barrier(number: value, next: try moment("next", line))
+  }
 
-    private func decision(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
-      guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
-      guard let decision else { throw .unknownValue(key: "decision") }
-      let word = line.extracting(decision)
-      if word.says("runs") { return .decision(id: uniqueID, .runs) }
-      guard word.says("waits") else { throw .unknownValue(key: "decision") }
-      guard let limit: PushLimit = try value(reason, "reason", line) else {
-        throw .unknownValue(key: "reason")
-      }
-      guard let until else { return .decision(id: uniqueID, .waits(limit, until: nil)) }
-      guard let moment = Int64(line.extracting(until).plainText) else {
-        throw .unknownValue(key: "until")
-      }
-      return .decision(id: uniqueID, .waits(limit, until: Instant(milliseconds: moment)))
+  private func decision(_ line: Span<UInt8>) throws(UpLine.ParsingError) -> UpLine {
+    let id = try notification(line)
+    guard let decision = member("decision", line) else { throw .unknownValue(key: "decision") }
+    let word = line.extracting(decision.text)
+    if word.says("runs") { return .decision(id: id, .runs) }
+    guard word.says("waits") else { throw .unknownValue(key: "decision") }
+    guard let limit: PushLimit = try value("reason", line) else {
+      throw .unknownValue(key: "reason")
     }
+    return .decision(id: id, .waits(limit, until: try moment("until", line)))
+  }
 
-    private func ack(_ line: Span<UInt8>) throws(ParsingError) -> UpLine {
-      guard let id, let uniqueID = UniqueID(parsing: line.extracting(id)) else { throw .missingID }
-      guard let outcome else { return .ack(id: uniqueID, outcome: nil) }
-      let word = line.extracting(outcome)
-      if word.says("newData") { return .ack(id: uniqueID, outcome: .newData) }
-      if word.says("noData") { return .ack(id: uniqueID, outcome: .noData) }
-      if word.says("failed") { return .ack(id: uniqueID, outcome: .failed) }
-      if word.says("later") { return .ack(id: uniqueID, outcome: .later) }
-      guard word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
-      let text = reason.map { line.extracting($0).unescapedText(limitBytes: 200) } ?? "unknown"
-      return .ack(id: uniqueID, outcome: .notLaunched(reason: text))
+  private func outcome(_ line: Span<UInt8>) throws(UpLine.ParsingError) -> DeliveryOutcome? {
+    guard let outcome = member("outcome", line) else { return nil }
+    let word = line.extracting(outcome.text)
+    if word.says("newData") { return .newData }
+    if word.says("noData") { return .noData }
+    if word.says("failed") { return .failed }
+    if word.says("later") { return .later }
+    guard word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
+    let reason = member("reason", line).map {
+      line.extracting($0.text).unescapedText(limitBytes: 200)
     }
+    return .notLaunched(reason: reason ?? "unknown")
+  }
 
-    private func value<Value: RawRepresentable<String>>(
-      _ range: Range<Int>?, _ key: String, _ line: Span<UInt8>
-    ) throws(ParsingError) -> Value? {
-      guard let range else { return nil }
-      guard let value = Value(rawValue: line.extracting(range).unescapedText(limitBytes: 32)) else {
-        throw .unknownValue(key: key)
-      }
-      return value
-    }
+  private func moment(
+    _ key: String, _ line: Span<UInt8>
+  ) throws(UpLine.ParsingError) -> Instant? {
+    guard member(key, line) != nil else { return nil }
+    guard let moment = time(key, line) else { throw .unknownValue(key: key) }
+    return moment
+  }
+
+  private func value<Value: RawRepresentable<String>>(
+    _ key: String, _ line: Span<UInt8>
+  ) throws(UpLine.ParsingError) -> Value? {
+    guard let member = member(key, line) else { return nil }
+    let text = line.extracting(member.text).unescapedText(limitBytes: 32)
+    guard let value = Value(rawValue: text) else { throw .unknownValue(key: key) }
+    return value
   }
 }

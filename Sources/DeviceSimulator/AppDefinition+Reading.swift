@@ -1,4 +1,5 @@
 import DeviceModel
+import RelayCore
 
 /// Reading what apps are and do, in the words of the model.
 extension AppDefinition {

@@ -1,4 +1,5 @@
 import DeviceModel
+import RelayCore
 
 /// What must come of a scenario, or must not.
 struct Expectation: Sendable {

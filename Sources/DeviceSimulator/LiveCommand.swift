@@ -1,4 +1,5 @@
 import DeviceModel
+import RelayCore
 
 /// A line that somebody types to act on a phone: a verb of the scenarios and what it needs.
 ///

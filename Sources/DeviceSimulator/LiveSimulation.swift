@@ -62,7 +62,7 @@ package struct LiveSimulation: Sendable {
   package enum Event: Sendable {
     case connected
     case lost(reason: String)
-    case received(LiveArrival)
+    case received(Delivery)
     /// Anything else from the relay; a keep-alive is answered.
     case heard(isKeepAlive: Bool)
     /// Of a transfer, an archive.
@@ -76,8 +76,7 @@ package struct LiveSimulation: Sendable {
     switch event {
     case .connected: player.simulation.linkOpened(number)
     case .lost(let reason): player.simulation.linkLost(number, reason)
-    case .received(let arrival):
-      player.simulation.receive(arrival, at: number)
+    case .received(let delivery): player.simulation.receive(delivery, at: number)
     case .heard(let isKeepAlive): player.simulation.hear(number, isKeepAlive: isKeepAlive)
     case .phone(let event): player.simulation.tell(number, event)
     }
@@ -193,25 +192,29 @@ extension Simulation {
   }
 
   /// The relay has sent a push over the phone's stream.
-  mutating func receive(_ arrival: LiveArrival, at phone: Int32) {
+  mutating func receive(_ delivery: Delivery, at phone: Int32) {
     guard case .live = phones[Int(phone)].link else { return }
-    guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == arrival.topic })
-    else {
-      return relay.order(.ack(phone: Int(phone), arrival.uniqueID, .missing))
+    let notification = delivery.notification
+    let topic = notification.topic.description
+    guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == topic }) else {
+      return relay.order(.ack(phone: Int(phone), notification.uniqueID, .missing))
     }
-    let id = Self.pushID(arrival.uniqueID)
-    let rides = Via.allCases.contains { $0.isRide && $0.name == arrival.via }
+    let id = Self.pushID(notification.uniqueID)
+    let rides = delivery.via.isRide
     if let known = relay.number(of: id) { return arrived(known, at: phone, rides: rides) }
     forgetOldPushes()
     let number = firstPush + Int32(pushes.count)
+    let payload = notification.compactPayload
     var entry = PushEntry(
-      app: app, name: nil, payload: Payload(bytes: arrival.payload),
-      collapseID: arrival.collapseID, postedAt: time)
-    entry.notificationClass = arrival.isSilent ? .silent : .visible
-    entry.wakesApp = arrival.wakesApp || arrival.isSilent
-    entry.id = arrival.uniqueID
-    entry.acceptedAt = arrival.acceptedAt
-    entry.told = arrival.told
+      app: app, name: nil, payload: Payload(bytes: payload),
+      collapseID: String(decoding: notification.collapseID, as: UTF8.self), postedAt: time)
+    entry.notificationClass = notification.notificationClass
+    entry.wakesApp = notification.wakesApp || notification.notificationClass == .silent
+    entry.id = notification.uniqueID
+    entry.acceptedAt = delivery.acceptedAt.milliseconds
+    entry.told =
+      "\(notification.notificationClass.name), \(delivery.via.name), "
+      + String(decoding: payload, as: UTF8.self)
     pushes.append(entry)
     relay.withExternal { $0.pushIDs[id] = number }
     arrived(number, at: phone, rides: rides)
@@ -329,39 +332,6 @@ package enum LiveOrder: Hashable, Sendable {
       .unlock(let phone), .lock(let phone):
       phone
     }
-  }
-}
-
-/// A push as a real relay delivers it.
-package struct LiveArrival: Hashable, Sendable {
-  package var uniqueID: UniqueID
-  package var topic: String
-  package var isSilent: Bool
-  package var wakesApp: Bool
-  package var collapseID: String
-  package var payload: [UInt8]
-  /// How the relay sent it: `direct`, `piggyback`, …
-  package var via: String
-  /// When the relay accepted it, in milliseconds since the epoch.
-  package var acceptedAt: Int64
-
-  package init(
-    uniqueID: UniqueID, topic: String, isSilent: Bool, wakesApp: Bool, collapseID: String,
-    payload: [UInt8], via: String, acceptedAt: Int64
-  ) {
-    self.uniqueID = uniqueID
-    self.topic = topic
-    self.isSilent = isSilent
-    self.wakesApp = wakesApp
-    self.collapseID = collapseID
-    self.payload = payload
-    self.via = via
-    self.acceptedAt = acceptedAt
-  }
-
-  /// For the trace.
-  var told: String {
-    "\(isSilent ? "silent" : "visible"), \(via), \(String(decoding: payload, as: UTF8.self))"
   }
 }
 

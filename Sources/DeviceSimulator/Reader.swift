@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 
 /// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
 /// file, line, key.

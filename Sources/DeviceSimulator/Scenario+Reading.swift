@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 
 /// Reading a scenario: everything in it is checked before anything is played.
 extension Scenario {

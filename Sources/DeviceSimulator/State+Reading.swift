@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 
 /// Reading what apps show and how it is restored, and what they do with documents.
 extension RestorationScript {

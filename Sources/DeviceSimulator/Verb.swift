@@ -1,5 +1,6 @@
 import DeviceModel
 import Primitives
+import RelayCore
 
 /// What can be done beside pushing, to an app, a phone or the relay: a row a verb. Scenarios, the
 /// commands that people type, and the table in docs/SCENARIOS.md are all made of these rows; what

@@ -1,5 +1,6 @@
 import DeviceLink
 import DeviceSimulator
+import Primitives
 import RelayClient
 import RelayCore
 
@@ -27,15 +28,21 @@ extension PhoneDriver {
     return true
   }
 
-  func heard(_ said: [PhoneSession.Said], by session: PhoneSession) {
+  func heard(_ lines: [DownLine], by session: PhoneSession) {
     guard isWanted(session) else { return }
-    for word in said {
-      switch word {
-      case .event(let event): simulation.handle(event, of: session.phone, at: now)
-      case .time(let time): greeted(session, at: time)
-      case .takesDecisions(let isWanted): phones[session.phone].tellsDecisions = isWanted
-      case .barrier(let number, let time): barrier(session, number, at: time)
+    for line in lines {
+      switch line {
+      case .hello(_, _, let time, let isVirtual, let takesDecisions):
+        phones[session.phone].tellsDecisions = takesDecisions
+        if isVirtual { greeted(session, at: time.milliseconds) }
+        simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
+      case .notification(let delivery):
+        simulation.handle(.received(delivery), of: session.phone, at: now)
+      case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
+      case .keepAlive: simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
+      case .barrier(let number, let time): barrier(session, number, at: time.milliseconds)
       case .checkpoint(let line): take(line)
+      case .bye, .error, .unknown: break
       }
     }
     settle()

@@ -117,28 +117,9 @@ struct PhoneSession: Sendable {
       seed: configuration.seed &+ UInt64(phone) &* 1_000_003 &+ UInt64(number) &* 31 &+ direction)
   }
 
-  /// What the relay has said.
-  enum Said: Sendable {
-    case event(LiveSimulation.Event)
-    /// Whether the relay wants to hear what the phone decides.
-    case takesDecisions(Bool)
-    /// The time of a clock that moves only when told.
-    case time(Int64)
-    case barrier(UInt64, Int64)
-    case checkpoint(CheckpointLine)
-
-    /// Whether a bad link may swallow it. Greetings and what steers a clock always arrive.
-    var mayBeLost: Bool {
-      switch self {
-      case .event(.received), .event(.heard(isKeepAlive: true)): true
-      case .event, .takesDecisions, .time, .barrier, .checkpoint: false
-      }
-    }
-  }
-
   /// What one read has brought, and when.
   private struct Heard: Sendable {
-    let said: [Said]
+    let lines: [DownLine]
     let sent = ContinuousClock.now
   }
 
@@ -147,7 +128,7 @@ struct PhoneSession: Sendable {
     var chance = chance(0)
     for await one in heard {
       try await Task.sleep(until: chance.arrival(sentAt: one.sent), clock: .continuous)
-      let left = one.said.filter { !($0.mayBeLost && chance.loses()) }
+      let left = one.lines.filter { !($0.mayBeLost && chance.loses()) }
       if !left.isEmpty { await driver.heard(left, by: self) }
     }
   }
@@ -156,42 +137,30 @@ struct PhoneSession: Sendable {
   private func read(
     _ stream: ClientStream, _ ear: AsyncStream<Heard>.Continuation
   ) async throws -> String {
-    var splitter = LineSplitter()
+    var listener = DeviceListener(stream, nil)
     var reason = "the relay ended the stream"
-    for try await bytes in stream.chunks {
-      var said: [Said] = []
-      splitter.take(bytes.span) { piece in
-        guard case .line(let line) = piece else { return }
-        switch ReceivedLine(line.span) {
-        case .notification(let notification):
-          said.append(.event(.received(LiveArrival(notification))))
-        case .keepAlive: said.append(.event(.heard(isKeepAlive: true)))
-        case .hello(_, _, let time, let isVirtual, let takesDecisions):
-          said.append(.takesDecisions(takesDecisions))
-          if isVirtual { said.append(.time(time)) }
-          said.append(.event(.heard(isKeepAlive: false)))
-        case .barrier(let number, let time): said.append(.barrier(number, time))
-        case .checkpoint(let line): said.append(.checkpoint(line))
-        case .empty: said.append(.event(.heard(isKeepAlive: false)))
-        case .bye(let why): reason = why
-        case .error(let why): reason = "the relay says: \(why)"
-        case .unknown, nil: break
-        }
+    var lines: [DownLine] = []
+    while let line = try await listener.next() {
+      switch line {
+      case .bye(let why): reason = why
+      case .error(let why): reason = "the relay says: \(why)"
+      case .hello, .notification, .empty, .keepAlive, .barrier, .checkpoint, .unknown:
+        lines.append(line)
       }
-      if said.isEmpty { continue }
-      if link.isBad { ear.yield(Heard(said: said)) } else { await driver.heard(said, by: self) }
+      if listener.hasMore || lines.isEmpty { continue }
+      if link.isBad { ear.yield(Heard(lines: lines)) } else { await driver.heard(lines, by: self) }
+      lines = []
     }
     return reason
   }
 }
 
-extension LiveArrival {
-  init(_ notification: ReceivedNotification) {
-    self.init(
-      uniqueID: notification.uniqueID, topic: notification.topic,
-      isSilent: notification.notificationClass == NotificationClass.silent.name,
-      wakesApp: notification.wakesApp, collapseID: notification.collapseID,
-      payload: Array(notification.compactPayload.utf8), via: notification.via,
-      acceptedAt: notification.acceptedAtMilliseconds)
+extension DownLine {
+  /// Whether a bad link may swallow it. Greetings and what steers a clock always arrive.
+  fileprivate var mayBeLost: Bool {
+    switch self {
+    case .notification, .keepAlive: true
+    case .hello, .empty, .barrier, .checkpoint, .bye, .error, .unknown: false
+    }
   }
 }

@@ -65,9 +65,6 @@ package final class ClientStream: Sendable {
     return all
   }
 
-  /// What comes, in pieces of any size.
-  package var chunks: Chunks { Chunks(stream: self) }
-
   /// What comes, line by line, without line ends and empty lines.
   package var lines: Lines { Lines(stream: self) }
 
@@ -103,25 +100,6 @@ package final class ClientStream: Sendable {
 }
 
 extension ClientStream {
-  /// The bytes of a stream; several loops share what comes.
-  package struct Chunks: AsyncSequence, Sendable {
-    package typealias Element = [UInt8]
-    package typealias Failure = ClientError
-    fileprivate let stream: ClientStream
-
-    package struct AsyncIterator: AsyncIteratorProtocol {
-      fileprivate let stream: ClientStream
-
-      package mutating func next(
-        isolation actor: isolated (any Actor)?
-      ) async throws(ClientError) -> [UInt8]? {
-        try await stream.read()
-      }
-    }
-
-    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: stream) }
-  }
-
   /// The lines of a stream, for one loop at a time. Throws `lineTooLong` beyond
   /// `Limits.lineBytes`.
   package struct Lines: AsyncSequence, Sendable {
@@ -139,6 +117,9 @@ extension ClientStream {
       fileprivate init(stream: ClientStream) {
         self.stream = stream
       }
+
+      /// Whether another line has come already.
+      package var hasMore: Bool { !waiting.isEmpty }
 
       package mutating func next(
         isolation actor: isolated (any Actor)?

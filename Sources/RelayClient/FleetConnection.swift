@@ -122,6 +122,18 @@ public struct DevicePush: Equatable, Sendable {
   /// The payload's JSON text.
   public let payload: String
   fileprivate let number: UniqueID
+
+  fileprivate init(_ delivery: Delivery) {
+    let push = delivery.notification
+    uniqueID = push.uniqueID.description
+    id = push.apnsID.description
+    topic = push.topic.description
+    kind = push.notificationClass.name
+    via = delivery.via.name
+    priority = Int(push.priority.rawValue)
+    payload = String(decoding: push.payload, as: UTF8.self)
+    number = push.uniqueID
+  }
 }
 
 /// What an app made of a push; `pushrelay log` shows it.
@@ -152,46 +164,25 @@ public struct DeviceStream: AsyncSequence, Sendable {
   public func acknowledge(
     _ push: DevicePush, _ outcome: PushOutcome? = nil
   ) async throws(FleetError) {
-    try await write(.ack(id: push.number, outcome: outcome?.outcome))
-  }
-
-  fileprivate func write(_ line: UpLine) async throws(FleetError) {
-    var bytes: [UInt8] = []
-    line.write(to: &bytes)
     do {
-      try await stream.write(bytes)
+      try await stream.write(.ack(id: push.number, outcome: outcome?.outcome))
     } catch {
       throw FleetError(error)
     }
   }
 
   public struct AsyncIterator: AsyncIteratorProtocol {
-    fileprivate let stream: DeviceStream
-    fileprivate var lines: ClientStream.Lines.AsyncIterator
+    fileprivate var listener: DeviceListener
 
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(FleetError) -> DevicePush? {
-      while let line = try await nextLine(isolation: actor) {
-        switch ReceivedLine(line.span) {
-        case .notification(let push):
-          return DevicePush(
-            uniqueID: push.uniqueID.description, id: push.id.description, topic: push.topic,
-            kind: push.notificationClass, via: push.via, priority: Int(push.priority),
-            payload: push.payload, number: push.uniqueID)
-        case .keepAlive: try await stream.write(.keepAlive)
-        case .bye: return nil
-        case .hello, .empty, .barrier, .checkpoint, .error, .unknown, nil: continue
-        }
-      }
-      return nil
-    }
-
-    private mutating func nextLine(
-      isolation actor: isolated (any Actor)?
-    ) async throws(FleetError) -> [UInt8]? {
       do {
-        return try await lines.next(isolation: actor)
+        while let line = try await listener.next(isolation: actor) {
+          if case .notification(let delivery) = line { return DevicePush(delivery) }
+          if case .bye = line { return nil }
+        }
+        return nil
       } catch {
         throw FleetError(error)
       }
@@ -199,7 +190,7 @@ public struct DeviceStream: AsyncSequence, Sendable {
   }
 
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(stream: self, lines: stream.lines.makeAsyncIterator())
+    AsyncIterator(listener: DeviceListener(stream, .init(acknowledges: false)))
   }
 }
 

@@ -17,8 +17,8 @@ package struct DeviceToken: Hashable, Sendable {
     }
   }
 
-  /// No token at all: what lies in a free place of a slab.
-  static let vacant = DeviceToken()
+  /// No token at all: what lies in a free place of a slab, and what a device reads.
+  package static let vacant = DeviceToken()
 
   private init() {}
 

@@ -68,6 +68,25 @@ package final class Notification: Hashable, Sendable {
       expiration: expiration, payload: payload, fingerprint: fingerprint)
   }
 
+  /// The payload without the white space between its tokens.
+  package var compactPayload: [UInt8] {
+    var bytes: [UInt8] = []
+    var isInString = false
+    var isEscaped = false
+    for byte in payload {
+      if isInString {
+        if !isEscaped, byte == UInt8(ascii: "\"") { isInString = false }
+        isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+      } else if byte <= 0x20 {
+        continue
+      } else if byte == UInt8(ascii: "\"") {
+        isInString = true
+      }
+      bytes.append(byte)
+    }
+    return bytes
+  }
+
   /// Whether its provider has called it something.
   @inline(__always)
   var isNamed: Bool { apnsID.low != uniqueID.low || apnsID.high != uniqueID.high }

@@ -54,13 +54,13 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
   private var order = Deque<(key: Key, number: UInt64)>()
   private var lastNumber: UInt64 = 0
 
-  init(limit: Int) { self.limit = limit }
+  package init(limit: Int) { self.limit = limit }
 
   var count: Int { items.count }
   /// Places that are kept, with those that were left behind.
   var placeCount: Int { order.count }
 
-  subscript(key: Key) -> Value? { items[key]?.value }
+  package subscript(key: Key) -> Value? { items[key]?.value }
 
   /// Changes a value in its place, if it is there.
   mutating func change(_ key: Key, _ change: (inout Value) -> Void) {
@@ -72,7 +72,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
   }
 
   /// Adds one as the youngest; returns the one that is forgotten for it.
-  mutating func insert(_ value: Value, for key: Key) -> Item? {
+  package mutating func insert(_ value: Value, for key: Key) -> Item? {
     lastNumber += 1
     items[key] = Numbered(value: value, number: lastNumber)
     order.append((key, lastNumber))

@@ -109,7 +109,7 @@ struct AdminPeers {
 
   /// Says `bye` to a phone.
   mutating func close(_ stream: Int32, _ reason: CloseReason) {
-    send(.bye(reason), to: stream)
+    send(.bye(reason: reason.name), to: stream)
     remove(stream)
   }
 

@@ -287,7 +287,7 @@ extension DeviceConnection {
   ) {
     modifyListener(stream) { $0.unusableCount += 1 }
     guard let listener = listener(of: stream) else { return }
-    send(.error(problem), to: stream, on: handler)
+    send(.error(reason: problem.text), to: stream, on: handler)
     if listener.unusableCount >= Limits.unusableLines {
       handler.runner.raise(
         .disconnected(handler.address(stream)), for: listener.device, at: now)
@@ -363,7 +363,7 @@ extension DeviceConnection {
 
   /// Says `bye` and ends the stream.
   func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
-    send(.bye(reason), to: stream, on: handler)
+    send(.bye(reason: reason.name), to: stream, on: handler)
     end(stream, at: handler.runner.now, on: handler)
   }
 

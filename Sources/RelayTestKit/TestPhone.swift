@@ -44,11 +44,13 @@ extension TestRelay {
       Task { [relay] in
         for await line in stream.lines {
           let text = Array(line.bytes.dropLast())
-          if case .notification(let push) = ReceivedLine(text.span) {
+          if case .notification(let delivery) = DownLine(text.span) {
+            let push = delivery.notification
             pushed.yield(
               ReceivedPush(
-                id: push.id.description, topic: push.topic, kind: push.notificationClass,
-                via: push.via, payload: push.payload))
+                id: push.apnsID.description, topic: push.topic.description,
+                kind: push.notificationClass.name, via: delivery.via.name,
+                payload: String(decoding: push.payload, as: UTF8.self)))
           }
           await relay.wrote(line, of: stream)
         }

@@ -56,14 +56,14 @@ struct DemoScene {
   private let identity: DeviceIdentity
   private let deviceToken: String
   private let providerToken: String
-  private var stream: ClientStream
-  private var lines: ClientStream.Lines.AsyncIterator
+  private var listener: DeviceListener
   private var life: AsyncStream<DeliveryEvent>.Iterator
   /// How the story calls each notification.
   private var names: [UniqueID: String] = [:]
   private var pushCount = 0
 
   static let topic = "com.example.news"
+  private static let habits = DeviceListener.Habits(outcome: .newData)
 
   init(
     command: DemoCommand, addresses: Relay.Addresses, life: AsyncStream<DeliveryEvent>
@@ -80,8 +80,7 @@ struct DemoScene {
     let api = DeviceAPI(phone)
     identity = try await api.enroll()
     deviceToken = try await api.register(topic: Self.topic, of: identity)
-    stream = try await api.openStream(of: identity)
-    lines = stream.lines.makeAsyncIterator()
+    listener = DeviceListener(try await api.openStream(of: identity), Self.habits)
     Console.say("relay     providers \(addresses.provider), devices \(addresses.device)")
     Console.say("phone     enrolled, app \(Self.topic), token \(deviceToken.prefix(8))…")
     try await readLines(count: 2)
@@ -108,15 +107,14 @@ struct DemoScene {
   mutating func offline() async throws {
     Console.say(
       "\n3. The phone goes away. One silent and one visible push are stored, the newest.\n")
-    stream.finish()
-    while try await lines.next() != nil {}
+    listener.stream.finish()
+    while try await listener.next() != nil {}
     Console.say("phone     disconnected")
     try await push(silent: true, isSentNow: false)
     try await push(silent: true, isSentNow: false)
     try await push(silent: false, isSentNow: false)
     Console.say("\n   The phone comes back.\n")
-    stream = try await DeviceAPI(phone).openStream(of: identity)
-    lines = stream.lines.makeAsyncIterator()
+    listener = DeviceListener(try await DeviceAPI(phone).openStream(of: identity), Self.habits)
     try await readLines(count: 3)
     try await narrate(until: 2) { $0.isTerminal }
   }
@@ -213,22 +211,21 @@ struct DemoScene {
   /// Reads lines on the phone, tells them and acknowledges notifications.
   private mutating func readLines(count: Int) async throws {
     for _ in 0..<count {
-      guard let bytes = try await lines.next() else {
+      guard let line = try await listener.next() else {
         throw CommandError("the relay closed the phone's stream")
       }
-      switch ReceivedLine(bytes.span) {
-      case .notification(let notification):
+      switch line {
+      case .notification(let delivery):
+        let notification = delivery.notification
         Console.say(
-          "phone     got \(notification.notificationClass) via \(notification.via): "
-            + notification.payload)
-        var ack: [UInt8] = []
-        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
-        try await stream.write(ack)
+          "phone     got \(notification.notificationClass.name) via \(delivery.via.name): "
+            + String(decoding: notification.payload, as: UTF8.self))
       case .hello: Console.say("phone     connected")
       case .empty: Console.say("phone     nothing was waiting")
-      case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown, nil: break
+      case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown: break
       }
     }
+    await listener.writeAnswers()
   }
 }
 

@@ -35,15 +35,17 @@ struct LightDevice: Sendable {
   /// What lasts from one connection to the next.
   private struct Memory {
     var remaining: Int?
-    var seen = RecentIDs()
+    /// The last notifications that came, to tell doubles by.
+    var seen = Self.nothingSeen
     var hasListened = false
     /// What was seen when the relay kept its state, by the numbers of such states.
-    var checkpoints: [UInt32: RecentIDs] = [:]
+    var checkpoints: [UInt32: RecentTable<UniqueID, Bool>] = [:]
+    private static let nothingSeen = RecentTable<UniqueID, Bool>(limit: 4096)
 
     mutating func take(_ line: CheckpointLine) {
       switch line {
       case .saved(let number): checkpoints[number] = seen
-      case .rewound(let number, _, _): seen = checkpoints[number] ?? RecentIDs()
+      case .rewound(let number, _, _): seen = checkpoints[number] ?? Self.nothingSeen
       case .dropped(let number): checkpoints[number] = nil
       }
     }
@@ -90,59 +92,53 @@ struct LightDevice: Sendable {
     let stream = try await api.openStream(of: identity)
     let report = ConditionReport(
       power: command.power, network: command.network, screen: command.screen)
-    if report != ConditionReport() { try await write(.state(report), stream) }
+    if report != ConditionReport() { try await stream.write(.state(report)) }
+    var listener = DeviceListener(
+      stream, .init(followsClock: true, acknowledges: !command.noAck, outcome: .newData))
     var reason: String?
-    for try await bytes in stream.lines {
-      if command.json { Console.say(bytes: bytes) }
-      switch ReceivedLine(bytes.span) {
-      case .hello(_, let seconds, _, let isVirtual, _):
-        if isVirtual { try await write(.barrier(number: 0, next: nil), stream) }
+    while let line = try await listener.next() {
+      if command.json { Console.say(bytes: listener.bytes) }
+      switch line {
+      case .hello(_, let keepAlive, _, _, _):
         memory.hasListened = true
         connection.stands()
-        say("listening, keep-alive every \(seconds) s")
-      case .notification(let notification):
-        try await take(notification, stream, &memory)
-        if memory.remaining == 0 {
-          try await finish(stream, client)
-          return .done
-        }
+        say("listening, keep-alive every \(keepAlive.milliseconds / 1000) s")
+      case .notification(let delivery):
+        arrived(delivery, &memory)
+        guard memory.remaining == 0 else { continue }
+        await listener.writeAnswers()
+        try await finish(stream, client)
+        return .done
       case .empty: say("nothing waits")
-      case .barrier(let number, _):
-        try await write(.barrier(number: number, next: nil), stream)
       case .checkpoint(let line):
         memory.take(line)
         if case .rewound(_, _, let time) = line { say("taken back to \(time.iso8601)") }
-      case .keepAlive:
-        say("keep-alive")
-        try await write(.keepAlive, stream)
+      case .keepAlive: say("keep-alive")
       case .bye(let why):
         say("bye (\(why))")
         reason = why
       case .error(let why): Console.note("\(name): the relay says: \(why)")
+      case .unknown(type: ""):
+        Console.note("\(name): not a line: \(String(decoding: listener.bytes, as: UTF8.self))")
       case .unknown(let type): say("a line of an unknown type, \(type)")
-      case nil: Console.note("\(name): not a line: \(String(decoding: bytes, as: UTF8.self))")
+      case .barrier: break
       }
     }
     await client.close()
     return .ended(reason: reason)
   }
 
-  private func take(
-    _ notification: ReceivedNotification, _ stream: ClientStream, _ memory: inout Memory
-  ) async throws {
+  private func arrived(_ delivery: Delivery, _ memory: inout Memory) {
+    let notification = delivery.notification
     // At least once is the promise: a double is acknowledged again, and is no news.
-    let isNew = memory.seen.insert(notification.uniqueID)
-    if isNew {
-      say(
-        "\(notification.notificationClass) notification via \(notification.via) for "
-          + "\(notification.topic): \(notification.compactPayload)")
-    } else {
-      say("the same again, dropped: \(notification.uniqueID)")
+    guard memory.seen[notification.uniqueID] == nil else {
+      return say("the same again, dropped: \(notification.uniqueID)")
     }
-    if !command.noAck {
-      try await write(.ack(id: notification.uniqueID, outcome: .newData), stream)
-    }
-    if isNew, let remaining = memory.remaining { memory.remaining = remaining - 1 }
+    _ = memory.seen.insert(true, for: notification.uniqueID)
+    memory.remaining? -= 1
+    say(
+      "\(notification.notificationClass.name) notification via \(delivery.via.name) for "
+        + "\(notification.topic): \(String(decoding: notification.compactPayload, as: UTF8.self))")
   }
 
   /// Hangs up such that the last acknowledgement arrives: the relay ends its side when it has read
@@ -158,36 +154,9 @@ struct LightDevice: Sendable {
     await client.close()
   }
 
-  private func write(_ line: UpLine, _ stream: ClientStream) async throws {
-    var bytes: [UInt8] = []
-    line.write(to: &bytes)
-    try await stream.write(bytes)
-  }
-
   /// A line for people; in JSON mode the relay's own lines say it all.
   private func say(_ text: String) {
     guard !command.json else { return }
     Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")
-  }
-}
-
-/// The last ids that came, to tell doubles by: bounded, the oldest are forgotten.
-private struct RecentIDs {
-  private var ids: Set<UniqueID> = []
-  private var order: [UniqueID] = []
-  private var oldest = 0
-  private static let limit = 4096
-
-  /// Whether the id is new.
-  mutating func insert(_ id: UniqueID) -> Bool {
-    guard ids.insert(id).inserted else { return false }
-    if order.count < Self.limit {
-      order.append(id)
-    } else {
-      ids.remove(order[oldest])
-      order[oldest] = id
-      oldest = (oldest + 1) % Self.limit
-    }
-    return true
   }
 }

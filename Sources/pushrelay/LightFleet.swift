@@ -67,28 +67,10 @@ struct LightFleet: Sendable {
     let stream = try await api.openStream(of: member.identity)
     counters.listening.add(1, ordering: .relaxed)
     defer { counters.listening.subtract(1, ordering: .relaxed) }
-    var splitter = LineSplitter()
-    var answer: [UInt8] = []
-    for try await bytes in stream.chunks {
-      answer.removeAll(keepingCapacity: true)
-      var received = 0
-      splitter.take(bytes.span) { piece in
-        guard case .line(let line) = piece else { return }
-        switch ReceivedLine(line.span) {
-        case .notification(let notification):
-          received += 1
-          if !command.noAck {
-            UpLine.ack(id: notification.uniqueID, outcome: nil).write(to: &answer)
-          }
-        case .keepAlive: UpLine.keepAlive.write(to: &answer)
-        case .hello(_, _, _, isVirtual: true, _):
-          UpLine.barrier(number: 0, next: nil).write(to: &answer)
-        case .barrier(let number, _): UpLine.barrier(number: number, next: nil).write(to: &answer)
-        case .hello, .empty, .checkpoint, .bye, .error, .unknown, nil: break
-        }
-      }
-      counters.notifications.add(received, ordering: .relaxed)
-      if !answer.isEmpty { try await stream.write(answer) }
+    var listener = DeviceListener(
+      stream, .init(followsClock: true, acknowledges: !command.noAck))
+    while let line = try await listener.next() {
+      if case .notification = line { counters.notifications.add(1, ordering: .relaxed) }
     }
   }
 

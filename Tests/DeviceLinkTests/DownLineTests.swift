@@ -53,7 +53,7 @@ struct DownLineTests {
       (.empty, #"{"type":"empty"}"#),
       (.keepAlive, #"{"type":"keepalive"}"#),
       (
-        .error(.unknownType),
+        .error(reason: UpLine.ParsingError.unknownType.text),
         #"{"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}"#
       ),
       (

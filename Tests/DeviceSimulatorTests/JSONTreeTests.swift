@@ -1,4 +1,5 @@
 import Foundation
+import RelayCore
 import Testing
 
 @testable import DeviceSimulator
@@ -18,7 +19,7 @@ import Testing
   /// Strings as Foundation reads them.
   @Test(arguments: [
     "plain", "\\\"\\\\\\/\\b\\f\\n\\r\\t", "\\u00e9\\u20AC", "\\ud83d\\ude00", "é€😀",
-    "a\\ud83d\\ude00b", "{[,:]}", "", "\\u0041\\u0042c",
+    "a\\ud83d\\ude00b", "{[,:]}", "\\\\", "a\\\\\\\"b", "", "\\u0041\\u0042c",
   ])
   func strings(escaped: String) throws {
     let text = "{\"k\\u0065y\":\"\(escaped)\"}"

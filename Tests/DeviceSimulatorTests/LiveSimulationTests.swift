@@ -19,13 +19,19 @@ struct LiveSimulationTests {
 
   private func arrival(
     _ number: UInt64, topic: String = "chat", payload: String = #"{"aps":{"content-available":1}}"#,
-    via: String = "direct"
-  ) -> LiveArrival {
-    LiveArrival(
-      uniqueID: UniqueID(high: 5, low: number), topic: topic,
-      isSilent: !payload.contains("alert"), wakesApp: payload.contains("content-available"),
-      collapseID: "", payload: Array(payload.utf8), via: via,
-      acceptedAt: Self.start + Int64(number))
+    via: Via = .direct
+  ) throws -> Delivery {
+    let isSilent = !payload.contains("alert")
+    let notification = Notification(
+      uniqueID: UniqueID(high: 5, low: number), apnsID: UniqueID(high: 5, low: number),
+      token: .vacant, topic: try #require(Topic(topic)),
+      notificationClass: isSilent ? .silent : .visible, pushType: isSilent ? .background : .alert,
+      priority: .immediate, wakesApp: payload.contains("content-available"), collapseID: [],
+      expiration: .once, payload: Array(payload.utf8))
+    return Delivery(
+      notification: notification, via: via,
+      acceptedAt: Instant(milliseconds: Self.start + Int64(number)),
+      sentAt: Instant(milliseconds: Self.start + Int64(number)))
   }
 
   private func connected() throws -> LiveSimulation {
@@ -42,11 +48,11 @@ struct LiveSimulationTests {
 
   @Test func aPushIsAcknowledgedAtOnceAndItsOutcomeFollows() throws {
     var simulation = try connected()
-    let push = arrival(1)
+    let push = try arrival(1)
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeOrders() == [.ack(phone: 0, push.uniqueID, .later)])
+    #expect(simulation.takeOrders() == [.ack(phone: 0, push.notification.uniqueID, .later)])
     simulation.advance(to: Self.start + 20_000)
-    #expect(simulation.takeOrders().contains(.ack(phone: 0, push.uniqueID, .newData)))
+    #expect(simulation.takeOrders().contains(.ack(phone: 0, push.notification.uniqueID, .newData)))
     let told = simulation.takeTrace().map(\.kind)
     #expect(told.contains(.arrived) && told.contains(.completed) && told.contains(.reported))
     #expect(simulation.takeTrace().isEmpty)
@@ -54,32 +60,36 @@ struct LiveSimulationTests {
 
   @Test func aDoubleIsTheSamePush() throws {
     var simulation = try connected()
-    let push = arrival(1)
+    let push = try arrival(1)
     for delay in [1000, 1200, 30_000] as [Int64] {
       simulation.handle(.received(push), of: 0, at: Self.start + delay)
     }
     simulation.advance(to: Self.start + 60_000)
     let acks = simulation.takeOrders()
-    #expect(acks.count { $0 == .ack(phone: 0, push.uniqueID, .newData) } == 2, "\(acks)")
+    #expect(
+      acks.count { $0 == .ack(phone: 0, push.notification.uniqueID, .newData) } == 2, "\(acks)")
     #expect(simulation.takeTrace().count { $0.kind == .began } == 1)
   }
 
   @Test func anAlertNeedsNoLaterOutcome() throws {
     var simulation = try connected()
-    let push = arrival(1, payload: #"{"aps":{"alert":"Lunch?"}}"#)
+    let push = try arrival(1, payload: #"{"aps":{"alert":"Lunch?"}}"#)
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeOrders().filter { $0.isAck } == [.ack(phone: 0, push.uniqueID, nil)])
+    #expect(
+      simulation.takeOrders().filter { $0.isAck } == [
+        .ack(phone: 0, push.notification.uniqueID, nil)
+      ])
     let banner = simulation.takeTrace().first { $0.kind == .banner }
-    #expect(banner?.why == "Lunch?" && banner?.pushID == push.uniqueID)
+    #expect(banner?.why == "Lunch?" && banner?.pushID == push.notification.uniqueID)
   }
 
   @Test func anAppThatIsNotThereIsNotLaunched() throws {
     var simulation = try connected()
-    let push = arrival(1, topic: "other")
+    let push = try arrival(1, topic: "other")
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
     #expect(
       simulation.takeOrders()
-        == [.ack(phone: 0, push.uniqueID, .notLaunched(reason: "not installed"))])
+        == [.ack(phone: 0, push.notification.uniqueID, .notLaunched(reason: "not installed"))])
   }
 
   @Test(arguments: [("network airplane", true), ("network none", false), ("reboot", false)])
@@ -90,7 +100,7 @@ struct LiveSimulationTests {
     #expect(orders.contains(.disconnect(phone: 0, saysGoodbye: saysGoodbye)), "\(orders)")
     #expect(orders.contains(.connect(phone: 0)) == (command == "reboot"))
     // What still comes over the old stream is not heard.
-    simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 1100)
+    try simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 1100)
     simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1100)
     #expect(simulation.takeOrders() == [])
     guard command != "reboot" else { return }
@@ -120,12 +130,12 @@ struct LiveSimulationTests {
     var simulation = try connected()
     try simulation.perform(command: "uninstall", at: Self.start + 1000)
     #expect(simulation.takeOrders().allSatisfy { !$0.isAck })
-    simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 2000)
+    try simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 2000)
     let orders = simulation.takeOrders()
     #expect(orders.contains(.unregister(phone: 0, topic: "chat")), "\(orders)")
     try simulation.perform(command: "install again", at: Self.start + 3000)
     #expect(simulation.takeOrders() == [.register(phone: 0, topic: "chat")])
-    simulation.handle(.received(arrival(2)), of: 0, at: Self.start + 4000)
+    try simulation.handle(.received(arrival(2)), of: 0, at: Self.start + 4000)
     #expect(!simulation.takeOrders().contains(.unregister(phone: 0, topic: "chat")))
   }
 
@@ -134,7 +144,7 @@ struct LiveSimulationTests {
     var simulation = try connected()
     for number in UInt64(1)...5 {
       simulation.handle(
-        .received(arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
+        .received(try arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
     }
     let waits = simulation.takeTrace().filter { $0.kind == .waits }.map(\.why)
     #expect(!waits.isEmpty && waits.allSatisfy { $0.contains("until 2026-11-21T") }, "\(waits)")
@@ -191,9 +201,11 @@ struct LiveSimulationTests {
   @Test func memoryStaysBounded() throws {
     var simulation = try connected()
     for number in 0..<(2 * Simulation.rememberedPushes + 10) {
-      let push = arrival(UInt64(number), payload: #"{"aps":{"alert":"\#(number)"}}"#)
+      let push = try arrival(UInt64(number), payload: #"{"aps":{"alert":"\#(number)"}}"#)
       simulation.handle(.received(push), of: 0, at: Self.start + 1000 + Int64(number))
-      #expect(simulation.takeOrders().contains(.ack(phone: 0, push.uniqueID, nil)), "\(number)")
+      #expect(
+        simulation.takeOrders().contains(.ack(phone: 0, push.notification.uniqueID, nil)),
+        "\(number)")
       _ = simulation.takeTrace()
     }
   }
@@ -210,10 +222,13 @@ extension LiveSimulationTests {
   @Test func whatRidesRunsAtOnce() throws {
     var simulation = try connected()
     for number in UInt64(1)...4 {
-      simulation.handle(.received(arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
+      try simulation.handle(
+        .received(arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
     }
-    simulation.handle(.received(arrival(5, via: "piggyback")), of: 0, at: Self.start + 6000)
+    try simulation.handle(.received(arrival(5, via: .piggyback)), of: 0, at: Self.start + 6000)
     simulation.advance(to: Self.start + 20_000)
-    #expect(simulation.takeOrders().contains(.ack(phone: 0, arrival(5).uniqueID, .newData)))
+    #expect(
+      try simulation.takeOrders().contains(
+        .ack(phone: 0, arrival(5).notification.uniqueID, .newData)))
   }
 }

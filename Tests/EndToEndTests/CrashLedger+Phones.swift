@@ -1,13 +1,13 @@
-import DeviceLink
 import Foundation
+import Primitives
 import RelayCore
 import Synchronization
 
 /// What phones see.
 extension CrashLedger {
   /// A notification has come.
-  func received(_ notification: ReceivedNotification, device: Int) {
-    state.withLock { $0.received(notification, device: device) }
+  func received(_ delivery: Delivery, device: Int) {
+    state.withLock { $0.received(delivery, device: device) }
   }
 
   /// The relay has surely taken these acknowledgements: they must not come again while it lives.
@@ -36,29 +36,32 @@ extension CrashLedger {
 }
 
 extension CrashLedger.State {
-  fileprivate mutating func received(_ notification: ReceivedNotification, device: Int) {
-    guard let number = CrashPush.number(in: notification.payload), pushes.indices.contains(number)
-    else { return violated("device \(device) gets what nobody sent: \(notification)") }
-    bind(number, id: notification.id, uniqueID: notification.uniqueID, "the delivery")
+  fileprivate mutating func received(_ delivery: Delivery, device: Int) {
+    let notification = delivery.notification
+    let text = String(decoding: notification.payload, as: UTF8.self)
+    let sentAt = delivery.sentAt.milliseconds
+    guard let number = CrashPush.number(in: text), pushes.indices.contains(number)
+    else { return violated("device \(device) gets what nobody sent: \(text)") }
+    bind(number, id: notification.apnsID, uniqueID: notification.uniqueID, "the delivery")
     let push = pushes[number]
     let app = apps[push.app]
     let payload = CrashPush.payload(number, isSilent: push.isSilent)
-    if notification.payload != payload || notification.notificationClass != push.className
-      || notification.topic != app.topic || device != app.device
+    if text != payload || notification.notificationClass.name != push.className
+      || notification.topic.description != app.topic || device != app.device
     {
-      violated("device \(device) gets \(notification) for \(describe(number))")
+      violated("device \(device) gets \(text) for \(describe(number))")
     }
     if !push.isStorable, push.deliveries > 0 { violated("stored after all: \(describe(number))") }
     // What had expired before it was accepted is tried once (D12).
-    if push.isStorable, push.hasExpired(at: notification.sentAtMilliseconds),
-      !push.hasExpired(at: notification.acceptedAtMilliseconds)
+    if push.isStorable, push.hasExpired(at: sentAt),
+      !push.hasExpired(at: delivery.acceptedAt.milliseconds)
     {
-      violated("sent \(notification.sentAtMilliseconds), expired: \(describe(number))")
+      violated("sent \(sentAt), expired: \(describe(number))")
     }
     if case .refused(let status) = push.answer, status != 503 {
       violated("refused and delivered: \(describe(number))")
     }
-    if case .gone(_, let moment) = app.phase, notification.sentAtMilliseconds > moment {
+    if case .gone(_, let moment) = app.phase, sentAt > moment {
       violated("sent to a removed app: \(describe(number))")
     }
     pushes[number].deliveries += 1

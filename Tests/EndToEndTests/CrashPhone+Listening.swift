@@ -72,7 +72,7 @@ extension CrashPhone {
   ) async throws {
     do throws(ClientError) {
       for try await bytes in stream.lines {
-        guard let line = ReceivedLine(bytes.span) else {
+        guard let line = DownLine(bytes.span) else {
           ledger.violated("no line: \(String(decoding: bytes, as: UTF8.self))")
           continue
         }
@@ -88,7 +88,7 @@ extension CrashPhone {
   }
 
   private func take(
-    _ line: ReceivedLine, _ stream: ClientStream, _ habit: Habit, _ life: CrashLife, since: Int
+    _ line: DownLine, _ stream: ClientStream, _ habit: Habit, _ life: CrashLife, since: Int
   ) async throws(ClientError) {
     switch line {
     case .hello, .barrier, .checkpoint, .unknown:
@@ -98,8 +98,9 @@ extension CrashPhone {
       if life.weather != .rough { ledger.checkpoint(device: number, since: since) }
     case .keepAlive:
       try await stream.write(Self.line(.keepAlive))
-    case .notification(let notification):
-      ledger.received(notification, device: number)
+    case .notification(let delivery):
+      ledger.received(delivery, device: number)
+      let notification = delivery.notification
       let acknowledges =
         switch habit {
         case .acknowledgeAll: true
@@ -111,7 +112,7 @@ extension CrashPhone {
         return
       }
       acknowledged.insert(notification.uniqueID)
-      let id = random.chance(90) ? notification.uniqueID : notification.id
+      let id = random.chance(90) ? notification.uniqueID : notification.apnsID
       try await stream.write(Self.line(.ack(id: id, outcome: random.chance(50) ? .newData : nil)))
     case .bye(let reason):
       if !life.mayBreak { ledger.violated("bye to device \(number): \(reason)") }

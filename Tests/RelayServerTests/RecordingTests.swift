@@ -37,13 +37,11 @@ import Testing
   private func listen(to stream: ClientStream, seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     for try await line in stream.lines {
-      guard case .notification(let notification) = ReceivedLine(line.span),
+      guard case .notification(let delivery) = DownLine(line.span),
         random.below(10) > 0
       else { continue }
-      var ack: [UInt8] = []
-      UpLine.ack(id: notification.uniqueID, outcome: random.below(3) == 0 ? .noData : nil)
-        .write(to: &ack)
-      try await stream.write(ack)
+      let outcome: DeliveryOutcome? = random.below(3) == 0 ? .noData : nil
+      try await stream.write(.ack(id: delivery.notification.uniqueID, outcome: outcome))
     }
   }
 

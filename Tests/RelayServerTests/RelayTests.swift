@@ -26,11 +26,9 @@ import Testing
     _ lines: inout ClientStream.Lines.AsyncIterator, _ stream: ClientStream
   ) async throws -> String? {
     while let line = try await lines.next() {
-      if case .notification(let notification) = ReceivedLine(line.span) {
-        var ack: [UInt8] = []
-        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
-        try await stream.write(ack)
-        return notification.payload
+      if case .notification(let delivery) = DownLine(line.span) {
+        try await stream.write(.ack(id: delivery.notification.uniqueID, outcome: .newData))
+        return String(decoding: delivery.notification.payload, as: UTF8.self)
       }
     }
     return nil
@@ -119,8 +117,8 @@ import Testing
       }
       await group.triggerGracefulShutdown()
       for stream in streams {
-        var last: ReceivedLine?
-        for try await line in stream.lines { last = ReceivedLine(line.span) }
+        var last: DownLine?
+        for try await line in stream.lines { last = DownLine(line.span) }
         #expect(last == .bye(reason: "shutdown"))
       }
     }
@@ -132,8 +130,8 @@ import Testing
       let identity = try await api.enroll()
       let older = try await api.openStream(of: identity)
       let newer = try await api.openStream(of: identity)
-      var last: ReceivedLine?
-      for try await line in older.lines { last = ReceivedLine(line.span) }
+      var last: DownLine?
+      for try await line in older.lines { last = DownLine(line.span) }
       #expect(last == .bye(reason: "superseded"))
       #expect(try await api.status(of: identity).connected)
       newer.finish()
@@ -146,9 +144,9 @@ import Testing
       let stream = try await api.openStream(of: try await api.enroll())
       for _ in 0..<Limits.unusableLines { try await stream.write(Array("nonsense\n".utf8)) }
       var errors = 0
-      var last: ReceivedLine?
+      var last: DownLine?
       for try await line in stream.lines {
-        last = ReceivedLine(line.span)
+        last = DownLine(line.span)
         if case .error = last { errors += 1 }
       }
       #expect(errors == Limits.unusableLines)

@@ -43,11 +43,11 @@ import Testing
     }
 
     /// What came over a stream that another one supersedes.
-    func notifications(of stream: ClientStream) async throws -> [ReceivedNotification] {
-      var all: [ReceivedNotification] = []
+    func notifications(of stream: ClientStream) async throws -> [Delivery] {
+      var all: [Delivery] = []
       for try await line in stream.lines {
-        if case .notification(let notification) = ReceivedLine(line.span) {
-          all.append(notification)
+        if case .notification(let delivery) = DownLine(line.span) {
+          all.append(delivery)
         }
       }
       return all
@@ -63,10 +63,8 @@ import Testing
     }
   }
 
-  private func ack(_ notification: ReceivedNotification) -> [UInt8] {
-    var line: [UInt8] = []
-    UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &line)
-    return line
+  private func ack(_ delivery: Delivery) -> UpLine {
+    .ack(id: delivery.notification.uniqueID, outcome: .newData)
   }
 
   @Test(arguments: [true, false])
@@ -74,17 +72,17 @@ import Testing
     try await run { scene in
       let stream = try await scene.api.openStream(of: scene.identity)
       var lines = stream.lines.makeAsyncIterator()
-      var arrived: [ReceivedNotification] = []
-      var unacknowledged: [ReceivedNotification] = []
+      var arrived: [Delivery] = []
+      var unacknowledged: [Delivery] = []
       for number in 0..<12 {
         try await scene.pushSilent()
         while arrived.count < min(number + 1, 3), let line = try await lines.next() {
-          guard case .notification(let notification) = ReceivedLine(line.span) else { continue }
-          arrived.append(notification)
-          unacknowledged.append(notification)
+          guard case .notification(let delivery) = DownLine(line.span) else { continue }
+          arrived.append(delivery)
+          unacknowledged.append(delivery)
         }
         guard isQuick || number == 11 else { continue }
-        for notification in unacknowledged { try await stream.write(ack(notification)) }
+        for delivery in unacknowledged { try await stream.write(ack(delivery)) }
         unacknowledged = []
         try await scene.settle()
       }
@@ -93,7 +91,7 @@ import Testing
       let next = try await scene.api.openStream(of: scene.identity)
       var rest = 0
       while let line = try await lines.next() {
-        if case .notification = ReceivedLine(line.span) { rest += 1 }
+        if case .notification = DownLine(line.span) { rest += 1 }
       }
       #expect(rest == 0, "nothing but the budget's three")
       next.finish()
@@ -124,8 +122,8 @@ import Testing
         try await scene.pushSilent()
         let stream = try await scene.api.openStream(of: scene.identity)
         if let older {
-          for notification in try await scene.notifications(of: older) {
-            delivered.insert(notification.uniqueID)
+          for delivery in try await scene.notifications(of: older) {
+            delivered.insert(delivery.notification.uniqueID)
           }
         }
         older = stream
@@ -172,8 +170,8 @@ import Testing
     _ lines: inout ClientStream.Lines.AsyncIterator, _ stream: ClientStream
   ) async throws {
     while let line = try await lines.next() {
-      guard case .notification(let notification) = ReceivedLine(line.span) else { continue }
-      return try await stream.write(ack(notification))
+      guard case .notification(let delivery) = DownLine(line.span) else { continue }
+      return try await stream.write(ack(delivery))
     }
   }
 }

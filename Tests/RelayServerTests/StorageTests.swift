@@ -58,11 +58,9 @@ import Testing
       var lines = stream.lines.makeAsyncIterator()
       var payloads: [String] = []
       while payloads.count < count, let line = try await lines.next() {
-        guard case .notification(let notification) = ReceivedLine(line.span) else { continue }
-        payloads.append(notification.payload)
-        var ack: [UInt8] = []
-        UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &ack)
-        try await stream.write(ack)
+        guard case .notification(let delivery) = DownLine(line.span) else { continue }
+        payloads.append(String(decoding: delivery.notification.payload, as: UTF8.self))
+        try await stream.write(.ack(id: delivery.notification.uniqueID, outcome: .newData))
       }
       // Ending the stream now could overtake the last ack.
       while try await devices.status(of: device).inFlight > 0 {}

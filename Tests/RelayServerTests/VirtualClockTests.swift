@@ -71,13 +71,13 @@ import Testing
       var words: [String] = []
       for try await line in stream.lines {
         var answer: [UInt8] = []
-        switch ReceivedLine(line.span) {
+        switch DownLine(line.span) {
         case .hello(_, _, _, let isVirtual, _):
           #expect(isVirtual)
           UpLine.barrier(number: 0, next: next).write(to: &answer)
-        case .notification(let notification):
-          words.append(notification.via)
-          UpLine.ack(id: notification.uniqueID, outcome: .newData).write(to: &answer)
+        case .notification(let delivery):
+          words.append(delivery.via.name)
+          UpLine.ack(id: delivery.notification.uniqueID, outcome: .newData).write(to: &answer)
         case .keepAlive:
           words.append("keep-alive")
           if answersKeepAlives { UpLine.keepAlive.write(to: &answer) }

@@ -16,30 +16,21 @@ struct LoadPhone {
   }
 
   func listen(to stream: ClientStream) async throws {
-    var splitter = LineSplitter()
-    var answer: [UInt8] = []
-    for try await bytes in stream.chunks {
-      answer.removeAll(keepingCapacity: true)
-      let now = Int((ContinuousClock.now - start) / .microseconds(1))
-      var delays: [Int] = []
-      splitter.take(bytes.span) { piece in
-        guard case .line(let line) = piece else { return }
-        switch ReceivedLine(line.span) {
-        case .notification(let notification):
-          UpLine.ack(id: notification.uniqueID, outcome: nil).write(to: &answer)
-          delays.append(now - (Self.sent(notification.payload) ?? now))
-        case .keepAlive: UpLine.keepAlive.write(to: &answer)
-        case .hello, .empty, .barrier, .checkpoint, .bye, .error, .unknown, nil: break
-        }
+    var listener = DeviceListener(stream, DeviceListener.Habits())
+    var delays: [Int] = []
+    while let line = try await listener.next() {
+      if case .notification(let delivery) = line {
+        let now = Int((ContinuousClock.now - start) / .microseconds(1))
+        delays.append(now - (Self.sent(delivery.notification.payload) ?? now))
       }
-      if !delays.isEmpty { await tally.delivered(delays) }
-      if !answer.isEmpty { try await stream.write(answer) }
+      if listener.hasMore || delays.isEmpty { continue }
+      await tally.delivered(delays)
+      delays = []
     }
   }
 
   /// When a push was due.
-  private static func sent(_ text: String) -> Int? {
-    let payload = Array(text.utf8)
+  private static func sent(_ payload: [UInt8]) -> Int? {
     do {
       var cursor = try ObjectCursor(payload.span)
       while let part = try cursor.next(payload.span) {

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 
 @testable import DeviceLink
 @testable import RelayCore
@@ -79,16 +80,23 @@ enum DeviceLines {
 
   private static func checkDown(_ line: [UInt8]) throws(Finding) {
     // Of two members with one name the last counts, for us the last that is not null.
-    guard let read = ReceivedLine(line.span), !line.contains(UInt8(ascii: "n")) else { return }
+    guard let read = DownLine(line.span), !line.contains(UInt8(ascii: "n")) else { return }
     guard let members = members(line) else {
       guard hasNumber(line) else { throw Finding("\(read), but Foundation has no object") }
       return
     }
     switch read {
-    case .hello(let device, _, _, _, _): try compare(device, members, "device", optional: true)
-    case .notification(let notification):
-      try compare(notification.topic, members, "topic", optional: true)
-      try compare(notification.collapseID, members, "collapseId", optional: true)
+    case .hello(let device, _, _, _, _):
+      let expected = (members["device"] as? String).flatMap { DeviceID($0) }
+      guard device == expected ?? DeviceID(UniqueID(high: 0, low: 0)) else {
+        throw Finding("the device is \(String(describing: expected)), found \(device)")
+      }
+    case .notification(let delivery):
+      let notification = delivery.notification
+      let topic = (members["topic"] as? String).flatMap { Topic($0) } ?? .vacant
+      try compare(topic.description, ["topic": notification.topic.description], "topic")
+      let collapseID = String(decoding: notification.collapseID, as: UTF8.self)
+      try compare(collapseID, members, "collapseId", optional: true)
       _ = notification.compactPayload
     case .empty: try compare("empty", members, "type")
     case .keepAlive: try compare("keepalive", members, "type")

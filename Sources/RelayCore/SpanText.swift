@@ -1,9 +1,7 @@
-import RelayCore
-
 /// Reading JSON strings that a grammar has already found to be valid.
 extension Span<UInt8> {
   /// Whether the inside of a JSON string says exactly this text.
-  func says(_ text: String) -> Bool {
+  package func says(_ text: String) -> Bool {
     if equals(text) { return true }
     return containsEscape && unescapedText(limitBytes: text.utf8.count + 4) == text
   }
@@ -25,17 +23,20 @@ extension Span<UInt8> {
     return true
   }
 
-  /// The bytes as they are, invalid UTF-8 replaced.
-  var plainText: String {
+  /// The bytes as they are.
+  package var array: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)
     for index in 0..<count { bytes.append(self[index]) }
-    return String(decoding: bytes, as: UTF8.self)
+    return bytes
   }
+
+  /// The bytes as they are, invalid UTF-8 replaced.
+  package var plainText: String { String(decoding: array, as: UTF8.self) }
 
   /// The inside of a JSON string with its escapes resolved (RFC 8259 section 7), cut between two
   /// characters (scalars) when it would be longer than `limitBytes`.
-  func unescapedText(limitBytes: Int) -> String {
+  package func unescapedText(limitBytes: Int) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Swift.min(count, limitBytes + 4))
     var index = 0
@@ -75,7 +76,9 @@ extension Span<UInt8> {
 
   private func unicodeEscape(at start: Int) -> (scalar: String, end: Int) {
     let first = hexadecimal(at: start + 2)
-    if first & 0xFC00 == 0xD800 {
+    if first & 0xFC00 == 0xD800, start + 7 < count, self[start + 6] == UInt8(ascii: "\\"),
+      self[start + 7] == UInt8(ascii: "u")
+    {
       let second = hexadecimal(at: start + 8)
       let value = 0x10000 + (first & 0x3FF) << 10 + (second & 0x3FF)
       let isPair = second & 0xFC00 == 0xDC00

@@ -3,11 +3,11 @@ import Primitives
 import RelayCore
 import Testing
 
-struct ReceivedLineTests {
-  private func read(_ line: DownLine) -> ReceivedLine? {
+struct DownLineReadingTests {
+  private func read(_ line: DownLine) -> DownLine? {
     var written: [UInt8] = []
     line.write(to: &written)
-    return ReceivedLine(written.span)
+    return DownLine(written.span)
   }
 
   @Test func roundTripsOfNotifications() throws {
@@ -24,22 +24,23 @@ struct ReceivedLineTests {
               let delivery = try DownLineTests.delivery(
                 payload: payload, collapseID: bytes(collapseID), pushType: type,
                 notificationClass: kind, via: via)
-              guard case .notification(let received) = read(.notification(delivery)) else {
+              guard case .notification(let arrived) = read(.notification(delivery)) else {
                 Issue.record("not read: \(payload)")
                 return
               }
-              #expect(received.id == .other)
+              let received = arrived.notification
+              #expect(received.apnsID == .other)
               #expect(received.uniqueID == .sample)
-              #expect(received.topic == "com.example.app-1_x")
-              #expect(received.pushType == type.wireName)
-              #expect(received.priority == 5)
-              #expect(received.notificationClass == kind.name)
-              #expect(received.via == via.name)
-              #expect(received.acceptedAtMilliseconds == 5)
-              #expect(received.sentAtMilliseconds == 6)
-              #expect(received.expiresAtMilliseconds == 99)
-              #expect(received.collapseID == collapseID)
-              #expect(received.payload == payload)
+              #expect(received.topic == delivery.notification.topic)
+              #expect(received.pushType == type)
+              #expect(received.priority == .powerAware)
+              #expect(received.notificationClass == kind)
+              #expect(arrived.via == via)
+              #expect(arrived.acceptedAt == delivery.acceptedAt)
+              #expect(arrived.sentAt == delivery.sentAt)
+              #expect(received.expiration == delivery.notification.expiration)
+              #expect(received.collapseID == bytes(collapseID))
+              #expect(received.payload == bytes(payload))
             }
           }
         }
@@ -52,30 +53,26 @@ struct ReceivedLineTests {
     for isVirtual in [false, true] {
       let hello = DownLine.hello(
         device: device, keepAlive: .seconds(7), time: Instant(milliseconds: 1),
-        isVirtual: isVirtual)
-      #expect(
-        read(hello)
-          == .hello(
-            device: device.description, keepAliveSeconds: 7, time: 1, isVirtual: isVirtual,
-            takesDecisions: true))
+        isVirtual: isVirtual, takesDecisions: !isVirtual)
+      #expect(read(hello) == hello)
     }
-    #expect(
-      read(.barrier(number: 7, time: Instant(milliseconds: 8))) == .barrier(number: 7, time: 8))
+    let barrier = DownLine.barrier(number: 7, time: Instant(milliseconds: 8))
+    #expect(read(barrier) == barrier)
     let checkpoints: [CheckpointLine] = [
       .saved(number: 3), .dropped(number: .max),
       .rewound(number: 3, epoch: 7, time: Instant(milliseconds: 9)),
     ]
     for line in checkpoints { #expect(read(.checkpoint(line)) == .checkpoint(line)) }
     for wrong in [#""type":"checkpoint""#, #""type":"rewound","number":1,"epoch":-1,"time":1"#] {
-      #expect(ReceivedLine(Array("{\(wrong)}".utf8).span) == nil)
+      #expect(DownLine(Array("{\(wrong)}".utf8).span) == nil)
     }
     #expect(read(.empty) == .empty)
     #expect(read(.keepAlive) == .keepAlive)
     for reason in CloseReason.allCases {
-      #expect(read(.bye(reason)) == .bye(reason: reason.name))
+      #expect(read(.bye(reason: reason.name)) == .bye(reason: reason.name))
     }
-    for problem in [UpLine.ParsingError.tooLong, .unknownValue(key: "power")] {
-      #expect(read(.error(problem)) == .error(reason: problem.text))
+    for line in [DownLine.error(reason: "a \"b\""), .unknown(type: "later")] {
+      #expect(read(line) == line)
     }
   }
 
@@ -87,22 +84,39 @@ struct ReceivedLineTests {
       Issue.record("not read")
       return
     }
-    #expect(received.expiresAtMilliseconds == nil)
-    #expect(received.collapseID == "")
+    #expect(received.notification.expiration == .once)
+    #expect(received.notification.collapseID.isEmpty)
+  }
+
+  @Test func namesOfANewerRelayAreTakenForTheNearest() throws {
+    let text =
+      #"{"type":"notification","id":"\#(UniqueID.other)","uniqueId":"\#(UniqueID.sample)","#
+      + #""topic":"a b","pushType":"later","priority":7,"class":"silent","via":"later"}"#
+    guard case .notification(let read) = DownLine(bytes(text).span) else {
+      Issue.record("not read")
+      return
+    }
+    #expect(read.via == .direct && read.notification.pushType == .background)
+    #expect(read.notification.priority == .immediate && read.notification.topic == .vacant)
   }
 
   @Test func toleratesWhatItDoesNotKnow() {
-    let table: [(String, ReceivedLine?)] = [
+    let table: [(String, DownLine?)] = [
       (#"{"type":"later","x":[{}]}"#, .unknown(type: "later")),
       (#"{"x":1,"type":"empty","y":null}"#, .empty),
       (#"{"type":"bye","reason":"a\u00e9\n\ud83d\ude00\/\"\\"}"#, .bye(reason: "aé\n😀/\"\\")),
-      (#"{"type":"hello"}"#, .hello(device: "", keepAliveSeconds: 0, time: 0, isVirtual: false)),
+      (
+        #"{"type":"hello"}"#,
+        .hello(
+          device: DeviceID(UniqueID(high: 0, low: 0)), keepAlive: .seconds(0),
+          time: Instant(milliseconds: 0), takesDecisions: false)
+      ),
       (#"{"type":"barrier","number":-1,"time":0}"#, nil), (#"{"type":"barrier"}"#, nil),
       (#"{"type":"notification"}"#, nil), (#"{"type":7}"#, nil), (#"{"type":""}"#, nil),
       (#"{"type":null}"#, nil), ("{}", nil), ("", nil), ("[1]", nil), ("{\"type\":\"empty\"", nil),
     ]
     for (text, expected) in table {
-      #expect(ReceivedLine(bytes(text).span) == expected, "\(text)")
+      #expect(DownLine(bytes(text).span) == expected, "\(text)")
     }
   }
 
@@ -117,7 +131,7 @@ struct ReceivedLineTests {
           in: 0...255, using: &generator)
       }
       line.removeLast(Int.random(in: 0..<line.count, using: &generator) / 40 * 40)
-      _ = ReceivedLine(line.span)
+      _ = DownLine(line.span)
     }
   }
 }

@@ -1,11 +1,9 @@
-import RelayCore
-
 /// A JSON value that knows where it stands in its file, so that an error can say so.
 ///
-/// Whether the text is JSON at all is decided by RelayCore's strict scanner, which every payload
-/// goes through; here a text that is known to be right becomes a tree.
-struct JSONTree: Sendable {
-  enum Value: Sendable {
+/// Whether the text is JSON at all is decided by the strict scanner that every payload goes
+/// through; here a text that is known to be right becomes a tree.
+package struct JSONTree: Sendable {
+  package enum Value: Sendable {
     case object([(key: String, value: JSONTree)])
     case list([JSONTree])
     case text(String)
@@ -14,24 +12,24 @@ struct JSONTree: Sendable {
     case null
   }
 
-  let value: Value
+  package let value: Value
   /// The line it begins on, from 1.
-  let line: Int
+  package let line: Int
   /// The bytes it is written in.
-  let source: [UInt8]
+  package let source: [UInt8]
 
-  subscript(key: String) -> JSONTree? {
+  package subscript(key: String) -> JSONTree? {
     // The last one counts, as it does on the phone.
     if case .object(let members) = value { members.last { $0.key == key }?.value } else { nil }
   }
 
   /// What it says, if it is a text.
-  var text: String? {
+  package var text: String? {
     if case .text(let text) = value { text } else { nil }
   }
 
   /// Reads one JSON object.
-  static func read(_ bytes: [UInt8]) throws(JSONTreeError) -> JSONTree {
+  package static func read(_ bytes: [UInt8]) throws(JSONTreeError) -> JSONTree {
     do {
       _ = try scanPayload(bytes.span)
     } catch {
@@ -50,9 +48,9 @@ struct JSONTree: Sendable {
 }
 
 /// Why a text is no JSON object, and where.
-struct JSONTreeError: Error, Equatable {
-  let line: Int
-  let text: String
+package struct JSONTreeError: Error, Equatable {
+  package let line: Int
+  package let text: String
 }
 
 /// Walks over text that is known to be valid JSON.
@@ -129,44 +127,14 @@ private struct TreeBuilder {
   }
 
   private mutating func string() -> String {
-    var units: [UInt16] = []
-    var plain: [UInt8] = []
-    var text = ""
-    func flushed(_ units: [UInt16]) -> String { String(decoding: units, as: UTF16.self) }
-    position += 1
+    let start = position + 1
+    position = start
     while position < bytes.count, next != UInt8(ascii: "\"") {
-      guard next == UInt8(ascii: "\\") else {
-        if !units.isEmpty { text += flushed(units) }
-        units = []
-        plain.append(next)
-        position += 1
-        continue
-      }
-      text += String(decoding: plain, as: UTF8.self)
-      plain = []
-      units.append(escape())
+      let length = next == UInt8(ascii: "\\") ? 2 : 1
+      position += length
     }
+    let (bytes, inside) = (bytes, start..<min(position, bytes.count))
     position += 1
-    return text + flushed(units) + String(decoding: plain, as: UTF8.self)
-  }
-
-  /// One escape, a UTF-16 code unit.
-  private mutating func escape() -> UInt16 {
-    position += 1
-    let character = next
-    position += 1
-    switch character {
-    case UInt8(ascii: "n"): return 0x0A
-    case UInt8(ascii: "t"): return 0x09
-    case UInt8(ascii: "r"): return 0x0D
-    case UInt8(ascii: "b"): return 0x08
-    case UInt8(ascii: "f"): return 0x0C
-    case UInt8(ascii: "u"):
-      let end = min(position + 4, bytes.count)
-      let digits = String(decoding: bytes[position..<end], as: UTF8.self)
-      position = end
-      return UInt16(digits, radix: 16) ?? 0xFFFD
-    default: return UInt16(character)
-    }
+    return bytes.span.extracting(inside).unescapedText(limitBytes: bytes.count)
   }
 }

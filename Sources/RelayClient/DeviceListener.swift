@@ -1,0 +1,82 @@
+package import DeviceLink
+package import RelayCore
+
+/// The one loop over a device's stream: what the relay says, line by line, and the answers that
+/// take no thought. Those to lines that came together are written together, before more is read.
+package struct DeviceListener {
+  /// What is answered.
+  package struct Habits: Sendable {
+    /// Joins a clock that moves only when told: all is always done.
+    package var followsClock: Bool
+    package var acknowledges: Bool
+    /// What the acknowledgements say became of the notifications.
+    package var outcome: DeliveryOutcome?
+
+    package init(
+      followsClock: Bool = false, acknowledges: Bool = true, outcome: DeliveryOutcome? = nil
+    ) {
+      self.followsClock = followsClock
+      self.acknowledges = acknowledges
+      self.outcome = outcome
+    }
+  }
+
+  package let stream: ClientStream
+  /// The line that `next` has returned, as it came.
+  package private(set) var bytes: [UInt8] = []
+  private var lines: ClientStream.Lines.AsyncIterator
+  private let habits: Habits?
+  private var answers: [UInt8] = []
+
+  /// Without habits nothing is answered, not even a keep-alive.
+  package init(_ stream: ClientStream, _ habits: Habits?) {
+    self.stream = stream
+    lines = stream.lines.makeAsyncIterator()
+    self.habits = habits
+  }
+
+  /// Whether another line has come together with the last one.
+  package var hasMore: Bool { lines.hasMore }
+
+  /// The next line, of an empty unknown type when it cannot be read; nil at the end of the stream.
+  package mutating func next(
+    isolation actor: isolated (any Actor)? = #isolation
+  ) async throws(ClientError) -> DownLine? {
+    if !lines.hasMore { await writeAnswers(isolation: actor) }
+    guard let bytes = try await lines.next(isolation: actor) else { return nil }
+    self.bytes = bytes
+    let line = DownLine(bytes.span) ?? .unknown(type: "")
+    answer(line)?.write(to: &answers)
+    return line
+  }
+
+  /// Writes the answers to all that `next` has returned, for a caller that does not read on.
+  package mutating func writeAnswers(isolation actor: isolated (any Actor)? = #isolation) async {
+    guard !answers.isEmpty else { return }
+    let bytes = answers
+    answers.removeAll(keepingCapacity: true)
+    // What broke the stream is what reading it says, after the lines that came before.
+    try? await stream.write(bytes)
+  }
+
+  private func answer(_ line: DownLine) -> UpLine? {
+    guard let habits else { return nil }
+    return switch line {
+    case .keepAlive: .keepAlive
+    case .notification(let delivery) where habits.acknowledges:
+      .ack(id: delivery.notification.uniqueID, outcome: habits.outcome)
+    case .hello(_, _, _, isVirtual: true, _) where habits.followsClock:
+      .barrier(number: 0, next: nil)
+    case .barrier(let number, _) where habits.followsClock: .barrier(number: number, next: nil)
+    case .hello, .notification, .empty, .barrier, .checkpoint, .bye, .error, .unknown: nil
+    }
+  }
+}
+
+extension ClientStream {
+  package func write(_ line: UpLine) async throws(ClientError) {
+    var bytes: [UInt8] = []
+    line.write(to: &bytes)
+    try await write(bytes)
+  }
+}
