@@ -34,17 +34,6 @@ package enum ClientError: Error, Equatable, Sendable {
   case unexpectedAnswer(what: String)
   /// The task was cancelled.
   case cancelled
-
-  /// Whether the server has surely not looked at the request, so that it may be sent again.
-  package var isSafeToRetry: Bool {
-    switch self {
-    case .cannotConnect, .tls, .noHTTP2: true
-    case .streamReset(let errorCode): errorCode == 0x7
-    case .goAway, .timedOut, .connectionLost, .closed, .streamEnded, .responseTooLarge,
-      .lineTooLong, .requestTooLarge, .unexpectedAnswer, .cancelled:
-      false
-    }
-  }
 }
 
 extension ClientError: CustomStringConvertible {

@@ -104,7 +104,7 @@ package final class ClusterJournal: DurableJournal {
     /// When what is on its way was published, in nanoseconds.
     var publishedAt: [JournalNode.Target: UInt64] = [:]
     var commits = Histogram()
-    var lock: StateLock?
+    var lock: FileLock?
   }
 
   /// Of what is on a stripe, and of what nodes tell each other.
@@ -123,7 +123,7 @@ package final class ClusterJournal: DurableJournal {
 
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: StateLock, port: HopPort,
+    _ lock: FileLock, port: HopPort,
     report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {

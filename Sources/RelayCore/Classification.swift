@@ -42,9 +42,6 @@ package struct Classification: Equatable, Sendable {
   /// What is odd about it, the notes on the payload included.
   package private(set) var warnings: CaseSet<PayloadWarning>
 
-  /// Whether push type and payload disagree.
-  package var isMismatch: Bool { warnings.contains(.mismatch) }
-
   /// Classifies an accepted payload.
   ///
   /// - Parameters:

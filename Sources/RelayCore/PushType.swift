@@ -126,7 +126,4 @@ package enum Priority: UInt8, CaseIterable, Sendable {
     default: return nil
     }
   }
-
-  /// Whether a push of this priority may wait for the device's next communication.
-  package var mayWait: Bool { self != .immediate }
 }

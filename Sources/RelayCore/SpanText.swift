@@ -25,10 +25,9 @@ extension Span<UInt8> {
 
   /// The bytes as they are.
   package var array: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count)
-    for index in 0..<count { bytes.append(self[index]) }
-    return bytes
+    [UInt8](capacity: count) { bytes in
+      for index in indices { bytes.append(self[index]) }
+    }
   }
 
   /// The bytes as they are, invalid UTF-8 replaced.

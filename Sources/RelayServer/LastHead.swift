@@ -110,7 +110,8 @@ struct LastHead {
     if case .covered = proof { return topic }
     do throws(CredentialError) {
       try credentials.authorize(
-        topic: topic.bytes.span, isLocationPush: head.givenPushType == .location)
+        topic: topic.bytes.span,
+        isLocationPush: head.givenPushType?.requiresProviderToken == true)
     } catch {
       throw .credentials(error)
     }

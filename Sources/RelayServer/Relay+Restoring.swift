@@ -27,10 +27,10 @@ extension Relay {
 
   /// A relay without a journal has keys, certificates and a socket in its state directory, too:
   /// one at a time. Where nothing can be written, two spoil nothing.
-  func lockState() throws(RelayConfiguration.ReadingError) -> StateLock? {
+  func lockState() throws(RelayConfiguration.ReadingError) -> FileLock? {
     guard configuration.store == .memory else { return nil }
     do {
-      return try StateLock(directory: configuration.state)
+      return try StateLock.take(configuration.state)
     } catch {
       guard case .locked = error else { return nil }
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)

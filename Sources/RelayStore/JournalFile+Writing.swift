@@ -75,7 +75,7 @@ extension JournalFile {
 
   private func delete(_ ranges: [ClosedRange<UInt64>]) throws {
     for range in ranges {
-      try execute(
+      try connection.execute(
         "DELETE FROM notifications WHERE sequence BETWEEN ? AND ?",
         [Int64(bitPattern: range.lowerBound).stored, Int64(bitPattern: range.upperBound).stored])
     }
@@ -113,7 +113,7 @@ extension JournalFile {
   }
 
   func keep(_ key: String, _ value: Int64) throws {
-    try execute(
+    try connection.execute(
       "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.stored, value.stored])
   }
 
@@ -126,35 +126,35 @@ extension JournalFile {
     case .accepted, .forwarded:
       break  // Those come in a list of their own.
     case .enrolled(let device, let secret):
-      try execute(
+      try connection.execute(
         "INSERT OR REPLACE INTO devices (id, secret) VALUES (?, ?)",
         [device.stored, secret.stored])
     case .registered(let device, let topic, let token, let isOwn):
       try register(device, topic, token, isOwn: isOwn, &plan)
     case .unregistered(let device, let topic, let token, let at):
-      try execute(
+      try connection.execute(
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
         [device.stored, topic.stored, token.stored])
       try retire(token, topic, at, &plan)
     case .granted(let own):
       try grant(own)
     case .released(let own):
-      try execute(
+      try connection.execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
         [own.token.stored, own.device.stored, own.topic.stored])
     case .forgotten(let device):
-      try execute("DELETE FROM devices WHERE id = ?", [device.stored])
-      try execute("DELETE FROM budgets WHERE device = ?", [device.stored])
+      try connection.execute("DELETE FROM devices WHERE id = ?", [device.stored])
+      try connection.execute("DELETE FROM budgets WHERE device = ?", [device.stored])
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app)
-      try execute(
+      try connection.execute(
         "UPDATE devices SET budget = ? WHERE id = ?", [all.full.milliseconds.stored, device.stored])
     }
   }
 
   /// `since` is of earlier releases, and nobody asks for it any more.
   func grant(_ own: OwnToken) throws {
-    try execute(
+    try connection.execute(
       "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, 0)",
       [own.token.stored, own.device.stored, own.topic.stored])
   }
@@ -164,10 +164,10 @@ extension JournalFile {
     of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State
   ) throws {
     guard budget != RateLimit.State() else {
-      return try execute(
+      return try connection.execute(
         "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored])
     }
-    try execute(
+    try connection.execute(
       "INSERT OR REPLACE INTO budgets VALUES (?, ?, ?)",
       [device.stored, topic.stored, budget.full.milliseconds.stored])
   }
@@ -183,17 +183,17 @@ extension JournalFile {
       // The app brought another token along; the one before is dead from now on.
       try retire(older, topic, plan.now, &plan)
     }
-    try execute(
+    try connection.execute(
       "INSERT OR REPLACE INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",
       [device.stored, topic.stored, token.stored, isOwn.stored])
-    try execute("DELETE FROM unregistered WHERE token = ?", [token.stored])
+    try connection.execute("DELETE FROM unregistered WHERE token = ?", [token.stored])
   }
 
   /// A token that was listed before is listed anew, behind all others.
   private func retire(
     _ token: DeviceToken, _ topic: Topic, _ at: Instant, _ plan: inout WritePlan
   ) throws {
-    try execute(
+    try connection.execute(
       "INSERT OR REPLACE INTO unregistered (token, topic, at) VALUES (?, ?, ?)",
       [token.stored, topic.stored, at.milliseconds.stored])
     plan.unregisteredSinceTrim += 1
@@ -204,15 +204,11 @@ extension JournalFile {
   private func trim(_ plan: inout WritePlan) throws {
     guard plan.unregisteredSinceTrim > plan.feedbackLimit / 64 else { return }
     plan.unregisteredSinceTrim = 0
-    try execute(
+    try connection.execute(
       """
       DELETE FROM unregistered WHERE position <= (
         SELECT position FROM unregistered ORDER BY position DESC LIMIT 1 OFFSET ?)
       """, [plan.feedbackLimit.stored])
-  }
-
-  func execute(_ sql: String, _ values: [SQLiteValue]) throws {
-    try connection.execute(sql, values)
   }
 
   /// Replaces all provider keys.
@@ -220,7 +216,7 @@ extension JournalFile {
     try connection.write {
       try connection.execute("DELETE FROM provider_keys")
       for key in keys {
-        try execute(
+        try connection.execute(
           "INSERT OR REPLACE INTO provider_keys VALUES (?, ?, ?, ?, ?, ?)",
           [
             key.keyID.stored, key.teamID.stored,

@@ -35,7 +35,7 @@ package struct JournalCommons: Hashable, Sendable {
 /// meanwhile.
 package final class StoppedJournal: Sendable {
   private let file: JournalFile
-  private let lock: StateLock?
+  private let lock: FileLock?
 
   package init(path: String) throws(StoreError) {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
@@ -43,7 +43,7 @@ package final class StoppedJournal: Sendable {
     // A relay uses no file of another name: that one is a backup.
     lock =
       place.lastComponent?.string == Schema.fileName
-      ? try StateLock(directory: directory(of: place)) : nil
+      ? try StateLock.take(DatabaseFiles.directory(of: path)) : nil
     file = try JournalFile(reading: path)
   }
 
@@ -161,11 +161,11 @@ extension JournalFile {
     for record in records {
       switch record {
       case .device(let id, let secret, let budget):
-        try execute(
+        try connection.execute(
           "INSERT OR REPLACE INTO devices VALUES (?, ?, ?)",
           [id.stored, secret.stored, budget.full.milliseconds.stored])
       case .app(let device, let topic, let token, let isOwn, let budget):
-        try execute(
+        try connection.execute(
           "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?)",
           [device.stored, topic.stored, token.stored, isOwn.stored])
         try setBudget(of: device, topic, budget)
@@ -184,7 +184,7 @@ extension JournalFile {
 
   /// One that two devices have had in turn stands where it was listed last.
   fileprivate func add(_ item: FeedbackItem) throws {
-    try execute(
+    try connection.execute(
       """
       INSERT INTO unregistered VALUES (?, ?, ?, ?) ON CONFLICT (token) DO UPDATE
       SET position = excluded.position, topic = excluded.topic, at = excluded.at

@@ -92,16 +92,10 @@ enum RecordCodec {
       token: token, topic: topic, notificationClass: bytes[1] & silent != 0 ? .silent : .visible,
       pushType: pushType, priority: priority, wakesApp: bytes[1] & wakesApp != 0,
       showsNothing: bytes[1] & showsNothing != 0,
-      collapseID: topicEnd == collapseEnd ? [] : array(bytes, topicEnd..<collapseEnd),
+      collapseID: topicEnd == collapseEnd ? [] : bytes.extracting(topicEnd..<collapseEnd).array,
       expiration: expiresAt == once ? .once : .at(Instant(milliseconds: expiresAt)),
-      payload: array(bytes, collapseEnd..<end))
+      payload: bytes.extracting(collapseEnd..<end).array)
     return (notification, Instant(milliseconds: Int64(bitPattern: number(bytes, at: 4))))
-  }
-
-  private static func array(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8] {
-    [UInt8](capacity: range.count) { array in
-      for index in range { array.append(bytes[index]) }
-    }
   }
 
   private static func append<Number: FixedWidthInteger>(_ value: Number, to bytes: inout [UInt8]) {

@@ -9,43 +9,42 @@ import SystemPackage
   import Glibc
 #endif
 
-/// The right to use a state directory: a lock on the file `relay.lock` in it, which the kernel
-/// takes back when the process ends, however it ends. The file says who holds it; a file that
-/// nobody holds is no obstacle.
-package final class StateLock: Sendable {
-  static let fileName = "relay.lock"
+/// A lock on a file, which the kernel takes back when the process ends, however it ends. The file
+/// says who holds it; a file that nobody holds is no obstacle.
+package final class FileLock: Sendable {
+  package enum Refusal: Error {
+    /// What the file says of whoever has the lock.
+    case held(by: String)
+    case unusable(any Error)
+  }
 
   /// Closing it gives the lock back; nil once that is done.
   private let file: Mutex<FileDescriptor?>
 
-  /// Takes the lock, or says who has it.
-  package init(directory: String) throws(StoreError) {
-    try Self.makeDirectory(directory)
-    let path = directory + "/" + Self.fileName
+  /// Takes the lock on the file, which only its owner may read and which is made when it is not
+  /// there, and writes `text` into it.
+  package init(_ path: String, saying text: String) throws(Refusal) {
+    let file: FileDescriptor
     do {
-      let file = try FileDescriptor.open(
+      file = try FileDescriptor.open(
         FilePath(path), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-      self.file = Mutex(file)
-      guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
-        throw StoreError.locked(directory: directory, owner: Self.owner(path))
-      }
-      try file.resize(to: 0)
-      let now = Date.now.formatted(.iso8601)
-      try file.writeAll("\(ProcessInfo.processInfo.processIdentifier)\n\(now)\n".utf8)
-    } catch let error as StoreError {
-      throw error
     } catch {
-      throw .unusable(path: path, reason: reason(of: error))
+      throw .unusable(error)
+    }
+    self.file = Mutex(file)
+    guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+      let said = FileManager.default.contents(atPath: path) ?? Data()
+      throw .held(by: String(decoding: said, as: UTF8.self))
+    }
+    do {
+      try file.resize(to: 0)
+      try file.writeAll(text.utf8)
+    } catch {
+      throw .unusable(error)
     }
   }
 
   deinit { release() }
-
-  private static func owner(_ path: String) -> String {
-    let text = FileManager.default.contents(atPath: path) ?? Data()
-    let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
-    return lines.count >= 2 ? "process \(lines[0]), started \(lines[1])" : "just starting"
-  }
 
   /// Gives it back, also where a program that is being started has the file for a moment still.
   package func release() {
@@ -55,21 +54,36 @@ package final class StateLock: Sendable {
       try? open.close()
     }
   }
-
-  private static func makeDirectory(_ path: String) throws(StoreError) {
-    do {
-      try FileManager.default.createDirectory(
-        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    } catch {
-      throw .unusable(path: path, reason: reason(of: error))
-    }
-  }
 }
 
-/// The directory that a file is in, as a path to go by.
-func directory(of file: FilePath) -> String {
-  let directory = file.removingLastComponent().string
-  return directory.isEmpty ? "." : directory
+/// The right to use a state directory: a lock on `relay.lock` in it.
+package enum StateLock {
+  static let fileName = "relay.lock"
+
+  /// Takes the lock, or says who has it; the directory is made when it is not there.
+  package static func take(_ directory: String) throws(StoreError) -> FileLock {
+    let path = directory + "/" + fileName
+    do {
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: true,
+        attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw .unusable(path: directory, reason: reason(of: error))
+    }
+    let now = Date.now.formatted(.iso8601)
+    do throws(FileLock.Refusal) {
+      return try FileLock(path, saying: "\(ProcessInfo.processInfo.processIdentifier)\n\(now)\n")
+    } catch {
+      switch error {
+      case .unusable(let error): throw .unusable(path: path, reason: reason(of: error))
+      case .held(let text):
+        let lines = text.split(separator: "\n")
+        throw .locked(
+          directory: directory,
+          owner: lines.count < 2 ? "just starting" : "process \(lines[0]), started \(lines[1])")
+      }
+    }
+  }
 }
 
 /// The short form of a file error: the system's own words when it has any.

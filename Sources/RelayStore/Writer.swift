@@ -27,7 +27,7 @@ struct Writer: Sendable {
   private var backlog: Backlog
   /// nil when it has to be opened anew, and after `stop`.
   private(set) var file: JournalFile?
-  private var lock: StateLock?
+  private var lock: FileLock?
   private var isStopped = false
   private var plan: JournalFile.WritePlan
   /// The sequences of batches that failed since the last success, by shard: one range for each
@@ -49,7 +49,7 @@ struct Writer: Sendable {
   var compaction: Compaction
 
   init(
-    _ configuration: Journal.Configuration, _ file: JournalFile, _ lock: StateLock,
+    _ configuration: Journal.Configuration, _ file: JournalFile, _ lock: FileLock,
     _ interruption: Interruption
   ) {
     self.configuration = configuration

@@ -4,7 +4,7 @@ internal import SystemPackage
 /// What is done to a database's files without SQLite. Errors are the system's (`Errno`).
 package enum DatabaseFiles {
   /// The endings of all that belongs to one database.
-  package static let suffixes = ["", "-journal", "-wal", "-shm"]
+  private static let suffixes = ["", "-journal", "-wal", "-shm"]
 
   /// An empty file that only its owner may read; fails where there is one.
   package static func makePrivate(_ path: String) throws {
@@ -26,11 +26,18 @@ package enum DatabaseFiles {
     try file.closeAfter { try synchronize(file) }
   }
 
-  /// Gives a file that is complete and on disk its name, which is on disk when this returns.
+  /// Gives a file that is complete and on disk its name, which is on disk when this returns; fails
+  /// where something has the name.
   package static func rename(_ path: String, to name: String) throws {
+    guard access(name, F_OK) != 0 else { throw Errno.fileExists }
     guard Glibc.rename(path, name) == 0 else { throw Errno(rawValue: errno) }
-    let directory = FilePath(name).removingLastComponent().string
-    try synchronize(directory.isEmpty ? "." : directory)
+    try synchronize(directory(of: name))
+  }
+
+  /// The directory that a file is in, as a path to go by.
+  package static func directory(of path: String) -> String {
+    let directory = FilePath(path).removingLastComponent().string
+    return directory.isEmpty ? "." : directory
   }
 
   /// Removes all files of a database that are there.

@@ -9,7 +9,7 @@ package final class SQLiteConnection: @unchecked Sendable {
   package let path: String
   /// nil once it is closed.
   private var handle: OpaquePointer?
-  /// Those that nobody is using, by their text.
+  /// Those that were prepared, by their text.
   private var statements: [String: SQLiteStatement] = [:]
 
   /// Opens the file, or makes one where there is none; `:memory:` is one that is nowhere.
@@ -140,23 +140,22 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  /// The statement is out of the table while it is used: the same text again gets another one.
+  /// The same text again, in the middle of its use, gets a statement of its own.
   private func using<Value>(
     _ sql: String, _ body: (SQLiteStatement) throws -> Value
   ) throws -> Value {
     let statement = try prepared(sql)
-    defer { putBack(statement, sql) }
+    statement.beginUse()
+    defer { statement.endUse() }
     return try body(statement)
   }
 
   private func prepared(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    if let statement = statements.removeValue(forKey: sql) { return statement }
-    return try SQLiteStatement(sql, on: opened())
-  }
-
-  private func putBack(_ statement: SQLiteStatement, _ sql: String) {
-    statement.reset()
-    statements[sql] = statement
+    let known = statements[sql]
+    if let known, !known.isInUse { return known }
+    let statement = try SQLiteStatement(sql, on: opened())
+    if known == nil { statements[sql] = statement }
+    return statement
   }
 
   private func opened() throws(SQLiteError) -> OpaquePointer {

@@ -13,6 +13,8 @@ final class SQLiteStatement {
   /// Copied at once: what is bound may go when the call is over.
   private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
+  /// Whether a query is at one of its rows.
+  private(set) var isInUse = false
   private let handle: OpaquePointer
   private let connection: OpaquePointer
 
@@ -63,8 +65,11 @@ final class SQLiteStatement {
     }
   }
 
+  func beginUse() { isInUse = true }
+
   /// Ready for the next use: it holds no page and nothing that was bound.
-  func reset() {
+  func endUse() {
+    isInUse = false
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
   }
@@ -87,28 +92,21 @@ package struct SQLiteRow {
   }
 
   package func text(_ column: Int) -> String? {
-    bytes(column, of: SQLITE_TEXT) { String(decoding: $0, as: UTF8.self) }
-  }
-
-  package func blob(_ column: Int) -> [UInt8]? {
-    bytes(column, of: SQLITE_BLOB) { [UInt8]($0) }
+    guard sqlite3_column_type(handle, Int32(column)) == SQLITE_TEXT else { return nil }
+    return String(decoding: bytes(column), as: UTF8.self)
   }
 
   /// The bytes of a text or a blob where they are, without a copy.
   package func withBytes<Value>(_ column: Int, _ body: (Span<UInt8>) -> Value?) -> Value? {
     let type = sqlite3_column_type(handle, Int32(column))
     guard type == SQLITE_TEXT || type == SQLITE_BLOB else { return nil }
-    return bytes(column, of: type) { body(Span(_unsafeElements: $0)) } ?? nil
+    return body(Span(_unsafeElements: bytes(column)))
   }
 
-  private func bytes<Value>(
-    _ column: Int, of type: Int32, _ body: (UnsafeBufferPointer<UInt8>) -> Value
-  ) -> Value? {
-    guard sqlite3_column_type(handle, Int32(column)) == type else { return nil }
+  private func bytes(_ column: Int) -> UnsafeBufferPointer<UInt8> {
     let start = sqlite3_column_blob(handle, Int32(column))
     let count = Int(sqlite3_column_bytes(handle, Int32(column)))
-    return body(
-      UnsafeBufferPointer(
-        start: start?.assumingMemoryBound(to: UInt8.self), count: start == nil ? 0 : count))
+    // None has no address.
+    return UnsafeBufferPointer(start: start?.assumingMemoryBound(to: UInt8.self), count: count)
   }
 }

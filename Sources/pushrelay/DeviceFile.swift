@@ -1,7 +1,7 @@
 import DeviceSimulator
 import FoundationEssentials
 import RelayClient
-import SystemPackage
+import RelayStore
 
 /// What this machine knows of a device that it plays: `STATE/devices/NAME.json`, for its owner
 /// only.
@@ -49,53 +49,37 @@ struct DeviceFile: Codable, Equatable {
   }
 }
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
-
 /// The right to play a device of this state, or its fleet: a lock on `STATE/devices/NAME.lock` or
-/// `STATE/fleet.lock`, which the kernel takes back when the process ends, however it ends. Two who
-/// played one device would take its connection from each other and write the same files.
-final class DeviceLock: Sendable {
-  /// Closing it gives the lock back.
-  private let file: FileDescriptor
-
+/// `STATE/fleet.lock`. Two who played one device would take its connection from each other and
+/// write the same files.
+enum DeviceLock {
   /// Takes the lock, or says who has it.
   ///
   /// - Parameter what: what is locked, for that message.
-  init(_ path: String, _ what: String) throws {
+  static func take(_ path: String, _ what: String) throws -> FileLock {
     if !FileManager.default.fileExists(atPath: path) { try PrivateFile.write([], to: path) }
-    guard
-      let file = try? FileDescriptor.open(FilePath(path), .readWrite, options: .closeOnExec)
-    else {
-      throw CommandError("\(path) cannot be opened: check that this user may write it")
+    do throws(FileLock.Refusal) {
+      return try FileLock(path, saying: "\(ProcessInfo.processInfo.processIdentifier)")
+    } catch {
+      switch error {
+      case .unusable:
+        throw CommandError("\(path) cannot be opened: check that this user may write it")
+      case .held(let owner):
+        throw CommandError(
+          "\(what) is being played already, by process \(owner.isEmpty ? "?" : owner): end that "
+            + "one, or choose another name or state directory")
+      }
     }
-    guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
-      try file.close()
-      let owner = PrivateFile.read(path).map { String(decoding: $0, as: UTF8.self) }
-      throw CommandError(
-        "\(what) is being played already, by process \(owner ?? "?"): end that one, or choose "
-          + "another name or state directory")
-    }
-    try file.resize(to: 0)
-    try file.writeAll("\(ProcessInfo.processInfo.processIdentifier)".utf8)
-    self.file = file
   }
 
-  deinit { try? file.close() }
-
   /// Takes the locks of all devices of a command; a fleet is one.
-  static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [DeviceLock] {
+  static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [FileLock] {
     let state = command.connection.files.state
     guard command.count == nil else {
-      return [try DeviceLock("\(state)/fleet.lock", "the fleet of \(state)")]
+      return [try take("\(state)/fleet.lock", "the fleet of \(state)")]
     }
     return try (scenario?.phones.map(\.name) ?? command.names).map {
-      try DeviceLock("\(state)/devices/\($0).lock", "the device \($0)")
+      try take("\(state)/devices/\($0).lock", "the device \($0)")
     }
   }
 }

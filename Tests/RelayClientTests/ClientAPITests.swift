@@ -162,12 +162,6 @@ struct ClientAPITests {
     ]
     for error in errors {
       #expect(!error.description.isEmpty && !error.description.contains("\n"))
-      let mayRetry =
-        switch error {
-        case .cannotConnect, .tls, .noHTTP2, .streamReset(errorCode: 7): true
-        default: false
-        }
-      #expect(error.isSafeToRetry == mayRetry)
     }
   }
 

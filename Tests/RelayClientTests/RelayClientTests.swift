@@ -187,7 +187,6 @@ struct RelayClientTests {
       try await client.request(method: "GET", path: "/bad")
     }
     #expect(error == .streamReset(errorCode: HTTP2ErrorCode.refusedStream))
-    #expect(error?.isSafeToRetry == true)
     #expect(try await client.request(method: "GET", path: "/good").status == 204)
     await client.close()
     await server.stop()

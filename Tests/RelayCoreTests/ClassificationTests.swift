@@ -31,7 +31,9 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(text, type, .powerAware, topic: "pass.com.example.card")
     #expect(found.warnings.isEmpty && found.kind == (type == .alert ? .visible : .silent))
     for topic in ["com.example.pass.card", "pass.", "passes.com.example"] {
-      #expect(try classify(text, type, .powerAware, topic: topic).isMismatch, "\(topic)")
+      #expect(
+        try classify(text, type, .powerAware, topic: topic).warnings.contains(.mismatch), "\(topic)"
+      )
     }
   }
 
@@ -51,7 +53,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
     let found = try classify(#"{"aps":{\#(member)\#(more)}}"#, .background, .powerAware)
     #expect(found.kind == .silent)
     #expect(!found.wakesApp)
-    #expect(found.isMismatch)
+    #expect(found.warnings.contains(.mismatch))
     #expect(found.warnings.contains(.contentAvailableMissing))
     #expect(found.warnings.contains(.visibleKeysInBackground) == !more.isEmpty)
   }
@@ -63,7 +65,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
     #expect(found.kind == .silent)
     #expect(found.wakesApp)
     #expect(found.warnings.contains(.silentAtPriorityTen))
-    #expect(found.isMismatch == !more.isEmpty)
+    #expect(found.warnings.contains(.mismatch) == !more.isEmpty)
   }
 
   @Test(arguments: [Priority.powerAware, .immediate], visible)
@@ -143,7 +145,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
       #"{"aps":{"content-available":1,\#(member)},"custom":1}"#, .background, .powerAware)
     #expect(found.kind == .silent)
     #expect(found.warnings.contains(.silentWithOtherKeys))
-    #expect(!found.isMismatch)
+    #expect(!found.warnings.contains(.mismatch))
   }
 
   @Test func otherTypesAreCheckedByTheirOwnKeys() throws {
@@ -194,7 +196,8 @@ private let visible = ["alert", "badge", "sound"].map { key in
               .visibleKeysInBackground, .contentAvailableMissing, .nothingToShow, .mdmKeyMissing,
               .liveActivityIncomplete,
             ]
-            #expect(found.isMismatch == named.contains { found.warnings.contains($0) })
+            #expect(
+              found.warnings.contains(.mismatch) == named.contains { found.warnings.contains($0) })
           }
         }
       }

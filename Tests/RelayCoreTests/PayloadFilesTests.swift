@@ -61,7 +61,7 @@ private struct Manifest: Decodable {
     if let expected = row.expect.class {
       #expect((found.kind == .silent) == (expected == "silent"), "\(place)")
     }
-    #expect(found.isMismatch == (row.expect.mismatch ?? false), "\(place)")
+    #expect(found.warnings.contains(.mismatch) == (row.expect.mismatch ?? false), "\(place)")
     if let expected = row.expect.wakesApp { #expect(found.wakesApp == expected, "\(place)") }
   }
 

@@ -84,7 +84,6 @@ private func fits(_ type: PushType, _ topic: String) -> Bool {
     for text in ["", " 5", "5 ", "05", "10.0", "+5", "-1", "1\u{0}", "100", "five"] {
       #expect(priority(text) == nil, "\(text)")
     }
-    #expect(Priority.allCases.filter(\.mayWait) == [.powerFirst, .powerAware])
   }
 
   @Test func infersTypes() throws {

@@ -1,3 +1,5 @@
+import RelayCore
+
 /// What one provider connection may do: a pure state machine, asked for every request.
 ///
 /// ```
@@ -172,7 +174,7 @@ package struct ConnectionCredentials: Sendable {
     let key = verifier.keys.keys[token.keyIndex]
     let newBinding = try bindingAfter(key)
     let presented = Presented(
-      authorization: Array(copying: authorization),
+      authorization: authorization.array,
       token: token,
       generation: verifier.generation,
       scope: key.topics.map(Scope.listed) ?? .everything)

@@ -83,7 +83,7 @@ package struct ProviderTokenVerifier: Sendable {
     let range = try Self.tokenRange(in: authorization)
     guard range.count <= ProviderToken.maximumBytes else { throw .tooLong }
     let bytes = authorization.extracting(range)
-    let key = Array(copying: bytes)
+    let key = bytes.array
     let token: VerifiedToken
     if let known = genuine.value(for: key) {
       token = known
@@ -144,12 +144,6 @@ package struct ProviderTokenVerifier: Sendable {
 }
 
 extension [UInt8] {
-  /// A copy of the bytes.
-  init(copying bytes: Span<UInt8>) {
-    self = []
-    append(copying: bytes)
-  }
-
   /// Appends a copy of the bytes.
   mutating func append(copying bytes: Span<UInt8>) {
     reserveCapacity(count + bytes.count)
