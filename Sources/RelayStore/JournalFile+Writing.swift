@@ -59,25 +59,33 @@ extension JournalFile {
   func insert(
     _ notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)]
   ) throws {
+    var bytes: [UInt8] = []
     var index = 0
     while index < notifications.count {
       let isMany = notifications.count - index >= Self.rowsPerStatement
       let count = isMany ? Self.rowsPerStatement : 1
-      try connection.execute(isMany ? Self.insertMany : Self.insertOne, rows: count) { row, bytes in
-        let item = notifications[index + row]
-        RecordCodec.encode(
-          item.notification, acceptedAt: item.acceptedAt, sequence: item.sequence, into: &bytes)
-        return Int64(bitPattern: item.sequence)
+      try connection.withStatement(isMany ? Self.insertMany : Self.insertOne) { statement in
+        for (row, item) in notifications[index..<index + count].enumerated() {
+          RecordCodec.encode(
+            item.notification, acceptedAt: item.acceptedAt, sequence: item.sequence, into: &bytes)
+          try statement.bind(Int64(bitPattern: item.sequence), at: row * 2)
+          try statement.bind(bytes, at: row * 2 + 1)
+        }
+        try statement.run()
       }
       index += count
     }
   }
 
   private func delete(_ ranges: [ClosedRange<UInt64>]) throws {
-    for range in ranges {
-      try connection.execute(
-        "DELETE FROM notifications WHERE sequence BETWEEN ? AND ?",
-        [Int64(bitPattern: range.lowerBound).stored, Int64(bitPattern: range.upperBound).stored])
+    guard !ranges.isEmpty else { return }
+    let sql = "DELETE FROM notifications WHERE sequence BETWEEN ? AND ?"
+    try connection.withStatement(sql) { statement in
+      for range in ranges {
+        try statement.bind(Int64(bitPattern: range.lowerBound), at: 0)
+        try statement.bind(Int64(bitPattern: range.upperBound), at: 1)
+        try statement.run()
+      }
     }
   }
 

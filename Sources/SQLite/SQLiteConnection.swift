@@ -92,23 +92,9 @@ package final class SQLiteConnection: @unchecked Sendable {
 
   /// Runs one statement, which is kept prepared; rows are passed over.
   package func execute(_ sql: String, _ values: [SQLiteValue]) throws {
-    try using(sql) { statement in
+    try withStatement(sql) { statement in
       try statement.bind(values)
-      while try statement.step() {}
-    }
-  }
-
-  /// Inserts rows of a number and bytes by a statement that has places for all of them.
-  package func execute(
-    _ sql: String, rows count: Int, _ row: (Int, inout [UInt8]) -> Int64
-  ) throws {
-    try using(sql) { statement in
-      var bytes: [UInt8] = []
-      for index in 0..<count {
-        try statement.bind(row(index, &bytes), at: index * 2)
-        try statement.bind(bytes, at: index * 2 + 1)
-      }
-      while try statement.step() {}
+      try statement.run()
     }
   }
 
@@ -116,7 +102,7 @@ package final class SQLiteConnection: @unchecked Sendable {
   package func query(
     _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Void
   ) throws {
-    try using(sql) { statement in
+    try withStatement(sql) { statement in
       try statement.bind(values)
       while try statement.step() { try body(statement.row) }
     }
@@ -126,7 +112,7 @@ package final class SQLiteConnection: @unchecked Sendable {
   package func integer(
     _ sql: String, _ values: [SQLiteValue] = []
   ) throws -> Int64? {
-    try using(sql) { statement in
+    try withStatement(sql) { statement in
       try statement.bind(values)
       return try statement.step() ? statement.row.integer(0) : nil
     }
@@ -134,14 +120,15 @@ package final class SQLiteConnection: @unchecked Sendable {
 
   /// The first column of the first row; nil where there is no row, or no text.
   package func text(_ sql: String, _ values: [SQLiteValue] = []) throws -> String? {
-    try using(sql) { statement in
+    try withStatement(sql) { statement in
       try statement.bind(values)
       return try statement.step() ? statement.row.text(0) : nil
     }
   }
 
-  /// The same text again, in the middle of its use, gets a statement of its own.
-  private func using<Value>(
+  /// Lends a statement, which is kept prepared, to be bound and run any number of times. The same
+  /// text again, in the middle of that, gets a statement of its own.
+  package func withStatement<Value>(
     _ sql: String, _ body: (SQLiteStatement) throws -> Value
   ) throws -> Value {
     let statement = try prepared(sql)

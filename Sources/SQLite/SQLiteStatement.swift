@@ -9,7 +9,7 @@ package enum SQLiteValue: Hashable, Sendable {
 }
 
 /// A prepared statement. It belongs to its connection, and nobody else has it while it is used.
-final class SQLiteStatement {
+package final class SQLiteStatement {
   /// Copied at once: what is bound may go when the call is over.
   private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
@@ -41,11 +41,12 @@ final class SQLiteStatement {
     }
   }
 
-  func bind(_ number: Int64, at index: Int) throws(SQLiteError) {
+  /// What stands for a `?`, from 0.
+  package func bind(_ number: Int64, at index: Int) throws(SQLiteError) {
     try check(sqlite3_bind_int64(handle, Int32(index + 1), number))
   }
 
-  func bind(_ bytes: [UInt8], at index: Int) throws(SQLiteError) {
+  package func bind(_ bytes: [UInt8], at index: Int) throws(SQLiteError) {
     let result = bytes.withUnsafeBytes { bytes in
       // No address at all would mean NULL.
       bytes.isEmpty
@@ -54,6 +55,12 @@ final class SQLiteStatement {
           handle, Int32(index + 1), bytes.baseAddress, UInt64(bytes.count), Self.transient)
     }
     try check(result)
+  }
+
+  /// Runs it to its end, rows are passed over; what is bound stays so.
+  package func run() throws(SQLiteError) {
+    while try step() {}
+    sqlite3_reset(handle)
   }
 
   /// Whether there is another row.

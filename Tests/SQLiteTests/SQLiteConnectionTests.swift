@@ -38,16 +38,23 @@ import Testing
   @Test func rowsOfOneStatement() throws {
     let connection = try SQLiteConnection(path: ":memory:")
     try connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB NOT NULL)")
-    try connection.execute("INSERT INTO t VALUES (?,?),(?,?),(?,?)", rows: 3) { index, bytes in
-      bytes = [UInt8](repeating: UInt8(index), count: index)
-      return Int64(index) * 10
+    // Bound and run twice.
+    try connection.withStatement("INSERT INTO t VALUES (?,?),(?,?)") { statement in
+      for first in [0, 2] {
+        for row in 0..<2 {
+          let number = first + row
+          try statement.bind(Int64(number) * 10, at: row * 2)
+          try statement.bind([UInt8](repeating: UInt8(number), count: number), at: row * 2 + 1)
+        }
+        try statement.run()
+      }
     }
     var found: [[UInt8]] = []
     try connection.query("SELECT a, b FROM t ORDER BY a") { row in
       #expect(row.integer(0) == Int64(found.count) * 10)
       found.append(row.withBytes(1) { bytes in bytes.indices.map { bytes[$0] } } ?? [9])
     }
-    #expect(found == [[], [1], [2, 2]])
+    #expect(found == [[], [1], [2, 2], [3, 3, 3]])
   }
 
   @Test func anErrorUndoesATransaction() throws {
