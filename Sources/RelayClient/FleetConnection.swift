@@ -179,7 +179,11 @@ public struct DeviceStream: AsyncSequence, Sendable {
     ) async throws(FleetError) -> DevicePush? {
       do {
         while let line = try await listener.next(isolation: actor) {
-          if case .notification(let delivery) = line { return DevicePush(delivery) }
+          if case .notification(let delivery) = line {
+            // Nobody knows when the next one is asked for.
+            await listener.writeAnswers(isolation: actor)
+            return DevicePush(delivery)
+          }
           if case .bye = line { return nil }
         }
         return nil

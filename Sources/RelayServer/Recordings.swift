@@ -3,6 +3,7 @@ import Logging
 package import Primitives
 package import RelayCore
 package import RelayRecording
+import SystemPackage
 
 /// The recordings of a relay that are begun and ended while it runs: files in its state directory,
 /// one at a time.
@@ -158,8 +159,7 @@ package actor Recordings {
     let recording = isMine ? running?.recording : ended
     let path = recording?.path ?? path(of: name)
     let bytes = [path, Recording.previous(path)].reduce(0) { sum, path in
-      let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
-      return sum + (size ?? 0)
+      sum + ((try? FilePath(path).stat()).map { Int($0.size) } ?? 0)
     }
     return Status(
       name: name, isRunning: isMine && recording?.ending == nil, bytes: bytes,

@@ -6,6 +6,7 @@ enum WordingRule: CaseIterable {
   case uncheckedSendable
   case printing
   case unsafeCode
+  case fileAttributes
 
   /// A place where a rule does not hold, and why it must not.
   struct Exception {
@@ -41,6 +42,8 @@ enum WordingRule: CaseIterable {
     case .forcedCast: "has as!: say what happens when it is something else"
     case .uncheckedSendable: "has @unchecked Sendable and is not among the exceptions"
     case .printing: "prints: only the command line talks to standard output"
+    case .fileAttributes:
+      "reads a file's attributes, whose types differ without all of Foundation: use stat()"
     case .unsafeCode: "has unsafe code: only TLS, HTTP2, NATS and SQLite may, around C libraries"
     }
   }
@@ -62,6 +65,7 @@ enum WordingRule: CaseIterable {
     case .forcedCast: line.contains(" as! ")
     case .uncheckedSendable: line.contains("@unchecked Sendable")
     case .printing: ["print(", "debugPrint(", "dump("].contains { line.callsGlobal($0) }
+    case .fileAttributes: line.contains("attributesOfItem")
     case .unsafeCode: line.contains("unsafe") || line.contains("Unsafe")
     }
   }

@@ -42,6 +42,7 @@ private func broken(
     (.forcedTry, "let a = try! load()"), (.forcedCast, "let b = c as! String"),
     (.uncheckedSendable, "final class Box: @unchecked Sendable {}"),
     (.printing, "print(1)"), (.printing, "  { debugPrint(2) }"), (.printing, "dump(x)"),
+    (.fileAttributes, "let mode = try manager.attributesOfItem(atPath: path)[.size]"),
     (.unsafeCode, "let p: UnsafeRawPointer"), (.unsafeCode, "unsafe strlen(s)"),
     (.unsafeCode, "nonisolated(unsafe) var x = 1"),
     (.unsafeCode, "buffer.withUnsafeReadableBytes { $0.count }"),

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import RelayStore
+import SystemPackage
 
 /// Something is wrong with a file or a setting of the operator: what, and what to do about it.
 package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -94,10 +95,7 @@ package enum CredentialFiles {
 
   /// The file's permission bits, `nil` if there is none.
   static func permissions(of path: String) -> Int? {
-    guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
-      return nil
-    }
-    return attributes[.posixPermissions] as? Int
+    (try? FilePath(path).stat()).map { Int($0.permissions.rawValue) }
   }
 
   /// The names in the directory, sorted; none if there is no directory.
