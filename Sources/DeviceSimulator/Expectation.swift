@@ -69,16 +69,22 @@ struct Expectation: Sendable {
 }
 
 extension Expectation {
+  static let keys = [
+    "says", "expect", "never", "order", "fetchedBeforeUse", "after", "before", "within", "between",
+    "count",
+  ]
+  static let countKeys = ["min", "max"]
+  static let fetchKeys = ["within", "percentOfDays", "after", "before"]
+
   init(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
   ) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.expectation)
-    let length = names.length
-    let kinds = ["expect", "never", "order", "fetchedBeforeUse"].filter { reader[$0] != nil }
+    try reader.check(Self.keys)
+    let kinds = Self.keys[1...4].filter { reader[$0] != nil }
     guard kinds.count == 1 else {
       throw reader.problem("one of expect, never, order, fetchedBeforeUse is wanted")
     }
-    for name in ["after", "before", "within", "between", "count"] {
+    for name in Self.keys[5...] {
       guard let extra = reader[name] else { continue }
       guard kinds[0] == "expect" || kinds[0] == "never" && name != "count" else {
         throw extra.problem("\(kinds[0]) does not have it")
@@ -88,14 +94,13 @@ extension Expectation {
       switch kinds[0] {
       case "order": try Self.order(try reader.required("order"), names, pushes)
       case "fetchedBeforeUse":
-        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"), length)
+        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
       case "never":
         .expect(
-          try Match(try reader.required("never"), names, pushes), try Window(reader, length),
-          count: 0...0)
+          try Match(try reader.required("never"), names, pushes), try Window(reader), count: 0...0)
       default:
         .expect(
-          try Match(try reader.required("expect"), names, pushes), try Window(reader, length),
+          try Match(try reader.required("expect"), names, pushes), try Window(reader),
           count: try Self.count(reader["count"]))
       }
     says = try reader["says"]?.text() ?? rule.words
@@ -104,7 +109,7 @@ extension Expectation {
   private static func count(_ reader: Reader?) throws(ScenarioError) -> ClosedRange<Int64> {
     guard let reader else { return 1...Int64.max }
     if case .object = reader.tree.value {
-      try reader.check(ScenarioKeys.count)
+      try reader.check(countKeys)
       let least = try reader["min"]?.number(0...1_000_000) ?? 0
       let most = try reader["max"]?.number(0...1_000_000) ?? .max
       guard least <= most else { throw reader.problem("min is above max") }
@@ -123,24 +128,20 @@ extension Expectation {
     return .order(matches)
   }
 
-  private static func fetchedBeforeUse(
-    _ reader: Reader, _ length: Int64
-  ) throws(ScenarioError) -> Rule {
-    try reader.check(ScenarioKeys.fetchedBeforeUse)
+  private static func fetchedBeforeUse(_ reader: Reader) throws(ScenarioError) -> Rule {
+    try reader.check(fetchKeys)
     return .fetchedBeforeUse(
       within: try reader["within"]?.duration() ?? 3_600_000,
       percentOfDays: try reader.required("percentOfDays").number(0...100),
-      try Window(reader, length, hasWithin: false))
+      try Window(reader, hasWithin: false))
   }
 }
 
 extension Expectation.Window {
   /// A time in which nothing can happen would make a `never` hold that means nothing.
-  fileprivate init(
-    _ reader: Reader, _ length: Int64, hasWithin: Bool = true
-  ) throws(ScenarioError) {
-    after = try reader["after"]?.time(upTo: length)
-    before = try reader["before"]?.time(upTo: length)
+  fileprivate init(_ reader: Reader, hasWithin: Bool = true) throws(ScenarioError) {
+    after = try reader["after"]?.time()
+    before = try reader["before"]?.time()
     if let after, let before, before <= after {
       throw try reader.required("before").problem("it is not later than after")
     }
@@ -163,10 +164,12 @@ extension Expectation.Window {
 }
 
 extension Expectation.Match {
+  static let keys = ["what", "phone", "app", "push", "why"]
+
   fileprivate init(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
   ) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.match)
+    try reader.check(Self.keys)
     kind = try reader["what"]?.choice(TraceKind.self)
     if let phone = reader["phone"] {
       self.phone = names.phones[try names.phone(phone)].name

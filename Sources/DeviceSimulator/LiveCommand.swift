@@ -34,13 +34,13 @@ struct LiveCommand {
     if let app = try Self.app(of: verb, &arguments, among: apps, of: phone) {
       members.append("\"app\":\(quoted(app))")
     }
-    guard arguments.count >= verb.keys.count(where: { !$0.isOptional }) else {
+    guard arguments.count >= verb.words.count(where: { !$0.isOptional }) else {
       throw LiveCommandError(text: "\(verb.name) needs more: \(verb.usage)")
     }
-    for key in verb.keys where !arguments.isEmpty {
+    for word in verb.words where !arguments.isEmpty {
       let argument = arguments.removeFirst()
-      let isPlain = key.isPlain && (Int64(argument) != nil || Bool(argument) != nil)
-      members.append("\"\(key.name)\":\(isPlain ? argument : quoted(argument))")
+      let isPlain = word.isPlain && (Int64(argument) != nil || Bool(argument) != nil)
+      members.append("\"\(word.name)\":\(isPlain ? argument : quoted(argument))")
     }
     guard arguments.isEmpty else {
       throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
@@ -48,7 +48,7 @@ struct LiveCommand {
     do {
       let members = members.joined(separator: ",")
       let reader = Reader(file: "", tree: try JSONTree.read(Array("{\(members)}".utf8)), key: "")
-      let names = PlaceNames(phones: scenario.phones, length: scenario.length)
+      let names = PlaceNames(phones: scenario.phones)
       action = try names.action(reader)
     } catch let problem as ScenarioError {
       let key = problem.key.isEmpty || problem.key == "do" ? "" : "\(problem.key): "
@@ -78,7 +78,7 @@ struct LiveCommand {
       }
       return words.removeFirst()
     }
-    guard words.count <= verb.keys.count else {
+    guard words.count <= verb.words.count else {
       throw LiveCommandError(text: "\(phone) has no app \"\(words[0])\", only \(apps[0])")
     }
     return apps[0]

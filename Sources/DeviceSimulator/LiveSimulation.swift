@@ -3,7 +3,7 @@ package import Primitives
 package import RelayCore
 
 /// The phones of a scenario beside a real relay, in real time. A driver owns it, tells it what
-/// happens and the time, does what `takeOrders` says, and shows what `takeTrace` tells.
+/// happens and the time, does what `drainOrders` says, and shows what `drainTrace` tells.
 ///
 /// All times are in UNIX milliseconds. What the scenario's provider would push, and which policy
 /// its relay would have, is the real ones' affair and left out.
@@ -29,8 +29,7 @@ package struct LiveSimulation: Sendable {
       uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
     // Times of the trace are times of the day.
     let midnight = now - now % TimeText.day
-    var simulation = Simulation(
-      seed: seed, relay: .external(ExternalRelay()), start: midnight)
+    var simulation = Simulation(seed: seed, relay: nil, start: midnight)
     simulation.time = now - midnight
     player = ScenarioPlayer(scenario, in: simulation, seed: seed, last: last)
     keepsTrace = !scenario.expectations.isEmpty
@@ -101,14 +100,13 @@ package struct LiveSimulation: Sendable {
   // MARK: What is to be done
 
   /// What the driver is to do, oldest first; each is told once.
-  package mutating func takeOrders() -> [LiveOrder] {
-    var orders: [LiveOrder] = []
-    player.simulation.relay.withExternal { swap(&$0.orders, &orders) }
-    return orders
+  package mutating func drainOrders() -> [LiveOrder] {
+    defer { player.simulation.orders = [] }
+    return player.simulation.orders
   }
 
   /// What has happened since it was last asked.
-  package mutating func takeTrace() -> [TraceLine] {
+  package mutating func drainTrace() -> [TraceLine] {
     defer { forgetTrace() }
     return (told..<player.simulation.entries.count).map { player.simulation.line($0) }
   }
@@ -197,11 +195,11 @@ extension Simulation {
     let notification = delivery.notification
     let topic = notification.topic.description
     guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == topic }) else {
-      return relay.order(.ack(phone: Int(phone), notification.uniqueID, .missing))
+      return order(.ack(notification.uniqueID, .missing), phone)
     }
     let id = Self.pushID(notification.uniqueID)
     let rides = delivery.via.isRide
-    if let known = relay.number(of: id) { return arrived(known, at: phone, rides: rides) }
+    if let known = pushIDs[id] { return arrived(known, at: phone, rides: rides) }
     forgetOldPushes()
     let number = firstPush + Int32(pushes.count)
     let payload = notification.compactPayload
@@ -216,7 +214,7 @@ extension Simulation {
       "\(notification.notificationClass.name), \(delivery.via.name), "
       + String(decoding: payload, as: UTF8.self)
     pushes.append(entry)
-    relay.withExternal { $0.pushIDs[id] = number }
+    pushIDs[id] = number
     arrived(number, at: phone, rides: rides)
   }
 
@@ -231,8 +229,7 @@ extension Simulation {
     guard pushes.count >= 2 * Self.rememberedPushes else { return }
     pushes.removeFirst(Self.rememberedPushes)
     firstPush += Int32(Self.rememberedPushes)
-    let first = firstPush
-    relay.withExternal { $0.pushIDs = $0.pushIDs.filter { $0.value >= first } }
+    pushIDs = pushIDs.filter { $0.value >= firstPush }
   }
 }
 
@@ -282,56 +279,31 @@ extension Simulation {
 }
 
 /// What a driver is to do for a phone, which it knows by its place among the simulation's phones.
-package enum LiveOrder: Hashable, Sendable {
-  /// Get it a stream, and a new one whenever it is lost.
-  case connect(phone: Int)
-  /// From the next stream on its link is like that.
-  case link(phone: Int, LinkModel)
-  /// End its stream; without a good-bye the relay is to find out by itself.
-  case disconnect(phone: Int, saysGoodbye: Bool)
-  case ack(phone: Int, UniqueID, DeliveryOutcome?)
-  case decision(phone: Int, UniqueID, PushDecision)
-  case state(phone: Int, ConditionReport)
-  case keepAlive(phone: Int)
-  case transfer(phone: Int, TransferID, TransferStep)
-  case archive(phone: Int, app: String, ArchiveStep)
-  /// An app is there again; or not any more, as its provider is to hear.
-  case register(phone: Int, topic: String)
-  case unregister(phone: Int, topic: String)
-  /// The keys of protected files are there from now on, or gone.
-  case unlock(phone: Int)
-  case lock(phone: Int)
+package struct LiveOrder: Hashable, Sendable {
+  package let phone: Int
+  package let task: Task
 
-  /// What a step of a phone means for its files.
-  init?(_ step: PhoneStep, of phone: Int) {
-    switch step {
-    case .locked, .booted, .switchedOff: self = .lock(phone: phone)
-    case .unlocked: self = .unlock(phone: phone)
-    case .woke, .slept: return nil
-    }
-  }
+  package init(_ phone: Int, _ task: Task) { (self.phone, self.task) = (phone, task) }
 
-  /// Whether it is about what a phone keeps when it is switched off.
-  package var isOfFiles: Bool {
-    switch self {
-    case .archive, .lock: true
-    case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock,
-      .register, .unregister:
-      false
-    }
-  }
-
-  /// The phone that it is about.
-  package var phone: Int {
-    switch self {
-    case .connect(let phone), .link(let phone, _), .disconnect(let phone, _),
-      .ack(let phone, _, _),
-      .decision(let phone, _, _),
-      .state(let phone, _), .keepAlive(let phone), .transfer(let phone, _, _),
-      .archive(let phone, _, _), .register(let phone, _), .unregister(let phone, _),
-      .unlock(let phone), .lock(let phone):
-      phone
-    }
+  package enum Task: Hashable, Sendable {
+    /// Get it a stream, and a new one whenever it is lost.
+    case connect
+    /// From the next stream on its link is like that.
+    case link(LinkModel)
+    /// End its stream; without a good-bye the relay is to find out by itself.
+    case disconnect(saysGoodbye: Bool)
+    case ack(UniqueID, DeliveryOutcome?)
+    case decision(UniqueID, PushDecision)
+    case state(ConditionReport)
+    case keepAlive
+    case transfer(TransferID, TransferStep)
+    case archive(app: String, ArchiveStep)
+    /// An app is there again; or not any more, as its provider is to hear.
+    case register(topic: String)
+    case unregister(topic: String)
+    /// The keys of protected files are there from now on, or gone.
+    case unlock
+    case lock
   }
 }
 

@@ -43,7 +43,7 @@ struct ModelledJournal: Sendable {
   init(budgets: SilentBudgets) { self.budgets = budgets }
 
   /// Takes a record; answers when it will be written.
-  mutating func take(_ record: JournalRecord, at time: Int64) -> Int64 {
+  mutating func enqueue(_ record: JournalRecord, at time: Int64) -> Int64 {
     lastSequence = max(lastSequence, record.sequence)
     return enqueue(.write(record), at: time)
   }

@@ -12,7 +12,7 @@ struct ModelledRelay: Sendable {
   var wake = Int64.max
   /// The phone of each connection, by the connection's number.
   var connections: [Int32] = []
-  var lastRequest: UInt32 = 0
+  private var lastRequest: UInt32 = 0
   private let configuration: Shard.Configuration
   /// What processes before this one have counted, and whether it added up at the end of each.
   private var earlier = ShardCounters()
@@ -27,6 +27,13 @@ struct ModelledRelay: Sendable {
 
   var counters: ShardCounters { core.map { earlier + $0.counters } ?? earlier }
   var addsUp: Bool { hasAddedUp && core?.counters.addsUp ?? true }
+
+  /// Its number is none that a push has.
+  mutating func nextRequest() -> RequestID {
+    lastRequest += 1
+    return RequestID(
+      loop: 1, connection: .max, stream: Int32(truncatingIfNeeded: lastRequest))
+  }
 
   /// The process is gone.
   mutating func crash(at time: Int64) {
@@ -48,45 +55,6 @@ struct ModelledRelay: Sendable {
     core = Shard(
       configuration: configuration, at: now,
       sequences: SequenceRanges(first: journal.lastSequence + 1), budgets: journal.budgets)
-  }
-}
-
-/// How relay and phones reach each other.
-public struct LinkModel: Hashable, Sendable {
-  /// One way, and a random part on top.
-  public var latency: Duration
-  public var jitter: Duration
-  /// From the loss of a connection, or from having a network again, to the attempt to connect;
-  /// each time with a random half more.
-  public var reconnect: Duration
-  /// Of a hundred pushes, keep-alives and answers to them so many are lost, by chance.
-  public var lossPercent: Int
-
-  public init(
-    latency: Duration = .milliseconds(40), jitter: Duration = .milliseconds(20),
-    reconnect: Duration = .seconds(2), lossPercent: Int = 0
-  ) {
-    self.latency = latency
-    self.jitter = jitter
-    self.reconnect = reconnect
-    self.lossPercent = lossPercent
-  }
-
-  /// How long the next thing takes.
-  func delay(using random: inout SeededRandom) -> Int64 {
-    latency.simulatedMilliseconds + random.below(jitter.simulatedMilliseconds + 1)
-  }
-
-  /// Whether the next thing is lost. A link that loses nothing asks no chance.
-  func loses(using random: inout SeededRandom) -> Bool {
-    lossPercent > 0 && random.below(100) < Int64(lossPercent)
-  }
-
-  /// For the timeline.
-  var words: String {
-    "link: loses \(lossPercent) %"
-      + ", latency \(TimeText.text(duration: latency.simulatedMilliseconds))"
-      + ", jitter \(TimeText.text(duration: jitter.simulatedMilliseconds))"
   }
 }
 
@@ -122,9 +90,8 @@ extension Simulation {
   /// The process dies without a word: connections, requests without an answer and what was not
   /// written are gone. So much later another one starts with what its journal remembers.
   public mutating func crashRelay(for duration: Duration = .seconds(5)) {
-    guard relay.isUp, case .modelled = relay else { return }
-    let now = time
-    relay.withModelled { $0.crash(at: now) }
+    guard relay?.core != nil else { return }
+    relay?.crash(at: time)
     let lapse = max(1, duration.simulatedMilliseconds)
     record(.crashed(forMilliseconds: lapse))
     for index in pushes.indices {
@@ -141,8 +108,8 @@ extension Simulation {
 
   mutating func relayStarts() {
     let now = instant
-    relay.withModelled { $0.start(at: now) }
-    guard let journal = relay.modelled?.journal else { return }
+    relay?.start(at: now)
+    guard let journal = relay?.journal else { return }
     record(.started(journal.accepted.count))
     for record in journal.registrations { tellRelay(.restored(record)) }
     tellRelay(.alias(.allConfirmed))
@@ -150,7 +117,7 @@ extension Simulation {
     // Who never got an answer asks again.
     for phone in phones where !journal.knows(phone.credential.device) {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
-      tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+      request { .enrolled(id, secret, from: $0) }
     }
     for app in apps where app.topic != .vacant {
       let device = phones[Int(app.phone)].credential.device
@@ -162,13 +129,13 @@ extension Simulation {
 
   /// From now on a write of the relay's journal takes that long; at zero it is answered at once.
   public mutating func setJournalDelay(_ delay: Duration) {
-    relay.withModelled { $0.journal.delay = delay.simulatedMilliseconds }
+    relay?.journal.delay = delay.simulatedMilliseconds
     record(.journalTakes(delay.simulatedMilliseconds))
   }
 
   /// Whether the relay's journal cannot write: then pushes are answered 503.
   public mutating func setJournalFailing(_ isFailing: Bool) {
-    relay.withModelled { $0.journal.isFailing = isFailing }
+    relay?.journal.isFailing = isFailing
     record(.journalFails(isFailing))
   }
 
@@ -176,10 +143,9 @@ extension Simulation {
   public mutating func setLink(_ link: LinkModel, of phone: PhoneHandle) {
     phones[Int(phone.number)].path = link
     record(.changed(link.words), phone: phone.number)
-    if case .external = relay {
-      relay.order(.link(phone: Int(phone.number), link))
-      connectAgain(phone)
-    }
+    guard relay == nil else { return }
+    order(.link(link), phone.number)
+    connectAgain(phone)
   }
 
   /// The phone opens another connection and leaves the one it has without a word: the relay has
@@ -200,20 +166,14 @@ extension Simulation {
       return
     }
     let credential = phones[Int(app.phone)].credential
-    switch relay {
-    case .modelled: tellRelay(.unregistered(credential, app.topic, from: relay.nextRequest()))
-    case .external: relay.order(.unregister(phone: Int(app.phone), topic: app.name))
-    }
+    order(.unregister(topic: app.name), app.phone)
+    request { .unregistered(credential, app.topic, from: $0) }
   }
 
   mutating func register(_ app: AppEntry) {
     let credential = phones[Int(app.phone)].credential
-    switch relay {
-    case .modelled:
-      tellRelay(
-        .registered(credential, app.topic, app.token, isOwn: false, from: relay.nextRequest()))
-    case .external: relay.order(.register(phone: Int(app.phone), topic: app.name))
-    }
+    order(.register(topic: app.name), app.phone)
+    request { .registered(credential, app.topic, app.token, isOwn: false, from: $0) }
   }
 
   /// A provider that hears nothing.

@@ -9,6 +9,12 @@ struct Reader: Sendable {
   let tree: JSONTree
   /// `phones[0].apps[1]`.
   let key: String
+  /// When the scenario is over: of a later time nothing would come.
+  var end = Int64.max
+
+  private func member(_ name: String, _ value: JSONTree) -> Reader {
+    Reader(file: file, tree: value, key: key.isEmpty ? name : "\(key).\(name)", end: end)
+  }
 
   func problem(_ text: String) -> ScenarioError {
     ScenarioError(file: file, line: tree.line, key: key, text: text)
@@ -18,7 +24,7 @@ struct Reader: Sendable {
   subscript(name: String) -> Reader? {
     guard let member = tree[name] else { return nil }
     if case .null = member.value { return nil }
-    return Reader(file: file, tree: member, key: key.isEmpty ? name : "\(key).\(name)")
+    return self.member(name, member)
   }
 
   func required(_ name: String) throws(ScenarioError) -> Reader {
@@ -31,11 +37,13 @@ struct Reader: Sendable {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     var seen: Set<String> = []
     for (name, value) in members {
-      let place = Reader(file: file, tree: value, key: key.isEmpty ? name : "\(key).\(name)")
       guard keys.contains(name) else {
-        throw place.problem("there is no such key; there are \(keys.joined(separator: ", "))")
+        throw member(name, value)
+          .problem("there is no such key; there are \(keys.joined(separator: ", "))")
       }
-      guard seen.insert(name).inserted else { throw place.problem("the key stands there twice") }
+      guard seen.insert(name).inserted else {
+        throw member(name, value).problem("the key stands there twice")
+      }
     }
   }
 
@@ -54,20 +62,20 @@ struct Reader: Sendable {
   func members() throws(ScenarioError) -> [(key: String, value: Reader)] {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     try check(members.map(\.key))
-    return members.map { name, value in
-      (name, Reader(file: file, tree: value, key: key.isEmpty ? name : "\(key).\(name)"))
-    }
+    return members.map { name, value in (name, member(name, value)) }
   }
 
   func list() throws(ScenarioError) -> [Reader] {
     guard case .list(let values) = tree.value else { throw problem("a list is wanted") }
     return values.enumerated().map { index, value in
-      Reader(file: file, tree: value, key: "\(key)[\(index)]")
+      Reader(file: file, tree: value, key: "\(key)[\(index)]", end: end)
     }
   }
 
   /// The values of a list; none when there is no list.
-  func list(_ name: String) throws(ScenarioError) -> [Reader] { try self[name]?.list() ?? [] }
+  func list<Value: Readable>(_ name: String) throws(ScenarioError) -> [Value] {
+    try self[name].map { list throws(ScenarioError) in try [Value].read(list) } ?? []
+  }
 
   func text() throws(ScenarioError) -> String {
     guard case .text(let text) = tree.value else { throw problem("a text is wanted") }
@@ -103,26 +111,6 @@ struct Reader: Sendable {
     try choice(type.allCases.map { ($0.rawValue, $0) })
   }
 
-  /// The address of a file at an HTTP server.
-  func webAddress() throws(ScenarioError) -> String {
-    let text = try text()
-    do {
-      return try WebAddress(text).text
-    } catch {
-      throw problem("\(error)")
-    }
-  }
-
-  /// The value of a header field: visible ASCII characters and single spaces between them.
-  func fieldValue() throws(ScenarioError) -> String {
-    let text = try text()
-    let isFine = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
-    guard isFine, let first = text.utf8.first, let last = text.utf8.last, first != 0x20,
-      last != 0x20
-    else { throw problem("plain characters are wanted, with no space at either end") }
-    return text
-  }
-
   /// Milliseconds.
   func duration() throws(ScenarioError) -> Int64 {
     let text = try text()
@@ -138,19 +126,14 @@ struct Reader: Sendable {
     guard let time = TimeText.time(text) else {
       throw problem("\"\(text)\" is no time such as 20m after the start, or day 3 08:15")
     }
+    try checkIsBeforeEnd(time)
     return time
   }
 
-  /// The same, not after the end of a scenario of this length: nothing would come of it.
-  func time(upTo length: Int64) throws(ScenarioError) -> Int64 {
-    let time = try time()
-    guard time <= length else { throw isOver(after: length) }
-    return time
-  }
-
-  /// That this would only be after the end.
-  func isOver(after length: Int64) -> ScenarioError {
-    problem("the scenario is over after \(TimeText.text(duration: length))")
+  func checkIsBeforeEnd(_ time: Int64) throws(ScenarioError) {
+    guard time <= end else {
+      throw problem("the scenario is over after \(TimeText.text(duration: end))")
+    }
   }
 
   /// Milliseconds since midnight.
@@ -176,10 +159,4 @@ struct Reader: Sendable {
     guard least <= most else { throw problem("the first is above the second") }
     return least...most
   }
-
-  /// A length of time for those who take a `Duration`.
-  func span() throws(ScenarioError) -> Duration { .milliseconds(try duration()) }
-
-  /// The same for the phone's model.
-  func lapse() throws(ScenarioError) -> Interval { .milliseconds(try duration()) }
 }

@@ -2,28 +2,13 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// What stands at the other end of the phones' links.
-///
-/// ```
-///   modelled:  core ◀── Event ── link ◀── ItemUp ─── phones        one clock, one run
-///              core ── Effect ─▶ link ── ItemDown ─▶ phones
-///   external:  real relay ◀── driver ◀── LiveOrder ─ phones        the clock on the wall
-///              real relay ──▶ driver ── linkOpened, receive, hear ─▶ phones
-/// ```
-enum RelaySide: Sendable {
-  /// The relay's own core behind a modelled link.
-  case modelled(ModelledRelay)
-  /// A real relay, with which a driver connects the phones.
-  case external(ExternalRelay)
-}
-
-/// What passes between phones and the driver that connects them with a real relay.
-struct ExternalRelay: Sendable {
-  /// What the driver is to do, oldest first.
-  var orders: [LiveOrder] = []
-  /// The ids that the relay gave to pushes, by their numbers.
-  var pushIDs: [PushID: Int32] = [:]
-}
+// What stands at the other end of the phones' links: the relay's own core behind a modelled link,
+// or a real relay, with which a driver connects them.
+//
+//   modelled:  core ◀── Event ── link ◀── ItemUp ─── phones        one clock, one run
+//              core ── Effect ─▶ link ── ItemDown ─▶ phones
+//   real:      relay ◀── driver ◀── LiveOrder ─ phones             the clock on the wall
+//              relay ──▶ driver ── linkOpened, receive, hear ─▶ phones
 
 /// From the relay to a phone.
 enum ItemDown: Sendable {
@@ -42,123 +27,20 @@ enum ItemUp: Sendable {
   case keepAlive
 }
 
-extension RelaySide {
-  var modelled: ModelledRelay? {
-    switch self {
-    case .modelled(let relay): relay
-    case .external: nil
-    }
-  }
-
+extension Simulation {
   /// Whether somebody listens there.
-  var isUp: Bool {
-    switch self {
-    case .modelled(let relay): relay.core != nil
-    case .external: true
-    }
-  }
+  var isRelayUp: Bool { relay.map { $0.core != nil } ?? true }
 
-  /// Whether the phones' transfers are modelled, or performed by a driver.
-  var transferMode: TransferMode {
-    switch self {
-    case .modelled: .modelled
-    case .external: .performed
-    }
-  }
-
-  /// Takes the modelled relay apart and puts it together again, so that it is changed in its place.
-  mutating func withModelled(_ change: (inout ModelledRelay) -> Void) {
-    switch consume self {
-    case .modelled(var relay):
-      change(&relay)
-      self = .modelled(relay)
-    case .external(let relay): self = .external(relay)
-    }
-  }
-
-  mutating func withExternal(_ change: (inout ExternalRelay) -> Void) {
-    switch consume self {
-    case .modelled(let relay): self = .modelled(relay)
-    case .external(var relay):
-      change(&relay)
-      self = .external(relay)
-    }
-  }
-
-  /// Tells the core a fact. A real relay has heard of it by itself.
-  mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
-    withModelled { $0.core?.handle(event, at: now, into: &effects) }
-  }
-
-  /// When the core is to be woken, if that is earlier than was known.
-  mutating func newWake(since start: Int64, at time: Int64) -> Int64? {
-    var earlier: Int64?
-    withModelled { relay in
-      guard let wake = relay.core?.nextWake else { return }
-      let at = max(time, wake.milliseconds - start)
-      guard at < relay.wake else { return }
-      relay.wake = at
-      earlier = at
-    }
-    return earlier
-  }
-
-  /// Whether the core is still to be woken then; it is woken once.
-  mutating func wakes(at moment: Int64) -> Bool {
-    var isDue = false
-    withModelled { relay in
-      isDue = relay.wake == moment
-      if isDue { relay.wake = .max }
-    }
-    return isDue
-  }
-
-  /// A request of the device API. Its number is none that a push has.
-  mutating func nextRequest() -> RequestID {
-    var number: UInt32 = 0
-    withModelled { relay in
-      relay.lastRequest += 1
-      number = relay.lastRequest
-    }
-    return RequestID(loop: 1, connection: .max, stream: Int32(truncatingIfNeeded: number))
-  }
-
-  /// The number of a push, from what phones call it; nil for one that is forgotten or unknown.
-  func number(of push: PushID) -> Int32? {
-    switch self {
-    case .modelled: Int32(truncatingIfNeeded: push.number) - 1
-    case .external(let relay): relay.pushIDs[push]
-    }
-  }
-
-  /// The phone of a connection over the modelled link.
-  func phone(of connection: UInt32) -> Int32 {
-    switch self {
-    case .modelled(let relay): relay.connections[Int(connection)]
-    case .external: -1
-    }
-  }
-
-  /// Takes a record for the journal; answers when it will be written.
-  mutating func take(_ record: JournalRecord, at time: Int64) -> Int64 {
-    var due = time
-    withModelled { due = $0.journal.take(record, at: time) }
-    return due
-  }
-
-  mutating func forget(_ sequence: UInt64, at time: Int64) {
-    withModelled { $0.journal.forget(sequence, at: time) }
-  }
-
-  /// What the journal says of everything up to that record.
-  mutating func journalAnswer(through sequence: UInt64) -> Event? {
-    var answer: Event?
-    withModelled { answer = $0.journal.answer(through: sequence) }
-    return answer
+  /// A request of the device API; a real relay hears of it otherwise.
+  mutating func request(_ event: (RequestID) -> Event) {
+    guard let id = relay?.nextRequest() else { return }
+    tellRelay(event(id))
   }
 
   /// Tells the driver of a real relay to do something.
-  mutating func order(_ order: LiveOrder) { withExternal { $0.orders.append(order) } }
+  mutating func order(_ task: LiveOrder.Task, _ phone: Int32) {
+    if relay == nil { orders.append(LiveOrder(Int(phone), task)) }
+  }
 }
 
 // MARK: What phones want
@@ -173,16 +55,15 @@ extension Simulation {
       }
       return
     }
-    switch relay {
-    case .modelled:
-      let delay = phones[Int(phone)].path.delay(using: &random)
-      let at = max(time + delay, phones[Int(phone)].lastArrivalThere)
-      phones[Int(phone)].lastArrivalThere = at
-      schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
-    case .external:
-      if let order = order(item, from: Int(phone)) { relay.order(order) }
+    guard relay != nil else {
+      if let task = task(of: item) { order(task, phone) }
       if case .ack(let push, let outcome) = item { noticeMissing(push, outcome) }
+      return
     }
+    let delay = phones[Int(phone)].path.delay(using: &random)
+    let at = max(time + delay, phones[Int(phone)].lastArrivalThere)
+    phones[Int(phone)].lastArrivalThere = at
+    schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
   }
 
   /// The relay hears that an app is not there any more when it has been sent to.
@@ -246,48 +127,37 @@ extension Simulation {
   mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
     let link = phones[Int(phone)].link
     phones[Int(phone)].link = .down
-    switch relay {
-    case .modelled:
+    guard relay == nil else {
       guard saysGoodbye, case .live(let connection) = link else { return }
-      schedule(.connectionEnds(connection), at: max(time, phones[Int(phone)].lastArrivalThere))
-    case .external:
-      guard link != .down else { return }
-      if case .live = link {
-        record(.disconnected(saysGoodbye ? "said good-bye" : "lost"), phone: phone)
-      }
-      relay.order(.disconnect(phone: Int(phone), saysGoodbye: saysGoodbye))
+      return schedule(
+        .connectionEnds(connection), at: max(time, phones[Int(phone)].lastArrivalThere))
     }
+    guard link != .down else { return }
+    if case .live = link {
+      record(.disconnected(saysGoodbye ? "said good-bye" : "lost"), phone: phone)
+    }
+    order(.disconnect(saysGoodbye: saysGoodbye), phone)
   }
 
   mutating func connectSoon(_ phone: Int32) {
-    switch relay {
-    case .modelled:
-      var connection: UInt32 = 0
-      relay.withModelled { relay in
-        connection = UInt32(relay.connections.count)
-        relay.connections.append(phone)
-      }
-      let wait = phones[Int(phone)].path.reconnect.simulatedMilliseconds
-      phones[Int(phone)].link = .connecting(connection)
-      schedule(
-        .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
-    case .external:
-      phones[Int(phone)].link = .connecting(0)
-      relay.order(.connect(phone: Int(phone)))
-    }
+    let connection = UInt32(relay?.connections.count ?? 0)
+    phones[Int(phone)].link = .connecting(connection)
+    guard relay != nil else { return order(.connect, phone) }
+    relay?.connections.append(phone)
+    let wait = phones[Int(phone)].path.reconnect.simulatedMilliseconds
+    schedule(
+      .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
   }
 
   /// What the driver of a real relay is to write. What came in an earlier life of the phone is not
   /// known any more.
-  private func order(_ item: ItemUp, from phone: Int) -> LiveOrder? {
+  private func task(of item: ItemUp) -> LiveOrder.Task? {
     switch item {
     case .hello: nil
-    case .condition(let condition): .state(phone: phone, ConditionReport(condition))
-    case .keepAlive: .keepAlive(phone: phone)
-    case .decision(let push, let decision):
-      entry(of: push)?.id.map { .decision(phone: phone, $0, decision) }
-    case .ack(let push, let outcome):
-      entry(of: push)?.id.map { .ack(phone: phone, $0, outcome) }
+    case .condition(let condition): .state(ConditionReport(condition))
+    case .keepAlive: .keepAlive
+    case .decision(let push, let decision): entry(of: push)?.id.map { .decision($0, decision) }
+    case .ack(let push, let outcome): entry(of: push)?.id.map { .ack($0, outcome) }
     }
   }
 }
@@ -337,7 +207,7 @@ extension Simulation {
   }
 
   private mutating func send(_ item: ItemDown, over connection: UInt32) {
-    let phone = Int(relay.phone(of: connection))
+    guard let phone = relay.map({ Int($0.connections[Int(connection)]) }) else { return }
     let delay = phones[phone].path.delay(using: &random)
     let at = max(time + delay, phones[phone].lastArrivalHere)
     phones[phone].lastArrivalHere = at
@@ -345,7 +215,7 @@ extension Simulation {
   }
 
   private mutating func closed(_ connection: UInt32, _ reason: CloseReason) {
-    let phone = relay.phone(of: connection)
+    guard let phone = relay?.connections[Int(connection)] else { return }
     record(.disconnected(reason.name), phone: phone)
     // A phone that has left it behind does not hear of it.
     guard phones[Int(phone)].link == .live(connection) else { return }
@@ -412,14 +282,14 @@ extension Simulation {
   mutating func connect(_ phone: Int32, _ connection: UInt32) {
     guard phones[Int(phone)].link == .connecting(connection) else { return }
     // Nobody listens there: it tries again.
-    guard relay.isUp else { return connectSoon(phone) }
+    guard isRelayUp else { return connectSoon(phone) }
     phones[Int(phone)].link = .live(connection)
     sendUp(.hello, from: phone)
     introduce(phone)
   }
 
   mutating func connectionEnds(_ connection: UInt32) {
-    let phone = relay.phone(of: connection)
+    guard let phone = relay?.connections[Int(connection)] else { return }
     // The good-bye may have overtaken the greeting, which was then lost.
     guard phones[Int(phone)].connectionAtRelay == connection else { return }
     let isOff = phones[Int(phone)].model.wakefulness == .off
@@ -446,9 +316,9 @@ extension Simulation {
     entry(of: push)?.id.map(Self.pushID) ?? PushID(UInt64(push) + 1)
   }
 
-  /// -1 for one that is forgotten.
+  /// The number of a push, from what phones call it; -1 for one that is forgotten or unknown.
   func number(of push: PushID) -> Int32 {
-    relay.number(of: push) ?? -1
+    relay == nil ? pushIDs[push] ?? -1 : Int32(truncatingIfNeeded: push.number) - 1
   }
 
   static func pushID(_ id: UniqueID) -> PushID {

@@ -3,7 +3,7 @@ import Primitives
 import RelayCore
 
 /// Reading a scenario: everything in it is checked before anything is played.
-extension Scenario {
+extension Scenario: ReadableObject {
   /// - Parameters:
   ///   - json: the bytes of the file.
   ///   - file: its name, for errors.
@@ -15,54 +15,47 @@ extension Scenario {
       throw ScenarioError(file: file, line: error.line, key: "", text: error.text)
     }
     let reader = Reader(file: file, tree: tree, key: "")
-    try reader.check(ScenarioKeys.scenario)
+    self = try .read(reader)
     self.file = file
-    title = try reader.required("title").text()
-    about = try reader["about"]?.text() ?? ""
-    seed = UInt64(try reader["seed"]?.number(0...Int64(1) << 53) ?? 1)
-    length = try Self.length(try reader.required("length"))
-    let relay = reader["relay"]
-    try relay?.check(ScenarioKeys.relay)
-    policy =
-      try relay?["policy"].map { policy throws(ScenarioError) in
-        try RelayPolicy.read(policy)
-      } ?? .documented
-    keepAlive = try Self.keepAlive(relay?["keepAlive"])
-    link = try LinkModel.read(reader["link"])
-    var phones: [PhonePlan] = []
-    var taken: Set<String> = []
-    for phone in try reader.required("phones").list() {
-      let plan = try PhonePlan(phone, length: length)
-      guard taken.insert(plan.name).inserted else {
-        throw phone.problem("there are two phones with the name \"\(plan.name)\"")
-      }
-      phones.append(plan)
-    }
-    self.phones = phones
-    let names = PlaceNames(phones: phones, length: length)
-    var events: [EventPlan] = []
-    for event in try reader.list("events") { events.append(try names.event(event)) }
-    self.events = events
-    let pushes = PushNames(events, length: length)
-    var expectations: [Expectation] = []
-    for item in try reader.list("expect") {
-      expectations.append(try Expectation(item, names, pushes))
-    }
-    self.expectations = expectations
     try checkSize(reader)
   }
 
-  private static func length(_ reader: Reader) throws(ScenarioError) -> Int64 {
-    let length = try reader.duration()
-    guard length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
-    return length
-  }
+  static let fields: [Field<Scenario>] = [
+    Field("title", \.title, isRequired: true), Field("about", \.about),
+    Field("seed", \.seed, in: 0...1 << 53),
+    Field("length", isRequired: true) { scenario, reader throws(ScenarioError) in
+      scenario.length = try reader.duration()
+      guard scenario.length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
+    }, Field("relay", \.relay), Field("link", \.link),
+    Field("phones", isRequired: true) { scenario, reader throws(ScenarioError) in
+      var names: Set<String> = []
+      for phone in try scenario.ending(reader).list() {
+        let plan = try PhonePlan.read(phone)
+        guard names.insert(plan.name).inserted else {
+          throw phone.problem("there are two phones with the name \"\(plan.name)\"")
+        }
+        scenario.phones.append(plan)
+      }
+    },
+    Field("events") { scenario, reader throws(ScenarioError) in
+      let names = PlaceNames(phones: scenario.phones)
+      for event in try scenario.ending(reader).list() {
+        scenario.events.append(try names.event(event))
+      }
+    },
+    Field("expect") { scenario, reader throws(ScenarioError) in
+      let names = PlaceNames(phones: scenario.phones)
+      let pushes = PushNames(scenario.events, length: scenario.length)
+      for item in try scenario.ending(reader).list() {
+        scenario.expectations.append(try Expectation(item, names, pushes))
+      }
+    },
+  ]
 
-  private static func keepAlive(_ reader: Reader?) throws(ScenarioError) -> Int64 {
-    guard let reader else { return 900_000 }
-    let interval = try reader.duration()
-    guard interval >= 60_000 else { throw reader.problem("the least is 1m") }
-    return interval
+  private func ending(_ reader: Reader) -> Reader {
+    var reader = reader
+    reader.end = length
+    return reader
   }
 
   /// A mistake in a number must not fill the memory.
@@ -82,126 +75,144 @@ extension Scenario {
   }
 }
 
-extension RelayPolicy {
-  fileprivate static func read(_ reader: Reader) throws(ScenarioError) -> RelayPolicy {
-    if case .text(let name) = reader.tree.value {
-      guard let policy = named(name) else {
-        throw reader.problem(
-          "\"\(name)\" is none of documented, strict, unlimited, or an object with limits")
-      }
-      return policy
+extension Scenario.RelayPlan: ReadableObject {
+  static let fields: [Field<Self>] = [
+    Field("policy", \.policy),
+    Field("keepAlive") { relay, reader throws(ScenarioError) in
+      relay.keepAlive = try reader.duration()
+      guard relay.keepAlive >= 60_000 else { throw reader.problem("the least is 1m") }
+    },
+  ]
+}
+
+extension RelayPolicy: Readable {
+  /// A rule of one's own.
+  struct Limits: ReadableObject {
+    var perApp: Rate?
+    var perPhone: Rate?
+
+    static let fields: [Field<Limits>] = [
+      Field("perApp", \.perApp), Field("perPhone", \.perPhone),
+    ]
+  }
+
+  static func read(_ reader: Reader) throws(ScenarioError) -> RelayPolicy {
+    guard case .text(let name) = reader.tree.value else {
+      let limits = try Limits.read(reader)
+      return custom(perApp: limits.perApp, perPhone: limits.perPhone)
     }
-    try reader.check(ScenarioKeys.policy)
-    func rate(_ name: String) throws(ScenarioError) -> Rate? {
-      guard let reader = reader[name] else { return nil }
-      try reader.check(ScenarioKeys.rate)
-      let count = try reader.required("count").number(1...1_000_000)
-      let burst = try reader["burst"]?.number(1...1000) ?? min(count, 1000)
-      return Rate(Int(count), per: try reader.required("per").span(), burst: Int(burst))
-    }
-    return custom(perApp: try rate("perApp"), perPhone: try rate("perPhone"))
+    if let policy = named(name) { return policy }
+    throw reader.problem(
+      "\"\(name)\" is none of documented, strict, unlimited, or an object with limits")
   }
 }
 
-extension LinkModel {
-  fileprivate static func read(_ reader: Reader?) throws(ScenarioError) -> LinkModel {
-    var link = LinkModel()
-    guard let reader else { return link }
-    try reader.check(ScenarioKeys.link)
-    if let latency = reader["latency"] { link.latency = try latency.span() }
-    if let jitter = reader["jitter"] { link.jitter = try jitter.span() }
-    if let reconnect = reader["reconnect"] { link.reconnect = try reconnect.span() }
-    if let loss = reader["loss"] { link.lossPercent = Int(try loss.number(0...100)) }
-    return link
-  }
+extension RelayPolicy.Rate: ReadableObject {
+  init() { self.init(0, per: .zero, burst: 0) }
+
+  static let fields: [Field<RelayPolicy.Rate>] = [
+    Field("count") { rate, reader throws(ScenarioError) in
+      rate.count = Int(try reader.number(1...1_000_000))
+      rate.burst = min(rate.count, 1000)
+    }, Field("per", \.per, isRequired: true), Field("burst", \.burst, in: 1...1000),
+  ]
 }
 
-extension Scenario.PhonePlan {
-  init(_ reader: Reader, length: Int64) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.phone)
-    self.init(name: try reader.required("name").text())
-    network = try reader["network"]?.choice(Network.self) ?? .wifi
-    isCharging = try reader["charging"]?.flag() ?? false
-    isLowPower = try reader["lowPower"]?.flag() ?? false
-    account = try reader["account"]?.text()
-    hasDrive = try reader["iCloudDrive"]?.flag() ?? true
-    for (name, value) in try reader["limits"]?.members() ?? [] {
-      let text =
-        if case .text(let text) = value.tree.value { text } else {
-          String(try value.number(0...1_000_000_000_000))
+extension LinkModel: ReadableObject {
+  static let fields: [Field<LinkModel>] = [
+    Field("latency", \.latency), Field("jitter", \.jitter), Field("reconnect", \.reconnect),
+    Field("loss") { link, reader throws(ScenarioError) in
+      link.lossPercent = Double(try reader.number(0...100))
+    },
+  ]
+}
+
+extension Scenario.PhonePlan: ReadableObject {
+  static let fields: [Field<Self>] = [
+    Field("name", \.name, isRequired: true), Field("network", \.network),
+    Field("charging", \.isCharging), Field("lowPower", \.isLowPower),
+    Field("limits") { plan, reader throws(ScenarioError) in
+      for (name, value) in try reader.members() {
+        let text =
+          if case .text(let text) = value.tree.value { text } else {
+            String(try value.number(0...1_000_000_000_000))
+          }
+        guard plan.limits.set(name, to: text) else {
+          throw value.problem("there is no such limit, or it is no such value (PhoneLimits.swift)")
         }
-      guard limits.set(name, to: text) else {
-        throw value.problem("there is no such limit, or it is no such value (PhoneLimits.swift)")
       }
-    }
-    guard limits.relationsHold else { throw reader.problem("the limits contradict each other") }
-    for app in try reader.list("apps") {
-      for description in try AppDefinition.readAll(app) {
-        guard !apps.contains(where: { $0.name == description.name }) else {
-          throw app.problem("there are two apps with the name \"\(description.name)\"")
+    },
+    Field("apps") { plan, reader throws(ScenarioError) in
+      for app in try reader.list() {
+        for description in try AppDefinition.readAll(app) {
+          guard !plan.apps.contains(where: { $0.name == description.name }) else {
+            throw app.problem("there are two apps with the name \"\(description.name)\"")
+          }
+          plan.apps.append(description)
         }
-        apps.append(description)
       }
+    },
+    Field("usage") { plan, reader throws(ScenarioError) in
+      let apps = plan.apps.enumerated().map { ($1.name, $0) }
+      for item in try reader.list() {
+        var usage = try Scenario.Usage.read(item)
+        usage.app = try item.required("app").choice(apps)
+        plan.usage.append(usage)
+      }
+    }, Field("habits", \.habits), Field("account", \.account), Field("iCloudDrive", \.hasDrive),
+  ]
+
+  static func read(_ reader: Reader) throws(ScenarioError) -> Self {
+    let plan = try object(reader)
+    guard plan.limits.relationsHold else {
+      throw reader.problem("the limits contradict each other")
     }
-    for item in try reader.list("usage") {
-      usage.append(try Scenario.Usage(item, apps: apps.map(\.name), length: length))
-    }
-    habits = try reader["habits"].map { habits throws(ScenarioError) in
-      try Scenario.Habits(habits, length: length)
-    }
+    return plan
   }
 }
 
-extension Scenario.Usage {
-  fileprivate init(_ reader: Reader, apps: [String], length: Int64) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.usage)
-    app = try reader.required("app").choice(apps.enumerated().map { ($1, $0) })
-    var clocks: [Int64] = []
-    for item in try reader.required("at").list() {
-      let clock = try item.clock()
-      guard clock <= length else { throw item.isOver(after: length) }
-      clocks.append(clock)
-    }
-    self.clocks = clocks
-    days =
-      try reader["days"]?.choice([
+extension Scenario.Usage: ReadableObject {
+  static let fields: [Field<Scenario.Usage>] = [
+    // Whoever knows the apps reads it.
+    Field("app", isRequired: true) { _, _ in },
+    Field("at", isRequired: true) { usage, reader throws(ScenarioError) in
+      for item in try reader.list() {
+        usage.clocks.append(try item.clock())
+        try item.checkIsBeforeEnd(usage.clocks.last ?? 0)
+      }
+    },
+    Field("days") { usage, reader throws(ScenarioError) in
+      usage.days = try reader.choice([
         ("every day", .all), ("weekdays", .weekdays), ("weekends", .weekends),
-      ]) ?? .all
-    jitter = try reader["jitter"]?.duration() ?? 0
-    duration = try reader["for"]?.duration() ?? 60_000
-  }
+      ])
+    }, Field("jitter", milliseconds: \.jitter), Field("for", milliseconds: \.duration),
+  ]
 }
 
-extension Scenario.Habits {
-  fileprivate init(_ reader: Reader, length: Int64) throws(ScenarioError) {
-    try reader.check(ScenarioKeys.habits)
-    perDay = try reader.required("perDay").range { one throws(ScenarioError) in
-      try one.number(1...24)
-    }
-    between = try reader.required("between").range { one throws(ScenarioError) in
-      try one.clock()
-    }
-    guard between.lowerBound <= length else {
-      throw try reader.required("between").isOver(after: length)
-    }
-    apart = try reader.required("apart").range { one throws(ScenarioError) in
-      try one.duration()
-    }
-    jitter = try reader["jitter"]?.duration() ?? 0
-    duration = try reader["for"]?.duration() ?? 60_000
-  }
+extension Scenario.Habits: ReadableObject {
+  static let fields: [Field<Scenario.Habits>] = [
+    Field("perDay", isRequired: true) { habits, reader throws(ScenarioError) in
+      habits.perDay = try reader.range { one throws(ScenarioError) in try one.number(1...24) }
+    },
+    Field("between", isRequired: true) { habits, reader throws(ScenarioError) in
+      habits.between = try reader.range { one throws(ScenarioError) in try one.clock() }
+      try reader.checkIsBeforeEnd(habits.between.lowerBound)
+    },
+    Field("apart", isRequired: true) { habits, reader throws(ScenarioError) in
+      habits.apart = try reader.range { one throws(ScenarioError) in try one.duration() }
+    }, Field("jitter", milliseconds: \.jitter), Field("for", milliseconds: \.duration),
+  ]
 }
 
 /// Which phones and apps there are to be named.
 struct PlaceNames {
   let phones: [Scenario.PhonePlan]
-  let length: Int64
   private let numbers: [String: Int]
   /// By `anna/messenger`, and by `anna/*` for each of hers.
   private let known: [String: [Scenario.Place]]
 
-  init(phones: [Scenario.PhonePlan], length: Int64) {
-    (self.phones, self.length) = (phones, length)
+  init(phones: [Scenario.PhonePlan]) {
+    self.phones = phones
     var (numbers, known) = ([String: Int](), [String: [Scenario.Place]]())
     for (number, phone) in phones.enumerated() {
       numbers[phone.name] = number
@@ -221,9 +232,11 @@ struct PlaceNames {
     return try reader.choice(phones.enumerated().map { ($1.name, $0) })
   }
 
-  func app(_ reader: Reader, on phone: Int) throws(ScenarioError) -> Scenario.Place {
-    let app = try reader.choice(phones[phone].apps.enumerated().map { ($1.name, $0) })
-    return Scenario.Place(phone: phone, app: app)
+  /// The app of a verb.
+  func place(_ reader: Reader) throws(ScenarioError) -> Scenario.Place {
+    let phone = try phone(try reader.required("phone"))
+    let apps = phones[phone].apps.enumerated().map { ($1.name, $0) }
+    return Scenario.Place(phone: phone, app: try reader.required("app").choice(apps))
   }
 
   /// `anna/messenger`, or `anna/*` for each of them.
@@ -241,53 +254,45 @@ struct PlaceNames {
     return found
   }
 
-  // MARK: What is done
+  // MARK: Events
+
+  static let times = ["at", "every", "count", "until", "perDay"]
+  static let keys = Verb.all.reduce(into: times + ["push", "do"]) { keys, verb in
+    keys += verb.allKeys.filter { !keys.contains($0) }
+  }
 
   func action(_ reader: Reader) throws(ScenarioError) -> Scenario.Action {
     let verb = try reader.required("do").choice(Verb.all.map { ($0.name, $0) })
-    try reader.refuse(
-      ScenarioKeys.event, but: ScenarioKeys.times + ["do"] + verb.allKeys, of: verb.name)
-    switch verb.deed {
-    case .app(let deed):
-      let phone = try self.phone(try reader.required("phone"))
-      return .app(try app(try reader.required("app"), on: phone), try deed(reader))
-    case .phone(let deed):
-      return .phone(try phone(try reader.required("phone")), try deed(reader))
-    case .either(let ofApp, let ofPhone):
-      let phone = try self.phone(try reader.required("phone"))
-      guard let app = reader["app"] else { return .phone(phone, try ofPhone(reader)) }
-      return .app(try self.app(app, on: phone), try ofApp(reader))
-    case .relay(let deed): return .relay(try deed(reader))
-    }
+    try reader.refuse(Self.keys, but: Self.times + ["do"] + verb.allKeys, of: verb.name)
+    return try verb.action(reader, self)
   }
 
-  // MARK: Events
-
   func event(_ reader: Reader) throws(ScenarioError) -> Scenario.EventPlan {
-    try reader.check(ScenarioKeys.event)
-    let action: Scenario.Action
-    if let push = reader["push"] {
-      if let verb = reader["do"] { throw verb.problem("push and do do not go together") }
-      try reader.refuse(ScenarioKeys.event, but: ScenarioKeys.times + ["push"], of: "push")
-      action = try self.push(push)
-    } else {
-      action = try self.action(reader)
+    try reader.check(Self.keys)
+    guard let push = reader["push"] else {
+      return Scenario.EventPlan(times: try times(reader), action: try action(reader))
     }
-    return Scenario.EventPlan(times: try times(reader), action: action)
+    if let verb = reader["do"] { throw verb.problem("push and do do not go together") }
+    try reader.refuse(Self.keys, but: Self.times + ["push"], of: "push")
+    let plan = try PushPlan.read(push)
+    guard !plan.payloads.isEmpty else { throw push.problem("payload is missing") }
+    let places = try places(try push.required("to"))
+    return Scenario.EventPlan(
+      times: try times(reader), action: .push(to: places, plan.payloads, plan.options))
   }
 
   private func times(_ reader: Reader) throws(ScenarioError) -> Scenario.EventPlan.Times {
-    let until = try reader["until"]?.time(upTo: length) ?? length
+    let until = try reader["until"]?.time() ?? reader.end
     if let perDay = reader["perDay"] {
       if let every = reader["every"] { throw every.problem("every and perDay do not go together") }
       if let count = reader["count"] { throw count.problem("only an event with every has it") }
-      let from = try reader["at"]?.time(upTo: length) ?? 0
+      let from = try reader["at"]?.time() ?? 0
       guard from < until else {
         throw (reader["until"] ?? reader).problem("it is not later than at")
       }
       return .perDay(try perDay.number(1...100_000), from: from, until: until)
     }
-    let at = try reader.required("at").time(upTo: length)
+    let at = try reader.required("at").time()
     guard let every = reader["every"] else {
       for name in ["count", "until"] {
         if let extra = reader[name] { throw extra.problem("only an event with every has it") }
@@ -308,25 +313,29 @@ struct PlaceNames {
     }
     return .every(interval, from: at, until: until, count: count ?? .max)
   }
+}
 
-  private func push(_ reader: Reader) throws(ScenarioError) -> Scenario.Action {
-    try reader.check(ScenarioKeys.push)
-    var payloads: [Payload] = []
-    if let payload = reader["payload"] { payloads.append(try self.payload(payload)) }
-    for payload in try reader.list("payloads") { payloads.append(try self.payload(payload)) }
-    guard !payloads.isEmpty else { throw reader.problem("payload is missing") }
-    let priority = try reader["priority"].map { priority throws(ScenarioError) in
-      try priority.number(0...100)
-    }
-    let options = PushOptions(
-      name: try reader["name"]?.text(), type: try reader["type"]?.text(),
-      priority: priority.map { Int($0) }, expiresAfter: try reader["expires"]?.span(),
-      collapseID: try reader["collapse"]?.text(), topic: try reader["topic"]?.text())
-    return .push(to: try places(try reader.required("to")), payloads, options)
-  }
+/// A push without the places that it goes to.
+struct PushPlan: ReadableObject {
+  var payloads: [Payload] = []
+  var options = PushOptions()
 
+  static let fields: [Field<PushPlan>] = [
+    Field("to", isRequired: true) { _, _ in }, Field("name", \.options.name),
+    Field("payload") { push, reader throws(ScenarioError) in
+      push.payloads = [try .read(reader)]
+    },
+    Field("payloads") { push, reader throws(ScenarioError) in
+      push.payloads += try [Payload].read(reader)
+    }, Field("type", \.options.type), Field("priority", \.options.priority, in: 0...100),
+    Field("expires", \.options.expiresAfter), Field("collapse", \.options.collapseID),
+    Field("topic", \.options.topic),
+  ]
+}
+
+extension Payload: Readable {
   /// An object, taken as it is written; or `silent`, for the usual one.
-  private func payload(_ reader: Reader) throws(ScenarioError) -> Payload {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Payload {
     switch reader.tree.value {
     case .object: return Payload(bytes: reader.tree.source)
     case .text("silent"): return .silent

@@ -5,24 +5,28 @@ package import Primitives
 /// Read from JSON; docs/SCENARIO-KEYS.md has all keys.
 public struct Scenario: Sendable {
   /// As errors name it.
-  public let file: String
-  public let title: String
+  public internal(set) var file = ""
+  public internal(set) var title = ""
   /// What it shows; may be empty.
-  public let about: String
+  public internal(set) var about = ""
   /// For a run that names no other.
-  public let seed: UInt64
+  public internal(set) var seed: UInt64 = 1
   /// Milliseconds.
-  let length: Int64
-  let policy: RelayPolicy
-  let keepAlive: Int64
-  let link: LinkModel
-  package var phones: [PhonePlan]
-  let events: [EventPlan]
-  let expectations: [Expectation]
+  var length: Int64 = 0
+  var relay = RelayPlan()
+  var link = LinkModel()
+  package var phones: [PhonePlan] = []
+  var events: [EventPlan] = []
+  var expectations: [Expectation] = []
+
+  struct RelayPlan: Sendable {
+    var policy = RelayPolicy.documented
+    var keepAlive: Int64 = 900_000
+  }
 
   /// A phone with its apps and its user's days.
   package struct PhonePlan: Sendable {
-    package let name: String
+    package var name = ""
     package var network = Network.wifi
     package var isCharging = false
     package var isLowPower = false
@@ -34,14 +38,14 @@ public struct Scenario: Sendable {
     var usage: [Usage] = []
     var habits: Habits?
 
-    init(name: String) { self.name = name }
+    init() {}
 
     /// One to which nothing happens by itself, with apps that pushes may wake.
     package init(
       name: String, topics: [String],
       modes: BackgroundModes = [.remoteNotification, .fetch, .location]
     ) {
-      self.init(name: name)
+      self.name = name
       apps = topics.map { topic in
         var app = AppDefinition(name: topic, modes: modes)
         app.script.interface.add(["window", "list"])
@@ -55,12 +59,12 @@ public struct Scenario: Sendable {
 
   /// At which times of every day an app is used.
   struct Usage: Sendable {
-    let app: Int
-    let clocks: [Int64]
+    var app = 0
+    var clocks: [Int64] = []
     var days = Days.all
     /// At most so much earlier or later.
-    let jitter: Int64
-    let duration: Int64
+    var jitter: Int64 = 0
+    var duration: Int64 = 60_000
   }
 
   /// Day 1 is a Saturday.
@@ -81,11 +85,11 @@ public struct Scenario: Sendable {
 
   /// Every app of a phone is used some times a day, at times of its own that chance sets once.
   struct Habits: Sendable {
-    let perDay: ClosedRange<Int64>
-    let between: ClosedRange<Int64>
-    let apart: ClosedRange<Int64>
-    let jitter: Int64
-    let duration: Int64
+    var perDay: ClosedRange<Int64> = 1...1
+    var between: ClosedRange<Int64> = 0...0
+    var apart: ClosedRange<Int64> = 0...0
+    var jitter: Int64 = 0
+    var duration: Int64 = 60_000
   }
 
   /// What happens, and when.
@@ -121,19 +125,19 @@ public struct Scenario: Sendable {
   enum Action: Sendable {
     /// One of the payloads to one of the places, by chance when there are several.
     case push(to: [Place], [Payload], PushOptions)
-    case relay(RelayDeed)
-    case app(Place, AppDeed)
-    case phone(Int, PhoneDeed)
+    case relay(@Sendable (inout Simulation) -> Void)
+    /// Whoever uses it for a while locks the phone then.
+    case app(Place, @Sendable (inout Simulation, AppHandle) -> Void, lasts: Int64? = nil)
+    case phone(Int, @Sendable (inout Simulation, PhoneHandle) -> Void)
   }
 }
 
 extension Scenario {
   /// Phones whose story nobody has written down, made on the spot. Their names must differ.
   package init(phones: [PhonePlan]) {
-    self.init(
-      file: "", title: "phones", about: "", seed: 1, length: TimeText.longest - TimeText.day,
-      policy: .documented, keepAlive: 0, link: LinkModel(), phones: phones, events: [],
-      expectations: [])
+    title = "phones"
+    length = TimeText.longest - TimeText.day
+    self.phones = phones
   }
 }
 
@@ -148,77 +152,4 @@ public struct ScenarioError: Error, Hashable, Sendable, CustomStringConvertible 
   public var description: String {
     "\(file):\(line): " + (key.isEmpty ? "" : "\(key): ") + text
   }
-}
-
-/// The keys there are, by the place where they stand: what is not among them is an error, and
-/// docs/SCENARIO-KEYS.md explains each.
-enum ScenarioKeys {
-  static let scenario = [
-    "title", "about", "seed", "length", "relay", "link", "phones", "events", "expect",
-  ]
-  static let relay = ["policy", "keepAlive"]
-  static let policy = ["perApp", "perPhone"]
-  static let rate = ["count", "per", "burst"]
-  static let link = ["latency", "jitter", "reconnect", "loss"]
-  static let phone = [
-    "name", "network", "charging", "lowPower", "limits", "apps", "usage", "habits", "account",
-    "iCloudDrive",
-  ]
-  static let app = [
-    "name", "version", "copies", "modes", "fetch", "onPush", "onFetch", "onTransfers", "onRegion",
-    "onDocument", "onAuthentication", "onLeave", "contentTime", "state", "objects", "restoration",
-    "hidesContent", "keepsOneHandler", "container", "documentTypes",
-  ]
-  static let work = [
-    "takes", "jitter", "bytes", "energy", "outcome", "newDataPercent", "handler", "handlerLate",
-    "reads", "writes", "limitedCredential", "transfers", "notification", "task", "fetch",
-    "remembers", "brings", "uses", "ignoresSnapshot",
-  ]
-  static let object = ["path", "class", "madeBy", "registered", "remembers"]
-  static let use = ["documents", "for", "bytes", "line", "text"]
-  static let authentication = ["provides", "cancels", "wrong"]
-  static let leave = ["transfers", "task"]
-  static let restoration = [
-    "oldest", "answersNothing", "gone", "classes", "appDelegate", "tables", "crashes",
-    "transforms", "otherVersions", "applies",
-  ]
-  static let restorationClass = ["name", "needs", "answers"]
-  static let table = ["path", "key"]
-  static let transform = ["from", "to", "changes"]
-  static let archiveChange = ["rename", "set", "drop", "key", "value", "to"]
-  static let application = ["path", "key", "through", "theirs"]
-  static let task = ["takes", "endsInTime", "energy"]
-  static let notification = ["text", "badge", "sound"]
-  static let transfer = [
-    "name", "bytes", "session", "upload", "discretionary", "credentials", "resumes", "document",
-    "url", "authorization", "actualBytes", "breaksAt",
-  ]
-  static let usage = ["app", "at", "days", "jitter", "for"]
-  static let habits = ["perDay", "between", "apart", "jitter", "for"]
-  static let times = ["at", "every", "count", "until", "perDay"]
-  static let event = Verb.all.reduce(into: times + ["push", "do"]) { keys, verb in
-    keys += verb.allKeys.filter { !keys.contains($0) }
-  }
-  static let push = [
-    "to", "name", "payload", "payloads", "type", "priority", "expires", "collapse", "topic",
-  ]
-  static let expectation = [
-    "says", "expect", "never", "order", "fetchedBeforeUse", "after", "before", "within", "between",
-    "count",
-  ]
-  static let match = ["what", "phone", "app", "push", "why"]
-  static let count = ["min", "max"]
-  static let fetchedBeforeUse = ["within", "percentOfDays", "after", "before"]
-
-  static let all: [(place: String, keys: [String])] = [
-    ("scenario", scenario), ("relay", relay), ("policy", policy), ("rate", rate), ("link", link),
-    ("phone", phone), ("app", app), ("work", work),
-    ("onAuthentication", authentication), ("onLeave", leave), ("restoration", restoration),
-    ("restoration class", restorationClass), ("table", table), ("transform", transform),
-    ("archive change", archiveChange), ("application", application),
-    ("object", object), ("use", use), ("task", task),
-    ("notification", notification), ("transfer", transfer), ("usage", usage), ("habits", habits),
-    ("event", event), ("push", push), ("expectation", expectation), ("match", match),
-    ("count", count), ("fetchedBeforeUse", fetchedBeforeUse),
-  ]
 }

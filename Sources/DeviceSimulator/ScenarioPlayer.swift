@@ -21,7 +21,7 @@ struct ScenarioPlayer: Sendable {
 
   init(_ scenario: Scenario, seed: UInt64) {
     let simulation = Simulation(
-      seed: seed, policy: scenario.policy, keepAlive: .milliseconds(scenario.keepAlive),
+      seed: seed, policy: scenario.relay.policy, keepAlive: .milliseconds(scenario.relay.keepAlive),
       link: scenario.link)
     self.init(scenario, in: simulation, seed: seed)
   }
@@ -157,7 +157,7 @@ struct ScenarioPlayer: Sendable {
 
   private mutating func planEvent(_ index: Int, at moment: Int64) {
     plan(.event(index), at: moment)
-    if case .app(let place, .use(let duration)) = scenario.events[index].action {
+    if case .app(let place, _, let duration?) = scenario.events[index].action {
       plan(.endUse(place), at: moment + duration)
     }
   }
@@ -176,16 +176,14 @@ struct ScenarioPlayer: Sendable {
   mutating func perform(_ action: Scenario.Action) {
     switch action {
     case .push(let places, let payloads, let options):
-      switch simulation.relay {
-      case .modelled:
-        let place = places[Int(random.below(Int64(places.count)))]
-        let payload = payloads[Int(random.below(Int64(payloads.count)))]
-        simulation.push(payload, to: handle(place), options)
-      case .external: break  // A real relay has providers of its own.
-      }
-    case .relay(let deed): simulation.perform(deed)
-    case .app(let place, let deed): simulation.perform(deed, of: handle(place))
-    case .phone(let phone, let deed): simulation.perform(deed, of: phones[phone])
+      // A real relay has providers of its own.
+      guard simulation.relay != nil else { return }
+      let place = places[Int(random.below(Int64(places.count)))]
+      let payload = payloads[Int(random.below(Int64(payloads.count)))]
+      simulation.push(payload, to: handle(place), options)
+    case .relay(let deed): deed(&simulation)
+    case .app(let place, let deed, _): deed(&simulation, handle(place))
+    case .phone(let phone, let deed): deed(&simulation, phones[phone])
     }
   }
 }

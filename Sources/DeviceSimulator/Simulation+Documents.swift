@@ -29,7 +29,12 @@ extension Simulation {
   public mutating func changeDocumentElsewhere(
     _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
   ) {
-    let body = DocumentBody(bytes: bytes)
+    changeDocumentElsewhere(id, DocumentBody(bytes: bytes), on: phone)
+  }
+
+  mutating func changeDocumentElsewhere(
+    _ id: DocumentID, _ body: DocumentBody, on phone: PhoneHandle
+  ) {
     tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
   }
 

@@ -15,7 +15,7 @@ extension Simulation {
       PushEntry(
         app: app.number, name: options.name, payload: payload,
         collapseID: options.collapseID ?? "", postedAt: time))
-    guard relay.isUp else {
+    guard isRelayUp else {
       unanswered(Int(index), "the relay is down")
       return PushHandle(index: index)
     }

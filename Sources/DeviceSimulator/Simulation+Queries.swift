@@ -24,7 +24,7 @@ extension Simulation {
     var (status, reason): (Int, String?) = (200, nil)
     switch pushes[index].answer {
     case .given(.accepted): break
-    case .awaited: if relay.modelled != nil { (status, reason) = (0, "not answered yet") }
+    case .awaited: if relay != nil { (status, reason) = (0, "not answered yet") }
     case .missing(let why): (status, reason) = (0, why)
     case .given(.rejected(let rejection)):
       (status, reason) = (Int(rejection.status), rejection.reason)
@@ -103,8 +103,8 @@ extension Simulation {
   }
 
   /// What the relay did so far, and whether every push that it received is accounted for.
-  var relayCounts: ShardCounters { relay.modelled?.counters ?? ShardCounters() }
-  var addsUp: Bool { relay.modelled?.addsUp ?? true }
+  var relayCounts: ShardCounters { relay?.counters ?? ShardCounters() }
+  var addsUp: Bool { relay?.addsUp ?? true }
 
   func model(of app: AppHandle) -> DeviceModel.App? {
     let entry = apps[Int(app.number)]

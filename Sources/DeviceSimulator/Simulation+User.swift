@@ -76,7 +76,7 @@ extension Simulation {
     let token = DeviceToken(
       random: (random.next(), random.next(), random.next()),
       routingKey: phones[Int(apps[place].phone)].credential.device.routingKey)
-    if case .modelled = relay {
+    if relay != nil {
       unregister(apps[place])
       apps[place].token = token
     }
@@ -117,7 +117,7 @@ extension Simulation {
     tell(apps[Int(app.number)].phone, .appInstalled(version))
   }
 
-  private mutating func update(_ app: AppHandle, to version: String) {
+  mutating func update(_ app: AppHandle, to version: String) {
     guard var definition = model(of: app)?.definition else { return }
     definition.version = version
     update(app, to: definition)
@@ -188,80 +188,7 @@ extension Simulation {
   /// The relay is given another policy.
   public mutating func setPolicy(_ policy: RelayPolicy) {
     let now = instant
-    relay.withModelled { $0.journal.budgets.change(to: policy.policy, at: now) }
-    tellRelay(.policyChanged(policy.policy, at: instant))
-  }
-
-  // MARK: The verbs
-
-  mutating func perform(_ deed: AppDeed, of app: AppHandle) {
-    switch deed {
-    // Whoever plays a use ends it.
-    case .open, .use: open(app)
-    case .openBanner: openBanner(of: app)
-    case .swipeAway: swipeAway(app)
-    case .refresh(let isOn): setRefresh(isOn, of: app)
-    case .crash: crash(app)
-    case .enterRegion: enterRegion(of: app)
-    case .fetch: fetch(app)
-    case .play(let isOn): setPlaying(isOn, app)
-    case .ask: tell(app) { .backgroundAsked($0) }
-    case .uninstall: uninstall(app)
-    case .installAgain: installAgain(app)
-    case .setFetch(let interval): setFetch(interval, of: app)
-    case .queue(let transfer): queue(transfer, by: app)
-    case .createDocument(let name, let bytes): createDocument(name, bytes: bytes, by: app)
-    case .announceDocument(let name, let bytes): announceDocument(name, bytes: bytes, to: app)
-    case .listDocuments: tell(app) { .document(.listed(by: $0)) }
-    case .coordinate(let use): self.use(use, by: app)
-    case .importDocument(let id):
-      let want = DocumentUse.Want(id, isWriting: false)
-      use(DocumentUse(wants: [want], edit: .imported), by: app)
-    case .switchProvider(let isOn): tell(app) { .document(.providerSwitched($0, isOn: isOn)) }
-    case .keepBookmark(let id, let path, let key):
-      tell(app) { .document(.bookmarkKept(id, by: $0, at: path, key: key)) }
-    case .update(let version): update(app, to: version)
-    case .document(let id, .rename(let name)):
-      tell(app) { .document(.renamed(id, by: $0, to: name)) }
-    case .document(let id, .delete): tell(app) { .document(.deleted(id, by: $0)) }
-    case .document(let id, .want): tell(app) { .document(.contentRequested(id, by: $0)) }
-    case .document(let id, .pick): tell(app) { .document(.picked(id, by: $0)) }
-    case .document(let id, .file(let folder)):
-      tell(app) { .document(.filed(id, by: $0, folder: folder)) }
-    case .change(let change): self.change(change, in: app)
-    case .ignoreSnapshot: tell(app) { .snapshotIgnoredOnce($0) }
-    }
-  }
-
-  mutating func perform(_ deed: PhoneDeed, of phone: PhoneHandle) {
-    switch deed {
-    case .unlock: unlock(phone)
-    case .lock: lock(phone)
-    case .leave: leave(phone)
-    case .reboot: reboot(phone)
-    case .power(let isOn): setPower(isOn, of: phone)
-    case .exhaustMemory: exhaustMemory(of: phone)
-    case .travel: travel(phone)
-    case .network(let network): setNetwork(network, of: phone)
-    case .charger(let isOn): setCharging(isOn, of: phone)
-    case .lowPower(let isOn): setLowPower(isOn, of: phone)
-    case .developerMode(let isOn): tell(phone.number, .developerModeSwitched(isOn: isOn))
-    case .refresh(let isOn): setRefresh(isOn, of: phone)
-    case .changeDocument(let id, let body):
-      tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
-    case .migrate: migrate(phone)
-    case .loseDocument(let id): tell(phone.number, .document(.elsewhere(.deleted(id))))
-    case .link(let change): setLink(change.applied(to: phones[Int(phone.number)].path), of: phone)
-    case .connectAgain: connectAgain(phone)
-    }
-  }
-
-  mutating func perform(_ deed: RelayDeed) {
-    switch deed {
-    case .policy(let policy): setPolicy(policy)
-    case .journalTakes(let delay): setJournalDelay(.milliseconds(delay))
-    case .journalFails(let isFailing): setJournalFailing(isFailing)
-    case .crash(let lapse): crashRelay(for: .milliseconds(lapse))
-    }
+    relay?.journal.budgets.change(to: policy.policy, at: now)
+    tellRelay(.policyChanged(policy.policy, at: now))
   }
 }

@@ -34,8 +34,11 @@ public struct Simulation: Sendable {
   var time: Int64 = 0
   /// When the time of a scenario that is played in it began.
   var origin: Int64 = 0
-  /// What the phones speak with.
-  var relay: RelaySide
+  /// What the phones speak with; nil beside a real relay.
+  var relay: ModelledRelay?
+  /// What the driver of a real one is to do, oldest first, and the numbers of its pushes.
+  var orders: [LiveOrder] = []
+  var pushIDs: [PushID: Int32] = [:]
   /// Pushes that are forgotten by now: the number of the first in `pushes`.
   var firstPush: Int32 = 0
   var phones: [PhoneEntry] = []
@@ -68,11 +71,11 @@ public struct Simulation: Sendable {
     let start = Self.virtualStart
     let relay = ModelledRelay(
       configuration: configuration, link: link, at: Instant(milliseconds: start))
-    self.init(seed: seed, relay: .modelled(relay), start: start)
+    self.init(seed: seed, relay: relay, start: start)
   }
 
   /// With that at the other end.
-  init(seed: UInt64, relay: RelaySide, start: Int64) {
+  init(seed: UInt64, relay: ModelledRelay?, start: Int64) {
     self.seed = seed
     self.relay = relay
     self.start = start
@@ -118,7 +121,9 @@ public struct Simulation: Sendable {
   private mutating func perform(_ scheduled: Scheduled) {
     switch scheduled.happening {
     case .relayWakes:
-      if relay.wakes(at: scheduled.at) { tellRelay(.tick) }
+      guard relay?.wake == scheduled.at else { return }
+      relay?.wake = .max
+      tellRelay(.tick)
     case .phoneWakes(let phone):
       guard phones[Int(phone)].wake == scheduled.at else { return }
       phones[Int(phone)].wake = .max
@@ -130,7 +135,7 @@ public struct Simulation: Sendable {
       arrive(item, from: phone, over: connection)
     case .connectionEnds(let connection): connectionEnds(connection)
     case .journalAnswers(let sequence):
-      if let answer = relay.journalAnswer(through: sequence) { tellRelay(answer) }
+      if let answer = relay?.journal.answer(through: sequence) { tellRelay(answer) }
     case .relayStarts: relayStarts()
     }
   }
@@ -142,34 +147,39 @@ public struct Simulation: Sendable {
     let now = instant
     var effects = relayEffects
     relayEffects = []
-    relay.handle(event, at: now, into: &effects)
+    relay?.core?.handle(event, at: now, into: &effects)
     var written: UInt64?
     var next = 0
     // A journal that answers at once brings more to do.
     while next < effects.count {
       if case .persist(let record) = effects[next] {
-        let due = relay.take(record, at: time)
+        let due = relay?.journal.enqueue(record, at: time) ?? time
         if due <= time {
           written = record.sequence
         } else {
           schedule(.journalAnswers(through: record.sequence), at: due)
         }
       } else if case .forget(let sequence) = effects[next] {
-        relay.forget(sequence, at: time)
+        relay?.journal.forget(sequence, at: time)
       } else {
         perform(effects[next])
       }
       next += 1
       if next == effects.count, let sequence = written {
         written = nil
-        if let answer = relay.journalAnswer(through: sequence) {
-          relay.handle(answer, at: now, into: &effects)
+        if let answer = relay?.journal.answer(through: sequence) {
+          relay?.core?.handle(answer, at: now, into: &effects)
         }
       }
     }
     effects.removeAll(keepingCapacity: true)
     relayEffects = effects
-    if let wake = relay.newWake(since: start, at: time) { schedule(.relayWakes, at: wake) }
+    if let wake = relay?.core?.nextWake {
+      let at = max(time, wake.milliseconds - start)
+      guard at < relay?.wake ?? .max else { return }
+      relay?.wake = at
+      schedule(.relayWakes, at: at)
+    }
   }
 
   /// Hands a phone a fact and does what it asks for.
@@ -203,12 +213,13 @@ extension Simulation {
     let id = DeviceID(UniqueID(high: random.next(), low: UInt64(number) + 1))
     let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
     let model = Phone(
-      limits: limits, transferMode: relay.transferMode, seed: random.next(), at: moment)
+      limits: limits, transferMode: relay == nil ? .performed : .modelled, seed: random.next(),
+      at: moment)
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
-        path: relay.modelled?.link ?? LinkModel(), network: .none))
-    tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+        path: relay?.link ?? LinkModel(), network: .none))
+    request { .enrolled(id, secret, from: $0) }
     if network != .wifi { tell(number, .networkChanged(network)) }
     if isCharging { tell(number, .chargerChanged(isConnected: true)) }
     if isLowPower { tell(number, .lowPowerSwitched(isOn: true)) }
@@ -243,7 +254,7 @@ extension Simulation {
         phone: phone, id: id, name: name, topic: topic, token: token))
     phones[owner].apps.append(number)
     // Whoever connects phones to a real relay registers their apps then.
-    if case .modelled = relay, topic != .vacant { register(apps[Int(number)]) }
+    if relay != nil, topic != .vacant { register(apps[Int(number)]) }
     return number
   }
 
@@ -282,7 +293,11 @@ extension Simulation {
       sendUp(.condition(condition), from: phone)
     case .phone(let step):
       record(.phone(action), phone: phone)
-      if let order = LiveOrder(step, of: Int(phone)) { relay.order(order) }
+      switch step {
+      case .locked, .booted, .switchedOff: order(.lock, phone)
+      case .unlocked: order(.unlock, phone)
+      case .woke, .slept: break
+      }
       if step == .switchedOff { loseConnection(phone, saysGoodbye: true) }
       if step == .booted {
         loseConnection(phone, saysGoodbye: false)
@@ -303,11 +318,11 @@ extension Simulation {
       .app(let app, .resumed(.push(let push))):
       record(.phone(action), app: number(app), push: self.number(of: push))
     case .transfer(let id, let app, let step):
-      relay.order(.transfer(phone: Int(phone), id, step))
+      order(.transfer(id, step), phone)
       record(.transfer(nameOfTransfer(id, step, on: Int(phone)), action), app: number(app))
     case .archive(let app, let step):
       let number = number(app)
-      relay.order(.archive(phone: Int(phone), app: apps[Int(number)].name, step))
+      order(.archive(app: apps[Int(number)].name, step), phone)
       record(.phone(action), app: number)
     case .badge(let app, _), .sound(let app), .snapshot(let app, _), .app(let app, _),
       .callback(_, let app, _):

@@ -362,7 +362,7 @@ extension Simulation {
   }
 
   /// How moments are told.
-  var clock: TraceClock { relay.modelled == nil ? .calendar : .since(start) }
+  var clock: TraceClock { relay == nil ? .calendar : .since(start) }
 }
 
 /// One thing that happened.

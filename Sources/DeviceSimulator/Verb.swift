@@ -3,8 +3,7 @@ import Primitives
 import RelayCore
 
 /// What can be done beside pushing, to an app, a phone or the relay: a row a verb. Scenarios, the
-/// commands that people type, and the table in docs/SCENARIOS.md are all made of these rows; what
-/// comes of a verb stands in Simulation+User.swift.
+/// commands that people type, and the tables in docs/SCENARIOS.md are all made of these rows.
 struct Verb: Sendable {
   enum Scope: Sendable {
     case app
@@ -15,333 +14,420 @@ struct Verb: Sendable {
   }
 
   /// A word that goes with a verb.
-  struct Key: Sendable {
+  struct Word: Sendable {
     let name: String
-    /// How its value is written in a command; nil for what is more than a word.
-    var words: String?
+    /// How its value is written in a command.
+    var shown = ""
     var isOptional = false
     /// Whether numbers and truth are what they are, and no texts.
     var isPlain = false
-
-    static let to = Key(name: "to", words: "on|off")
-    static let path = Key(name: "path", words: "PATH")
-    static let key = Key(name: "key", words: "KEY")
-    static let name = Key(name: "name", words: "NAME")
-    static let bytes = Key(name: "bytes", words: "BYTES", isPlain: true)
-    static let document = Key(name: "document", words: "DOCUMENT", isPlain: true)
-    static let container = Key(name: "to", words: "APP")
   }
 
-  /// What a row makes of its keys' values.
-  enum Deed: Sendable {
-    case app(@Sendable (Reader) throws(ScenarioError) -> AppDeed)
-    case phone(@Sendable (Reader) throws(ScenarioError) -> PhoneDeed)
-    /// The same keys, of an app or of all.
-    case either(
-      @Sendable (Reader) throws(ScenarioError) -> AppDeed,
-      @Sendable (Reader) throws(ScenarioError) -> PhoneDeed)
-    case relay(@Sendable (Reader) throws(ScenarioError) -> RelayDeed)
+  /// A word, and what its value is.
+  struct Key<Value: Sendable>: Sendable {
+    let words: [Word]
+    /// From the object in which it stands.
+    let read: @Sendable (Reader) throws(ScenarioError) -> Value
+
+    init(
+      words: [Word], read: @escaping @Sendable (Reader) throws(ScenarioError) -> Value
+    ) {
+      (self.words, self.read) = (words, read)
+    }
+
+    init(_ word: Word, read: @escaping @Sendable (Reader) throws(ScenarioError) -> Value) {
+      self.init(words: [word], read: read)
+    }
   }
+
+  typealias Act = @Sendable (Reader, PlaceNames) throws(ScenarioError) -> Scenario.Action
 
   let name: String
-  /// Beside `phone` and `app`.
-  let keys: [Key]
   let explanation: String
-  let deed: Deed
+  let scope: Scope
+  /// Beside `phone` and `app`.
+  let words: [Word]
+  let action: Act
 
-  private init(_ name: String, keys: [Key] = [], _ explanation: String, _ deed: Deed) {
-    self.name = name
-    self.keys = keys
-    self.explanation = explanation
-    self.deed = deed
+  private init(
+    _ name: String, _ explanation: String, _ scope: Scope, _ words: [Word], action: @escaping Act
+  ) {
+    (self.name, self.explanation, self.scope) = (name, explanation, scope)
+    (self.words, self.action) = (words, action)
   }
 
-  static let all: [Verb] = [
-    Verb("open", "the user unlocks the phone and opens an app", .app { _ in .open }),
+  private static func app<Value: Sendable>(
+    _ name: String, _ explanation: String, _ key: Key<Value>,
+    does deed: @escaping @Sendable (inout Simulation, AppHandle, Value) -> Void
+  ) -> Verb {
+    Verb(name, explanation, .app, key.words) { reader, names throws(ScenarioError) in
+      let place = try names.place(reader)
+      let value = try key.read(reader)
+      return .app(place, { deed(&$0, $1, value) })
+    }
+  }
+
+  private static func app(
+    _ name: String, _ explanation: String,
+    does deed: @escaping @Sendable (inout Simulation, AppHandle) -> Void
+  ) -> Verb {
+    app(name, explanation, nothing) { simulation, app, _ in deed(&simulation, app) }
+  }
+
+  /// Of an app: what the phone is told.
+  private static func event<Value: Sendable>(
+    _ name: String, _ explanation: String, _ key: Key<Value>,
+    does event: @escaping @Sendable (AppID, Value) -> PhoneEvent
+  ) -> Verb {
+    app(name, explanation, key) { simulation, app, value in
+      simulation.tell(app) { event($0, value) }
+    }
+  }
+
+  private static func phone<Value: Sendable>(
+    _ name: String, _ explanation: String, _ key: Key<Value>,
+    does deed: @escaping @Sendable (inout Simulation, PhoneHandle, Value) -> Void
+  ) -> Verb {
+    Verb(name, explanation, .phone, key.words) { reader, names throws(ScenarioError) in
+      let phone = try names.phone(try reader.required("phone"))
+      let value = try key.read(reader)
+      return .phone(phone, { deed(&$0, $1, value) })
+    }
+  }
+
+  private static func phone(
+    _ name: String, _ explanation: String,
+    does deed: @escaping @Sendable (inout Simulation, PhoneHandle) -> Void
+  ) -> Verb {
+    phone(name, explanation, nothing) { simulation, phone, _ in deed(&simulation, phone) }
+  }
+
+  private static func relay<Value: Sendable>(
+    _ name: String, _ explanation: String, _ key: Key<Value>,
+    does deed: @escaping @Sendable (inout Simulation, Value) -> Void
+  ) -> Verb {
+    Verb(name, explanation, .relay, key.words) { reader, _ throws(ScenarioError) in
+      let value = try key.read(reader)
+      return .relay { deed(&$0, value) }
+    }
+  }
+
+  private static func both<One, Two>(_ one: Key<One>, _ two: Key<Two>) -> Key<(One, Two)> {
+    Key(words: one.words + two.words) { reader throws(ScenarioError) in
+      (try one.read(reader), try two.read(reader))
+    }
+  }
+
+  // MARK: Words
+
+  private static let nothing = Key<Void>(words: []) { _ in }
+  private static let on = Key<Bool>(Word(name: "to", shown: "on|off")) {
+    reader throws(ScenarioError) in
+    try reader.required("to").choice([("on", true), ("off", false)])
+  }
+  private static let key = Key<String>("key", "KEY")
+  private static let documentName = Key<String>("name", "NAME")
+  private static let container = Key<String>("to", "APP")
+  private static let path = Key<StatePath>(Word(name: "path", shown: "PATH")) {
+    reader throws(ScenarioError) in
+    StatePath(text: try reader.required("path").text())
+  }
+  private static let bytes = Key<Int64>(Word(name: "bytes", shown: "BYTES", isPlain: true)) {
+    reader throws(ScenarioError) in
+    try reader.required("bytes").number(0...1_000_000_000_000)
+  }
+  private static let document = Key<DocumentID>("document", "DOCUMENT", isPlain: true)
+
+  private static func number(_ name: String, _ shown: String, _ most: Int64) -> Key<Int> {
+    Key(Word(name: name, shown: shown, isPlain: true)) { reader throws(ScenarioError) in
+      Int(try reader.required(name).number(name == "line" ? 1...most : 0...most))
+    }
+  }
+
+  private static let version = Key<VersionChoice>(
+    Word(name: "version", shown: "REVISION|all", isPlain: true)
+  ) { reader throws(ScenarioError) in
+    let reader = try reader.required("version")
+    if case .text("all") = reader.tree.value { return .all }
+    return .revision(Int(try reader.number(1...1_000_000_000)))
+  }
+  private static let use = Key<DocumentUse>(words: [
+    Word(name: "documents", shown: "read:N,write:N"),
+    Word(name: "for", shown: "TIME", isOptional: true),
+    Word(name: "bytes", shown: "BYTES", isOptional: true, isPlain: true),
+  ]) { reader throws(ScenarioError) in
+    var use = DocumentUse()
+    try use.fill(reader)
+    return use
+  }
+
+  // MARK: The verbs
+
+  static let all = ofApps + ofDocuments + ofState + ofPhones + ofRelay
+
+  private static let ofApps: [Verb] = [
+    .app("open", "the user unlocks the phone and opens an app") { $0.open($1) },
+    .app("open banner", "the user slides the newest banner of an app") { $0.openBanner(of: $1) },
+    .app("swipe away", "out of the app switcher") { $0.swipeAway($1) },
     Verb(
-      "open banner", "the user slides the newest banner of an app", .app { _ in .openBanner }),
-    Verb("swipe away", "out of the app switcher", .app { _ in .swipeAway }),
-    Verb(
-      "use", keys: [Key(name: "for", words: "TIME", isOptional: true)],
-      "as `open`, and after that time (default `1m`) the user leaves the app and locks",
-      .app { r throws(ScenarioError) in .use(try r["for"]?.duration() ?? 60_000) }),
-    Verb(
-      "uninstall", "with all that it has; its provider is refused after the next push",
-      .app { _ in .uninstall }),
-    Verb(
-      "install again", "what was uninstalled is there again, new, and has a new token",
-      .app { _ in .installAgain }),
-    Verb(
-      "enter region", "its user comes to a place that the app watches", .app { _ in .enterRegion }),
-    Verb(
-      "fetch", "a developer has an app fetched now, whatever is planned; from the front it leaves",
-      .app { _ in .fetch }),
-    Verb(
-      "play", keys: [.to], "a running app begins to play sound, or ends it",
-      .app { r throws(ScenarioError) in .play(try r.isOn()) }),
-    Verb(
-      "ask", "a running app asks whether it will be run in the background", .app { _ in .ask }),
-    Verb("crash", "a running app crashes", .app { _ in .crash }),
-    Verb(
-      "update", keys: [Key(name: "version", words: "VERSION")],
-      "another version of it is installed; its state stays",
-      .app { r throws(ScenarioError) in .update(try r.required("version").text()) }),
-    Verb(
-      "set fetch", keys: [Key(name: "to", words: "never|minimum|TIME")],
-      "a running app asks for another fetch interval",
-      .app { r throws(ScenarioError) in .setFetch(try .read(try r.required("to"))) }),
-    Verb(
-      "queue transfer", keys: [Key(name: "transfer", words: "NAME,BYTES[,URL]")],
+      "use", "as `open`, and after that time (default `1m`) the user leaves the app and locks",
+      .app, [Word(name: "for", shown: "TIME", isOptional: true)]
+    ) { reader, names throws(ScenarioError) in
+      let place = try names.place(reader)
+      return .app(place, { $0.open($1) }, lasts: try reader["for"]?.duration() ?? 60_000)
+    },
+    .app("uninstall", "with all that it has; its provider is refused after the next push") {
+      $0.uninstall($1)
+    },
+    .app("install again", "what was uninstalled is there again, new, and has a new token") {
+      $0.installAgain($1)
+    },
+    .app("enter region", "its user comes to a place that the app watches") {
+      $0.enterRegion(of: $1)
+    },
+    .app(
+      "fetch",
+      "a developer has an app fetched now, whatever is planned; from the front it leaves"
+    ) { $0.fetch($1) },
+    .app("play", "a running app begins to play sound, or ends it", on) { $0.setPlaying($2, $1) },
+    .event("ask", "a running app asks whether it will be run in the background", nothing) {
+      app, _ in .backgroundAsked(app)
+    },
+    .app("crash", "a running app crashes") { $0.crash($1) },
+    .app(
+      "update", "another version of it is installed; its state stays",
+      Key<String>("version", "VERSION")
+    ) { $0.update($1, to: $2) },
+    .app(
+      "set fetch", "a running app asks for another fetch interval",
+      Key<FetchInterval>("to", "never|minimum|TIME")
+    ) { $0.setFetch($2, of: $1) },
+    .app(
+      "queue transfer",
       "a running app queues a transfer; as a text `film,5000000`, perhaps with an address behind",
-      .app { r throws(ScenarioError) in .queue(try .read(try r.required("transfer"))) }),
-    Verb(
-      "create document", keys: [.name, .bytes],
-      "a running app makes a document, which is with the sync service too",
-      .app { r throws(ScenarioError) in
-        .createDocument(try r.required("name").text(), bytes: try r.bytes())
-      }),
-    Verb(
-      "rename document", keys: [.document, .name],
-      "a running app renames the n-th document of the phone",
-      .app { r throws(ScenarioError) in
-        .document(try r.document(), .rename(try r.required("name").text()))
-      }),
-    Verb(
-      "delete document", keys: [.document], "a running app deletes it",
-      .app { r throws(ScenarioError) in .document(try r.document(), .delete) }),
-    Verb(
-      "want document", keys: [.document],
-      "of what is only a placeholder a running app wants the content",
-      .app { r throws(ScenarioError) in .document(try r.document(), .want) }),
-    Verb(
-      "pick document", keys: [.document],
+      Key<TransferRequest>("transfer", "NAME,BYTES[,URL]")
+    ) { $0.queue($2, by: $1) },
+  ]
+
+  private static let ofDocuments: [Verb] = [
+    .app(
+      "create document", "a running app makes a document, which is with the sync service too",
+      both(documentName, bytes)
+    ) { $0.createDocument($2.0, bytes: $2.1, by: $1) },
+    .event(
+      "rename document", "a running app renames the n-th document of the phone",
+      both(document, documentName)
+    ) { .document(.renamed($1.0, by: $0, to: $1.1)) },
+    .event("delete document", "a running app deletes it", document) {
+      .document(.deleted($1, by: $0))
+    },
+    .event(
+      "want document", "of what is only a placeholder a running app wants the content", document
+    ) { .document(.contentRequested($1, by: $0)) },
+    .event(
+      "pick document",
       "the user chooses it for an app that does not contain it, which opens it where it is",
-      .app { r throws(ScenarioError) in .document(try r.document(), .pick) }),
-    Verb(
-      "file document", keys: [.document, Key(name: "folder", words: "FOLDER")],
+      document
+    ) { .document(.picked($1, by: $0)) },
+    .event(
+      "file document",
       "a reference to what lies elsewhere goes into that folder of the running app's container",
-      .app { r throws(ScenarioError) in
-        .document(try r.document(), .file(try r.required("folder").text()))
-      }),
-    Verb(
-      "provider", keys: [.to], "the user switches an app that provides documents on in the picker",
-      .app { r throws(ScenarioError) in .switchProvider(try r.isOn()) }),
-    Verb(
-      "announce document", keys: [.name, .bytes],
-      "another device has made one, of which the app has a placeholder",
-      .app { r throws(ScenarioError) in
-        .announceDocument(try r.required("name").text(), bytes: try r.bytes())
-      }),
-    Verb(
-      "list documents", "a running app lists what it has and what it may use",
-      .app { _ in .listDocuments }),
-    Verb(
+      both(document, Key<String>("folder", "FOLDER"))
+    ) { .document(.filed($1.0, by: $0, folder: $1.1)) },
+    .event(
+      "provider", "the user switches an app that provides documents on in the picker", on
+    ) { .document(.providerSwitched($0, isOn: $1)) },
+    .app(
+      "announce document", "another device has made one, of which the app has a placeholder",
+      both(documentName, bytes)
+    ) { $0.announceDocument($2.0, bytes: $2.1, to: $1) },
+    .event("list documents", "a running app lists what it has and what it may use", nothing) {
+      app, _ in .document(.listed(by: app))
+    },
+    .app(
       "coordinate",
-      keys: [
-        Key(name: "documents", words: "read:N,write:N"),
-        Key(name: "for", words: "TIME", isOptional: true),
-        Key(name: "bytes", words: "BYTES", isOptional: true, isPlain: true),
-      ],
       "a running app asks for documents together, works on them so long (default `1s`), and lets "
-        + "go of them; `bytes` is how large those are then that it writes",
-      .app { r throws(ScenarioError) in .coordinate(try .read(r)) }),
-    Verb(
-      "write uncoordinated", keys: [.document, .bytes, Key(name: "for", words: "TIME")],
+        + "go of them; `bytes` is how large those are then that it writes", use
+    ) { $0.use($2, by: $1) },
+    .app(
+      "write uncoordinated",
       "the mistake: it writes that long and asks nobody; whoever writes too makes it corrupt",
-      .app { r throws(ScenarioError) in
-        var use = try r.edit(.size(try r.bytes()))
-        use.time = try r.required("for").lapse()
-        use.skipsCoordination = true
-        return .coordinate(use)
-      }),
-    Verb(
-      "edit line",
-      keys: [
-        .document, Key(name: "line", words: "LINE", isPlain: true),
-        Key(name: "text", words: "TEXT", isOptional: true),
-      ], "a running app writes a line of a document's text, or removes it",
-      .app { r throws(ScenarioError) in
-        let line = Int(try r.required("line").number(1...10_000))
-        return .coordinate(try r.edit(.line(line, try r["text"]?.text())))
-      }),
-    Verb(
-      "undo edit", keys: [.document], "it takes back its last edit",
-      .app { r throws(ScenarioError) in .coordinate(try r.edit(.undo)) }),
-    Verb(
+      both(both(document, bytes), Key<Interval>("for", "TIME"))
+    ) {
+      var use = DocumentUse(of: $2.0.0, .size($2.0.1))
+      use.time = $2.1
+      use.skipsCoordination = true
+      $0.use(use, by: $1)
+    },
+    .app(
+      "edit line", "a running app writes a line of a document's text, or removes it",
+      both(both(document, number("line", "LINE", 10_000)), Key<String?>(perhaps: "text", "TEXT"))
+    ) { $0.use(DocumentUse(of: $2.0.0, .line($2.0.1, $2.1)), by: $1) },
+    .app("undo edit", "it takes back its last edit", document) {
+      $0.use(DocumentUse(of: $2, .undo), by: $1)
+    },
+    .app(
       "choose version",
-      keys: [.document, Key(name: "version", words: "REVISION|all", isPlain: true)],
       "of a document that was changed in two places a version is chosen; `all`: each other becomes "
-        + "a document of its own",
-      .app { r throws(ScenarioError) in .coordinate(try r.edit(.choose(try r.version()))) }),
-    Verb(
-      "import document", keys: [.document],
-      "the user has an app make a copy of it, which goes when the app ends",
-      .app { r throws(ScenarioError) in .importDocument(try r.document()) }),
-    Verb(
-      "export document", keys: [.document, .container],
+        + "a document of its own", both(document, version)
+    ) { $0.use(DocumentUse(of: $2.0, .choose($2.1)), by: $1) },
+    .app(
+      "import document",
+      "the user has an app make a copy of it, which goes when the app ends", document
+    ) {
+      let want = DocumentUse.Want($2, isWriting: false)
+      $0.use(DocumentUse(wants: [want], edit: .imported), by: $1)
+    },
+    .app(
+      "export document",
       "a running app puts a copy of it into another app's container, or to keep it into its own",
-      .app { r throws(ScenarioError) in
-        .coordinate(try r.edit(.copied(to: try r.required("to").text()), isWriting: false))
-      }),
-    Verb(
-      "move document", keys: [.document, .container],
+      both(document, container)
+    ) { $0.use(DocumentUse(of: $2.0, isWriting: false, .copied(to: $2.1)), by: $1) },
+    .app(
+      "move document",
       "it lies in another app's container from now on, and the running app keeps a reference",
-      .app { r throws(ScenarioError) in
-        .coordinate(try r.edit(.moved(to: try r.required("to").text())))
-      }),
-    Verb(
-      "keep bookmark", keys: [.path, .key, .document],
+      both(document, container)
+    ) { $0.use(DocumentUse(of: $2.0, .moved(to: $2.1)), by: $1) },
+    .event(
+      "keep bookmark",
       "an object in a running app's interface remembers a bookmark of a document",
-      .app { r throws(ScenarioError) in
-        .keepBookmark(
-          try r.document(), at: try r.path(), key: try r.required("key").text())
-      }),
-    Verb(
-      "remember", keys: [.path, .key, Key(name: "value", words: "VALUE", isPlain: true)],
-      "an object in a running app's interface remembers something",
-      .app { r throws(ScenarioError) in
-        .change(
-          .set(
-            try r.path(), key: try r.required("key").text(), try .read(try r.required("value"))))
-      }),
-    Verb(
-      "refer", keys: [.path, .key, Key(name: "target", words: "PATH")],
-      "it refers to another object",
-      .app { r throws(ScenarioError) in
-        .change(
-          .link(
-            try r.path(), key: try r.required("key").text(),
-            to: StatePath(text: try r.required("target").text())))
-      }),
-    Verb(
-      "forget", keys: [.path, .key], "it forgets it",
-      .app { r throws(ScenarioError) in
-        .change(.unset(try r.path(), key: try r.required("key").text()))
-      }),
-    Verb(
-      "show", keys: [.path], "it comes to the top",
-      .app { r throws(ScenarioError) in .change(.show(try r.path())) }),
-    Verb(
+      both(both(path, key), document)
+    ) { .document(.bookmarkKept($1.1, by: $0, at: $1.0.0, key: $1.0.1)) },
+  ]
+
+  private static let ofState: [Verb] = [
+    .app(
+      "remember", "an object in a running app's interface remembers something",
+      both(both(path, key), Key<StateValue>("value", "VALUE", isPlain: true))
+    ) { $0.change(.set($2.0.0, key: $2.0.1, $2.1), in: $1) },
+    .app(
+      "refer", "it refers to another object", both(both(path, key), Key<String>("target", "PATH"))
+    ) { $0.change(.link($2.0.0, key: $2.0.1, to: StatePath(text: $2.1)), in: $1) },
+    .app("forget", "it forgets it", both(path, key)) { $0.change(.unset($2.0, key: $2.1), in: $1) },
+    .app("show", "it comes to the top", path) { $0.change(.show($2), in: $1) },
+    .app(
       "add object",
-      keys: [
-        .path, Key(name: "class", words: "CLASS", isOptional: true),
-        Key(name: "madeBy", words: "CLASS", isOptional: true),
-      ],
       "a running app makes another one, below one that there is: of which class (default `View`) "
         + "and which restoration class makes it again (without one nobody does; `storyboard`: it "
         + "is in one)",
-      .app { r throws(ScenarioError) in .change(try .add(try r.path(), r)) }),
-    Verb(
-      "remove object", keys: [.path], "it does away with one that it has made",
-      .app { r throws(ScenarioError) in .change(.remove(try r.path())) }),
-    Verb(
-      "ignore snapshot", "a running app asks for the plain image at its next launch",
-      .app { _ in .ignoreSnapshot }),
-    Verb("unlock", "the user does", .phone { _ in .unlock }),
-    Verb("lock", "the user does", .phone { _ in .lock }),
-    Verb("leave", "the user does, to the home screen", .phone { _ in .leave }),
-    Verb(
-      "reboot", "the phone starts anew, locked until somebody unlocks it", .phone { _ in .reboot }),
-    Verb(
-      "power", keys: [.to], "the user switches the phone off, or `on` again: then it starts anew",
-      .phone { r throws(ScenarioError) in .power(try r.isOn()) }),
-    Verb(
-      "travel",
-      "its user goes far: apps that watch where the phone is are started (mode `location`)",
-      .phone { _ in .travel }),
-    Verb("exhaust memory", "suspended apps have to go", .phone { _ in .exhaustMemory }),
-    Verb(
-      "network",
-      keys: [Key(name: "to", words: Network.allCases.map(\.rawValue).joined(separator: "|"))],
-      "as for a phone; `airplane` says good-bye to the relay, `none` does not",
-      .phone { r throws(ScenarioError) in
-        .network(try r.required("to").choice(Network.self))
-      }),
-    Verb(
-      "charger", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioError) in .charger(try r.isOn()) }),
-    Verb(
-      "low power", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioError) in .lowPower(try r.isOn()) }),
-    Verb(
-      "developer mode", keys: [.to], "`on` or `off`",
-      .phone { r throws(ScenarioError) in .developerMode(try r.isOn()) }),
-    Verb(
-      "change document", keys: [.document, .bytes],
-      "the n-th document of the phone was edited elsewhere",
-      .phone { r throws(ScenarioError) in
-        .changeDocument(try r.document(), DocumentBody(bytes: try r.bytes()))
-      }),
-    Verb(
-      "rewrite document", keys: [.document, Key(name: "text", words: "TEXT")],
-      "it was edited elsewhere, and this is its text; a vertical bar ends a line",
-      .phone { r throws(ScenarioError) in
-        let lines = try r.required("text").text().split(
-          separator: "|", omittingEmptySubsequences: false)
-        let text = DocumentText(lines: lines.map(String.init))
-        return .changeDocument(try r.document(), DocumentBody(text: text))
-      }),
-    Verb(
-      "lose document", keys: [.document], "it was deleted elsewhere",
-      .phone { r throws(ScenarioError) in .loseDocument(try r.document()) }),
-    Verb(
-      "migrate", "the user moves to iCloud Drive, with all phones of the account",
-      .phone { _ in .migrate }),
-    Verb(
-      "link",
-      keys: [
-        Key(name: "loss", words: "PERCENT", isPlain: true),
-        Key(name: "latency", words: "TIME", isOptional: true),
-        Key(name: "jitter", words: "TIME", isOptional: true),
-      ],
-      "the phone's link is like that from now on, what is left out as before; in real time the "
-        + "phone connects again over it",
-      .phone { r throws(ScenarioError) in
-        .link(
-          LinkChange(
-            lossPercent: Int(try r.required("loss").number(0...100)),
-            latency: try r["latency"]?.span(), jitter: try r["jitter"]?.span()))
-      }),
-    Verb(
-      "connect again",
-      "the phone opens another connection beside the one it has, which the relay then ends",
-      .phone { _ in .connectAgain }),
-    Verb(
-      "refresh", keys: [.to], "Background App Refresh for an app or for all, `on` or `off`",
-      .either(
-        { r throws(ScenarioError) in .refresh(try r.isOn()) },
-        { r throws(ScenarioError) in .refresh(try r.isOn()) })),
-    Verb(
-      "policy", keys: [Key(name: "to")],
-      "the relay is given another named policy; what was used stays used; no `phone`",
-      .relay { r throws(ScenarioError) in
-        let to = try r.required("to")
-        let name = try to.text()
-        if let policy = RelayPolicy.named(name) { return .policy(policy) }
-        throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
-      }),
-    Verb(
-      "slow journal", keys: [Key(name: "to")],
-      "a write of the relay's journal takes so long from now on; `0s`: it answers at once",
-      .relay { r throws(ScenarioError) in .journalTakes(try r.required("to").duration()) }),
-    Verb(
-      "fail journal", keys: [.to], "`on` or `off`: whether the relay's journal cannot write",
-      .relay { r throws(ScenarioError) in .journalFails(try r.isOn()) }),
-    Verb(
-      "crash relay", keys: [Key(name: "for", words: "TIME", isOptional: true)],
-      "the relay's process dies, and after that time (default `5s`) another one starts with what "
-        + "the journal remembers",
-      .relay { r throws(ScenarioError) in .crash(try r["for"]?.duration() ?? 5000) }),
+      both(
+        both(Key<StatePath>("path", "PATH"), Key<String?>(perhaps: "class", "CLASS")),
+        Key<String?>(perhaps: "madeBy", "CLASS"))
+    ) {
+      let ((path, name), maker) = $2
+      let change = StateChange.add(
+        className: name ?? "View", identifier: path.components.last ?? "",
+        parent: StatePath(path.components.dropLast()), restorationClass: maker,
+        isRegistered: false)
+      $0.change(change, in: $1)
+    },
+    .app("remove object", "it does away with one that it has made", path) {
+      $0.change(.remove($2), in: $1)
+    },
+    .event("ignore snapshot", "a running app asks for the plain image at its next launch", nothing)
+    {
+      app, _ in .snapshotIgnoredOnce(app)
+    },
   ]
 
-  var scope: Scope {
-    switch deed {
-    case .app: .app
-    case .phone: .phone
-    case .either: .appOrPhone
-    case .relay: .relay
-    }
-  }
+  private static let ofPhones: [Verb] = [
+    .phone("unlock", "the user does") { $0.unlock($1) },
+    .phone("lock", "the user does") { $0.lock($1) },
+    .phone("leave", "the user does, to the home screen") { $0.leave($1) },
+    .phone("reboot", "the phone starts anew, locked until somebody unlocks it") { $0.reboot($1) },
+    .phone(
+      "power", "the user switches the phone off, or `on` again: then it starts anew", on
+    ) { $0.setPower($2, of: $1) },
+    .phone(
+      "travel",
+      "its user goes far: apps that watch where the phone is are started (mode `location`)"
+    ) { $0.travel($1) },
+    .phone("exhaust memory", "suspended apps have to go") { $0.exhaustMemory(of: $1) },
+    .phone(
+      "network", "as for a phone; `airplane` says good-bye to the relay, `none` does not",
+      Key<Network>("to", Network.allCases.map(\.rawValue).joined(separator: "|"))
+    ) { $0.setNetwork($2, of: $1) },
+    .phone("charger", "`on` or `off`", on) { $0.setCharging($2, of: $1) },
+    .phone("low power", "`on` or `off`", on) { $0.setLowPower($2, of: $1) },
+    .phone("developer mode", "`on` or `off`", on) {
+      $0.tell($1.number, .developerModeSwitched(isOn: $2))
+    },
+    .phone(
+      "change document", "the n-th document of the phone was edited elsewhere",
+      both(document, bytes)
+    ) { $0.changeDocumentElsewhere($2.0, bytes: $2.1, on: $1) },
+    .phone(
+      "rewrite document",
+      "it was edited elsewhere, and this is its text; a vertical bar ends a line",
+      both(document, Key<String>("text", "TEXT"))
+    ) {
+      let lines = $2.1.split(separator: "|", omittingEmptySubsequences: false)
+      $0.changeDocumentElsewhere(
+        $2.0, DocumentBody(text: DocumentText(lines: lines.map(String.init))), on: $1)
+    },
+    .phone("lose document", "it was deleted elsewhere", document) {
+      $0.tell($1.number, .document(.elsewhere(.deleted($2))))
+    },
+    .phone("migrate", "the user moves to iCloud Drive, with all phones of the account") {
+      $0.migrate($1)
+    },
+    .phone(
+      "link",
+      "the phone's link is like that from now on, what is left out as before; in real time the "
+        + "phone connects again over it",
+      both(
+        both(number("loss", "PERCENT", 100), Key<Duration?>(perhaps: "latency", "TIME")),
+        Key<Duration?>(perhaps: "jitter", "TIME"))
+    ) {
+      var link = $0.phones[Int($1.number)].path
+      link.lossPercent = Double($2.0.0)
+      link.latency = $2.0.1 ?? link.latency
+      link.jitter = $2.1 ?? link.jitter
+      $0.setLink(link, of: $1)
+    },
+    .phone(
+      "connect again",
+      "the phone opens another connection beside the one it has, which the relay then ends"
+    ) { $0.connectAgain($1) },
+    Verb(
+      "refresh", "Background App Refresh for an app or for all, `on` or `off`", .appOrPhone,
+      on.words
+    ) { reader, names throws(ScenarioError) in
+      let isOn = try on.read(reader)
+      guard reader["app"] != nil else {
+        let phone = try names.phone(try reader.required("phone"))
+        return .phone(phone, { $0.setRefresh(isOn, of: $1) })
+      }
+      return .app(try names.place(reader), { $0.setRefresh(isOn, of: $1) })
+    },
+  ]
+
+  private static let ofRelay: [Verb] = [
+    .relay(
+      "policy", "the relay is given another named policy; what was used stays used; no `phone`",
+      Key<RelayPolicy>(Word(name: "to")) { reader throws(ScenarioError) in
+        let to = try reader.required("to")
+        let name = try to.text()
+        if let policy = RelayPolicy.named(name) { return policy }
+        throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
+      }
+    ) { $0.setPolicy($1) },
+    .relay(
+      "slow journal",
+      "a write of the relay's journal takes so long from now on; `0s`: it answers at once",
+      Key<Duration>("to", "TIME")
+    ) { $0.setJournalDelay($1) },
+    .relay("fail journal", "`on` or `off`: whether the relay's journal cannot write", on) {
+      $0.setJournalFailing($1)
+    },
+    .relay(
+      "crash relay",
+      "the relay's process dies, and after that time (default `5s`) another one starts with what "
+        + "the journal remembers", Key<Duration?>(perhaps: "for", "TIME")
+    ) { $0.crashRelay(for: $1 ?? .seconds(5)) },
+  ]
+
+  // MARK: For people
 
   /// All that may stand beside `do` and the times.
   var allKeys: [String] {
@@ -351,67 +437,42 @@ struct Verb: Sendable {
       case .phone: ["phone"]
       case .relay: []
       }
-    return places + keys.map(\.name)
+    return places + words.map(\.name)
   }
 
-  /// Whether a line can say it: each of its keys is a word.
-  var isCommand: Bool { scope != .relay && keys.allSatisfy { $0.words != nil } }
+  /// Whether a line can say it.
+  var isCommand: Bool { scope != .relay }
 
   /// How it is said in a line; what is in brackets may be left out.
   var usage: String {
     let place = scope == .app || scope == .appOrPhone ? " [APP]" : ""
-    let rest = keys.map { key in
-      key.isOptional ? " [\(key.words ?? "")]" : " \(key.words ?? "")"
+    let rest = words.map { word in
+      word.isOptional ? " [\(word.shown)]" : " \(word.shown)"
     }
     return name + place + rest.joined()
   }
 }
 
-extension StateChange {
-  /// Another object of a running app, with that path.
-  fileprivate static func add(
-    _ path: StatePath, _ reader: Reader
-  ) throws(ScenarioError) -> StateChange {
-    guard let identifier = path.components.last else {
-      throw try reader.required("path").problem("a path such as window/inbox is wanted")
+extension Verb.Key where Value: Readable {
+  fileprivate init(_ name: String, _ shown: String, isPlain: Bool = false) {
+    self.init(.init(name: name, shown: shown, isPlain: isPlain)) { reader throws(ScenarioError) in
+      try .read(try reader.required(name))
     }
-    return .add(
-      className: try reader["class"]?.text() ?? "View", identifier: identifier,
-      parent: StatePath(path.components.dropLast()),
-      restorationClass: try reader["madeBy"]?.text(), isRegistered: false)
+  }
+
+  fileprivate init<Wrapped: Readable>(
+    perhaps name: String, _ shown: String
+  ) where Value == Wrapped? {
+    self.init(.init(name: name, shown: shown, isOptional: true)) { reader throws(ScenarioError) in
+      if let value = reader[name] { try Wrapped.read(value) } else { nil }
+    }
   }
 }
 
-extension Reader {
-  fileprivate func isOn() throws(ScenarioError) -> Bool {
-    try required("to").choice([("on", true), ("off", false)])
-  }
-
-  fileprivate func bytes() throws(ScenarioError) -> Int64 {
-    try required("bytes").number(0...1_000_000_000_000)
-  }
-
-  /// The n-th that came to be on the phone.
-  fileprivate func document() throws(ScenarioError) -> DocumentID {
-    DocumentID(UInt64(try required("document").number(1...10_000)))
-  }
-
+extension DocumentUse {
   /// An edit of one document, under coordination.
-  fileprivate func edit(
-    _ edit: DocumentEdit, isWriting: Bool = true
-  ) throws(ScenarioError) -> DocumentUse {
-    DocumentUse(
-      wants: [DocumentUse.Want(try document(), isWriting: isWriting)], time: .milliseconds(200),
-      edit: edit)
-  }
-
-  fileprivate func version() throws(ScenarioError) -> VersionChoice {
-    let reader = try required("version")
-    if case .text("all") = reader.tree.value { return .all }
-    return .revision(Int(try reader.number(1...1_000_000_000)))
-  }
-
-  fileprivate func path() throws(ScenarioError) -> StatePath {
-    StatePath(text: try required("path").text())
+  fileprivate init(of document: DocumentID, isWriting: Bool = true, _ edit: DocumentEdit) {
+    self.init(
+      wants: [Want(document, isWriting: isWriting)], time: .milliseconds(200), edit: edit)
   }
 }

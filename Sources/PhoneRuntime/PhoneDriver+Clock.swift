@@ -41,7 +41,7 @@ extension PhoneDriver {
   }
 
   /// The relay keeps its state, or goes back. It says so on every stream; once is enough.
-  func take(_ line: CheckpointLine) {
+  func follow(_ line: CheckpointLine) {
     switch line {
     case .saved(let number): clock?.checkpoints[number] = simulation
     case .dropped(let number): clock?.checkpoints[number] = nil
@@ -71,8 +71,8 @@ extension PhoneDriver {
       switch simulation.link(of: phone) {
       case .live where !isOpen:
         simulation.handle(.lost(reason: CloseReason.rewound.name), of: phone, at: time.milliseconds)
-        if phones[phone].task == nil { perform(.connect(phone: phone)) }
-      case .connecting where phones[phone].task == nil: perform(.connect(phone: phone))
+        if phones[phone].task == nil { perform(.init(phone, .connect)) }
+      case .connecting where phones[phone].task == nil: perform(.init(phone, .connect))
       case .down where phones[phone].task != nil: disconnect(phone, saysGoodbye: true)
       case .live, .connecting, .down: break
       }

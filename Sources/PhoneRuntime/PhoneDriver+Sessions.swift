@@ -41,7 +41,7 @@ extension PhoneDriver {
       case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
       case .keepAlive: simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
       case .barrier(let number, let time): barrier(session, number, at: time.milliseconds)
-      case .checkpoint(let line): take(line)
+      case .checkpoint(let line): follow(line)
       case .bye, .error, .unknown: break
       }
     }

@@ -26,7 +26,7 @@ package actor PhoneDriver {
     /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
     /// How bad the link is on purpose.
-    package var link = BadLink()
+    package var link = LinkModel.plain
     /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
     package var transferTrustRoots: String?
     /// Connects with the relay.
@@ -63,7 +63,7 @@ package actor PhoneDriver {
     /// The session that speaks for it; an older one is deaf.
     var session = 0
     /// Its own link, if somebody has made it another than all have.
-    var link: BadLink?
+    var link: LinkModel?
     var task: Task<Void, Never>?
     /// A stream that the relay is to give up by itself, for the phone has no coverage.
     var abandoned: Task<Void, Never>?
@@ -76,7 +76,8 @@ package actor PhoneDriver {
 
   let configuration: Configuration
   let pool: LinkPool
-  var keeper: PhoneKeeper
+  /// The files of each phone; none when nothing is kept.
+  private var storages: [PhoneStorage] = []
   var simulation: LiveSimulation
   var phones: [Phone]
   /// What is being carried out.
@@ -118,16 +119,34 @@ package actor PhoneDriver {
     self.configuration = configuration
     pool = LinkPool(
       phonesPerConnection: configuration.phonesPerConnection, connect: configuration.connect)
-    keeper = try PhoneKeeper(
-      phones: configuration.scenario.phones.map(\.name),
-      directory: configuration.storageDirectory, passcode: configuration.passcode)
+    var last: [String: LastingPhone] = [:]
+    if let directory = configuration.storageDirectory {
+      for name in configuration.scenario.phones.map(\.name) {
+        let storage = try PhoneStorage(directory: "\(directory)/\(name)")
+        last[name] = try Self.lastingPhone(storage, configuration)
+        storages.append(storage)
+      }
+    }
     clock = configuration.relayTime.map { FollowedClock(time: $0) }
     simulation = LiveSimulation(
       configuration.scenario, seed: configuration.seed,
       at: configuration.relayTime ?? configuration.now(),
-      last: try keeper.lastingPhones())
+      last: last)
     phones = Array(repeating: Phone(), count: simulation.phones.count)
     counts.phones = phones.count
+  }
+
+  /// What is left from the last run. For a moment the passcode opens the archives; their phones put
+  /// them where they cannot be read until they are unlocked.
+  private static func lastingPhone(
+    _ storage: PhoneStorage, _ configuration: Configuration
+  ) throws(PhoneStorageError) -> LastingPhone? {
+    guard let memory = try storage.memory() else { return nil }
+    var open = storage
+    try open.unlock(passcode: configuration.passcode)
+    var archives: [String: StateArchive] = [:]
+    for app in try open.archives() { archives[app] = try open.archive(of: app) }
+    return LastingPhone(memory: memory, archives: archives)
   }
 
   /// Plays the phones' part until the scenario is over, every phone has reported what it was to, or
@@ -162,8 +181,8 @@ package actor PhoneDriver {
   /// Does what has been ordered, tells what has happened, sets the timer.
   func settle() {
     guard ending == nil else { return }
-    for order in simulation.takeOrders() { perform(order) }
-    let lines = simulation.takeTrace()
+    for order in simulation.drainOrders() { perform(order) }
+    let lines = simulation.drainTrace()
     if !lines.isEmpty {
       for line in lines { count(line) }
       configuration.tell(lines)
@@ -180,7 +199,7 @@ package actor PhoneDriver {
 
   /// What must outlast a kill is kept at once, the rest soon; archives are kept as they come.
   private func keep(_ lines: [TraceLine], _ now: Int64) {
-    guard keeper.isKeeping, !lines.isEmpty else { return }
+    guard !storages.isEmpty, !lines.isEmpty else { return }
     let isUrgent = clock != nil || lines.contains { Self.urgent.contains($0.kind) }
     unsaved.formUnion(lines.compactMap { simulation.place(ofPhone: $0.phone) })
     saveAt = min(saveAt, isUrgent ? now : now + Self.savePauseMilliseconds)
@@ -188,8 +207,8 @@ package actor PhoneDriver {
 
   private func save() {
     saveAt = .max
-    for phone in unsaved {
-      attempt { try keeper.save(simulation.model(of: phone).memory(), of: phone) }
+    for phone in storages.isEmpty ? [] : unsaved {
+      attempt { try storages[phone].save(simulation.model(of: phone).memory()) }
     }
     unsaved.removeAll(keepingCapacity: true)
   }
@@ -199,11 +218,16 @@ package actor PhoneDriver {
     let now = self.now
     let memories = phones.indices.map { simulation.model(of: $0).memory() }
     for phone in phones.indices { simulation.handle(.phone(.locked), of: phone, at: now) }
-    for order in simulation.takeOrders() {
-      if order.isOfFiles { perform(order) }
+    for order in simulation.drainOrders() {
+      switch order.task {
+      case .archive, .lock: perform(order)
+      case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock,
+        .register, .unregister:
+        break
+      }
     }
     for (phone, memory) in memories.enumerated() {
-      attempt { try keeper.save(memory, of: phone) }
+      attempt { try storages[phone].save(memory) }
     }
   }
 
@@ -268,7 +292,7 @@ package actor PhoneDriver {
     for transfer in transfers.values { await transfer.value }
     await transferClient?.shutdown()
     await pool.closeAll()
-    if keeper.isKeeping { putAway() }
+    if !storages.isEmpty { putAway() }
   }
 }
 
@@ -276,27 +300,36 @@ package actor PhoneDriver {
 extension PhoneDriver {
   func perform(_ order: LiveOrder) {
     let phone = order.phone
-    switch order {
+    switch order.task {
     case .connect:
       phones[phone].session += 1
       let session = PhoneSession(
         phone: phone, number: phones[phone].session, driver: self, configuration: configuration,
         pool: pool, link: phones[phone].link ?? configuration.link)
       phones[phone].task = Task { await session.run() }
-    case .link(_, let link): phones[phone].link = BadLink(link)
-    case .disconnect(_, let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
-    case .ack(_, let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
-    case .decision(_, let id, let decision):
+    case .link(let link): phones[phone].link = link
+    case .disconnect(let saysGoodbye): disconnect(phone, saysGoodbye: saysGoodbye)
+    case .ack(let id, let outcome): write(.ack(id: id, outcome: outcome), phone)
+    case .decision(let id, let decision):
       if phones[phone].tellsDecisions { write(.decision(id: id, decision), phone) }
-    case .state(_, let report):
-      write(.state(report), phone)
+    case .state(let report): write(.state(report), phone)
     case .keepAlive: write(.keepAlive, phone)
-    case .archive(_, let app, let step):
-      attempt { try keeper.take(step, of: app, phone) }
-    case .lock: keeper.lock(phone)
-    case .unlock: attempt { try keeper.unlock(phone) }
-    case .transfer(_, let id, let step): perform(step, of: id, phone)
-    case .register(_, let topic), .unregister(_, let topic): tellRelay(of: topic, phone)
+    case .transfer(let id, let step): perform(step, of: id, phone)
+    case .register(let topic), .unregister(let topic): tellRelay(of: topic, phone)
+    case .archive, .lock, .unlock:
+      if !storages.isEmpty { attempt { try keep(order.task, phone) } }
+    }
+  }
+
+  private func keep(_ task: LiveOrder.Task, _ phone: Int) throws(PhoneStorageError) {
+    switch task {
+    case .archive(let app, .saved(let archive)): try storages[phone].save(archive, of: app)
+    case .archive(let app, .deleted): try storages[phone].deleteArchive(of: app)
+    case .lock: storages[phone].lock()
+    case .unlock: try storages[phone].unlock(passcode: configuration.passcode)
+    case .archive, .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer,
+      .register, .unregister:
+      break
     }
   }
 
@@ -375,10 +408,10 @@ extension PhoneDriver {
       return reported(.failed(why), key)
     }
     attempt {
-      guard let file = try keeper.file(for: transfer, of: phone) else {
-        reported(.failed("there is no directory to keep it in"), key)
-        return
+      guard !storages.isEmpty else {
+        return reported(.failed("there is no directory to keep it in"), key)
       }
+      let file = try storages[phone].transferFile(number: id.number, name: transfer.request.name)
       guard let order = TransferOrder(transfer, file: file) else { return }
       let client = try client()
       transfers[key] = Task {

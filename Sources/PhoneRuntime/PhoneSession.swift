@@ -12,7 +12,7 @@ struct PhoneSession: Sendable {
   let configuration: PhoneDriver.Configuration
   let pool: LinkPool
   /// How bad the link is on purpose.
-  let link: BadLink
+  let link: LinkModel
 
   /// Lines that wait to be written. Were it more, the newest are dropped, and the relay, which
   /// knows of no acknowledgement, sends again.

@@ -1,5 +1,6 @@
 public import ArgumentParser
 import DeviceModel
+import DeviceSimulator
 import Logging
 import PhoneRuntime
 public import Primitives
@@ -206,15 +207,15 @@ struct DeviceCommand: AsyncParsableCommand {
   }
 
   /// How bad the link is to be.
-  func link() throws -> BadLink {
-    func length(_ text: String?, _ name: String) throws -> Interval {
+  func link() throws -> LinkModel {
+    func length(_ text: String?, _ name: String) throws -> Duration {
       guard let text else { return .zero }
       guard let length = Interval(text), length >= .zero, length <= .minutes(10) else {
         throw ValidationError("--\(name) is a length of time such as 800ms, at most 10m")
       }
-      return length
+      return .milliseconds(length.milliseconds)
     }
-    return BadLink(
+    return LinkModel(
       latency: try length(latency, "latency"), jitter: try length(jitter, "jitter"),
       lossPercent: loss?.value ?? 0)
   }

@@ -63,7 +63,7 @@ struct AppStateTests {
     let memory = first.model(of: 0).memory()
     try first.perform(command: "lock", at: start + 3000)
     var archives: [String: StateArchive] = [:]
-    for case .archive(phone: 0, let app, .saved(let archive)) in first.takeOrders() {
+    for case .archive(let app, .saved(let archive)) in first.drainOrders().map(\.task) {
       archives[app] = archive
     }
     #expect(archives.keys.sorted() == ["mail"])
@@ -76,9 +76,9 @@ struct AppStateTests {
     let inbox = try #require(front.process.interface.find(["window", "inbox"]))
     #expect(
       front.process.interface[inbox]?.entries.first { $0.key == "scroll" }?.value == .number(99))
-    let orders = second.takeOrders()
-    #expect(orders.count { $0 == .connect(phone: 0) } == 1, "\(orders)")
-    let told = second.takeTrace().map(\.kind)
+    let orders = second.drainOrders()
+    #expect(orders.count { $0 == LiveOrder(0, .connect) } == 1, "\(orders)")
+    let told = second.drainTrace().map(\.kind)
     #expect(told.contains(.booted) && told.contains(.restored))
     #expect(!told.contains(.startedFresh), "\(told)")
   }

@@ -14,23 +14,77 @@ struct LiveCommandTests {
   private static let one = #"{"name":"chat"}"#
   private static let two = #"{"name":"chat"},{"name":"news"}"#
 
+  /// Who does what in the ten seconds after a line, the others having been said before; and the
+  /// simulation then.
+  private func told(
+    _ line: String, after others: [String] = [], apps: String
+  ) throws -> (lines: [String], simulation: Simulation) {
+    let scenario = try scenario(apps: apps)
+    var player = ScenarioPlayer(scenario, seed: 1)
+    var start = 0
+    player.simulation.advance(by: .seconds(10))
+    for line in others + [line] {
+      start = player.simulation.entries.count
+      player.perform(try LiveCommand(line, in: scenario).action)
+      player.simulation.advance(by: .seconds(10))
+    }
+    let lines = player.simulation.trace()[start...].map { "\($0.who) \($0.what)" }
+    return (lines, player.simulation)
+  }
+
+  private static let rich = """
+    {"name":"chat","modes":["fetch","location"],"fetch":"minimum",
+     "state":{"window":{"scroll":7},"window/list":{}},
+     "onRegion":{"notification":{"text":"here"}}}
+    """
+
   @Test(arguments: [
-    ("open", "app(0, open)"), ("open chat", "app(0, open)"), ("  open   chat ", "app(0, open)"),
-    ("open banner", "app(0, openBanner)"), ("swipe away chat", "app(0, swipeAway)"),
-    ("use 10s", "app(0, use(10000))"), ("use", "app(0, use(60000))"),
-    ("refresh off", "phone(refresh(false))"), ("refresh chat off", "app(0, refresh(false))"),
-    ("lock", "phone(lock)"), ("network airplane", "phone(network(airplane))"),
-    ("low power on", "phone(lowPower(true))"), ("charger off", "phone(charger(false))"),
-    ("set fetch never", "app(0, setFetch(never))"), ("phone1: reboot", "phone(reboot)"),
-    ("show window", "app(0, change(show(window)))"),
-    ("forget chat window scroll", "app(0, change(unset(window, key: \"scroll\")))"),
-    ("migrate", "phone(migrate)"), ("travel", "phone(travel)"),
-    ("provider on", "app(0, switchProvider(true))"),
-    ("rename document 1 b", "app(0, document(DocumentID(number: 1), rename(\"b\")))"),
+    ("open", "phone1/chat opened: no content yet"),
+    ("open chat", "phone1/chat opened: no content yet"),
+    ("  open   chat ", "phone1/chat opened: no content yet"),
+    ("swipe away chat", "phone1/chat terminated: swiped away"),
+    ("use 10s", "phone1/chat opened: no content yet"),
+    ("refresh off", "phone1 changed: refresh off for all"),
+    ("refresh chat off", "phone1/chat changed: refresh off"),
+    ("lock", "phone1 locked"), ("network airplane", "phone1 changed: network airplane"),
+    ("low power on", "phone1 changed: low power on"),
+    ("charger off", "phone1 changed: charger off"),
+    ("set fetch never", "phone1/chat fetch-planned: none, interval never"),
+    ("phone1: reboot", "phone1 booted"), ("migrate", "phone1 ignored: alreadySo"),
+    ("travel", "phone1/chat began: a place"), ("provider on", "phone1 ignored: notAllowed"),
+    ("rename document 1 b", "phone1 document: document 1 renamed to b"),
   ])
   func understands(line: String, says: String) throws {
-    let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
-    #expect(words(action) == says)
+    let isRunning = !line.contains("open") && line != "travel"
+    let others = isRunning ? ["open", "create document a 10"] : []
+    let lines = try told(line, after: others, apps: Self.rich).lines
+    #expect(lines.contains(says), "\(lines)")
+  }
+
+  @Test func theNewestBannerIsOpened() throws {
+    let lines = try told("open banner", after: ["travel"], apps: Self.rich).lines
+    #expect(lines.contains { $0.hasPrefix("phone1/chat content-shown") }, "\(lines)")
+  }
+
+  @Test func aUseHasItsLength() throws {
+    for (line, wanted) in [("use 10s", 10_000), ("use", 60_000)] {
+      let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
+      guard case .app(_, _, let length?) = action else {
+        Issue.record("\(action)")
+        continue
+      }
+      #expect(length == Int64(wanted))
+    }
+  }
+
+  @Test func whatIsShownAndForgotten() throws {
+    let (_, simulation) = try told(
+      "forget chat window scroll", after: ["open", "show window/list"], apps: Self.rich)
+    let phone = try #require(simulation.phone(named: "phone1"))
+    let app = try #require(simulation.app(named: "chat", on: phone))
+    #expect(simulation.memo(under: "scroll", at: ["window"], in: app) == nil)
+    let graph = try #require(simulation.model(of: app)?.process.interface)
+    #expect(graph.top.flatMap { graph.path(of: $0) } == ["window", "list"])
   }
 
   @Test(arguments: [
@@ -50,46 +104,63 @@ struct LiveCommandTests {
   }
 
   @Test func documentsAreUsedUnderCoordination() throws {
-    func use(_ line: String) throws -> DocumentUse? {
-      let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
-      guard case .app(_, .coordinate(let use)) = action else { return nil }
-      return use
-    }
-    func want(_ number: UInt64, _ isWriting: Bool) -> DocumentUse.Want {
-      DocumentUse.Want(DocumentID(number), isWriting: isWriting)
-    }
-    #expect(
-      try use("coordinate write:1,read:2 5s 900")
-        == DocumentUse(
-          wants: [want(1, true), want(2, false)], time: .seconds(5), edit: .size(900)))
-    for (line, isWriting, edit) in [
-      ("edit line 1 3 milk", true, DocumentEdit.line(3, "milk")),
-      ("edit line 1 3", true, .line(3, nil)), ("undo edit 1", true, .undo),
-      ("choose version 1 2", true, .choose(.revision(2))),
-      ("choose version 1 all", true, .choose(.all)),
-      ("export document 1 news", false, .copied(to: "news")),
-      ("move document 1 news", true, .moved(to: "news")),
-    ] {
-      #expect(
-        try use(line)
-          == DocumentUse(wants: [want(1, isWriting)], time: .milliseconds(200), edit: edit),
-        "\(line)")
+    let start = ["open chat", "create document chat a 10", "create document chat b 20"]
+    let text = ["edit line chat 1 1 one", "edit line chat 1 2 two"]
+    let conflict = [
+      "network none", "edit line chat 1 1 here", "change document 1 77", "network wifi",
+    ]
+    for (line, others, wanted) in [
+      (
+        "coordinate chat write:1,read:2 5s 900", [],
+        [
+          "document 1 write granted to chat", "document 2 read granted to chat",
+          "document 1 changed, revision 2, 900 bytes",
+        ]
+      ),
+      ("edit line chat 1 3 milk", text, [#"document 1 edited by chat: +3 "milk""#]),
+      ("edit line chat 1 2", text, [#"document 1 edited by chat: -2 "two""#]),
+      ("undo edit chat 1", text, [#"document 1 edited by chat: -2 "two""#]),
+      ("choose version chat 1 2", conflict, ["document 1 revision 2 chosen"]),
+      ("choose version chat 1 all", conflict, ["document 1 all versions chosen"]),
+      (
+        "export document chat 1 news", [],
+        ["document 1 read granted to chat", "document 1 copied to news as document 3"]
+      ),
+      (
+        "move document chat 1 news", [],
+        ["document 1 write granted to chat", "document 1 moved to news"]
+      ),
+    ] as [(String, [String], [String])] {
+      let lines = try told(line, after: start + others, apps: Self.two).lines
+      for words in wanted { #expect(lines.contains("phone1 document: \(words)"), "\(lines)") }
     }
     for line in [
-      "coordinate 1", "coordinate write:0", "coordinate look:1", "choose version 1 best",
+      "coordinate chat 1", "coordinate chat write:0", "coordinate chat look:1",
+      "choose version chat 1 best",
     ] {
-      #expect(throws: LiveCommandError.self, "\(line)") { try use(line) }
+      #expect(throws: LiveCommandError.self, "\(line)") { try told(line, apps: Self.two) }
     }
+  }
+
+  /// It lets go of them when it has worked so long.
+  @Test func aUseOfDocumentsTakesItsTime() throws {
+    let (_, simulation) = try told(
+      "coordinate write:1 5s 900", after: ["open", "create document a 10"], apps: Self.one)
+    func time(_ words: String) -> Duration? {
+      simulation.trace().last { $0.why.contains(words) }?.time
+    }
+    let granted = try #require(time("write granted to chat"))
+    #expect(time("changed, revision 2") == granted + .seconds(5))
   }
 
   @Test func ofSeveralOneIsNamed() throws {
     let phones = try scenario(2, apps: Self.one)
     #expect(throws: LiveCommandError.self) { try LiveCommand("lock", in: phones) }
-    #expect(words(try LiveCommand("phone2: open", in: phones).action) == "app(1, open)")
+    #expect(place(try LiveCommand("phone2: open", in: phones).action) == 1)
     let apps = try scenario(apps: Self.two)
     #expect(throws: LiveCommandError.self) { try LiveCommand("open", in: apps) }
     #expect(throws: LiveCommandError.self) { try LiveCommand("open mail", in: apps) }
-    #expect(words(try LiveCommand("open news", in: apps).action) == "app(0, open)")
+    #expect(place(try LiveCommand("open news", in: apps).action) == 0)
   }
 
   @Test func theHelpSaysWhatEachVerbNeeds() {
@@ -109,14 +180,13 @@ struct LiveCommandTests {
 
   @Test func aTransferIsALine() throws {
     let line = "queue transfer film,5000000,http://127.0.0.1:1/film"
-    let action = try LiveCommand(line, in: scenario(apps: Self.one)).action
-    guard case .app(_, .queue(let transfer)) = action else {
-      Issue.record("\(action)")
-      return
-    }
+    let one = try scenario(apps: Self.one)
+    var player = ScenarioPlayer(one, seed: 1)
+    for line in ["open", line] { player.perform(try LiveCommand(line, in: one).action) }
     #expect(
-      transfer
-        == TransferRequest(name: "film", bytes: 5_000_000, url: "http://127.0.0.1:1/film"))
+      player.simulation.phones[0].model.service.transfers.map(\.request) == [
+        TransferRequest(name: "film", bytes: 5_000_000, url: "http://127.0.0.1:1/film")
+      ])
     for wrong in ["queue transfer film", "queue transfer film,x", "queue transfer ,5"] {
       #expect(throws: LiveCommandError.self, "\(wrong)") {
         try LiveCommand(wrong, in: scenario(apps: Self.one))
@@ -124,18 +194,7 @@ struct LiveCommandTests {
     }
   }
 
-  private func words(_ action: Scenario.Action) -> String {
-    switch action {
-    case .app(let place, let deed): "app(\(place.phone), \(plain(deed)))"
-    case .phone(_, let deed): "phone(\(plain(deed)))"
-    case .push, .relay: "something else"
-    }
-  }
-
-  private func plain(_ deed: some Any) -> String {
-    "\(deed)".replacing("DeviceModel.", with: "").replacing("DeviceSimulator.", with: "")
-      .replacing("Primitives.", with: "")
-      .replacing("FetchInterval.", with: "").replacing("Network.", with: "")
-      .replacing("StateChange.", with: "").replacing("DocumentDeed.", with: "")
+  private func place(_ action: Scenario.Action) -> Int? {
+    if case .app(let place, _, _) = action { place.phone } else { nil }
   }
 }

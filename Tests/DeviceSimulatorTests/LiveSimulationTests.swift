@@ -36,9 +36,9 @@ struct LiveSimulationTests {
 
   private func connected() throws -> LiveSimulation {
     var simulation = try simulation()
-    #expect(simulation.takeOrders() == [.connect(phone: 0)])
+    #expect(simulation.drainOrders() == [LiveOrder(0, .connect)])
     simulation.handle(.connected, of: 0, at: Self.start + 50)
-    guard case .state(phone: 0, let report)? = simulation.takeOrders().first else {
+    guard case .state(let report)? = simulation.drainOrders().first?.task else {
       Issue.record("a phone that connects says how it is")
       return simulation
     }
@@ -50,12 +50,13 @@ struct LiveSimulationTests {
     var simulation = try connected()
     let push = try arrival(1)
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeOrders() == [.ack(phone: 0, push.notification.uniqueID, .later)])
+    #expect(simulation.drainOrders() == [LiveOrder(0, .ack(push.notification.uniqueID, .later))])
     simulation.advance(to: Self.start + 20_000)
-    #expect(simulation.takeOrders().contains(.ack(phone: 0, push.notification.uniqueID, .newData)))
-    let told = simulation.takeTrace().map(\.kind)
+    #expect(
+      simulation.drainOrders().contains(LiveOrder(0, .ack(push.notification.uniqueID, .newData))))
+    let told = simulation.drainTrace().map(\.kind)
     #expect(told.contains(.arrived) && told.contains(.completed) && told.contains(.reported))
-    #expect(simulation.takeTrace().isEmpty)
+    #expect(simulation.drainTrace().isEmpty)
   }
 
   @Test func aDoubleIsTheSamePush() throws {
@@ -65,10 +66,10 @@ struct LiveSimulationTests {
       simulation.handle(.received(push), of: 0, at: Self.start + delay)
     }
     simulation.advance(to: Self.start + 60_000)
-    let acks = simulation.takeOrders()
+    let acks = simulation.drainOrders()
     #expect(
-      acks.count { $0 == .ack(phone: 0, push.notification.uniqueID, .newData) } == 2, "\(acks)")
-    #expect(simulation.takeTrace().count { $0.kind == .began } == 1)
+      acks.count { $0 == LiveOrder(0, .ack(push.notification.uniqueID, .newData)) } == 2, "\(acks)")
+    #expect(simulation.drainTrace().count { $0.kind == .began } == 1)
   }
 
   @Test func anAlertNeedsNoLaterOutcome() throws {
@@ -76,10 +77,10 @@ struct LiveSimulationTests {
     let push = try arrival(1, payload: #"{"aps":{"alert":"Lunch?"}}"#)
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
     #expect(
-      simulation.takeOrders().filter { $0.isAck } == [
-        .ack(phone: 0, push.notification.uniqueID, nil)
+      simulation.drainOrders().filter { $0.isAck } == [
+        LiveOrder(0, .ack(push.notification.uniqueID, nil))
       ])
-    let banner = simulation.takeTrace().first { $0.kind == .banner }
+    let banner = simulation.drainTrace().first { $0.kind == .banner }
     #expect(banner?.why == "Lunch?" && banner?.pushID == push.notification.uniqueID)
   }
 
@@ -88,24 +89,24 @@ struct LiveSimulationTests {
     let push = try arrival(1, topic: "other")
     simulation.handle(.received(push), of: 0, at: Self.start + 1000)
     #expect(
-      simulation.takeOrders()
-        == [.ack(phone: 0, push.notification.uniqueID, .notLaunched(reason: "not installed"))])
+      simulation.drainOrders()
+        == [LiveOrder(0, .ack(push.notification.uniqueID, .notLaunched(reason: "not installed")))])
   }
 
   @Test(arguments: [("network airplane", true), ("network none", false), ("reboot", false)])
   func losingTheNetwork(command: String, saysGoodbye: Bool) throws {
     var simulation = try connected()
     try simulation.perform(command: command, at: Self.start + 1000)
-    let orders = simulation.takeOrders()
-    #expect(orders.contains(.disconnect(phone: 0, saysGoodbye: saysGoodbye)), "\(orders)")
-    #expect(orders.contains(.connect(phone: 0)) == (command == "reboot"))
+    let orders = simulation.drainOrders()
+    #expect(orders.contains(LiveOrder(0, .disconnect(saysGoodbye: saysGoodbye))), "\(orders)")
+    #expect(orders.contains(LiveOrder(0, .connect)) == (command == "reboot"))
     // What still comes over the old stream is not heard.
     try simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 1100)
     simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1100)
-    #expect(simulation.takeOrders() == [])
+    #expect(simulation.drainOrders() == [])
     guard command != "reboot" else { return }
     try simulation.perform(command: "network wifi", at: Self.start + 2000)
-    #expect(simulation.takeOrders().contains(.connect(phone: 0)))
+    #expect(simulation.drainOrders().contains(LiveOrder(0, .connect)))
   }
 
   /// Whatever the relay says with its good-bye, and also what no release has said yet: the phone
@@ -118,10 +119,10 @@ struct LiveSimulationTests {
       Issue.record("\(simulation.link(of: 0))")
       return
     }
-    let told = simulation.takeTrace().first { $0.kind == .disconnected }
+    let told = simulation.drainTrace().first { $0.kind == .disconnected }
     #expect(told?.why == reason)
     simulation.handle(.connected, of: 0, at: Self.start + 2000)
-    #expect(simulation.takeOrders().contains { if case .state = $0 { true } else { false } })
+    #expect(simulation.drainOrders().contains { if case .state = $0.task { true } else { false } })
   }
 
   /// The relay hears of it as it would of a phone: with the next push. Installed again, the app is
@@ -129,14 +130,14 @@ struct LiveSimulationTests {
   @Test func anUninstalledAppIsUnregistered() throws {
     var simulation = try connected()
     try simulation.perform(command: "uninstall", at: Self.start + 1000)
-    #expect(simulation.takeOrders().allSatisfy { !$0.isAck })
+    #expect(simulation.drainOrders().allSatisfy { !$0.isAck })
     try simulation.handle(.received(arrival(1)), of: 0, at: Self.start + 2000)
-    let orders = simulation.takeOrders()
-    #expect(orders.contains(.unregister(phone: 0, topic: "chat")), "\(orders)")
+    let orders = simulation.drainOrders()
+    #expect(orders.contains(LiveOrder(0, .unregister(topic: "chat"))), "\(orders)")
     try simulation.perform(command: "install again", at: Self.start + 3000)
-    #expect(simulation.takeOrders() == [.register(phone: 0, topic: "chat")])
+    #expect(simulation.drainOrders() == [LiveOrder(0, .register(topic: "chat"))])
     try simulation.handle(.received(arrival(2)), of: 0, at: Self.start + 4000)
-    #expect(!simulation.takeOrders().contains(.unregister(phone: 0, topic: "chat")))
+    #expect(!simulation.drainOrders().contains(LiveOrder(0, .unregister(topic: "chat"))))
   }
 
   /// Beside a real relay moments are the calendar's, not a simulation's days.
@@ -146,24 +147,24 @@ struct LiveSimulationTests {
       simulation.handle(
         .received(try arrival(number)), of: 0, at: Self.start + 1000 * Int64(number))
     }
-    let waits = simulation.takeTrace().filter { $0.kind == .waits }.map(\.why)
+    let waits = simulation.drainTrace().filter { $0.kind == .waits }.map(\.why)
     #expect(!waits.isEmpty && waits.allSatisfy { $0.contains("until 2026-11-21T") }, "\(waits)")
   }
 
   @Test func keepAlivesAreAnswered() throws {
     var simulation = try connected()
     simulation.handle(.heard(isKeepAlive: true), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeOrders() == [.keepAlive(phone: 0)])
+    #expect(simulation.drainOrders() == [LiveOrder(0, .keepAlive)])
     simulation.handle(.heard(isKeepAlive: false), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeOrders() == [])
+    #expect(simulation.drainOrders() == [])
   }
 
   @Test func aLostStreamComesBackWithAState() throws {
     var simulation = try connected()
     simulation.handle(.lost(reason: "reset"), of: 0, at: Self.start + 1000)
-    #expect(simulation.takeTrace().last?.why == "reset")
+    #expect(simulation.drainTrace().last?.why == "reset")
     simulation.handle(.connected, of: 0, at: Self.start + 2000)
-    #expect(simulation.takeOrders().count == 1)
+    #expect(simulation.drainOrders().count == 1)
   }
 
   @Test func theScenarioGoesByTheTimeSinceItsStart() throws {
@@ -172,9 +173,9 @@ struct LiveSimulationTests {
         + #"{"at":"6s","push":{"to":"anna/chat","payload":"silent"}}"#)
     #expect(simulation.nextWake <= Self.start + 5000)
     simulation.advance(to: Self.start + 4999)
-    #expect(!simulation.takeTrace().contains { $0.kind == .opened })
+    #expect(!simulation.drainTrace().contains { $0.kind == .opened })
     simulation.advance(to: Self.start + 6000)
-    let lines = simulation.takeTrace()
+    let lines = simulation.drainTrace()
     #expect(lines.contains { $0.kind == .opened && $0.time == .milliseconds(34_205_000) })
     #expect(!lines.contains { $0.kind == .received }, "its provider is somebody else")
     #expect(!simulation.isOver(at: Self.start + 7_199_999))
@@ -193,7 +194,7 @@ struct LiveSimulationTests {
     var simulation = LiveSimulation(scenario, seed: 1, at: Self.start)
     try simulation.perform(command: "open chat", at: Self.start + 1000)
     // Telling the trace must not take it from the verdicts.
-    _ = simulation.takeTrace()
+    _ = simulation.drainTrace()
     #expect(simulation.verdicts().map(\.isPassed) == [true, true])
     #expect(simulation.unjudged.count == 2)
   }
@@ -204,16 +205,16 @@ struct LiveSimulationTests {
       let push = try arrival(UInt64(number), payload: #"{"aps":{"alert":"\#(number)"}}"#)
       simulation.handle(.received(push), of: 0, at: Self.start + 1000 + Int64(number))
       #expect(
-        simulation.takeOrders().contains(.ack(phone: 0, push.notification.uniqueID, nil)),
+        simulation.drainOrders().contains(LiveOrder(0, .ack(push.notification.uniqueID, nil))),
         "\(number)")
-      _ = simulation.takeTrace()
+      _ = simulation.drainTrace()
     }
   }
 }
 
 extension LiveOrder {
   fileprivate var isAck: Bool {
-    if case .ack = self { true } else { false }
+    if case .ack = task { true } else { false }
   }
 }
 
@@ -228,7 +229,7 @@ extension LiveSimulationTests {
     try simulation.handle(.received(arrival(5, via: .piggyback)), of: 0, at: Self.start + 6000)
     simulation.advance(to: Self.start + 20_000)
     #expect(
-      try simulation.takeOrders().contains(
-        .ack(phone: 0, arrival(5).notification.uniqueID, .newData)))
+      try simulation.drainOrders().contains(
+        LiveOrder(0, .ack(arrival(5).notification.uniqueID, .newData))))
   }
 }

@@ -44,7 +44,7 @@ import Testing
   /// What was answered 200 is delivered, discarded for a reason, or still held, however often the
   /// relay has crashed, its journal was slow or failed, and links have lost things.
   private func expectNothingLost(_ simulation: Simulation, _ comment: Comment) {
-    guard simulation.relay.isUp else { return }
+    guard simulation.isRelayUp else { return }
     var ended: Set<Int32> = []
     for entry in simulation.entries {
       guard case .life(let step) = entry.fact else { continue }
@@ -58,7 +58,7 @@ import Testing
       else { return false }
       return !ended.contains(Int32(index))
     }
-    let counters = simulation.relay.modelled?.core?.counters ?? .init()
+    let counters = simulation.relay?.core?.counters ?? .init()
     let kept = counters.inSlots + counters.inFlight + counters.waiting
     #expect(alive.count <= kept, "\(comment): \(alive)")
   }

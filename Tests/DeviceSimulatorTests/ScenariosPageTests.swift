@@ -1,3 +1,4 @@
+import DeviceModel
 import Testing
 
 @testable import DeviceSimulator
@@ -17,6 +18,27 @@ import Testing
     #expect(difference.isEmpty, "set RELAY_TEST_WRITE_DOCS=1 and run this test again")
   }
 
+  /// The objects of a scenario, and their keys.
+  private static let objects: [(place: String, keys: [String])] = [
+    ("scenario", names(Scenario.fields)), ("relay", names(Scenario.RelayPlan.fields)),
+    ("policy", names(RelayPolicy.Limits.fields)), ("rate", names(RelayPolicy.Rate.fields)),
+    ("link", names(LinkModel.fields)), ("phone", names(Scenario.PhonePlan.fields)),
+    ("app", names(AppDefinition.fields)), ("work", names(CallbackScript.fields)),
+    ("onAuthentication", AuthenticationScript.keys), ("onLeave", names(LeaveScript.fields)),
+    ("restoration", names(RestorationScript.fields)),
+    ("restoration class", names(RestorationClass.fields)), ("table", names(StateTable.fields)),
+    ("transform", names(ArchiveTransform.fields)), ("archive change", ArchiveChange.keys),
+    ("application", names(StateApplication.fields)), ("object", names(ObjectPlan.fields)),
+    ("use", names(DocumentUse.fields)), ("task", names(TaskScript.fields)),
+    ("notification", names(LocalNotification.fields)), ("transfer", names(TransferRequest.fields)),
+    ("usage", names(Scenario.Usage.fields)), ("habits", names(Scenario.Habits.fields)),
+    ("event", PlaceNames.keys), ("push", names(PushPlan.fields)),
+    ("expectation", Expectation.keys), ("match", Expectation.Match.keys),
+    ("count", Expectation.countKeys), ("fetchedBeforeUse", Expectation.fetchKeys),
+  ]
+
+  private static func names<Object>(_ fields: [Field<Object>]) -> [String] { fields.map(\.name) }
+
   @Test func everyVerbIsInOneSituation() throws {
     let shown = try Files.text(Self.guide).split(separator: "\n").flatMap { verbs(namedBy: $0) }
     #expect(shown.sorted() == Verb.all.map(\.name).sorted())
@@ -24,7 +46,7 @@ import Testing
 
   @Test func everyKeyIsExplained() throws {
     let pages = try Files.text(Self.guide) + Files.text(Self.keys)
-    for (place, keys) in ScenarioKeys.all {
+    for (place, keys) in Self.objects {
       for key in keys where !pages.contains("`\(key)`") {
         Issue.record("\(Self.keys) does not explain the key \(key) of \(place)")
       }

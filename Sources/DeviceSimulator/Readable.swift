@@ -1,0 +1,131 @@
+import DeviceModel
+import Primitives
+
+/// A value that stands in a scenario.
+protocol Readable: Sendable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Self
+}
+
+/// An object of a scenario, read as its fields say.
+protocol ReadableObject: Readable {
+  /// Before anything is read.
+  init()
+  /// In the order in which they are read, and told to people.
+  static var fields: [Field<Self>] { get }
+}
+
+extension ReadableObject {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Self { try object(reader) }
+
+  /// An object with none but these keys.
+  static func object(_ reader: Reader) throws(ScenarioError) -> Self {
+    try reader.check(fields.map(\.name))
+    var object = Self()
+    try object.fill(reader)
+    return object
+  }
+
+  /// From an object that may have other keys.
+  mutating func fill(_ reader: Reader) throws(ScenarioError) {
+    for field in Self.fields {
+      if let value = reader[field.name] {
+        try field.read(&self, value)
+      } else if field.isRequired {
+        throw reader.problem("\(field.name) is missing")
+      }
+    }
+  }
+}
+
+/// A key of an object, and where its value goes.
+struct Field<Object: Sendable>: Sendable {
+  typealias Path<Value> = any WritableKeyPath<Object, Value> & Sendable
+
+  let name: String
+  var isRequired = false
+  let read: @Sendable (inout Object, Reader) throws(ScenarioError) -> Void
+
+  init(
+    _ name: String, isRequired: Bool = false,
+    _ read: @escaping @Sendable (inout Object, Reader) throws(ScenarioError) -> Void
+  ) {
+    (self.name, self.isRequired, self.read) = (name, isRequired, read)
+  }
+
+  init<Value: Readable>(_ name: String, _ path: Path<Value>, isRequired: Bool = false) {
+    self.init(name, isRequired: isRequired) { object, reader throws(ScenarioError) in
+      object[keyPath: path] = try .read(reader)
+    }
+  }
+
+  init<Value: FixedWidthInteger & Sendable>(
+    _ name: String, _ path: Path<Value>, in range: ClosedRange<Int64>, isRequired: Bool = false
+  ) {
+    self.init(name, isRequired: isRequired) { object, reader throws(ScenarioError) in
+      object[keyPath: path] = Value(try reader.number(range))
+    }
+  }
+
+  init<Value: FixedWidthInteger & Sendable>(
+    _ name: String, _ path: Path<Value?>, in range: ClosedRange<Int64>
+  ) {
+    self.init(name) { object, reader throws(ScenarioError) in
+      object[keyPath: path] = Value(try reader.number(range))
+    }
+  }
+
+  /// A length of time.
+  init(_ name: String, milliseconds path: Path<Int64>, isRequired: Bool = false) {
+    self.init(name, isRequired: isRequired) { object, reader throws(ScenarioError) in
+      object[keyPath: path] = try reader.duration()
+    }
+  }
+}
+
+extension String: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> String { try reader.text() }
+}
+
+extension Bool: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Bool { try reader.flag() }
+}
+
+extension Interval: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Interval {
+    .milliseconds(try reader.duration())
+  }
+}
+
+extension Duration: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Duration {
+    .milliseconds(try reader.duration())
+  }
+}
+
+extension Optional: Readable where Wrapped: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Wrapped? { try Wrapped.read(reader) }
+}
+
+extension Array: Readable where Element: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> [Element] {
+    var elements: [Element] = []
+    for item in try reader.list() { elements.append(try .read(item)) }
+    return elements
+  }
+}
+
+extension Set: Readable where Element: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Set {
+    Set(try [Element].read(reader))
+  }
+}
+
+extension Readable where Self: RawRepresentable, Self: CaseIterable, RawValue == String {
+  static func read(_ reader: Reader) throws(ScenarioError) -> Self { try reader.choice(Self.self) }
+}
+
+extension Network: Readable {}
+extension DataProtection: Readable {}
+extension CallbackOutcome: Readable {}
+extension DocumentContainer: Readable {}
+extension TraceKind: Readable {}
