@@ -144,13 +144,14 @@ extension Simulation {
     relay.withModelled { $0.start(at: now) }
     guard let journal = relay.modelled?.journal else { return }
     record(.started(journal.accepted.count))
-    for record in journal.registrations { tellRelay(.restored(record)) }
+    for record in journal.registrations { tellRelay(.journal(.restored(record))) }
     tellRelay(.alias(.allConfirmed))
-    for record in journal.accepted { tellRelay(.restored(record)) }
+    for record in journal.accepted { tellRelay(.journal(.restored(record))) }
     // Who never got an answer asks again.
     for phone in phones where !journal.knows(phone.credential.device) {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
-      tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+      tellRelay(
+        .asked(.enrolled, DeviceCredential(device: id, secret: secret), from: relay.nextRequest()))
     }
     for app in apps where app.topic != .vacant {
       let device = phones[Int(app.phone)].credential.device
@@ -201,7 +202,8 @@ extension Simulation {
     }
     let credential = phones[Int(app.phone)].credential
     switch relay {
-    case .modelled: tellRelay(.unregistered(credential, app.topic, from: relay.nextRequest()))
+    case .modelled:
+      tellRelay(.asked(.unregistered(app.topic), credential, from: relay.nextRequest()))
     case .external: relay.order(.unregister(phone: Int(app.phone), topic: app.name))
     }
   }
@@ -211,7 +213,8 @@ extension Simulation {
     switch relay {
     case .modelled:
       tellRelay(
-        .registered(credential, app.topic, app.token, isOwn: false, from: relay.nextRequest()))
+        .asked(
+          .registered(app.topic, app.token, isOwn: false), credential, from: relay.nextRequest()))
     case .external: relay.order(.register(phone: Int(app.phone), topic: app.name))
     }
   }
@@ -224,6 +227,7 @@ extension Simulation {
 
   /// What a link has swallowed is told with the push that it was about.
   mutating func lost(_ push: Int32, _ place: String) {
-    tellRelay(.faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop")))
+    tellRelay(
+      .operated(.faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop"))))
   }
 }

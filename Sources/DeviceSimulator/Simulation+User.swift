@@ -189,7 +189,7 @@ extension Simulation {
   public mutating func setPolicy(_ policy: RelayPolicy) {
     let now = instant
     relay.withModelled { $0.journal.budgets.change(to: policy.policy, at: now) }
-    tellRelay(.policyChanged(policy.policy, at: instant))
+    tellRelay(.operated(.policyChanged(policy.policy, at: instant)))
   }
 
   // MARK: The verbs

@@ -118,7 +118,7 @@ public struct Simulation: Sendable {
   private mutating func perform(_ scheduled: Scheduled) {
     switch scheduled.happening {
     case .relayWakes:
-      if relay.wakes(at: scheduled.at) { tellRelay(.tick) }
+      if relay.wakes(at: scheduled.at) { tellRelay(.clock(.tick)) }
     case .phoneWakes(let phone):
       guard phones[Int(phone)].wake == scheduled.at else { return }
       phones[Int(phone)].wake = .max
@@ -208,7 +208,8 @@ extension Simulation {
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
         path: relay.modelled?.link ?? LinkModel(), network: .none))
-    tellRelay(.enrolled(id, secret, from: relay.nextRequest()))
+    tellRelay(
+      .asked(.enrolled, DeviceCredential(device: id, secret: secret), from: relay.nextRequest()))
     if network != .wifi { tell(number, .networkChanged(network)) }
     if isCharging { tell(number, .chargerChanged(isConnected: true)) }
     if isLowPower { tell(number, .lowPowerSwitched(isOn: true)) }
