@@ -215,34 +215,31 @@ extension ShardRunner {
   /// has handled it; `gone` is the device of a stream that has ended.
   func note(_ event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant) {
     switch event {
-    case .connected(let credential, let stream):
+    case .asked(.connected, let credential, let stream):
       guard shard.isConnected(credential.device, on: stream) else { break }
       note(DeviceChange(at: now, device: credential.device, what: .connected))
-    case .disconnected:
+    case .stream(_, .disconnected):
       if let gone { note(DeviceChange(at: now, device: gone, what: .disconnected)) }
-    case .reported(let stream, _):
+    case .stream(let stream, .reported):
       guard let device = shard.device(on: stream) else { break }
       var change = DeviceChange(at: now, device: device, what: .condition)
       change.condition = shard.condition(of: device)
       note(change)
-    case .enrolled(let device, _, _):
+    case .asked(.enrolled, let credential, _):
       guard !effects.contains(where: \.isRefusal) else { break }
-      note(DeviceChange(at: now, device: device, what: .enrolled))
-    case .registered(let credential, let topic, _, _, _):
+      note(DeviceChange(at: now, device: credential.device, what: .enrolled))
+    case .asked(.registered(let topic, _, _), let credential, _):
       guard !effects.contains(where: \.isRefusal) else { break }
       note(DeviceChange(at: now, device: credential.device, what: .registered, topic: topic))
-    case .unregistered(let credential, let topic, _):
+    case .asked(.unregistered(let topic), let credential, _):
       guard !effects.contains(where: \.isRefusal) else { break }
       note(DeviceChange(at: now, device: credential.device, what: .unregistered, topic: topic))
-    case .administered(let device, let action):
+    case .operated(.administered(let device, let action)):
       noteAction(action, device, effects, at: now)
-    case .policyChanged(let policy, let moment):
+    case .operated(.policyChanged(let policy, let moment)):
       // Every loop is told; once is enough.
       if index == 0 { feed?.append(.policy(policy, at: moment)) }
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
-      .shutDown, .tick, .clockStepped:
-      break
+    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: break
     }
     guard feed != nil else { return }
     for case .persist(let record) in effects {
@@ -286,13 +283,11 @@ extension Event {
   @inline(__always)
   var isAboutDevice: Bool {
     switch self {
-    case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
-      .administered, .policyChanged:
+    case .asked(let request, _, _): request != .inspected
+    case .stream(_, .disconnected), .stream(_, .reported), .operated(.administered),
+      .operated(.policyChanged):
       true
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
-      .shutDown, .tick, .clockStepped:
-      false
+    case .submitted, .stream, .journal, .alias, .operated, .clock: false
     }
   }
 }

@@ -21,7 +21,7 @@ extension LoopSet {
   func administer(_ device: DeviceID, _ action: AdminAction) async -> Bool {
     guard await report(of: device) != nil else { return false }
     _ = await ask(0) { runner in
-      runner.raise(.administered(device, action), for: device, at: runner.now)
+      runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
       runner.finishBatch()
     }
     return true
@@ -64,7 +64,7 @@ extension LoopSet {
     _ = await onEach { runner in
       for device in runner.shard.deviceIDs(with: topic) {
         for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
-          runner.raise(.administered(device, action), for: device, at: runner.now)
+          runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
         }
       }
       runner.finishBatch()

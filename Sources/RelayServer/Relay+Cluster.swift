@@ -136,7 +136,7 @@ extension Relay {
   /// Another node has changed the policy.
   private func adopt(_ shared: SharedBudgets) async {
     guard await policy() != shared.budgets.policy else { return }
-    inbox.send(.policyChanged(shared.budgets.policy, at: shared.changedAt))
+    inbox.send(.operated(.policyChanged(shared.budgets.policy, at: shared.changedAt)))
   }
 
   static func say(_ notice: ClusterJournal.Notice, to logger: Logger) {

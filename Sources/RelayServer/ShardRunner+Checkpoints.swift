@@ -24,7 +24,7 @@ extension ShardRunner {
 
   /// Keeps everything as it is.
   func saveCheckpoint(_ number: UInt32) {
-    decide(.checkpoint(.saved(number)), at: now)
+    decide(.operated(.checkpointSaved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
       lifeLog: lifeLog, notes: notes, deviceChanges: deviceChanges,
       refusals: refusals, random: random, nextUnique: nextUnique, followers: followers)
@@ -33,7 +33,7 @@ extension ShardRunner {
 
   func dropCheckpoint(_ number: UInt32) {
     guard checkpoints.removeValue(forKey: number) != nil else { return }
-    decide(.checkpoint(.dropped(number)), at: now)
+    decide(.operated(.checkpointDropped(number)), at: now)
     tellFollowers(.dropped(number: number))
   }
 
@@ -50,7 +50,7 @@ extension ShardRunner {
     guard let then = checkpoints[number] else { return }
     let now = now
     self.epoch = epoch
-    decide(.checkpoint(.rewound(to: number)), at: now)
+    decide(.operated(.rewound(to: number)), at: now)
     lifeLog = then.lifeLog
     notes = then.notes
     deviceChanges = then.deviceChanges
@@ -66,7 +66,7 @@ extension ShardRunner {
     adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.
     for stream in shard.connections where !staying.contains(stream) {
-      decide(.disconnected(stream), at: now)
+      decide(.stream(stream, .disconnected), at: now)
     }
     feed?.append(.rewound(at: now))
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
@@ -75,7 +75,7 @@ extension ShardRunner {
   /// The word of a journal in memory that a fault kept back then comes now, when all loops are as
   /// they were: it may be for another one.
   func memoryAnswersAll() {
-    if !shard.isSettled { decide(.persisted(through: .max), at: now) }
+    if !shard.isSettled { decide(.journal(.persisted(through: .max)), at: now) }
     finishBatch()
   }
 

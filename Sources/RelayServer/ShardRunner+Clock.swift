@@ -104,13 +104,13 @@ extension ShardRunner {
     let next = next.map { max($0, now + .milliseconds(1)) }
     guard number == 0 else { return followers.answered(stream, number, next: next) }
     guard followers.add(stream, device, next: next) else { return }
-    raise(.clockFollowed(stream), for: device, at: now)
+    raise(.stream(stream, .clockFollowed), for: device, at: now)
   }
 
   /// Asks the phones that something was said to.
   func quiet() -> Quiet {
     // After a change of policy what is held is looked at tick by tick, and no timer is set.
-    if !shard.isSettled { decide(.tick, at: now) }
+    if !shard.isSettled { decide(.clock(.tick), at: now) }
     for (stream, number) in followers.ask() {
       deliver(.barrier(number: number, time: now), to: stream)
     }
@@ -134,7 +134,7 @@ extension ShardRunner {
   /// It is another time; answers how many phones have something to do by themselves.
   func timeMoved() -> Int {
     let due = followers.touchDue(at: now)
-    decide(.tick, at: now)
+    decide(.clock(.tick), at: now)
     performPutOff()
     finishBatch()
     return due
@@ -176,7 +176,7 @@ extension ShardRunner {
     journalHeldUntil = journalHeldUntil.map { $0 + interval }
     wake?.task.cancel()
     wake = nil
-    decide(.clockStepped(by: interval), at: now)
+    decide(.clock(.clockStepped(by: interval)), at: now)
     finishBatch()
   }
 
@@ -185,7 +185,7 @@ extension ShardRunner {
 
   private func wakeUp() {
     wake = nil
-    decide(.tick, at: now)
+    decide(.clock(.tick), at: now)
     performPutOff()
     finishBatch()
   }

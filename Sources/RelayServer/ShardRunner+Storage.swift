@@ -31,8 +31,8 @@ extension ShardRunner {
   func journalAnswered(_ outcome: Journal.Outcome) {
     batchTime = steady(now)
     switch outcome {
-    case .persisted(_, let sequence): hear(.persisted(through: sequence))
-    case .failed(_, let sequence): hear(.persistFailed(through: sequence))
+    case .persisted(_, let sequence): hear(.journal(.persisted(through: sequence)))
+    case .failed(_, let sequence): hear(.journal(.persistFailed(through: sequence)))
     }
     finishBatch()
   }
@@ -48,7 +48,9 @@ extension ShardRunner {
         for (token, topic, moment) in retired { await feedback.append(token, topic, at: moment) }
       }
     }
-    hear(hasFailed ? .persistFailed(through: sequence) : .persisted(through: sequence))
+    hear(
+      hasFailed
+        ? .journal(.persistFailed(through: sequence)) : .journal(.persisted(through: sequence)))
   }
 
   /// What the journal says reaches the shard, at once but for faults.
@@ -69,7 +71,7 @@ extension ShardRunner {
         if let moment = record.acceptedAt { time.advance(to: moment) }
       }
     }
-    for record in records { decide(.restored(record), at: now) }
+    for record in records { decide(.journal(.restored(record)), at: now) }
     finishBatch()
   }
 }

@@ -214,7 +214,7 @@ final class ShardRunner {
   @inline(never)
   private func decideWatched(_ event: Event, at now: Instant) {
     var gone: DeviceID?
-    if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
+    if case .stream(let stream, .disconnected) = event { gone = shard.device(on: stream) }
     let first = queue.record(event, by: &shard, at: now)
     guard hasFeed || event.isAboutDevice else { return }
     note(event, queue.effects[first...], gone: gone, at: now)
@@ -467,7 +467,7 @@ extension ShardRunner {
   func drain() {
     guard !isDraining else { return }
     isDraining = true
-    decide(.shutDown, at: now)
+    decide(.operated(.shutDown), at: now)
     finishBatch()
     for connection in connections.values { connection.drain() }
     for connection in binaryConnections.values { connection.drain() }
