@@ -1,0 +1,33 @@
+import Testing
+
+@testable import RelayServer
+
+@Suite struct ConnectionTableTests {
+  @Test func aConnectionIsFoundUntilItIsRemoved() throws {
+    let scene = try ConnectionScene()
+    let (first, second) = (
+      try scene.connect(provider: true).handler, try scene.connect(provider: false).handler
+    )
+    #expect(first.number == 1 && second.number == 2)
+    #expect(scene.runner.connections[1] === first && scene.runner.connections[2] === second)
+    #expect(scene.runner.connections.count == 2)
+    scene.runner.connections.remove(2)
+    #expect(scene.runner.connections[2] == nil && scene.runner.connections[1] === first)
+    scene.runner.connections.isDraining = true
+    #expect(scene.runner.connections.add(second) == nil)
+  }
+}
+
+@Suite struct ConnectionNumbersTests {
+  @Test func theyCountUpFromOne() {
+    var numbers = ConnectionNumbers()
+    #expect((0..<3).map { _ in numbers.next { _ in false } } == [1, 2, 3])
+  }
+
+  @Test func theyBeginAgainAndPassOverNoneAndThoseInUse() {
+    var numbers = ConnectionNumbers(last: .max - 1)
+    let taken: Set<UInt32> = [1, 2, 4]
+    let next = (0..<4).map { _ in numbers.next { taken.contains($0) } }
+    #expect(next == [.max, 3, 5, 6])
+  }
+}

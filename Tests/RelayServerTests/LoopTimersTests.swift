@@ -1,0 +1,58 @@
+import NIOCore
+import NIOEmbedded
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct LoopTimersTests {
+  @Test func theFirstMomentCounts() throws {
+    let loop = EmbeddedEventLoop()
+    var (timers, woken) = (LoopTimers(), [Int64]())
+    func wake(_ seconds: Int64) {
+      timers.wake(at: Instant(milliseconds: seconds * 1000)) {
+        loop.scheduleTask(in: .seconds(seconds)) { woken.append(seconds) }
+      }
+    }
+    for seconds in [5, 7, 3, 4] as [Int64] { wake(seconds) }
+    loop.advanceTime(by: .seconds(10))
+    #expect(woken == [3])
+    timers.cancelWake()
+    wake(6)
+    timers.cancelWake()
+    loop.advanceTime(by: .seconds(10))
+    #expect(woken == [3])
+  }
+}
+
+@Suite struct ClockFollowersTests {
+  private let device = DeviceID(UniqueID(high: 1, low: 2))
+  private let stream = StreamAddress(loop: 0, connection: 1, stream: 3)
+  private let now = Instant(milliseconds: 1000)
+
+  @Test func aPhoneIsAskedWhenItWasSpokenTo() throws {
+    var followers = ClockFollowers()
+    #expect(followers.add(stream, device, next: now))
+    let asked = try #require(followers.ask().first)
+    #expect(followers.awaited == [device] && followers.ask().isEmpty)
+    followers.answered(stream, asked.number + 1, next: nil)
+    #expect(followers.awaited == [device], "the answer to something else")
+    followers.answered(stream, asked.number, next: now)
+    #expect(followers.awaited.isEmpty && followers.ask().isEmpty)
+    #expect(followers.touchDue(at: now) == 1)
+    #expect(followers.ask().map(\.stream) == [stream])
+  }
+
+  @Test func whoStaysIsNotWaitedFor() {
+    var followers = ClockFollowers()
+    let other = StreamAddress(loop: 0, connection: 1, stream: 5)
+    for stream in [stream, other] { _ = followers.add(stream, device, next: nil) }
+    _ = followers.ask()
+    followers.keep([stream])
+    #expect(Array(followers.streams) == [stream] && followers.awaited.isEmpty)
+    #expect(!followers.add(stream, device, next: now) && followers.next == now)
+    followers.remove(stream)
+    #expect(followers.next == nil)
+  }
+}
