@@ -36,7 +36,8 @@ import Testing
     #expect(peers.device(on: stream) == device && peers.isEmpty(stream))
     peers.send(.keepAlive, to: stream)
     #expect(peers.awaited == [device] && !peers.isEmpty(stream))
-    #expect(peers.wrote(stream) && peers.awaited.isEmpty)
+    let isAll = peers.wrote(stream)
+    #expect(isAll && peers.awaited.isEmpty)
     peers.closeListeners(.moved) { $0 != device }
     #expect(peers.device(on: stream) == device)
     peers.closeListeners(.moved)

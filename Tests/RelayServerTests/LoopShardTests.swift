@@ -10,7 +10,7 @@ import Testing
   private let device = DeviceID(UniqueID(high: 1, low: 2))
   private let request = RequestID(loop: 0, connection: 1, stream: 1)
 
-  private func makeShard(_ number: UInt16 = 0, _ feed: FeedOutlet) -> LoopShard {
+  private func makeShard(_ feed: FeedOutlet, number: UInt16 = 0) -> LoopShard {
     let start = ShardStart(
       shard: number, configuration: Shard.Configuration(), at: now,
       sequences: SequenceRanges(ofShard: Int(number)), budgets: nil)
@@ -23,17 +23,20 @@ import Testing
     let enrolled = core.decide(.enrolled(device, hash, from: request), at: now)
     #expect(enrolled?.what == .enrolled && enrolled?.device == device)
     let credential = DeviceCredential(device: device, secret: hash)
-    #expect(core.decide(.connected(credential, request), at: now)?.what == .connected)
-    #expect(core.decide(.disconnected(request), at: now)?.device == device)
-    #expect(core.decide(.disconnected(request), at: now) == nil, "it is gone already")
-    #expect(core.decide(.tick, at: now) == nil)
+    let connected = core.decide(.connected(credential, request), at: now)
+    #expect(connected?.what == .connected)
+    let gone = core.decide(.disconnected(request), at: now)
+    #expect(gone?.what == .disconnected && gone?.device == device)
+    let again = core.decide(.disconnected(request), at: now)
+    #expect(again == nil)
   }
 
   @Test func whatIsRefusedChangesNothing() {
     var core = makeShard(FeedOutlet())
     let stranger = DeviceCredential(device: device, secret: SecretHash(words: (0, 0, 0, 0)))
     let topic = Topic("com.example.app")!
-    #expect(core.decide(.unregistered(stranger, topic, from: request), at: now) == nil)
+    let change = core.decide(.unregistered(stranger, topic, from: request), at: now)
+    #expect(change == nil)
     #expect(!core.effects.isEmpty)
   }
 
@@ -41,8 +44,8 @@ import Testing
     let feed = FeedOutlet()
     let (stream, continuation) = AsyncStream.makeStream(of: FeedBatch.self)
     feed.open(continuation)
-    var core = makeShard(number, feed)
-    _ = core.decide(.policyChanged(.off, at: now), at: now)
+    var core = makeShard(feed, number: number)
+    _ = core.decide(.policyChanged(Shard.Configuration().policy, at: now), at: now)
     core.endBatch()
     continuation.finish()
     var told = 0
@@ -57,6 +60,7 @@ import Testing
     #expect(effects == [.forget(1), .forget(2)] && core.effects.isEmpty)
     core.reuse(effects)
     core.effects.append(.forget(3))
-    #expect(core.nextEffects() == [.forget(3)])
+    let next = core.nextEffects()
+    #expect(next == [.forget(3)])
   }
 }
