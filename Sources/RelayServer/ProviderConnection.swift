@@ -1,7 +1,9 @@
+import AdminAPI
 import HTTP2
 import Logging
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
 import RelayStore
@@ -341,18 +343,9 @@ extension ProviderConnection {
     let bound = NIOLoopBound(handler, eventLoop: loop)
     switch query {
     case .notification(let id):
-      let peers = runner.peers
-      let cluster = runner.settings.storage.cluster
-      Self.life(id, peers, cluster, question, on: loop)
-        .flatMap { life in
-          // Only the loop that accepted it knows what its provider calls it.
-          guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
-            return loop.makeSucceededFuture(life)
-          }
-          return Self.life(uniqueID, peers, cluster, question, on: loop)
-        }
-        .flatMap { Self.withNote($0, peers, on: loop) }
-        .whenSuccess { bound.value.answer(stream, .life($0.life, $0.note)) }
+      let find = runner.settings.findLife
+      loop.makeFutureWithTask { question.isCancelled ? nil : await find(id) }
+        .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -364,38 +357,6 @@ extension ProviderConnection {
     }
   }
 
-  /// What all loops know of a notification, and those of other nodes.
-  private static func life(
-    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?,
-    _ question: Question, on loop: any EventLoop
-  ) -> EventLoopFuture<[DeliveryEvent]> {
-    let elsewhere = cluster.map { cluster in
-      loop.makeFutureWithTask { DeliveryLog.join(await cluster.lives(of: id)) }
-    }
-    let here = peers.map { peer in
-      peer.eventLoop.submit {
-        question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
-      }
-    }
-    let found = here + (elsewhere.map { [$0] } ?? [])
-    return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
-  }
-
-  /// A life, and the note on the notification: the loop that accepted it has it.
-  private static func withNote(
-    _ life: [DeliveryEvent], _ peers: [ShardRunner.Peer], on loop: any EventLoop
-  ) -> EventLoopFuture<(life: [DeliveryEvent], note: PushNote)> {
-    guard let id = life.first?.uniqueID else {
-      return loop.makeSucceededFuture((life, PushNote()))
-    }
-    let found = peers.map { peer in
-      peer.eventLoop.submit { peer.runner.value.notes[id] }
-    }
-    return EventLoopFuture.whenAllSucceed(found, on: loop).map { all in
-      (life, all.first { !$0.isEmpty } ?? PushNote())
-    }
-  }
-
   /// The answer is there; what the provider's credentials do not cover is not shown.
   mutating func answer(
     _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
@@ -403,13 +364,18 @@ extension ProviderConnection {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
-    case .life(let events, let note):
-      guard let life = NotificationLife(events, note: note), covers(life.topic) else {
+    case .life(let known):
+      let life = known.flatMap { life in
+        NotificationLife(
+          life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
+      }
+      guard let life, covers(life.topic) else {
         return respond(
           stream, 404,
-          DeviceAnswerBody.Refused(
-            reason: "UnknownNotification",
-            message: "no such notification in the relay's log, or not one of your topics"),
+          [
+            "reason": "UnknownNotification",
+            "message": "no such notification in the relay's log, or not one of your topics",
+          ],
           on: handler)
       }
       respond(stream, 200, life, on: handler)
@@ -435,13 +401,29 @@ extension ProviderConnection {
   private mutating func respond(
     _ stream: StreamID, _ status: Int, _ body: some Encodable, on handler: ConnectionHandler
   ) {
-    writer.respond(stream, status, DeviceAnswerBody.encode(body), on: handler)
+    writer.respond(stream, status, JSONText.line(body), on: handler)
     handler.runner.markDirty(handler)
   }
 }
 
 /// What was found.
 enum QueryAnswer {
-  case life([DeliveryEvent], PushNote)
+  case life(Relay.Life?)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
+}
+
+/// The JSON of `GET /v1/feedback`.
+struct FeedbackPage: Encodable {
+  struct Token: Encodable {
+    var token: String
+    var topic: String
+    /// Since when it is no good, in UNIX milliseconds; as in the answer 410.
+    var timestamp: Int64
+  }
+
+  var tokens: [Token]
+  /// What to ask `since` next.
+  var cursor: Int64
+  /// Whether there is more to be had at once.
+  var hasMore: Bool
 }

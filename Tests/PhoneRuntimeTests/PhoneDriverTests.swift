@@ -3,6 +3,7 @@ import Foundation
 import Primitives
 import RelayClient
 import RelayServer
+import RelaySetup
 import Synchronization
 import TestSupport
 import Testing

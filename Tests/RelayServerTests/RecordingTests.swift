@@ -5,6 +5,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayRecording
+import RelaySetup
 import TestSupport
 import Testing
 
@@ -189,7 +190,7 @@ import Testing
         for round in 0..<3 {
           let name = "run-\(round)"
           let began = try await relay.recordings.start(name, payloads: .none, limit: 2000)
-          #expect(began.isRunning && began.payloads == RecordedPayloads.none)
+          #expect(began.state == "running" && began.payloads == "none")
           await #expect(throws: Recordings.RecordingError.busy(name: name)) {
             try await relay.recordings.start("other", payloads: .none, limit: 1)
           }
@@ -321,7 +322,7 @@ import Testing
         let clock = try #require(relay.virtualClock)
         let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
         let began = try await clock.saveCheckpoint("empty").at
-        _ = try await relay.recordings.start("run", payloads: .none, limit: 1 << 20)
+        let began = Instant(milliseconds: try await clock.saveCheckpoint("empty").at)
         for _ in 0..<5 { _ = try await devices.enroll() }
         _ = try await clock.advance(.by(.minutes(10)))
         _ = try await clock.rewind(to: "empty")
