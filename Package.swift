@@ -296,7 +296,7 @@ let package = Package(
     .testTarget(
       name: "RelayClientTests",
       dependencies: [
-        "Primitives",
+        "AdminAPI", "Primitives", "RelaySetup",
         "TestSupport", "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport",
         "HTTP2", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),

@@ -138,7 +138,9 @@ struct AdvanceWish: Equatable, Sendable {
 
   var goal: Goal
   var from: Int64?
+}
 
+extension AdvanceWish {
   init(_ bytes: [UInt8]) throws {
     let object = try JSONMembers(bytes, known: ["by", "to", "next", "from"])
     from = try object.integer("from")

@@ -1,3 +1,4 @@
+import AdminAPI
 import DeviceSimulator
 import Foundation
 import Primitives
