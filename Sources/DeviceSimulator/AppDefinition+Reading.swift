@@ -6,6 +6,7 @@ import RelayCore
 extension AppDefinition: ReadableObject {
   init() { self.init(name: "", modes: .remoteNotification) }
 
+  /// `copies`, `state` and `objects` are read with the whole app, in `readAll`.
   static let fields: [Field<AppDefinition>] = [
     Field("name", \.name, isRequired: true), Field("version", \.version),
     Field("copies") { _, _ in }, Field("modes", \.modes), Field("fetch", \.fetchInterval),

@@ -3,15 +3,15 @@ package import Primitives
 /// How relay and phones reach each other.
 public struct LinkModel: Hashable, Sendable {
   /// One way, and at most so much on top, by chance.
-  public var latency = Duration.milliseconds(40)
-  public var jitter = Duration.milliseconds(20)
+  public var latency: Duration
+  public var jitter: Duration
   /// From the loss of a connection, or from having a network again, to the attempt to connect;
   /// each time with a random half more. In real time the phone tries at once.
-  public var reconnect = Duration.seconds(2)
+  public var reconnect: Duration
   /// Of a hundred pushes, keep-alives and answers to them so many are lost, by chance.
-  public var lossPercent = 0.0
+  public var lossPercent: Double
 
-  public init() {}
+  public init() { self.init(lossPercent: 0) }
 
   public init(
     latency: Duration = .milliseconds(40), jitter: Duration = .milliseconds(20),

@@ -111,7 +111,7 @@ extension RelayPolicy.Rate: ReadableObject {
   init() { self.init(0, per: .zero, burst: 0) }
 
   static let fields: [Field<RelayPolicy.Rate>] = [
-    Field("count") { rate, reader throws(ScenarioError) in
+    Field("count", isRequired: true) { rate, reader throws(ScenarioError) in
       rate.count = Int(try reader.number(1...1_000_000))
       rate.burst = min(rate.count, 1000)
     }, Field("per", \.per, isRequired: true), Field("burst", \.burst, in: 1...1000),

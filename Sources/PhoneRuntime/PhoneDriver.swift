@@ -218,14 +218,7 @@ package actor PhoneDriver {
     let now = self.now
     let memories = phones.indices.map { simulation.model(of: $0).memory() }
     for phone in phones.indices { simulation.handle(.phone(.locked), of: phone, at: now) }
-    for order in simulation.drainOrders() {
-      switch order.task {
-      case .archive, .lock: perform(order)
-      case .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer, .unlock,
-        .register, .unregister:
-        break
-      }
-    }
+    for order in simulation.drainOrders() { attempt { try keep(order.task, order.phone) } }
     for (phone, memory) in memories.enumerated() {
       attempt { try storages[phone].save(memory) }
     }
@@ -321,6 +314,7 @@ extension PhoneDriver {
     }
   }
 
+  /// An order's part in the phone's files; most have none.
   private func keep(_ task: LiveOrder.Task, _ phone: Int) throws(PhoneStorageError) {
     switch task {
     case .archive(let app, .saved(let archive)): try storages[phone].save(archive, of: app)

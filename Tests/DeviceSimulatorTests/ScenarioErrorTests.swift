@@ -306,6 +306,11 @@ import Testing
     #expect(
       problem(scenarioText(more: #", "relay": {"policy": "lax"}"#)).hasPrefix(
         "x.json:5: relay.policy: \"lax\" is none of documented, strict, unlimited, or"))
+    for (rate, missing) in [(#"{"per":"1h"}"#, "count"), (#"{"count":2}"#, "per")] {
+      #expect(
+        problem(scenarioText(more: #", "relay": {"policy": {"perApp": \#(rate)}}"#))
+          == "x.json:5: relay.policy.perApp: \(missing) is missing")
+    }
   }
 
   /// Names are looked up, not searched for.

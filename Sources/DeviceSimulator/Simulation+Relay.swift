@@ -29,7 +29,7 @@ enum ItemUp: Sendable {
 
 extension Simulation {
   /// Whether somebody listens there.
-  var isRelayUp: Bool { relay.map { $0.core != nil } ?? true }
+  var isRelayUp: Bool { relay == nil || relay?.core != nil }
 
   /// A request of the device API; a real relay hears of it otherwise.
   mutating func request(_ event: (RequestID) -> Event) {
@@ -207,7 +207,8 @@ extension Simulation {
   }
 
   private mutating func send(_ item: ItemDown, over connection: UInt32) {
-    guard let phone = relay.map({ Int($0.connections[Int(connection)]) }) else { return }
+    guard let number = relay?.connections[Int(connection)] else { return }
+    let phone = Int(number)
     let delay = phones[phone].path.delay(using: &random)
     let at = max(time + delay, phones[phone].lastArrivalHere)
     phones[phone].lastArrivalHere = at
