@@ -81,8 +81,8 @@ struct MetricsRoutes {
   private static func received(_ metrics: RelayMetrics) -> [MetricsText.Sample] {
     guard metrics.namedTopics > 0 else {
       return [
-        ([("kind", "visible")], Double(metrics.receivedVisible)),
-        ([("kind", "silent")], Double(metrics.receivedSilent)),
+        ([("kind", "visible")], Double(metrics.received.visible)),
+        ([("kind", "silent")], Double(metrics.received.silent)),
       ]
     }
     let topics = metrics.receivedByTopic.map { ($0.key.description, $0.value) }.sorted {

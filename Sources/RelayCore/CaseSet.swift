@@ -1,7 +1,7 @@
 /// A set of enum cases in one machine word: which keys a payload holds, which warning notes apply.
 ///
 /// The case's raw value is its bit, so an enum used here has raw values below 32 (tests check it).
-package struct CaseSet<Case>: Equatable, Sendable
+package struct CaseSet<Case>: Hashable, Sendable
 where Case: CaseIterable & RawRepresentable & Sendable, Case.RawValue == UInt8 {
   /// Bit `n` is set when the case with raw value `n` is a member.
   @usableFromInline

@@ -56,7 +56,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
 
   package init(limit: Int) { self.limit = limit }
 
-  var count: Int { items.count }
+  package var count: Int { items.count }
   /// Places that are kept, with those that were left behind.
   var placeCount: Int { order.count }
 

@@ -12,6 +12,7 @@ struct AdminPeers {
   }
 
   private struct Listener {
+    let device: DeviceID
     let lines: AsyncStream<AdminLine>.Continuation
     /// Lines that have not been written yet.
     var unwritten = 0
@@ -37,8 +38,14 @@ struct AdminPeers {
     add(.device(answer, since: RelayClock.steady))
   }
 
-  mutating func listen(_ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {
-    add(.listener(Listener(lines: lines)))
+  mutating func listen(
+    as device: DeviceID, _ lines: AsyncStream<AdminLine>.Continuation
+  ) -> Int32 {
+    add(.listener(Listener(device: device, lines: lines)))
+  }
+
+  private func listener(_ stream: Int32) -> Listener? {
+    if case .listener(let listener) = peers[stream] { listener } else { nil }
   }
 
   mutating func respond(_ stream: Int32, _ answer: ProviderAnswer) {
@@ -55,12 +62,9 @@ struct AdminPeers {
     }
   }
 
-  /// Nobody answers it.
-  mutating func forget(_ stream: Int32) { peers[stream] = nil }
-
   /// A line for a phone. What waits is bounded by what may be in flight.
   mutating func send(_ line: DownLine, to stream: Int32) {
-    guard case .listener(var listener) = peers[stream] else { return }
+    guard var listener = listener(stream) else { return }
     var bytes: [UInt8] = []
     line.write(to: &bytes)
     var id: UniqueID?
@@ -72,22 +76,21 @@ struct AdminPeers {
 
   /// A line was written; answers whether all were.
   mutating func wrote(_ stream: Int32) -> Bool {
-    guard case .listener(var listener) = peers[stream] else { return false }
+    guard var listener = listener(stream) else { return false }
     listener.unwritten -= 1
     peers[stream] = .listener(listener)
     return listener.unwritten == 0
   }
 
-  /// The streams with lines that have not been written yet.
-  var unwritten: [Int32] {
-    peers.compactMap { stream, peer in
-      if case .listener(let listener) = peer, listener.unwritten > 0 { stream } else { nil }
-    }
+  /// The devices with lines that have not been written yet.
+  var awaited: [DeviceID] {
+    peers.keys.compactMap { listener($0) }.filter { $0.unwritten > 0 }.map(\.device)
   }
 
-  func isListening(_ stream: Int32) -> Bool {
-    if case .listener = peers[stream] { true } else { false }
-  }
+  /// The device that listens there.
+  func device(on stream: Int32) -> DeviceID? { listener(stream)?.device }
+
+  func isEmpty(_ stream: Int32) -> Bool { listener(stream)?.unwritten == 0 }
 
   /// Refuses what nobody has answered for so long.
   mutating func refuse(after patience: Interval = .zero, at now: Instant = RelayClock.steady) {
@@ -102,26 +105,23 @@ struct AdminPeers {
     }
   }
 
-  func isEmpty(_ stream: Int32) -> Bool {
-    guard case .listener(let listener) = peers[stream] else { return true }
-    return listener.unwritten == 0
-  }
-
   /// Says `bye` to a phone.
   mutating func close(_ stream: Int32, _ reason: CloseReason) {
     send(.bye(reason: reason.name), to: stream)
     remove(stream)
   }
 
+  /// Nobody answers there, nor says anything.
   mutating func remove(_ stream: Int32) {
-    guard case .listener(let listener) = peers.removeValue(forKey: stream) else { return }
-    listener.lines.finish()
+    if case .listener(let listener) = peers.removeValue(forKey: stream) { listener.lines.finish() }
   }
 
-  /// Says `bye` to all phones.
-  mutating func closeListeners(_ reason: CloseReason) {
-    for (stream, peer) in peers {
-      if case .listener = peer { close(stream, reason) }
+  /// Says `bye` to phones, to all or to some.
+  mutating func closeListeners(
+    _ reason: CloseReason, where isMeant: (DeviceID) -> Bool = { _ in true }
+  ) {
+    for stream in peers.keys {
+      if let device = device(on: stream), isMeant(device) { close(stream, reason) }
     }
   }
 
@@ -163,17 +163,17 @@ extension ShardRunner {
     case .respond(let address, let answer): adminPeers.respond(address.stream, answer)
     case .answer(let address, let answer): adminPeers.answer(address.stream, answer)
     case .hello(let address):
-      guard let device = adminDevices[address.stream] else { return }
+      guard let device = adminPeers.device(on: address.stream) else { return }
       adminPeers.send(
         .hello(device: device, keepAlive: settings.shard.keepAlive, time: now),
         to: address.stream)
     case .send(let address, let delivery):
-      if let faults, intervene(delivery, to: address, faults) { return }
+      if let set = faults.inForce, intervene(delivery, to: address, set) { return }
       adminPeers.send(.notification(delivery), to: address.stream)
     case .sendEmpty(let address): adminPeers.send(.empty, to: address.stream)
     case .sendKeepAlive(let address): adminPeers.send(.keepAlive, to: address.stream)
     case .checkQueue(let address):
-      guard let device = adminDevices[address.stream] else { return }
+      guard let device = adminPeers.device(on: address.stream) else { return }
       let isEmpty = adminPeers.isEmpty(address.stream)
       raise(.queueChecked(address, isEmpty: isEmpty), for: device, at: now)
     case .close(let address, let reason): adminPeers.close(address.stream, reason)
@@ -185,8 +185,7 @@ extension ShardRunner {
     as device: DeviceID, with credential: DeviceCredential,
     _ lines: AsyncStream<AdminLine>.Continuation
   ) -> StreamAddress {
-    let stream = adminPeers.listen(lines)
-    adminDevices[stream] = device
+    let stream = adminPeers.listen(as: device, lines)
     let address = StreamAddress(
       loop: index, connection: 0, stream: stream, node: node)
     raise(.connected(credential, address), for: device, at: now)
@@ -207,7 +206,6 @@ extension ShardRunner {
 
   fileprivate func hangUp(_ stream: AdminStream) {
     adminPeers.remove(stream.address.stream)
-    adminDevices[stream.address.stream] = nil
     raise(.disconnected(stream.address), for: stream.device, at: now)
     finishBatch()
   }
@@ -217,14 +215,8 @@ extension ShardRunner {
 extension Relay {
   /// Makes a device; nil when the relay does not run.
   package func enrol() async -> (answer: DeviceAnswer, secret: String)? {
-    guard
-      let (device, secret) = await inbox.loops?.ask(
-        0,
-        { runner in
-          let id = UniqueID(high: runner.randomBits(), low: runner.randomBits())
-          return (DeviceID(id), DeviceConnection.makeSecret(runner.randomBits))
-        })
-    else { return nil }
+    let made = await inbox.loops?.ask(0) { ($0.ids.makeDevice(), $0.ids.makeSecret()) }
+    guard let (device, secret) = made else { return nil }
     let hash = DeviceRequest.hash(Array(secret.utf8))
     guard let answer = await ask(device, { .enrolled(device, hash, from: $0) }) else { return nil }
     return (answer, secret)
@@ -235,9 +227,7 @@ extension Relay {
     _ topic: Topic, on device: DeviceID, token own: DeviceToken?
   ) async throws(NodeAway) -> DeviceAnswer? {
     guard let credential = try await credential(of: device) else { return nil }
-    let minted = await inbox.loops?.ask(0) {
-      DeviceConnection.makeToken(for: device, $0.randomBits)
-    }
+    let minted = await inbox.loops?.ask(0) { $0.ids.makeToken(for: device) }
     guard let token = own ?? minted else { return nil }
     return await ask(device) {
       .registered(credential, topic, token, isOwn: own != nil, from: $0)

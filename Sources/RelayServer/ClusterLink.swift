@@ -44,7 +44,7 @@ final class ClusterLink: ClusterDelegate {
     try? await NIOThreadPool.singleton.runIfActive {
       loops.restore(into: table) { record in StripeState.replay([state], record) }
     }
-    loops.note(taken)
+    loops.place(taken)
     _ = await loops.onEach { $0.adopt(taken, of: stripe) }
   }
 

@@ -36,8 +36,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   let runner: ShardRunner
   let transport: Transport
   private(set) var number: UInt32 = 0
-  /// Whether the runner has this connection on its list to flush.
-  var isDirty = false
+  /// Whether it is flushed at the end of the batch.
+  private var isDirty = false
   private(set) var role: Role
   private var phase: Phase
   private(set) var context: ChannelHandlerContext?
@@ -46,6 +46,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var stalledSince: Instant?
   private var isReading = true
   private var awaitsTurn = false
+  /// When the peer has last done something, by the relay's time.
+  private var lastActivity: Instant?
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
   var muting: Muting?
 
@@ -64,13 +66,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    guard let number = runner.add(self) else {
+    guard let number = runner.connections.add(self) else {
       context.close(promise: nil)
       return
     }
     self.number = number
     if transport.isEstablished { opened() }
-    runner.markDirty(self)
+    markDirty()
     runner.finishBatch()
   }
 
@@ -82,16 +84,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func receive(_ bytes: ByteBuffer) {
     var input = bytes
     do throws(TransportError) {
-      try transport.receive(&input, buffers: &runner.buffers)
+      try transport.receive(&input, buffers: &runner.connections.buffers)
       openIfEstablished()
-      takeEvents()
+      performEvents()
       noticePeersEnd()
     } catch {
       openIfEstablished()
-      takeEvents()
+      performEvents()
       fail(error)
     }
-    runner.markDirty(self)
+    markDirty()
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -100,7 +102,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// What has been left unread has its turn.
-  func takeTurn() {
+  func turnCame() {
     awaitsTurn = false
     beginTurn()
     if isUsable, isInputWanted { receive(ByteBuffer()) }
@@ -137,7 +139,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     stalledSince = isWritable ? nil : RelayClock.steady
     endTurn()
     if isWritable {
-      runner.markDirty(self)
+      markDirty()
       runner.finishBatch()
     }
   }
@@ -150,7 +152,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       case .provider(let provider): provider.connection.ended()
       case .device(let device): device.ended(on: self)
       }
-      runner.remove(number)
+      runner.connections.remove(number)
       runner.finishBatch()
     }
   }
@@ -165,7 +167,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func respond(_ stream: StreamID, _ answer: ProviderAnswer) {
     guard case .provider(let provider) = role else { return }
     provider.connection.decided(stream, answer, on: self)
-    runner.markDirty(self)
+    markDirty()
   }
 
   func answer(_ stream: StreamID, _ answer: QueryAnswer) {
@@ -174,69 +176,43 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.finishBatch()
   }
 
-  func answer(_ stream: StreamID, _ answer: DeviceAnswer) {
-    guard case .device(let device) = role else { return }
-    device.answer(stream, answer, on: self)
-    runner.markDirty(self)
-  }
-
-  func hello(_ stream: StreamID) {
-    guard case .device(let device) = role else { return }
-    device.hello(stream, on: self)
-    runner.markDirty(self)
+  /// What a shard wants said to a device, or done with its stream.
+  func perform(_ effect: Effect) {
+    guard let device else { return }
+    switch effect {
+    case .answer(let address, let answer): device.answer(address.stream, answer, on: self)
+    case .hello(let address): device.hello(address.stream, on: self)
+    case .sendEmpty(let address): device.send(.empty, to: address.stream, on: self)
+    case .sendKeepAlive(let address): device.send(.keepAlive, to: address.stream, on: self)
+    case .checkQueue(let address): device.checkQueue(of: address.stream, on: self)
+    case .close(let address, let reason): device.close(address.stream, reason, on: self)
+    case .send, .respond, .persist, .forget, .tell, .log: return
+    }
+    markDirty()
   }
 
   func send(_ line: DownLine, to stream: StreamID) {
-    guard case .device(let device) = role else { return }
+    guard let device else { return }
     device.send(line, to: stream, on: self)
-    runner.markDirty(self)
-  }
-
-  func checkQueue(of stream: StreamID) {
-    guard case .device(let device) = role else { return }
-    device.checkQueue(of: stream, on: self)
-  }
-
-  func close(_ stream: StreamID, _ reason: CloseReason) {
-    guard case .device(let device) = role else { return }
-    device.close(stream, reason, on: self)
-    runner.markDirty(self)
+    markDirty()
   }
 
   /// Ends a stream without a word.
   func resetStream(_ stream: StreamID) {
     transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
-    runner.markDirty(self)
+    markDirty()
   }
 
-  /// Ends the streams on which devices listen, but some.
-  func endStreams(_ reason: CloseReason, but staying: Set<StreamAddress>) {
-    guard case .device(let device) = role else { return }
-    device.endStreams(reason, but: staying, on: self)
-    runner.markDirty(self)
-  }
-
-  /// Whether a device listens on a stream, or is about to.
-  func isListening(_ stream: StreamID) -> Bool {
-    guard case .device(let device) = role else { return false }
-    return device.listener(of: stream) != nil
-  }
-
-  /// Whether a device's request is still to be answered.
-  func isOpen(_ stream: StreamID) -> Bool {
-    guard case .device(let device) = role else { return false }
-    return device.streams[stream] != nil
-  }
-
-  /// Ends the streams of devices that another node has from now on.
-  func endMoved(_ hasMoved: (DeviceID) -> Bool) {
-    guard case .device(let device) = role else { return }
-    device.endMoved(hasMoved, on: self)
-    runner.markDirty(self)
+  /// Has it flushed at the end of the batch.
+  func markDirty() {
+    guard !isDirty else { return }
+    isDirty = true
+    runner.connections.dirty.append(self)
   }
 
   /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
   func flush() {
+    isDirty = false
     guard let context, isUsable, muting == nil else { return }
     // Frames say nothing any more to a peer that has closed and waits for no answer.
     if isAnswering, !hasStreams { return endSocket(context) }
@@ -245,14 +221,14 @@ final class ConnectionHandler: ChannelInboundHandler {
       while hasMore, context.channel.isWritable {
         var output = context.channel.allocator.buffer(capacity: 16_384)
         hasMore = try transport.flush(
-          into: &output, limitBytes: 131_072, buffers: &runner.buffers)
+          into: &output, limitBytes: 131_072, buffers: &runner.connections.buffers)
         guard output.readableBytes > 0 else { break }
         context.writeAndFlush(wrapOutboundOut(output), promise: nil)
       }
     } catch {
       fail(error)
     }
-    takeEvents()
+    performEvents()
     let isFinished = transport.isEstablished && transport.http2.isFinished
     // What the peer's windows hold back now stays back: it opens them no more.
     if isFinished || isAnswering && !hasMore && !owesAnswers { endSocket(context) }
@@ -265,7 +241,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard transport.isEstablished else { return abort() }
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
-    guard transport.http2.openStreamCount == 0 else { return runner.markDirty(self) }
+    guard transport.http2.openStreamCount == 0 else { return markDirty() }
     endSocket(context, saying: lastFrames(context), waitsForPeer: false)
   }
 
@@ -288,12 +264,26 @@ final class ConnectionHandler: ChannelInboundHandler {
     case .provider(let provider): provider.connection.sweep(at: now, on: self)
     case .device(let device): device.sweep(at: now, on: self)
     }
+    let relayNow = runner.clock.unset(runner.now)
+    // The relay may have been taken back to an earlier time.
+    let last = min(lastActivity ?? relayNow, relayNow)
+    let isIdle = !hasStreams && relayNow - last > runner.settings.idleTimeout
+    lastActivity = isIdle ? relayNow : last
+    guard isIdle else { return }
+    transport.http2.goAway(
+      errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
+    markDirty()
   }
 
   /// The address of one of this connection's streams.
   func address(_ stream: StreamID) -> StreamAddress {
     StreamAddress(
       loop: runner.index, connection: number, stream: stream, node: runner.node)
+  }
+
+  /// Of a connection on the device listener.
+  var device: DeviceConnection? {
+    if case .device(let device) = role { device } else { nil }
   }
 
   /// Where the peer is, for logs.
@@ -313,12 +303,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  private func takeEvents() {
+  private func performEvents() {
     transport.http2.takeEvents(into: &events)
     guard !events.isEmpty else { return }
+    let now = runner.now
+    lastActivity = runner.clock.unset(now)
     switch role {
-    case .provider(let provider): provider.connection.take(events, on: self)
-    case .device(let device): device.take(events, on: self)
+    case .provider(let provider): provider.connection.received(events, at: now, on: self)
+    case .device(let device): device.received(events, at: now, on: self)
     }
     events.removeAll(keepingCapacity: events.count < 1024)
   }
@@ -370,7 +362,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func lastFrames(_ context: ChannelHandlerContext) -> ByteBuffer {
     var output = context.channel.allocator.buffer(capacity: 1024)
-    _ = try? transport.flush(into: &output, limitBytes: 16_384, buffers: &runner.buffers)
+    _ = try? transport.flush(
+      into: &output, limitBytes: 16_384, buffers: &runner.connections.buffers)
     return output
   }
 
@@ -390,28 +383,5 @@ final class ConnectionHandler: ChannelInboundHandler {
     let channel = context.channel
     written.futureResult.whenComplete { _ in channel.close(mode: mode, promise: nil) }
     context.writeAndFlush(wrapOutboundOut(output), promise: written)
-  }
-}
-
-/// The numbers of one loop's connections, from 1 up and then from 1 again: strangers can use up all
-/// of a `UInt32` within days, and a connection may live for weeks.
-///
-/// A number comes again only after four billion others. Whatever still carried the earlier one
-/// (effects on their way between loops, answers of the journal) has arrived by then, and a shard
-/// forgets a connection's streams when it ends.
-struct ConnectionNumbers {
-  private var last: UInt32
-
-  init(last: UInt32 = 0) {
-    self.last = last
-  }
-
-  /// The next number that no connection has now; 0 is none. `Limits.connectionsPerLoop` leaves
-  /// enough of them free.
-  mutating func next(isTaken: (UInt32) -> Bool) -> UInt32 {
-    repeat {
-      last &+= 1
-    } while last == 0 || isTaken(last)
-    return last
   }
 }

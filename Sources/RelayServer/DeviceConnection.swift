@@ -34,16 +34,12 @@ final class DeviceConnection {
   var hasFullStreams = false
   /// With other nodes: since when the sweep has seen requests that are not answered.
   var askedSince: [StreamID: Instant] = [:]
-  /// By the relay's time.
-  private var lastActivity: Instant?
   var head = HeaderBlock()
   var lineBytes: [UInt8] = []
 
   // MARK: Events
 
-  func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
-    let now = handler.runner.now
-    lastActivity = handler.runner.unset(now)
+  func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     let arena = handler.transport.http2.arena
     for event in events {
       switch event {
@@ -52,7 +48,7 @@ final class DeviceConnection {
         begin(stream, list[fields], arena, at: now, on: handler)
         if endStream { bodyEnded(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        takeBody(stream, arena.span.extracting(bytes), at: now, on: handler)
+        bodyReceived(stream, arena.span.extracting(bytes), at: now, on: handler)
         if endStream { bodyEnded(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
         if case .collecting(var request, let since) = streams[stream] {
@@ -107,14 +103,14 @@ final class DeviceConnection {
         handler.runner.raise(
           .connected(credential, handler.address(stream)), for: device, at: now)
       } else {
-        streams[stream] = .collecting(request, since: handler.runner.steady(now))
+        streams[stream] = .collecting(request, since: handler.runner.clock.steady(now))
       }
     } catch {
       refuse(stream, error, on: handler)
     }
   }
 
-  func takeBody(
+  func bodyReceived(
     _ stream: StreamID, _ bytes: Span<UInt8>, at now: Instant, on handler: ConnectionHandler
   ) {
     switch streams[stream] {
@@ -128,7 +124,7 @@ final class DeviceConnection {
       var pieces: [LineSplitter.Piece] = []
       listener.splitter.take(bytes) { pieces.append($0) }
       put(listener, back: stream)
-      for piece in pieces { take(piece, from: stream, at: now, on: handler) }
+      for piece in pieces { received(piece, from: stream, at: now, on: handler) }
     case .asked, .ending, nil:
       break
     }
@@ -175,9 +171,8 @@ final class DeviceConnection {
         on: handler)
     case .enroll:
       guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
-      let device = DeviceID(
-        UniqueID(high: runner.randomBits(), low: runner.randomBits()))
-      let secret = Self.makeSecret(runner.randomBits)
+      let device = runner.ids.makeDevice()
+      let secret = runner.ids.makeSecret()
       streams[stream] = .asked(secret: secret)
       runner.raise(
         .enrolled(device, DeviceRequest.hash(Array(secret.utf8)), from: address), for: device,
@@ -190,7 +185,7 @@ final class DeviceConnection {
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
       guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
-      let token = own ?? Self.makeToken(for: device, runner.randomBits)
+      let token = own ?? runner.ids.makeToken(for: device)
       let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
       streams[stream] = .asked(secret: nil)
       runner.raise(event, for: device, at: now)
@@ -205,8 +200,7 @@ final class DeviceConnection {
 
   // MARK: Time
 
-  /// Streams that were answered but whose peer goes on sending, requests without an end, and
-  /// connections on which nobody listens nor asks.
+  /// Ends streams that were answered but whose peer goes on sending, and requests without an end.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
@@ -223,40 +217,17 @@ final class DeviceConnection {
       case .asked, .collecting, .connecting, .listening, .ending:
         continue
       }
-      handler.runner.markDirty(handler)
+      handler.markDirty()
     }
-    let relayNow = handler.runner.unset(handler.runner.now)
-    guard streams.count == 0, relayNow - (lastActivity ?? relayNow) > settings.idleTimeout else {
-      // The relay may have been taken back to an earlier time.
-      lastActivity = min(lastActivity ?? relayNow, relayNow)
-      return
-    }
-    lastActivity = relayNow
-    handler.transport.http2.goAway(
-      errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
-    handler.runner.markDirty(handler)
   }
 
-  // MARK: Details
-
-  /// 256 bits as hexadecimal digits.
-  static func makeSecret(_ random: () -> UInt64) -> String {
-    (0..<4).map { _ in
-      let digits = String(random(), radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
-  }
-
-  static func makeToken(for device: DeviceID, _ random: () -> UInt64) -> DeviceToken {
-    DeviceToken(random: (random(), random(), random()), routingKey: device.routingKey)
-  }
 }
 
 /// The lines of listening streams, both ways.
 extension DeviceConnection {
   // MARK: Lines from the device
 
-  func take(
+  func received(
     _ piece: LineSplitter.Piece, from stream: StreamID, at now: Instant,
     on handler: ConnectionHandler
   ) {
@@ -380,7 +351,7 @@ extension DeviceConnection {
   }
 
   func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    handler.runner.followers.remove(handler.address(stream))
+    handler.runner.timers.followers.remove(handler.address(stream))
     switch streams[stream] {
     case .listening:
       handler.transport.http2.finish(stream)
@@ -389,8 +360,8 @@ extension DeviceConnection {
     case .collecting, .asked, .ending, nil:
       break
     }
-    streams[stream] = .ending(since: handler.runner.steady(now))
-    handler.runner.markDirty(handler)
+    streams[stream] = .ending(since: handler.runner.clock.steady(now))
+    handler.markDirty()
   }
 
   /// Everything written to the stream is on its way: what acknowledges itself does so now.
@@ -408,7 +379,7 @@ extension DeviceConnection {
 
   func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     if let device = listener(of: stream)?.device {
-      handler.runner.followers.remove(handler.address(stream))
+      handler.runner.timers.followers.remove(handler.address(stream))
       handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
     }
     streams[stream] = nil
@@ -451,7 +422,7 @@ extension DeviceConnection {
     guard !hasFullStreams else { return }
     hasFullStreams = true
     handler.transport.http2.updateMaximumConcurrentStreams(Limits.deviceStreams)
-    handler.runner.markDirty(handler)
+    handler.markDirty()
   }
 
   func refuse(
@@ -476,7 +447,7 @@ extension DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }
     }
-    streams[stream] = .ending(since: handler.runner.steady(handler.runner.now))
-    handler.runner.markDirty(handler)
+    streams[stream] = .ending(since: handler.runner.clock.steady(handler.runner.now))
+    handler.markDirty()
   }
 }

@@ -189,117 +189,30 @@ struct FeedBatch: Sendable {
   var lost = 0
 }
 
-/// What one loop has for the feed. A class, so that whether there is one is a look at a pointer:
-/// the question comes with every event.
+/// What one loop has for the feed, if people look on. A class, so that whoever tells it something
+/// need not ask the loop for it.
 final class FeedOutlet {
-  private let continuation: AsyncStream<FeedBatch>.Continuation
+  private var continuation: AsyncStream<FeedBatch>.Continuation?
   private var batch = FeedBatch()
 
-  init(_ continuation: AsyncStream<FeedBatch>.Continuation) { self.continuation = continuation }
+  /// Whether anybody looks on: the question comes with every event.
+  private(set) var isOpen = false
 
-  func append(_ item: FeedItem) { batch.items.append(item) }
+  func open(_ continuation: AsyncStream<FeedBatch>.Continuation?) {
+    self.continuation = continuation
+    batch = FeedBatch()
+    isOpen = continuation != nil
+  }
+
+  func append(_ item: FeedItem) { if isOpen { batch.items.append(item) } }
 
   /// The batch is over. Nobody waits: what does not fit is counted with the next one that does.
   func flush() {
-    guard !batch.items.isEmpty else { return }
+    guard let continuation, !batch.items.isEmpty else { return }
     if case .dropped(let refused) = continuation.yield(batch) {
       batch = FeedBatch(lost: refused.lost + refused.items.count)
     } else {
       batch = FeedBatch()
     }
-  }
-}
-
-extension ShardRunner {
-  /// Keeps, and tells the feed, what an event has changed about a device. Called after the shard
-  /// has handled it; `gone` is the device of a stream that has ended.
-  func note(_ event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant) {
-    switch event {
-    case .connected(let credential, let stream):
-      guard shard.isConnected(credential.device, on: stream) else { break }
-      note(DeviceChange(at: now, device: credential.device, what: .connected))
-    case .disconnected:
-      if let gone { note(DeviceChange(at: now, device: gone, what: .disconnected)) }
-    case .reported(let stream, _):
-      guard let device = shard.device(on: stream) else { break }
-      var change = DeviceChange(at: now, device: device, what: .condition)
-      change.condition = shard.condition(of: device)
-      note(change)
-    case .enrolled(let device, _, _):
-      guard !effects.contains(where: \.isRefusal) else { break }
-      note(DeviceChange(at: now, device: device, what: .enrolled))
-    case .registered(let credential, let topic, _, _, _):
-      guard !effects.contains(where: \.isRefusal) else { break }
-      note(DeviceChange(at: now, device: credential.device, what: .registered, topic: topic))
-    case .unregistered(let credential, let topic, _):
-      guard !effects.contains(where: \.isRefusal) else { break }
-      note(DeviceChange(at: now, device: credential.device, what: .unregistered, topic: topic))
-    case .administered(let device, let action):
-      noteAction(action, device, effects, at: now)
-    case .policyChanged(let policy, let moment):
-      // Every loop is told; once is enough.
-      if index == 0 { feed?.append(.policy(policy, at: moment)) }
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
-      .shutDown, .tick, .clockStepped:
-      break
-    }
-    guard feed != nil else { return }
-    for case .persist(let record) in effects {
-      guard case .spent(let device, let topic, _, _) = record.content else { continue }
-      var change = DeviceChange(at: now, device: device, what: .budget, topic: topic)
-      change.remaining = shard.remaining(topic, of: device)
-      feed?.append(.device(change))
-    }
-  }
-
-  private func noteAction(
-    _ action: AdminAction, _ device: DeviceID, _ effects: ArraySlice<Effect>, at now: Instant
-  ) {
-    switch action {
-    case .disconnect:
-      let hasEnded = effects.contains { if case .close = $0 { true } else { false } }
-      if hasEnded { note(DeviceChange(at: now, device: device, what: .disconnected)) }
-    case .emptySlots(let topic):
-      note(DeviceChange(at: now, device: device, what: .emptied, topic: topic))
-    case .refillBudget(let topic):
-      note(DeviceChange(at: now, device: device, what: .budget, topic: topic))
-    case .setPolicy:
-      var change = DeviceChange(at: now, device: device, what: .policy)
-      change.policy = shard.report(of: device)?.policy
-      note(change)
-    case .forget:
-      guard shard.report(of: device) == nil else { return }
-      note(DeviceChange(at: now, device: device, what: .forgotten))
-    }
-  }
-
-  private func note(_ change: DeviceChange) {
-    if deviceChanges.count >= Limits.rememberedChanges { deviceChanges.removeFirst() }
-    deviceChanges.append(change)
-    feed?.append(.device(change))
-  }
-}
-
-extension Event {
-  /// Whether a phone has come, gone or become another: seldom, beside pushes.
-  @inline(__always)
-  var isAboutDevice: Bool {
-    switch self {
-    case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
-      .administered, .policyChanged:
-      true
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .faulted, .checkpoint,
-      .shutDown, .tick, .clockStepped:
-      false
-    }
-  }
-}
-
-extension Effect {
-  /// Whether a device hears that what it asked for is not done: strangers ask, too.
-  fileprivate var isRefusal: Bool {
-    if case .answer(_, .refused) = self { true } else { false }
   }
 }

@@ -172,7 +172,7 @@ extension Inbox {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
     let feed = EventFeed(continuation)
-    _ = await loops?.onEach { $0.feed = FeedOutlet(continuation) }
+    _ = await loops?.onEach { $0.feed.open(continuation) }
     Task {
       for await batch in stream { await feed.append(batch) }
       await feed.finish()
@@ -181,12 +181,12 @@ extension Inbox {
   }
 
   /// Tells a feed no more: nobody pays for what nobody reads.
-  fileprivate func pauseFeed() async { _ = await loops?.onEach { $0.feed = nil } }
+  fileprivate func pauseFeed() async { _ = await loops?.onEach { $0.feed.open(nil) } }
 
   /// Tells it again.
   fileprivate func resume(_ feed: EventFeed) async {
     await feed.skip()
     let source = feed.source
-    _ = await loops?.onEach { $0.feed = FeedOutlet(source) }
+    _ = await loops?.onEach { $0.feed.open(source) }
   }
 }

@@ -5,15 +5,16 @@ import RelayRecording
 /// What this node knows, without asking any other.
 extension LoopSet {
   func report(of device: DeviceID) async -> DeviceReport? {
-    await onEach { $0.shard.report(of: device) }.compactMap(\.self).first
+    await onEach { $0.core.shard.report(of: device) }.compactMap(\.self).first
   }
 
   func reports(of devices: [DeviceID]) async -> [DeviceReport] {
-    await onEach { runner in devices.compactMap { runner.shard.report(of: $0) } }.flatMap(\.self)
+    await onEach { runner in devices.compactMap { runner.core.shard.report(of: $0) } }.flatMap(
+      \.self)
   }
 
   func credential(of device: DeviceID) async -> DeviceCredential? {
-    await onEach { $0.shard.secret(of: device) }.compactMap(\.self).first
+    await onEach { $0.core.shard.secret(of: device) }.compactMap(\.self).first
       .map { DeviceCredential(device: device, secret: $0) }
   }
 
@@ -36,7 +37,7 @@ extension LoopSet {
     for loop in (position?.loop ?? 0)..<max(position?.loop ?? 0, count) {
       let (first, room) = (place, limit - reports.count)
       let page = await ask(loop) { runner in
-        runner.shard.devices(from: first, limit: room) { id, topics in
+        runner.core.shard.devices(from: first, limit: room) { id, topics in
           wanted.isEmpty || id.description.hasPrefix(wanted)
             || topics.contains { $0.description.lowercased().contains(wanted) }
         }
@@ -52,17 +53,17 @@ extension LoopSet {
   }
 
   func app(with token: DeviceToken) async -> OwnToken? {
-    await onEach { $0.shard.app(with: token) }.compactMap(\.self).first
+    await onEach { $0.core.shard.app(with: token) }.compactMap(\.self).first
       .map { OwnToken(token: token, device: $0.device, topic: $0.topic) }
   }
 
   func changes(of device: DeviceID) async -> [DeviceChange] {
-    await onEach { $0.deviceChanges.filter { $0.device == device } }.flatMap(\.self)
+    await onEach { $0.history.changes.filter { $0.device == device } }.flatMap(\.self)
   }
 
   func reset(_ topic: Topic?) async {
     _ = await onEach { runner in
-      for device in runner.shard.deviceIDs(with: topic) {
+      for device in runner.core.shard.deviceIDs(with: topic) {
         for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
           runner.raise(.administered(device, action), for: device, at: runner.now)
         }
@@ -74,23 +75,23 @@ extension LoopSet {
   /// The beginnings of the latest lives, newest first.
   func heads(_ filter: Relay.LifeFilter, limit: Int) async -> [DeliveryEvent] {
     let heads = await onEach { runner in
-      runner.lifeLog.latest(limit: limit) { filter.matches($0) }
+      runner.ledger.lives.latest(limit: limit) { filter.matches($0) }
     }
     return Array(heads.joined().sorted { $0.at > $1.at }.prefix(limit))
   }
 
   /// The steps of each of these lives.
   func steps(of ids: [UniqueID]) async -> [[DeliveryEvent]] {
-    let parts = await onEach { runner in ids.map { runner.lifeLog.steps(of: $0) } }
+    let parts = await onEach { runner in ids.map { runner.ledger.lives.steps(of: $0) } }
     return ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) }
   }
 
   func note(on id: UniqueID) async -> PushNote {
-    await onEach { $0.notes[id] }.first { !$0.isEmpty } ?? PushNote()
+    await onEach { $0.history.notes[id] }.compactMap(\.self).first ?? PushNote()
   }
 
   func refusals(limit: Int) async -> [RefusalReport] {
-    let all = await onEach { Array($0.refusals) }
+    let all = await onEach { Array($0.history.refusals) }
     return all.joined().sorted { $0.at > $1.at }.prefix(limit).map(RefusalReport.init)
   }
 

@@ -23,13 +23,10 @@ final class LoopSet: Sendable {
   private let group: MultiThreadedEventLoopGroup
   private let peers: [ShardRunner.Peer]
   private let sweeps: [RepeatedTask]
-  private let partitions: Mutex<Partitions>
-
-  private struct Partitions {
-    var table: PartitionTable
-    /// The last of what all loops do together.
-    var lastTurn: Task<Void, Never>?
-  }
+  private let places: Mutex<PartitionTable>
+  /// For what all loops do together: follow a clock, change a policy, let a partition go, keep a
+  /// state.
+  let turns = TurnQueue()
 
   /// Makes a runner on every loop and introduces them to each other.
   init(group: MultiThreadedEventLoopGroup, settings: ServerSettings, logger: Logger) async throws {
@@ -49,7 +46,7 @@ final class LoopSet: Sendable {
       try await peer.eventLoop.submit { peer.runner.value.introduce(all) }.get()
     }
     self.peers = all
-    partitions = Mutex(Partitions(table: settings.firstTable(loopCount: all.count)))
+    places = Mutex(settings.firstTable(loopCount: all.count))
     sweeps = all.map { peer in
       peer.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
         peer.runner.value.sweep()
@@ -176,42 +173,38 @@ final class LoopSet: Sendable {
     peer.eventLoop.execute { body(peer.runner.value) }
   }
 
-  /// Asks each loop's runner, all at once; the answers are in the order of the loops.
+  /// Asks each loop's runner; the answers are in the order of the loops.
   func onEach<Answer: Sendable>(
     _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> [Answer] {
-    let futures = peers.map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
-    var answers: [Answer] = []
-    for future in futures {
-      // A loop that is gone has nothing to say.
-      if let answer = try? await future.get() { answers.append(answer) }
-    }
-    return answers
+    await peers.onEach(body)
   }
 
   /// Tells the shards what the journal has done.
   func deliver(_ outcomes: [Journal.Outcome]) {
     for outcome in outcomes {
       switch outcome {
-      case .persisted(let shard, _), .failed(let shard, _):
-        onLoop(shard) { $0.journalAnswered(outcome) }
+      case .persisted(let shard, let sequence):
+        onLoop(shard) { $0.journalAnswered(.persisted(through: sequence)) }
+      case .failed(let shard, let sequence):
+        onLoop(shard) { $0.journalAnswered(.persistFailed(through: sequence)) }
       }
     }
   }
 
   /// Which loop holds which partition when no move is under way.
-  var table: PartitionTable { partitions.withLock { $0.table } }
+  var table: PartitionTable { places.withLock { $0 } }
 
   /// Which loop holds a partition has changed.
-  func note(_ changed: [PartitionID: Int]) {
-    partitions.withLock { partitions in
-      for (partition, loop) in changed { partitions.table[partition] = loop }
+  func place(_ changed: [PartitionID: Int]) {
+    places.withLock { table in
+      for (partition, loop) in changed { table[partition] = loop }
     }
   }
 
   /// Lets partitions go that another node has; returns when all have left.
   func release(_ gone: [PartitionID]) async {
-    let endTurn = await takeTurn()
+    let endTurn = await turns.next()
     defer { endTurn() }
     let holders = table
     _ = await onEach { $0.depart(gone) }
@@ -220,18 +213,71 @@ final class LoopSet: Sendable {
       let done = peer.eventLoop.makePromise(of: Void.self)
       peer.eventLoop.execute { peer.runner.value.drop(partition, done: done) }
       try? await done.futureResult.get()
-      note([partition: PartitionTable.elsewhere])
+      place([partition: PartitionTable.elsewhere])
     }
   }
 
-  /// What all loops do together (follow a clock, change a policy, let a partition go, keep a
-  /// state) is done one after the other: waits for what is under way, and has others wait until
-  /// what it answers is called.
-  func takeTurn() async -> @Sendable () -> Void {
+  /// All loops follow a step of the machine's clock.
+  func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?)
+    async throws(StoreError)
+  {
+    let endTurn = await turns.next()
+    defer { endTurn() }
+    time.follow(step)
+    _ = await onEach { $0.stepClock(by: step) }
+    try await journal?.stepClocks(by: step)
+  }
+
+  /// Hands an event to every shard.
+  func administer(_ event: Event) {
+    for loop in peers.indices { onLoop(loop) { $0.administer(event) } }
+  }
+
+  /// Hands new provider keys to every loop.
+  func replaceKeys(_ keys: ProviderKeys) {
+    for loop in peers.indices { onLoop(loop) { $0.verifier.replaceKeys(keys) } }
+  }
+
+  /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
+  func drain(within timeout: Interval) async {
+    await turns.ended()
+    for loop in peers.indices { onLoop(loop) { $0.drain() } }
+    let deadline = ContinuousClock.now + .milliseconds(timeout.milliseconds)
+    while ContinuousClock.now < deadline,
+      await onEach({ $0.connections.count }).contains(where: { $0 > 0 })
+    {
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+    sweeps.forEach { $0.cancel() }
+    _ = await onEach { $0.closeAll() }
+  }
+}
+
+extension [ShardRunner.Peer] {
+  /// Asks each loop's runner, all at once; the answers are in the order of the loops.
+  func onEach<Answer: Sendable>(
+    _ body: @escaping @Sendable (ShardRunner) -> Answer
+  ) async -> [Answer] {
+    let futures = map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
+    var answers: [Answer] = []
+    for future in futures {
+      // A loop that is gone has nothing to say.
+      if let answer = try? await future.get() { answers.append(answer) }
+    }
+    return answers
+  }
+}
+
+/// Has one thing done after the other.
+final class TurnQueue: Sendable {
+  private let last = Mutex<Task<Void, Never>?>(nil)
+
+  /// Waits for what is under way, and has others wait until what it returns is called.
+  func next() async -> @Sendable () -> Void {
     let (gate, holder) = AsyncStream.makeStream(of: Void.self)
-    let before = partitions.withLock { partitions in
-      let before = partitions.lastTurn
-      partitions.lastTurn = Task {
+    let before = last.withLock { last in
+      let before = last
+      last = Task {
         await before?.value
         for await _ in gate {}
       }
@@ -241,53 +287,8 @@ final class LoopSet: Sendable {
     return { holder.finish() }
   }
 
-  /// All loops follow a step of the machine's clock.
-  func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?)
-    async throws(StoreError)
-  {
-    let endTurn = await takeTurn()
-    defer { endTurn() }
-    time.follow(step)
-    _ = await onEach { $0.stepClock(by: step) }
-    try await journal?.stepClocks(by: step)
-  }
-
-  /// Hands an event to every shard.
-  func administer(_ event: Event) {
-    for peer in peers {
-      peer.eventLoop.execute { peer.runner.value.administer(event) }
-    }
-  }
-
-  /// Hands new provider keys to every loop.
-  func replaceKeys(_ keys: ProviderKeys) {
-    for peer in peers {
-      peer.eventLoop.execute { peer.runner.value.verifier.replaceKeys(keys) }
-    }
-  }
-
-  /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
-  func drain(within timeout: Interval) async {
-    await partitions.withLock { $0.lastTurn }?.value
-    for peer in peers { peer.eventLoop.execute { peer.runner.value.drain() } }
-    let clock = ContinuousClock()
-    let deadline = clock.now + .milliseconds(timeout.milliseconds)
-    while clock.now < deadline, await connectionCount() > 0 {
-      try? await Task.sleep(for: .milliseconds(20))
-    }
-    sweeps.forEach { $0.cancel() }
-    for peer in peers {
-      try? await peer.eventLoop.submit { peer.runner.value.closeAll() }.get()
-    }
-  }
-
-  private func connectionCount() async -> Int {
-    var count = 0
-    for peer in peers {
-      count += (try? await peer.eventLoop.submit { peer.runner.value.connectionCount }.get()) ?? 0
-    }
-    return count
-  }
+  /// Waits for what is under way.
+  func ended() async { await last.withLock { $0 }?.value }
 }
 
 /// Where administrative events wait until the loops are running.
@@ -333,7 +334,7 @@ final class Inbox: Sendable {
   }
 
   /// The journal knows by itself that it cannot write, or that it can again.
-  func note(_ notice: StoreNotice) {
+  func observe(_ notice: StoreNotice) {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
     case .recovered: isJournalFailing.store(false, ordering: .relaxed)
@@ -343,14 +344,4 @@ final class Inbox: Sendable {
 
   /// Whether the journal could not write what it was last given.
   var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
-}
-
-/// What one loop tells another at the end of a batch: one hop, whatever it holds.
-struct LoopMessage: Sendable {
-  var events: [Event] = []
-  var effects: [Effect] = []
-  /// How often the sender had been taken back to a checkpoint.
-  var epoch: UInt32 = 0
-
-  var isEmpty: Bool { events.isEmpty && effects.isEmpty }
 }

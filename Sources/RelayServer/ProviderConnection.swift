@@ -24,8 +24,6 @@ struct ProviderConnection {
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   private var hasFullStreams = false
-  /// By the relay's time.
-  private var lastActivity: Instant?
   var writer = ProviderAnswerWriter()
 
   // MARK: Life
@@ -33,13 +31,13 @@ struct ProviderConnection {
   /// The handshake is complete: a client certificate decides what this connection may do.
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
-    lastActivity = handler.runner.unset(now)
     let settings = handler.runner.settings
     do throws(CredentialError) {
       if !settings.authenticatesProviders {
         credentials = .open
       } else if let certificate = try ProviderCertificate.shown(
-        by: peer, environment: settings.environment, now: handler.runner.wall(now).milliseconds)
+        by: peer, environment: settings.environment,
+        now: handler.runner.clock.wall(now).milliseconds)
       {
         credentials = ConnectionCredentials(certificate: certificate)
       }
@@ -70,16 +68,16 @@ struct ProviderConnection {
 
   // MARK: Events
 
-  mutating func take(_ events: [HTTP2Event], on handler: ConnectionHandler) {
-    let now = handler.runner.now
-    lastActivity = handler.runner.unset(now)
-    handler.runner.batchTime = handler.runner.steady(now)
+  mutating func received(
+    _ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler
+  ) {
+    handler.runner.clock.beginBatch(at: now)
     let arena = handler.transport.http2.arena
     let fields = handler.transport.http2.fields
     for event in events {
       switch event {
       case .headers(let stream, let range, let endStream):
-        takeHead(stream, fields[range], arena, at: now, on: handler)
+        headersReceived(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
         _ = open.modify(stream) { $0.take(arena[bytes]) }
@@ -109,7 +107,7 @@ struct ProviderConnection {
   private mutating func complete(
     _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
-    let uniqueID = handler.runner.makeUniqueID()
+    let uniqueID = handler.runner.ids.makeUniqueID()
     let isStrict = handler.runner.settings.isStrict
     var warnings = CaseSet<PayloadWarning>()
     var result: Result<Notification, Rejection>?
@@ -117,7 +115,8 @@ struct ProviderConnection {
     var traceParent: TraceParent?
     open.remove(stream) { request in
       waiting.insert(
-        WaitingRequest(&request.head, uniqueID, .complete, since: handler.runner.batchTime), stream)
+        WaitingRequest(&request.head, uniqueID, .complete, since: handler.runner.clock.batchTime),
+        stream)
       query = request.head.query
       if query == nil {
         result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
@@ -128,14 +127,14 @@ struct ProviderConnection {
     switch result {
     case .success(let notification):
       if !warnings.isEmpty || traceParent != nil {
-        handler.runner.note(PushNote(warnings, traceParent: traceParent), on: notification)
+        handler.runner.remember(PushNote(warnings, traceParent: traceParent), on: notification)
       }
       if handler.runner.mayIntervene(notification) {
         return intervene(notification, stream, at: now, on: handler)
       }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
-      note(.request(rejection), uniqueID, at: now, on: handler)
+      remember(.request(rejection), uniqueID, at: now, on: handler)
       respond(stream, .rejected(rejection), on: handler)
     case nil:
       refuse(stream, on: handler)
@@ -147,9 +146,9 @@ struct ProviderConnection {
   private mutating func refuse(_ stream: StreamID, on handler: ConnectionHandler) {
     guard var request = waiting[stream], let problem = request.refusal else { return }
     request.stage = .complete
-    request.since = handler.runner.batchTime
+    request.since = handler.runner.clock.batchTime
     waiting[stream] = request
-    note(problem, request.uniqueID, at: handler.runner.now, on: handler)
+    remember(problem, request.uniqueID, at: handler.runner.now, on: handler)
     respond(stream, .rejected(problem.rejection), on: handler)
   }
 
@@ -164,18 +163,16 @@ struct ProviderConnection {
     case .taken, .dropped: break
     case .reset:
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
-      handler.runner.markDirty(handler)
+      handler.markDirty()
     }
   }
 
   /// So that `GET /v1/refusals` can say exactly why.
-  private func note(
+  private func remember(
     _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
     on handler: ConnectionHandler
   ) {
-    handler.runner.note(
-      RefusedRequest(
-        at: now, uniqueID: uniqueID, rejection: problem.rejection, cause: problem.cause))
+    handler.runner.history.refused(problem.rejection, uniqueID, problem.cause, at: now)
   }
 
   // MARK: Answers
@@ -188,10 +185,7 @@ struct ProviderConnection {
     if handler.runner.isNode, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
-        handler.runner.note(
-          RefusedRequest(
-            at: handler.runner.now, uniqueID: request.uniqueID, rejection: rejection,
-            cause: .asTheReason))
+        handler.runner.history.refused(rejection, request.uniqueID, at: handler.runner.now)
       }
     }
     respond(stream, answer, on: handler)
@@ -200,9 +194,9 @@ struct ProviderConnection {
   mutating func respond(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
-    let now = handler.runner.batchTime
+    let now = handler.runner.clock.batchTime
     _ = waiting.read(stream) { request in
-      handler.runner.answerMetrics.answered(answer, after: now - request.since)
+      handler.runner.answers.answered(answer, after: now - request.since)
       writer.respond(stream, answer, to: request, on: handler)
     }
   }
@@ -217,8 +211,7 @@ struct ProviderConnection {
 
   // MARK: Time
 
-  /// Requests that are not completed are answered `IdleTimeout`; a connection without any for long
-  /// is ended with the same word.
+  /// Requests that are not completed are answered `IdleTimeout`.
   mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
     for (stream, request) in waiting.all {
@@ -232,28 +225,19 @@ struct ProviderConnection {
         // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       }
-      handler.runner.markDirty(handler)
+      handler.markDirty()
     }
     for (stream, late) in open.all where now - late.since > settings.requestTimeout {
       var request = late
       open.remove(stream) { $0.dropBody() }
       waiting.insert(
-        WaitingRequest(&request.head, handler.runner.makeUniqueID(), .answeredEarly, since: now),
+        WaitingRequest(
+          &request.head, handler.runner.ids.makeUniqueID(), .answeredEarly, since: now),
         stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
-      handler.runner.markDirty(handler)
+      handler.markDirty()
     }
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
-    let relayNow = handler.runner.unset(handler.runner.now)
-    // The relay may have been taken back to an earlier time.
-    lastActivity = lastActivity.map { min($0, relayNow) }
-    guard open.count == 0, waiting.count == 0,
-      relayNow - (lastActivity ?? relayNow) > settings.idleTimeout
-    else { return }
-    lastActivity = relayNow
-    handler.transport.http2.goAway(
-      errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
-    handler.runner.markDirty(handler)
   }
 }
 
@@ -265,7 +249,7 @@ extension ProviderConnection {
       && !handler.transport.http2.hasAnswer(stream)
     {
       decided(stream, .rejected(.serviceUnavailable), on: handler)
-      handler.runner.markDirty(handler)
+      handler.markDirty()
     }
   }
 }
@@ -277,14 +261,14 @@ final class ProviderBox {
 
 /// A request's head: fields, then the checks on them.
 extension ProviderConnection {
-  mutating func takeHead(
+  mutating func headersReceived(
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
     lastHead.take(fields, arena)
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
-      outcome = .success(try checkHead(at: handler.runner.tokenTime(now), on: handler))
+      outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))
     } catch {
       outcome = .failure(error)
     }
@@ -296,13 +280,13 @@ extension ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
       return
     }
-    let received = handler.runner.steady(now)
+    let received = handler.runner.clock.steady(now)
     switch outcome {
     case .success(let topic):
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
     case .failure(let problem):
       waiting.insert(
-        lastHead.refused(problem, handler.runner.makeUniqueID(), at: received), stream)
+        lastHead.refused(problem, handler.runner.ids.makeUniqueID(), at: received), stream)
     }
   }
 
@@ -341,18 +325,15 @@ extension ProviderConnection {
     let bound = NIOLoopBound(handler, eventLoop: loop)
     switch query {
     case .notification(let id):
-      let peers = runner.peers
-      let cluster = runner.settings.storage.cluster
-      Self.life(id, peers, cluster, question, on: loop)
-        .flatMap { life in
-          // Only the loop that accepted it knows what its provider calls it.
-          guard let uniqueID = life.first?.uniqueID, uniqueID != id else {
-            return loop.makeSucceededFuture(life)
-          }
-          return Self.life(uniqueID, peers, cluster, question, on: loop)
-        }
-        .flatMap { Self.withNote($0, peers, on: loop) }
-        .whenSuccess { bound.value.answer(stream, .life($0.life, $0.note)) }
+      let (peers, cluster) = (runner.peers.runners, runner.settings.storage.cluster)
+      loop.makeFutureWithTask {
+        let found = await Self.life(id, peers, cluster, question)
+        // Only the loop that accepted it knows what its provider calls it, and the note on it.
+        guard let uniqueID = found.first?.uniqueID else { return QueryAnswer.life([], PushNote()) }
+        let life = uniqueID == id ? found : await Self.life(uniqueID, peers, cluster, question)
+        let notes = await peers.onEach { $0.history.notes[uniqueID] }
+        return .life(life, notes.compactMap(\.self).first ?? PushNote())
+      }.whenSuccess { bound.value.answer(stream, $0) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -364,36 +345,13 @@ extension ProviderConnection {
     }
   }
 
-  /// What all loops know of a notification, and those of other nodes.
+  /// The steps that all loops know of a notification, and those of other nodes.
   private static func life(
-    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?,
-    _ question: Question, on loop: any EventLoop
-  ) -> EventLoopFuture<[DeliveryEvent]> {
-    let elsewhere = cluster.map { cluster in
-      loop.makeFutureWithTask { DeliveryLog.join(await cluster.lives(of: id)) }
-    }
-    let here = peers.map { peer in
-      peer.eventLoop.submit {
-        question.isCancelled ? [] : peer.runner.value.lifeLog.steps(of: id)
-      }
-    }
-    let found = here + (elsewhere.map { [$0] } ?? [])
-    return EventLoopFuture.whenAllSucceed(found, on: loop).map(DeliveryLog.join)
-  }
-
-  /// A life, and the note on the notification: the loop that accepted it has it.
-  private static func withNote(
-    _ life: [DeliveryEvent], _ peers: [ShardRunner.Peer], on loop: any EventLoop
-  ) -> EventLoopFuture<(life: [DeliveryEvent], note: PushNote)> {
-    guard let id = life.first?.uniqueID else {
-      return loop.makeSucceededFuture((life, PushNote()))
-    }
-    let found = peers.map { peer in
-      peer.eventLoop.submit { peer.runner.value.notes[id] }
-    }
-    return EventLoopFuture.whenAllSucceed(found, on: loop).map { all in
-      (life, all.first { !$0.isEmpty } ?? PushNote())
-    }
+    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?, _ question: Question
+  ) async -> [DeliveryEvent] {
+    async let elsewhere = cluster?.lives(of: id)
+    let here = await peers.onEach { question.isCancelled ? [] : $0.ledger.lives.steps(of: id) }
+    return DeliveryLog.join(here + (await elsewhere ?? []))
   }
 
   /// The answer is there; what the provider's credentials do not cover is not shown.
@@ -436,12 +394,12 @@ extension ProviderConnection {
     _ stream: StreamID, _ status: Int, _ body: some Encodable, on handler: ConnectionHandler
   ) {
     writer.respond(stream, status, DeviceAnswerBody.encode(body), on: handler)
-    handler.runner.markDirty(handler)
+    handler.markDirty()
   }
 }
 
-/// What was found.
-enum QueryAnswer {
+/// The answer to a question.
+enum QueryAnswer: Sendable {
   case life([DeliveryEvent], PushNote)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
 }

@@ -264,25 +264,6 @@ extension Redactor {
   }
 }
 
-/// What a shard has asked for and is not performed yet, and whoever writes down what came of each
-/// event: together, so that a decision costs one checked access to a property and not three.
-struct EffectQueue {
-  var effects: [Effect] = []
-  /// Set while everything that the shard is told is written down.
-  var recorder: ShardRecorder?
-
-  /// Has the shard decide, and writes it down.
-  ///
-  /// - Returns: where the effects of the event begin.
-  @inline(__always)
-  mutating func record(_ event: Event, by shard: inout Shard, at now: Instant) -> Int {
-    let first = effects.count
-    shard.handle(event, at: now, into: &effects)
-    recorder?.note(event, at: now, &effects, from: first)
-    return first
-  }
-}
-
 /// What one loop writes down.
 struct ShardRecorder {
   private var writer: RecordingWriter
@@ -307,7 +288,7 @@ struct ShardRecorder {
 
   /// - Parameter effects: left as they are; lent out, as what is only looked at would be copied.
   @inline(__always)
-  mutating func note(
+  mutating func record(
     _ event: Event, at moment: Instant, _ effects: inout [Effect], from first: Int
   ) {
     writer.note(event, at: moment, effects.span.extracting(first...))

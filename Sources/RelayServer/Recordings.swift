@@ -80,14 +80,14 @@ package actor Recordings {
     }
     earlierSegments = segmentCount
     running = (name, recording)
-    _ = await loops.onEach { $0.record(to: recording) }
+    _ = await loops.onEach { $0.core.record(to: recording) }
     return status(of: name)
   }
 
   /// Ends a recording; returns when all of it is in the file.
   package func stop(_ name: String) async throws(RecordingError) -> Status {
     guard let running, running.name == name else { throw .noRecording(name: name) }
-    _ = await inbox.loops?.onEach { $0.stopRecording() }
+    _ = await inbox.loops?.onEach { $0.core.stopRecording() }
     await running.recording.close()
     self.running = nil
     return status(of: name, running.recording)
@@ -116,7 +116,7 @@ package actor Recordings {
   package func file(of name: String) async throws(RecordingError) -> String {
     var path = path(of: name)
     if let running, running.name == name {
-      _ = await inbox.loops?.onEach { $0.flushRecording() }
+      _ = await inbox.loops?.onEach { $0.core.flushRecording() }
       await running.recording.written()
       path = running.recording.path
     }
@@ -164,18 +164,5 @@ package actor Recordings {
     return Status(
       name: name, isRunning: isMine && recording?.ending == nil, bytes: bytes,
       payloads: recording?.redactor.payloads)
-  }
-}
-
-extension ShardRunner {
-  /// Writes down everything from now on.
-  func record(to recording: Recording) {
-    record(with: ShardRecorder(index, shard, to: recording))
-  }
-
-  /// Hands over what was recorded and records nothing more.
-  func stopRecording() {
-    flushRecording()
-    record(with: nil)
   }
 }

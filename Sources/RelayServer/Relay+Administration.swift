@@ -85,7 +85,7 @@ extension Relay {
   /// How many phones go by the relay's virtual clock by now: a phone says so a moment after it has
   /// connected.
   package func followerCount() async -> Int {
-    await inbox.loops?.onEach { $0.followers.streams.count }.reduce(0, +) ?? 0
+    await inbox.loops?.onEach { $0.timers.followers.streams.count }.reduce(0, +) ?? 0
   }
 
   /// What all shards have done.
@@ -95,12 +95,12 @@ extension Relay {
 
   /// The silent policy in force.
   package func policy() async -> SilentPolicy {
-    await inbox.loops?.onEach { $0.shard.policy }.first ?? configuration.policy
+    await inbox.loops?.onEach { $0.core.shard.policy }.first ?? configuration.policy
   }
 
   /// Whether everything that was accepted can be written; true with memory for storage.
   package var isJournalHealthy: Bool {
-    return !inbox.journalFails
+    !inbox.journalFails
   }
 
   /// Puts a well-formed notification in, by the door of providers: what is refused is remembered,
@@ -122,14 +122,14 @@ extension Relay {
   /// A push by the admin API was refused before it was a notification.
   package func refused(_ rejection: Rejection, _ uniqueID: UniqueID) {
     inbox.loops?.onLoop(0) { runner in
-      runner.answerMetrics.answered(.rejected(rejection), after: .zero)
-      runner.note(rejection, of: uniqueID)
+      runner.answers.answered(.rejected(rejection), after: .zero)
+      runner.history.refused(rejection, uniqueID, at: runner.now)
     }
   }
 
   /// A fresh name for a notification.
   package func makeUniqueID() async -> UniqueID? {
-    await inbox.loops?.ask(0) { $0.makeUniqueID() }
+    await inbox.loops?.ask(0) { $0.ids.makeUniqueID() }
   }
 
   /// What is wrong with a provider token (a JWT); nil when pushes with it would be authorized now.
@@ -138,61 +138,12 @@ extension Relay {
       let value = Array("bearer \(token)".utf8)
       do throws(CredentialError) {
         _ = try runner.verifier.verify(
-          value.span, now: runner.tokenTime(runner.now).milliseconds)
+          value.span, now: runner.clock.tokenTime(runner.now).milliseconds)
         return nil
       } catch {
         return error
       }
     } ?? nil
-  }
-}
-
-extension ShardRunner {
-  fileprivate func note(_ rejection: Rejection, of uniqueID: UniqueID) {
-    note(
-      RefusedRequest(at: now, uniqueID: uniqueID, rejection: rejection, cause: .asTheReason))
-  }
-}
-
-/// A request of a provider that was refused, and exactly why.
-package struct RefusedRequest: Sendable {
-  package let at: Instant
-  package let uniqueID: UniqueID
-  package let rejection: Rejection
-  package let cause: Cause
-
-  /// What was wrong.
-  package enum Cause: Sendable {
-    case credentials(CredentialError)
-    /// The fault with this name was asked for.
-    case fault(String)
-    /// A frame of the binary provider API is no push.
-    case frame(BinaryFrameError)
-    /// What the reason says.
-    case asTheReason
-  }
-}
-
-/// The same for people.
-package struct RefusalReport: Sendable {
-  package let at: Instant
-  package let uniqueID: UniqueID
-  package let rejection: Rejection
-  /// Exactly why, in a sentence.
-  package let cause: String
-}
-
-extension RefusalReport {
-  init(_ refused: RefusedRequest) {
-    let cause =
-      switch refused.cause {
-      case .credentials(let error): error.explanation
-      case .fault(let name): "the fault \(name) was asked for"
-      case .frame(let error): error.row.text
-      case .asTheReason: refused.rejection.row.text
-      }
-    self.init(
-      at: refused.at, uniqueID: refused.uniqueID, rejection: refused.rejection, cause: cause)
   }
 }
 
@@ -227,24 +178,26 @@ extension ShardRunner {
     guard !adminPeers.isEnding else { return answered.resume(returning: .rejected(.shutdown)) }
     let began = RelayClock.steady
     func finish(_ answer: ProviderAnswer?) {
-      if let answer { answerMetrics.answered(answer, after: RelayClock.steady - began) }
+      if let answer { answers.answered(answer, after: RelayClock.steady - began) }
       answered.resume(returning: answer)
     }
     let stream = adminPeers.ask { (answer: ProviderAnswer) in
-      if let rejection = answer.rejection { self.note(rejection, of: notification.uniqueID) }
+      if let rejection = answer.rejection {
+        self.history.refused(rejection, notification.uniqueID, at: self.now)
+      }
       finish(answer)
     }
     let request = RequestID(loop: index, connection: 0, stream: stream, node: node)
     let now = now
-    notes.remember(note, of: notification.uniqueID)
+    history.remember(note, of: notification.uniqueID)
     switch mayIntervene(notification) ? intervene(notification, from: request, at: now) : .none {
     case .none: submit(notification, from: request, at: now)
     case .taken: break
     case .answer(let answer):
-      adminPeers.forget(stream)
+      adminPeers.remove(stream)
       finish(answer)
     case .dropped, .reset:
-      adminPeers.forget(stream)
+      adminPeers.remove(stream)
       finish(nil)
     }
     finishBatch()

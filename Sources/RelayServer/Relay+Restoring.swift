@@ -68,7 +68,7 @@ extension Relay {
         try await ClusterJournal.open(
           options, report: { inbox.deliver($0) },
           onProblem: { problem in
-            inbox.note(problem)
+            inbox.observe(problem)
             Self.say(problem, to: logger)
           },
           onNotice: { Self.say($0, to: logger) })

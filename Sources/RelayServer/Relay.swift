@@ -87,7 +87,7 @@ package final class Relay: Service {
   /// Another silent policy from now on. The journal has it before anything is decided by it, so
   /// that every budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
-    let endTurn = await inbox.loops?.takeTurn()
+    let endTurn = await inbox.loops?.turns.next()
     defer { endTurn?() }
     let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }

@@ -25,8 +25,7 @@ package struct RelayMetrics: Sendable {
   /// Answers to pushes: 200s, and refusals by `Rejection.rawValue`.
   package private(set) var accepted = 0
   package private(set) var refused = [Int](repeating: 0, count: Rejection.allCases.count)
-  package private(set) var receivedVisible = 0
-  package private(set) var receivedSilent = 0
+  package private(set) var received = KindCounts()
   /// The same by topic, where that is wanted: of the first so many, and of all others.
   package private(set) var receivedByTopic: [Topic: KindCounts] = [:]
   package private(set) var receivedOfOthers = KindCounts()
@@ -70,11 +69,11 @@ package struct RelayMetrics: Sendable {
 
   /// A notification's life has gone on; answers whether it was let go after it had been held.
   @inline(__always)
-  mutating func note(_ step: DeliveryStep) -> Bool {
+  mutating func count(_ step: DeliveryStep) -> Bool {
     switch step {
     case .received(let kind, _, _, let topic):
-      if kind == .visible { receivedVisible += 1 } else { receivedSilent += 1 }
-      if namedTopics > 0 { noteTopic(topic, kind) }
+      received[kind] += 1
+      if namedTopics > 0 { countTopic(topic, kind) }
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
     case .sent(.direct, _), .sent(.connect, _), .sent(.resend, _), .restored, .discarded,
@@ -86,7 +85,7 @@ package struct RelayMetrics: Sendable {
     return false
   }
 
-  private mutating func noteTopic(_ topic: Topic, _ kind: NotificationClass) {
+  private mutating func countTopic(_ topic: Topic, _ kind: NotificationClass) {
     let isNamed = receivedByTopic[topic] != nil || receivedByTopic.count < namedTopics
     guard isNamed else {
       receivedOfOthers[kind] += 1
@@ -98,7 +97,7 @@ package struct RelayMetrics: Sendable {
   /// It was let go.
   ///
   /// - Parameter earlier: the steps of its life until then.
-  mutating func noteRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
+  mutating func countRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
     let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
     guard let held, case .storedPower(_, let limit) = held.step else { return }
     holding[Int(limit.rawValue)].add((moment - held.at).milliseconds)
@@ -118,8 +117,7 @@ package struct RelayMetrics: Sendable {
     var sum = left
     sum.accepted += right.accepted
     sum.refused = zip(left.refused, right.refused).map(+)
-    sum.receivedVisible += right.receivedVisible
-    sum.receivedSilent += right.receivedSilent
+    sum.received = left.received + right.received
     sum.namedTopics = max(left.namedTopics, right.namedTopics)
     sum.receivedByTopic.merge(right.receivedByTopic, uniquingKeysWith: +)
     sum.receivedOfOthers = left.receivedOfOthers + right.receivedOfOthers
@@ -150,28 +148,5 @@ extension Relay {
 }
 
 extension ShardRunner {
-  /// What is noted of effects while they are performed.
-  struct Noted {
-    var metrics: RelayMetrics
-    var lives: DeliveryLog
-  }
-
-  /// A step of a life: for whoever looks on, and for those who ask later.
-  @inline(__always)
-  func note(_ event: inout DeliveryEvent, _ noted: inout Noted) {
-    settings.onLife?(event)
-    if hasFeed { tellFeed(event) }
-    if noted.metrics.note(event.step) {
-      noted.metrics.noteRelease(at: event.at, noted.lives.steps(of: event.uniqueID))
-    }
-    noted.lives.append(&event)
-  }
-
-  /// A fault is told by whoever notes it, in more words.
-  @inline(never)
-  private func tellFeed(_ event: DeliveryEvent) {
-    guard let feed else { return }
-    if case .faulted = event.step { return }
-    feed.append(.life(event))
-  }
+  var metrics: RelayMetrics { answers + ledger.metrics }
 }

@@ -1,33 +1,25 @@
-import DequeModule
 import DeviceLink
 import Primitives
 import RelayCore
 
 /// What a loop keeps beside its shard, to be taken back to.
 struct RunnerCheckpoint {
-  let lifeLog: DeliveryLog
-  let notes: PushNotes
-  let deviceChanges: Deque<DeviceChange>
-  let refusals: Deque<RefusedRequest>
-  let random: SeededRandom?
-  let nextUnique: UInt64
+  let lives: DeliveryLog
+  let history: LoopHistory
+  let ids: IDSource
   let followers: ClockFollowers
 }
 
 /// A loop is taken back to where it was (`VirtualClock.rewind`). All of them have settled before.
 extension ShardRunner {
-  /// About what it takes to keep everything as it is.
-  var keptBytes: Int {
-    shard.keptBytes + lifeLog.keptBytes + notes.keptBytes
-      + deviceChanges.count * MemoryLayout<DeviceChange>.stride
-  }
+  /// About how many bytes it takes to keep everything as it is.
+  var keptBytes: Int { core.shard.keptBytes + ledger.lives.keptBytes + history.keptBytes }
 
   /// Keeps everything as it is.
   func saveCheckpoint(_ number: UInt32) {
     decide(.checkpoint(.saved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
-      lifeLog: lifeLog, notes: notes, deviceChanges: deviceChanges,
-      refusals: refusals, random: random, nextUnique: nextUnique, followers: followers)
+      lives: ledger.lives, history: history, ids: ids, followers: timers.followers)
     tellFollowers(.saved(number: number))
   }
 
@@ -40,7 +32,7 @@ extension ShardRunner {
   /// The streams that can go back: open then and now, of phones that go by this clock.
   func streams(goingBackTo number: UInt32) -> Set<StreamAddress> {
     guard let then = checkpoints[number] else { return [] }
-    return Set(followers.streams).intersection(then.followers.streams)
+    return Set(timers.followers.streams).intersection(then.followers.streams)
   }
 
   /// Everything is as it was then, and so is the time already.
@@ -49,49 +41,48 @@ extension ShardRunner {
   func rewind(to number: UInt32, epoch: UInt32, staying: Set<StreamAddress>) {
     guard let then = checkpoints[number] else { return }
     let now = now
-    self.epoch = epoch
+    peers.epoch = epoch
     decide(.checkpoint(.rewound(to: number)), at: now)
-    lifeLog = then.lifeLog
-    notes = then.notes
-    deviceChanges = then.deviceChanges
-    refusals = then.refusals
-    random = then.random
-    nextUnique = then.nextUnique
+    ledger.lives = then.lives
+    history = then.history
+    ids = then.ids
     // What faults have put off belongs to what never was. Faults themselves stay.
-    putOff = PutOff()
-    journalHeldUntil = nil
-    followers = then.followers
-    followers.keep(staying)
-    for connection in connections.values { connection.endStreams(.rewound, but: staying) }
+    timers.putOff = PutOff()
+    faults.journalHeldUntil = nil
+    timers.followers = then.followers
+    timers.followers.keep(staying)
+    for connection in connections.http2.values {
+      connection.device?.endStreams(.rewound, but: staying, on: connection)
+    }
     adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.
-    for stream in shard.connections where !staying.contains(stream) {
+    for stream in core.shard.connections where !staying.contains(stream) {
       decide(.disconnected(stream), at: now)
     }
-    feed?.append(.rewound(at: now))
+    feed.append(.rewound(at: now))
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
   }
 
   /// The word of a journal in memory that a fault kept back then comes now, when all loops are as
   /// they were: it may be for another one.
   func memoryAnswersAll() {
-    if !shard.isSettled { decide(.persisted(through: .max), at: now) }
+    if !core.shard.isSettled { decide(.persisted(through: .max), at: now) }
     finishBatch()
   }
 
   private func tellFollowers(_ line: CheckpointLine) {
-    for stream in followers.streams { deliver(.checkpoint(line), to: stream) }
-    followers.touchAll()
+    for stream in timers.followers.streams { deliver(.checkpoint(line), to: stream) }
+    timers.followers.touchAll()
     finishBatch()
   }
 
-  /// What was sent on its way before everything else was taken back: whom it concerns is not there
-  /// any more. A provider hears that it cannot be now.
+  /// Answers a message that was on its way when everything else was taken back: whom it concerns is
+  /// not there any more. A provider hears that it cannot be now.
   func refuse(_ message: LoopMessage) {
     for event in message.events { refuse(event) }
     for effect in message.effects {
       switch effect {
-      case .respond, .answer: queue.effects.append(effect)
+      case .respond, .answer: core.effects.append(effect)
       case .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist, .forget, .tell,
         .log:
         break

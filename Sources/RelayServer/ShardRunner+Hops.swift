@@ -81,7 +81,7 @@ extension ShardRunner {
   /// What it would send then may be older than what another one has sent: the phone connects again.
   func withhold(_ address: StreamAddress) {
     decide(.disconnected(address), at: now)
-    queue.effects.append(.close(address, .moved))
+    core.effects.append(.close(address, .moved))
   }
 
   /// For a partition that no loop of this node has.
@@ -164,7 +164,7 @@ extension ShardRunner {
   /// A message of a loop of another node.
   func receiveHop(_ bytes: [UInt8]) {
     guard let port = hops?.port else { return }
-    batchTime = steady(now)
+    clock.beginBatch(at: now)
     do throws(CodecError) {
       let message = try HopMessage(bytes)
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
@@ -209,23 +209,21 @@ extension ShardRunner {
       raise(event, forKey: key, at: now)
     case .effect(let effect):
       guard let stream = effect.listener, !isListening(stream) else {
-        return queue.effects.append(effect)
+        return core.effects.append(effect)
       }
       let place = HopSet.Place(node: head.node, loop: head.loop)
       hops?.outboxes[place, default: []].append(.gone(stream))
     case .gone(let stream):
       // Which shard has its device is not said; all others do not know it.
       decide(.disconnected(stream), at: now)
-      for loop in outboxes.indices where loop != Int(index) {
-        outboxes[loop].events.append(.disconnected(stream))
-      }
+      peers.tellOthers(.disconnected(stream))
     }
   }
 
   private func isListening(_ address: StreamAddress) -> Bool {
     guard address.node == node, address.loop == index else { return false }
-    guard address.connection != 0 else { return adminPeers.isListening(address.stream) }
-    return connection(address.connection)?.isListening(address.stream) ?? false
+    guard address.connection != 0 else { return adminPeers.device(on: address.stream) != nil }
+    return connections[address.connection]?.device?.listener(of: address.stream) != nil
   }
 
   // MARK: Stripes come and go
@@ -235,7 +233,7 @@ extension ShardRunner {
     guard let before = hops,
       before.routes != routes || before.lost != lost || before.loopCounts != loopCounts
     else { return }
-    batchTime = steady(now)
+    clock.beginBatch(at: now)
     hops?.routes = routes
     hops?.lost = lost
     hops?.loopCounts = loopCounts
@@ -243,7 +241,7 @@ extension ShardRunner {
     if !gone.isEmpty {
       hops?.lastNumbers = before.lastNumbers.filter { !gone.contains($0.key.node) }
       let now = now
-      for stream in shard.connections where gone.contains(stream.node) {
+      for stream in core.shard.connections where gone.contains(stream.node) {
         decide(.disconnected(stream), at: now)
       }
     }
@@ -265,8 +263,8 @@ extension ShardRunner {
 
   /// Takes partitions in that have been loaded.
   func adopt(_ partitions: [PartitionID: Int], of stripe: Int) {
-    batchTime = steady(now)
-    for (partition, loop) in partitions { table[partition] = loop }
+    clock.beginBatch(at: now)
+    for (partition, loop) in partitions { peers.table[partition] = loop }
     replayWaiting(stripe)
     finishBatch()
   }
@@ -294,19 +292,20 @@ extension ShardRunner {
     guard event.notification == nil, let request = event.request, request.node == node,
       request.loop == index, request.connection != 0
     else { return false }
-    return connection(request.connection)?.isOpen(request.stream) != true
+    return connections[request.connection]?.device?.streams[request.stream] == nil
   }
 
   /// The phones here whose node does not have them any more connect anew.
   private func endStreams(of stripes: Set<Int>) {
     func hasMoved(_ device: DeviceID) -> Bool {
       guard let hops else { return false }
-      return stripes.contains(hops.stripe(of: table.partition(ofRoutingKey: device.routingKey)))
+      return stripes.contains(
+        hops.stripe(of: peers.table.partition(ofRoutingKey: device.routingKey)))
     }
-    for connection in connections.values { connection.endMoved(hasMoved) }
-    for (stream, device) in adminDevices where hasMoved(device) {
-      adminPeers.close(stream, .moved)
+    for connection in connections.http2.values {
+      connection.device?.endMoved(hasMoved, on: connection)
     }
+    adminPeers.closeListeners(.moved, where: hasMoved)
   }
 
   // MARK: Time

@@ -10,26 +10,26 @@ import RelayCore
 extension ShardRunner {
   /// Nothing more comes to these partitions on this node.
   func depart(_ partitions: [PartitionID]) {
-    for partition in partitions { table[partition] = PartitionTable.elsewhere }
+    for partition in partitions { peers.table[partition] = PartitionTable.elsewhere }
   }
 
   /// Has the shard let a partition go; that it has is told when the journal has nothing of it.
   func drop(_ partition: PartitionID, done: EventLoopPromise<Void>) {
-    departure = done
+    peers.departure = done
     administer(.partitionDropped(partition))
   }
 
   /// Tells whoever waits, once the partition has left.
-  func noteDeparture() {
-    guard !shard.isDropping else { return }
-    departure?.succeed()
-    departure = nil
+  func endDeparture() {
+    guard !core.shard.isDropping else { return }
+    peers.departure?.succeed()
+    peers.departure = nil
   }
 
   /// Answers whoever waits for what comes of an event that no shard is told.
   func refuse(_ event: Event) {
     guard let request = event.request else { return }
-    queue.effects.append(
+    core.effects.append(
       event.notification == nil
         ? .answer(request, .refused(.unavailable))
         : .respond(request, .rejected(.serviceUnavailable)))

@@ -36,10 +36,10 @@ extension VirtualClock {
   /// Keeps everything as it is under this name, in place of what was kept under it.
   package func saveCheckpoint(_ name: String) async throws(ClockError) -> Checkpoint {
     guard let feedback else { throw .storeOnDisk }
-    await enter()
-    defer { leave() }
-    let endTurn = await loops.takeTurn()
+    let endTurn = await turns.next()
     defer { endTurn() }
+    let endChange = await loops.turns.next()
+    defer { endChange() }
     try await settle()
     let before = checkpoints[name]
     let kept = checkpoints.values.reduce(-(before?.bytes ?? 0)) { $0 + $1.bytes }
@@ -63,15 +63,14 @@ extension VirtualClock {
   /// Takes the relay back; returns when all phones that go by this clock have followed.
   package func rewind(to name: String) async throws(ClockError) -> Checkpoint {
     guard let feedback else { throw .storeOnDisk }
-    await enter()
-    defer { leave() }
-    guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
-    // One on its way would come to a loop that has its devices again.
-    let endTurn = await loops.takeTurn()
+    let endTurn = await turns.next()
     defer { endTurn() }
+    guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
+    // A change on its way would come to a loop that has its devices again.
+    let endChange = await loops.turns.next()
+    defer { endChange() }
     try await settle()
-    epoch += 1
-    let (number, epoch) = (saved.number, epoch)
+    let (number, epoch) = (saved.number, time.rewindCount + 1)
     let staying = await loops.onEach { $0.streams(goingBackTo: number) }
       .reduce(into: Set<StreamAddress>()) { $0.formUnion($1) }
     time.rewind(to: saved.at)
@@ -86,8 +85,8 @@ extension VirtualClock {
 
   /// Forgets a state.
   package func dropCheckpoint(_ name: String) async throws(ClockError) {
-    await enter()
-    defer { leave() }
+    let endTurn = await turns.next()
+    defer { endTurn() }
     guard let saved = checkpoints.removeValue(forKey: name) else {
       throw .noCheckpoint(name: name)
     }

@@ -68,14 +68,12 @@ package actor VirtualClock {
   /// What the relay can be taken back to, by name.
   var checkpoints: [String: SavedCheckpoint] = [:]
   var lastCheckpoint: UInt32 = 0
-  /// How often it was.
-  var epoch: UInt32 = 0
   /// How long, by the machine's time, an instant may take.
   private let patience: Duration
   /// How many seconds pass in one of the machine's; 0 stands.
   package private(set) var rate = 0.0
-  private var isBusy = false
-  private var waiting: [CheckedContinuation<Void, Never>] = []
+  /// One thing at a time.
+  let turns = TurnQueue()
   private var pace: Task<Void, Never>?
 
   init(
@@ -99,8 +97,8 @@ package actor VirtualClock {
   ///
   /// - Parameter from: what the caller believes the time to be; nil moves it from wherever it is.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> Advance {
-    await enter()
-    defer { leave() }
+    let endTurn = await turns.next()
+    defer { endTurn() }
     if let from, from != now { throw .moved(now: now) }
     let before = await loops.counters().fired
     try await settle()
@@ -125,8 +123,8 @@ package actor VirtualClock {
 
   /// Returns when all is done that there is to do now.
   package func settled() async throws(ClockError) {
-    await enter()
-    defer { leave() }
+    let endTurn = await turns.next()
+    defer { endTurn() }
     try await settle()
   }
 
@@ -196,24 +194,6 @@ package actor VirtualClock {
       if !isQuiet { try? await Task.sleep(for: .microseconds(100)) }
     }
   }
-
-  // MARK: One at a time
-
-  func enter() async {
-    guard isBusy else {
-      isBusy = true
-      return
-    }
-    await withCheckedContinuation { waiting.append($0) }
-  }
-
-  func leave() {
-    guard !waiting.isEmpty else {
-      isBusy = false
-      return
-    }
-    waiting.removeFirst().resume()
-  }
 }
 
 /// What the clock asks of all loops.
@@ -229,6 +209,6 @@ extension LoopSet {
   func clockStands() async { _ = await onEach { $0.clockStands() } }
 
   func counters() async -> ShardCounters {
-    await onEach { $0.shard.counters }.reduce(ShardCounters(), +)
+    await onEach { $0.core.shard.counters }.reduce(ShardCounters(), +)
   }
 }

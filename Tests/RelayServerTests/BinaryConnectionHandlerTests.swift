@@ -73,14 +73,14 @@ private final class BinaryPeer {
     #expect(try peer.send(Self.frame(6, token)) == [])
     #expect(scene.runner.metrics.accepted == 3)
     #expect(scene.runner.metrics.refused.reduce(0, +) == 1)
-    #expect(scene.runner.refusals.map(\.rejection) == [.badDeviceToken])
+    #expect(scene.runner.history.refusals.map(\.rejection) == [.badDeviceToken])
   }
 
   @Test func whyAFrameIsNoPushIsRemembered() throws {
     let scene = ConnectionScene()
     let peer = try BinaryPeer(scene)
     #expect(try peer.send([1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 31]) == [8, 5, 0, 0, 0, 7])
-    let refused = try #require(scene.runner.refusals.first)
+    let refused = try #require(scene.runner.history.refusals.first)
     #expect(refused.rejection == .badDeviceToken)
     guard case .frame(.tokenSize) = refused.cause else {
       Issue.record("\(refused.cause)")
@@ -94,7 +94,7 @@ private final class BinaryPeer {
     let scene = ConnectionScene { $0.authenticatesProviders = true }
     let peer = try BinaryPeer(scene)
     #expect(try peer.send(Self.frame(9, Self.unknown)) == [8, 3, 0, 0, 0, 9])
-    guard case .credentials(.missing) = scene.runner.refusals.first?.cause else {
+    guard case .credentials(.missing) = scene.runner.history.refusals.first?.cause else {
       Issue.record("the cause is not told")
       return
     }
@@ -106,14 +106,14 @@ private final class BinaryPeer {
     let scene = ConnectionScene()
     let token = try Self.register(scene)
     var fault = Fault(.provider, .answer(.serviceUnavailable))
-    scene.runner.faults = FaultSet(rules: [FaultRule("busy", fault, at: scene.runner.now)])
+    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("busy", fault, at: scene.runner.now)])
     #expect(try BinaryPeer(scene).send(Self.frame(1, token)) == [8, 1, 0, 0, 0, 1])
-    guard case .fault("busy") = scene.runner.refusals.first?.cause else {
+    guard case .fault("busy") = scene.runner.history.refusals.first?.cause else {
       Issue.record("the cause is not told")
       return
     }
     fault = Fault(.provider, .reset)
-    scene.runner.faults = FaultSet(rules: [FaultRule("gone", fault, at: scene.runner.now)])
+    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("gone", fault, at: scene.runner.now)])
     let peer = try BinaryPeer(scene)
     #expect(try peer.send(Self.frame(1, token)) == [])
     #expect(!peer.channel.isActive)
@@ -124,7 +124,8 @@ private final class BinaryPeer {
     let scene = ConnectionScene()
     let token = try Self.register(scene)
     let fault = Fault(.provider, .drop)
-    scene.runner.faults = FaultSet(rules: [FaultRule("silent", fault, at: scene.runner.now)])
+    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("silent", fault, at: scene.runner.now)]
+    )
     let peer = try BinaryPeer(scene)
     let frame = Self.frame(1, token)
     #expect(try peer.send(frame) == [])

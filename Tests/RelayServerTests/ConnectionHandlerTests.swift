@@ -117,7 +117,7 @@ import Transport
     try peer.receive()
     #expect(peer.goAway == #"{"reason":"Shutdown"}"#)
     #expect(peer.client.peerHasClosed)
-    #expect(scene.runner.connectionCount == 0)
+    #expect(scene.runner.connections.count == 0)
   }
 
   @Test func requestsUnderWayFinishWhileTheRelayDrains() throws {
@@ -273,19 +273,5 @@ import Transport
     peer.channel.pipeline.fireChannelWritabilityChanged()
     peer.handler.sweep(at: scene.runner.now + Limits.stalled + .seconds(1))
     #expect(!peer.isOpen)
-  }
-}
-
-@Suite struct ConnectionNumbersTests {
-  @Test func theyCountUpFromOne() {
-    var numbers = ConnectionNumbers()
-    #expect((0..<3).map { _ in numbers.next { _ in false } } == [1, 2, 3])
-  }
-
-  @Test func theyBeginAgainAndPassOverNoneAndThoseInUse() {
-    var numbers = ConnectionNumbers(last: .max - 1)
-    let taken: Set<UInt32> = [1, 2, 4]
-    let next = (0..<4).map { _ in numbers.next { taken.contains($0) } }
-    #expect(next == [.max, 3, 5, 6])
   }
 }

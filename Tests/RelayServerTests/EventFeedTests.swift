@@ -62,7 +62,8 @@ import Testing
   @Test func aFullQueueLosesBatchesAndSaysHowMany() async {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedBatch.self, bufferingPolicy: .bufferingOldest(1))
-    let outlet = FeedOutlet(continuation)
+    let outlet = FeedOutlet()
+    outlet.open(continuation)
     for number in Int64(0)..<4 {
       outlet.append(item(number))
       outlet.flush()

@@ -159,7 +159,7 @@ import Testing
         var effects: [Effect] = []
         let moment = start.at + .seconds(Int64(round))
         shard.handle(.tick, at: moment, into: &effects)
-        recorder.note(.tick, at: moment, &effects, from: 0)
+        recorder.record(.tick, at: moment, &effects, from: 0)
         let isTaken = recorder.ends(&shard)
         #expect(isTaken)
       }
@@ -345,7 +345,7 @@ import Testing
     var (shard, recorder) = (start.makeShard(), ShardRecorder(start, to: recording))
     var effects: [Effect] = []
     shard.handle(.tick, at: start.at, into: &effects)
-    recorder.note(.tick, at: start.at, &effects, from: 0)
+    recorder.record(.tick, at: start.at, &effects, from: 0)
     return (shard, recorder)
   }
 

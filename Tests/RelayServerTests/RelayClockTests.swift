@@ -31,7 +31,7 @@ import Testing
       let before = relay.now
       time.pretended.store(step.milliseconds, ordering: .relaxed)
       // Looked at once a second; then every loop.
-      while await !loops.onEach({ $0.clockOffset }).allSatisfy({ $0 != .zero }) {
+      while await !loops.onEach({ $0.clock.offset }).allSatisfy({ $0 != .zero }) {
         _ = try await devices.status(of: phone)
       }
       #expect(abs(((relay.now - before) - step).milliseconds) < 60_000)

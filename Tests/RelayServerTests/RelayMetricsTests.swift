@@ -17,15 +17,15 @@ import Testing
     let received = DeliveryStep.received(
       .silent, apnsID: id, device: DeviceID(id), Topic("com.example.app")!)
     for step in [received, .storedOffline, .storedPower(until: nil, limit: .perApp)] {
-      let isReleased = metrics.note(step)
+      let isReleased = metrics.count(step)
       #expect(!isReleased)
     }
     for outcome in [DeliveryOutcome.newData, .noData, .failed, .notLaunched(reason: "x"), .newData]
     {
-      let isReleased = metrics.note(.outcome(outcome))
+      let isReleased = metrics.count(.outcome(outcome))
       #expect(!isReleased)
     }
-    #expect(metrics.receivedSilent == 1 && metrics.receivedVisible == 0)
+    #expect(metrics.received.silent == 1 && metrics.received.visible == 0)
     #expect(metrics.storedOffline == 1 && metrics.stored.reduce(0, +) == 1)
     #expect(metrics.stored[Int(BudgetLimit.perApp.rawValue)] == 1)
     #expect(
@@ -34,7 +34,7 @@ import Testing
       .direct: false, .connect: false, .resend: false, .piggyback: true, .refill: true, .hold: true,
     ]
     for via in Via.allCases {
-      let isReleased = metrics.note(.sent(via, with: .push(id)))
+      let isReleased = metrics.count(.sent(via, with: .push(id)))
       #expect(isReleased == released[via], "\(via)")
     }
   }
@@ -57,8 +57,8 @@ import Testing
     let steps = [
       event(0, .storedOffline), event(5, .storedPower(until: nil, limit: .perDevice)),
     ]
-    metrics.noteRelease(at: start + .seconds(9), steps)
-    metrics.noteRelease(at: start + .seconds(9), [steps[0]])
+    metrics.countRelease(at: start + .seconds(9), steps)
+    metrics.countRelease(at: start + .seconds(9), [steps[0]])
     let held = metrics.holding[Int(BudgetLimit.perDevice.rawValue)]
     #expect(held.count == 1 && held.sum == 4000)
     let all = metrics + metrics

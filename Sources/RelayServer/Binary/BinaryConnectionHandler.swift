@@ -54,7 +54,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
   func channelActive(context: ChannelHandlerContext) {
-    guard let number = runner.add(self) else { return context.close(promise: nil) }
+    guard let number = runner.connections.add(self) else { return context.close(promise: nil) }
     self.number = number
     if !isSecure { opened() }
     runner.finishBatch()
@@ -62,7 +62,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var input = unwrapInboundIn(data)
-    runner.batchTime = runner.steady(runner.now)
+    runner.clock.beginBatch(at: runner.now)
     guard isSecure else {
       take(input)
       return runner.finishBatch()
@@ -101,7 +101,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     phase = .closed
     self.context = nil
     if case .feedback(let pages) = role { pages.ended() }
-    if number != 0 { runner.remove(binary: number) }
+    if number != 0 { runner.connections.remove(number) }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

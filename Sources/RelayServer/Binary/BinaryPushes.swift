@@ -22,7 +22,7 @@ enum BinaryEntitlement {
     do throws(CredentialError) {
       let certificate = try ProviderCertificate.shown(
         by: peer, environment: runner.settings.environment,
-        now: runner.wall(runner.now).milliseconds)
+        now: runner.clock.wall(runner.now).milliseconds)
       guard let certificate else { throw .missing }
       guard let name = certificate.userID ?? certificate.impliedTopic else {
         self = .nothing(.request(.missingTopic))
@@ -86,7 +86,7 @@ final class BinaryPushes {
   /// A shard has decided. What else is there is taken now.
   func judged(_ stream: Int32, _ answer: ProviderAnswer, on handler: BinaryConnectionHandler) {
     guard stream == self.stream else { return }
-    if let rejection = answer.rejection { note(rejection, .asTheReason, handler) }
+    if let rejection = answer.rejection { remember(rejection, .asTheReason, handler) }
     settle(answer, handler)
     advance(handler)
   }
@@ -102,8 +102,8 @@ final class BinaryPushes {
       case .refuse(let refusal, let ending):
         begin(handler)
         let row = refusal.problem.row
-        note(row.rejection, .frame(refusal.problem), handler)
-        handler.runner.answerMetrics.answered(.rejected(row.rejection), after: .zero)
+        remember(row.rejection, .frame(refusal.problem), handler)
+        handler.runner.answers.answered(.rejected(row.rejection), after: .zero)
         return handler.end(saying: ending.packet)
       case .end(let ending): return handler.end(saying: ending.packet)
       }
@@ -112,8 +112,8 @@ final class BinaryPushes {
 
   private func begin(_ handler: BinaryConnectionHandler) {
     stream = stream == .max ? 1 : stream + 1
-    uniqueID = handler.runner.makeUniqueID()
-    takenAt = handler.runner.batchTime
+    uniqueID = handler.runner.ids.makeUniqueID()
+    takenAt = handler.runner.clock.batchTime
   }
 
   private func submit(_ request: BinaryRequest, _ handler: BinaryConnectionHandler) {
@@ -137,7 +137,7 @@ final class BinaryPushes {
       let notification = try head.notification(
         topic: topic, body: request.payload, uniqueID: uniqueID,
         isStrict: runner.settings.isStrict, at: now, warnings: &warnings)
-      if !warnings.isEmpty { runner.note(PushNote(warnings), on: notification) }
+      if !warnings.isEmpty { runner.remember(PushNote(warnings), on: notification) }
       let address = handler.address(stream)
       guard runner.mayIntervene(notification) else {
         return runner.submit(notification, from: address, at: now)
@@ -156,12 +156,12 @@ final class BinaryPushes {
   /// Asks the loops for the topic of a token; one that no app has is for its shard to refuse.
   private func findTopic(of request: BinaryRequest, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
-    if let app = runner.shard.app(with: request.token) {
+    if let app = runner.core.shard.app(with: request.token) {
       return submit(request, app.topic, handler)
     }
-    guard runner.peers.count > 1 else { return submit(request, .vacant, handler) }
-    let found = runner.peers.map { peer in
-      peer.eventLoop.submit { peer.runner.value.shard.app(with: request.token)?.topic }
+    guard runner.peers.runners.count > 1 else { return submit(request, .vacant, handler) }
+    let found = runner.peers.runners.map { peer in
+      peer.eventLoop.submit { peer.runner.value.core.shard.app(with: request.token)?.topic }
     }
     let bound = NIOLoopBound((pushes: self, handler: handler), eventLoop: runner.eventLoop)
     EventLoopFuture.whenAllSucceed(found, on: runner.eventLoop).whenSuccess { topics in
@@ -175,24 +175,22 @@ final class BinaryPushes {
   private func refuse(
     _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
   ) {
-    note(rejection, cause, handler)
+    remember(rejection, cause, handler)
     settle(.rejected(rejection), handler)
   }
 
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
-    runner.answerMetrics.answered(answer, after: runner.batchTime - takenAt)
+    runner.answers.answered(answer, after: runner.clock.batchTime - takenAt)
     if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }
   }
 
   /// So that `pushrelay log --refused` can say exactly why.
-  private func note(
+  private func remember(
     _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
   ) {
-    handler.runner.note(
-      RefusedRequest(
-        at: handler.runner.now, uniqueID: uniqueID, rejection: rejection, cause: cause))
+    handler.runner.history.refused(rejection, uniqueID, cause, at: handler.runner.now)
   }
 }

@@ -24,10 +24,8 @@ final class FeedbackPages {
     case .everything: reader = ""
     case .nothing(let problem):
       let runner = handler.runner
-      runner.note(
-        RefusedRequest(
-          at: runner.now, uniqueID: runner.makeUniqueID(), rejection: problem.rejection,
-          cause: problem.cause))
+      runner.history.refused(
+        problem.rejection, runner.ids.makeUniqueID(), problem.cause, at: runner.now)
       return handler.end(saying: [])
     }
     let storage = handler.runner.settings.storage

@@ -41,7 +41,7 @@ extension ConnectionHandler {
       transport.http2.goAway(errorCode: 0, debugData: debugData)
     case .bare: transport.http2.goAway(errorCode: 0, debugData: [])
     }
-    runner.markDirty(self)
+    markDirty()
   }
 
   /// The peer hears the end of the stream, but may go on to send.
@@ -60,6 +60,6 @@ extension ConnectionHandler {
     guard muting != nil else { return }
     muting = nil
     endTurn()
-    runner.markDirty(self)
+    markDirty()
   }
 }

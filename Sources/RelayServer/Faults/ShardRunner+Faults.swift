@@ -24,12 +24,27 @@ struct PutOff {
     for place in works.indices { works[place].at = works[place].at + interval }
   }
 
-  /// Takes out what is due.
-  mutating func takeDue(at now: Instant) -> [() -> Void] {
+  /// What is due, in order; it is gone from here.
+  mutating func nextDue(at now: Instant) -> [() -> Void] {
     let count = works.prefix { $0.at <= now }.count
     let due = works.prefix(count).map(\.work)
     works.removeFirst(count)
     return due
+  }
+}
+
+/// The faults of one loop. Loads and stores only, as `LoopClock`: every push asks whether there are
+/// any.
+struct LoopFaults {
+  /// nil for none.
+  var inForce: FaultSet?
+  /// Until when the journal's word is kept back.
+  var journalHeldUntil: Instant?
+
+  var mayHoldJournal: Bool { inForce != nil || journalHeldUntil != nil }
+
+  mutating func stepClock(by interval: Interval) {
+    journalHeldUntil = journalHeldUntil.map { $0 + interval }
   }
 }
 
@@ -51,7 +66,7 @@ extension ShardRunner {
   /// Whether a request has to be asked about at all.
   @inline(__always)
   func mayIntervene(_ notification: Notification) -> Bool {
-    faults != nil || reserved(notification.token) != nil
+    faults.inForce != nil || reserved(notification.token) != nil
   }
 
   /// What a reserved token asks for.
@@ -65,9 +80,9 @@ extension ShardRunner {
     at now: Instant
   ) -> Intervention {
     if reserved(notification.token) == nil,
-      let rule = faults?.hit(.connection, notification, at: now)
+      let rule = faults.inForce?.hit(.connection, notification, at: now)
     {
-      note(rule, notification, at: now)
+      tell(of: rule, notification, at: now)
       let action = rule.fault.action
       switch action {
       case .reset, .blackhole:
@@ -90,16 +105,14 @@ extension ShardRunner {
     if let rejection = reserved(notification.token) {
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     }
-    guard let rule = faults?.hit(.provider, notification, at: now) else { return .none }
-    note(rule, notification, at: now)
+    guard let rule = faults.inForce?.hit(.provider, notification, at: now) else { return .none }
+    tell(of: rule, notification, at: now)
     switch rule.fault.action {
     case .answer(let rejection):
-      self.note(
-        RefusedRequest(
-          at: now, uniqueID: notification.uniqueID, rejection: rejection, cause: .fault(rule.name)))
+      history.refused(rejection, notification.uniqueID, .fault(rule.name), at: now)
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     case .delay(let delay):
-      putOff.add(at: now + delay) { [unowned self] in
+      timers.putOff.add(at: now + delay) { [unowned self] in
         submit(notification, from: request, at: self.now)
       }
       return .taken
@@ -129,7 +142,7 @@ extension ShardRunner {
     case .blackhole: handler.mute(isForGood: true)
     case .stall(let length):
       handler.mute(isForGood: false)
-      putOff.add(at: now + length) { [weak handler] in handler?.unmute() }
+      timers.putOff.add(at: now + length) { [weak handler] in handler?.unmute() }
     case .answer, .delay, .drop, .duplicate, .failWrite: break
     }
     finishBatch()
@@ -140,11 +153,11 @@ extension ShardRunner {
   func intervene(_ delivery: Delivery, to address: StreamAddress, _ faults: FaultSet) -> Bool {
     let now = now
     guard let rule = faults.hit(.delivery, delivery.notification, at: now) else { return false }
-    note(rule, delivery.notification, at: now)
+    tell(of: rule, delivery.notification, at: now)
     switch rule.fault.action {
     case .drop: return true
     case .delay(let delay):
-      putOff.add(at: now + delay) { [unowned self] in
+      timers.putOff.add(at: now + delay) { [unowned self] in
         deliver(.notification(delivery), to: address)
       }
       return true
@@ -161,15 +174,14 @@ extension ShardRunner {
   /// When the journal's word is heard; nil for at once. What comes later is not heard earlier.
   func journalDelay() -> Instant? {
     let now = now
-    if let rule = faults?.journalHit(failing: false, at: now),
-      case .delay(let delay) =
-        rule.fault.action
+    if let rule = faults.inForce?.journalHit(failing: false, at: now),
+      case .delay(let delay) = rule.fault.action
     {
-      feed?.append(.fault(FaultHit(rule, at: now)))
-      journalHeldUntil = max(now + delay, journalHeldUntil ?? now)
+      feed.append(.fault(FaultHit(rule, at: now)))
+      faults.journalHeldUntil = max(now + delay, faults.journalHeldUntil ?? now)
     }
-    guard let held = journalHeldUntil, held > now else {
-      journalHeldUntil = nil
+    guard let held = faults.journalHeldUntil, held > now else {
+      faults.journalHeldUntil = nil
       return nil
     }
     return held
@@ -178,22 +190,16 @@ extension ShardRunner {
   /// With memory for storage: whether this write fails.
   func memoryWriteFails() -> Bool {
     let now = now
-    guard let rule = faults?.journalHit(failing: true, at: now) else { return false }
-    feed?.append(.fault(FaultHit(rule, at: now)))
+    guard let rule = faults.inForce?.journalHit(failing: true, at: now) else { return false }
+    feed.append(.fault(FaultHit(rule, at: now)))
     return true
   }
 
-  /// Does what was put off until now.
-  func performPutOff() {
-    let due = putOff.takeDue(at: now)
-    for work in due { work() }
-  }
-
-  private func note(_ rule: FaultRule, _ notification: Notification, at now: Instant) {
+  private func tell(of rule: FaultRule, _ notification: Notification, at now: Instant) {
     var hit = FaultHit(rule, at: now)
     hit.uniqueID = notification.uniqueID
     hit.topic = notification.topic
-    feed?.append(.fault(hit))
+    feed.append(.fault(hit))
     decide(
       .faulted(
         notification.uniqueID,
@@ -239,6 +245,6 @@ extension Relay {
 
   private func announceFaults() async {
     let set = board.set
-    _ = await inbox.loops?.onEach { $0.faults = set }
+    _ = await inbox.loops?.onEach { $0.faults.inForce = set }
   }
 }

@@ -1,0 +1,95 @@
+import DequeModule
+package import Primitives
+package import RelayCore
+
+/// What one loop remembers for people who ask, the last of each; goes back with a checkpoint.
+struct LoopHistory {
+  private(set) var notes: RecentTable<UniqueID, PushNote>
+  /// Oldest first, as below.
+  private(set) var refusals = Deque<RefusedRequest>()
+  private(set) var changes = Deque<DeviceChange>()
+
+  init(notes limit: Int = Limits.rememberedNotes) { notes = RecentTable(limit: limit) }
+
+  /// About what it takes.
+  var keptBytes: Int {
+    notes.count * (MemoryLayout<PushNote>.stride + 2 * MemoryLayout<UniqueID>.stride)
+      + changes.count * MemoryLayout<DeviceChange>.stride
+  }
+
+  /// What is known of a push beside what its shard will know.
+  mutating func remember(_ note: PushNote, of id: UniqueID) {
+    if !note.isEmpty { _ = notes.insert(note, for: id) }
+  }
+
+  /// A provider's request was refused; `cause` says exactly why.
+  mutating func refused(
+    _ rejection: Rejection, _ id: UniqueID, _ cause: RefusedRequest.Cause = .asTheReason,
+    at now: Instant
+  ) {
+    if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
+    refusals.append(RefusedRequest(at: now, uniqueID: id, rejection: rejection, cause: cause))
+  }
+
+  mutating func remember(_ change: DeviceChange) {
+    if changes.count >= Limits.rememberedChanges { changes.removeFirst() }
+    changes.append(change)
+  }
+}
+
+/// What is known of an accepted notification beside what its shard knows.
+package struct PushNote: Hashable, Sendable {
+  /// What was odd about it.
+  package var warnings = CaseSet<PayloadWarning>()
+  /// The trace of which it is a part (W3C, Trace Context, `traceparent`), in hexadecimal and
+  /// hyphens.
+  package var traceParent: TraceParent?
+
+  package var isEmpty: Bool { warnings.isEmpty && traceParent == nil }
+
+  package init(_ warnings: CaseSet<PayloadWarning> = CaseSet(), traceParent: TraceParent? = nil) {
+    self.warnings = warnings
+    self.traceParent = traceParent
+  }
+}
+
+/// A request of a provider that was refused, and exactly why.
+struct RefusedRequest: Sendable {
+  let at: Instant
+  let uniqueID: UniqueID
+  let rejection: Rejection
+  let cause: Cause
+
+  enum Cause: Sendable {
+    case credentials(CredentialError)
+    /// The fault with this name was asked for.
+    case fault(String)
+    /// A frame of the binary provider API is no push.
+    case frame(BinaryFrameError)
+    /// What the reason says.
+    case asTheReason
+  }
+}
+
+/// The same for people.
+package struct RefusalReport: Sendable {
+  package let at: Instant
+  package let uniqueID: UniqueID
+  package let rejection: Rejection
+  /// Exactly why, in a sentence.
+  package let cause: String
+}
+
+extension RefusalReport {
+  init(_ refused: RefusedRequest) {
+    let cause =
+      switch refused.cause {
+      case .credentials(let error): error.explanation
+      case .fault(let name): "the fault \(name) was asked for"
+      case .frame(let error): error.row.text
+      case .asTheReason: refused.rejection.row.text
+      }
+    self.init(
+      at: refused.at, uniqueID: refused.uniqueID, rejection: refused.rejection, cause: cause)
+  }
+}

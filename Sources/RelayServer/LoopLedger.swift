@@ -1,0 +1,80 @@
+import Primitives
+import RelayCore
+import RelayStore
+
+/// What the effects of one loop leave behind: counts, the steps of lives, records for the storage.
+/// Lent out whole while effects are performed, so that to count, to log and to keep is not a
+/// checked access to a property of the loop for each.
+struct LoopLedger {
+  /// Of effects; answers are counted where they are given.
+  private(set) var metrics: RelayMetrics
+  /// The last steps of the last notifications of this loop's devices.
+  var lives: DeliveryLog
+  private let feed: FeedOutlet
+  private let onLife: (@Sendable (DeliveryEvent) -> Void)?
+  /// Whether records are stored as soon as they are asked for.
+  private let isInMemory: Bool
+  /// With a journal: what this batch has for it.
+  private var records: [JournalRecord] = []
+  private var forgets: [UInt64] = []
+  /// With memory: the last record that was to be written, and the tokens that are dead when it is.
+  private var lastSequence: UInt64 = 0
+  private var retired: [RetiredToken] = []
+
+  typealias RetiredToken = (token: DeviceToken, topic: Topic, since: Instant)
+
+  init(_ settings: ServerSettings, _ feed: FeedOutlet) {
+    metrics = RelayMetrics(namedTopics: settings.namedTopics)
+    lives = DeliveryLog(notifications: settings.logNotifications)
+    self.feed = feed
+    onLife = settings.onLife
+    isInMemory = settings.storage.journal == nil
+  }
+
+  /// A frame is on its way down.
+  @inline(__always)
+  mutating func sent(_ delivery: Delivery) { metrics.sent(delivery) }
+
+  /// A step of a life: for whoever looks on, and for those who ask later.
+  @inline(__always)
+  mutating func log(_ event: inout DeliveryEvent) {
+    onLife?(event)
+    if feed.isOpen { tellFeed(event) }
+    if metrics.count(event.step) {
+      metrics.countRelease(at: event.at, lives.steps(of: event.uniqueID))
+    }
+    lives.append(&event)
+  }
+
+  /// A fault tells of itself, in more words.
+  @inline(never)
+  private func tellFeed(_ event: DeliveryEvent) {
+    if case .faulted = event.step { return }
+    feed.append(.life(event))
+  }
+
+  @inline(__always)
+  mutating func persist(_ record: JournalRecord) {
+    guard isInMemory else { return records.append(record) }
+    lastSequence = record.sequence
+    if case .unregistered(_, let topic, let token, let moment) = record.content {
+      retired.append((token, topic, moment))
+    }
+  }
+
+  mutating func forget(_ sequence: UInt64) { if !isInMemory { forgets.append(sequence) } }
+
+  /// Hands the journal what this batch has asked for.
+  mutating func submit(to journal: (any DurableJournal)?, loop: UInt16) {
+    guard let journal, !records.isEmpty || !forgets.isEmpty else { return }
+    journal.submit(shard: Int(loop), records: records, forgets: forgets)
+    records = []
+    forgets = []
+  }
+
+  /// With memory: up to where everything is as safe as it will get; nil when nothing was asked for.
+  mutating func stored() -> (through: UInt64, retired: [RetiredToken])? {
+    guard lastSequence > 0 else { return nil }
+    return (exchange(&lastSequence, with: 0), exchange(&retired, with: []))
+  }
+}

@@ -1,0 +1,62 @@
+import NIOCore
+import RelayCore
+
+/// All loops of the relay as one of them sees them: who has which partition, and what this one has
+/// for the others at the end of a batch.
+struct LoopPeers {
+  private let index: Int
+  /// Itself included, in the order of their indices.
+  let runners: [ShardRunner.Peer]
+  private var outboxes: [LoopMessage]
+  /// Which loop holds which partition, as far as this one has heard.
+  var table: PartitionTable
+  /// Told when the partition that the shard was asked to drop has left.
+  var departure: EventLoopPromise<Void>?
+  /// How often the relay was taken back to a checkpoint.
+  var epoch: UInt32 = 0
+  private(set) var sentCount = 0
+  private(set) var receivedCount = 0
+
+  init(_ index: UInt16, _ runners: [ShardRunner.Peer], _ settings: ServerSettings) {
+    self.index = Int(index)
+    self.runners = runners
+    outboxes = runners.map { _ in LoopMessage() }
+    table = settings.firstTable(loopCount: max(1, runners.count))
+  }
+
+  mutating func tell(_ event: Event, loop: Int) { outboxes[loop].events.append(event) }
+
+  mutating func tellOthers(_ event: Event) {
+    for loop in outboxes.indices where loop != index { tell(event, loop: loop) }
+  }
+
+  /// Has another loop perform it.
+  mutating func pass(_ effect: Effect, loop: UInt16) { outboxes[Int(loop)].effects.append(effect) }
+
+  /// Sends each loop at most one message.
+  mutating func send() {
+    for loop in outboxes.indices where !outboxes[loop].isEmpty {
+      outboxes[loop].epoch = epoch
+      let message = exchange(&outboxes[loop], with: LoopMessage())
+      let peer = runners[loop]
+      sentCount += 1
+      peer.eventLoop.execute { peer.runner.value.receive(message) }
+    }
+  }
+
+  /// Whether a message was sent before the relay was taken back.
+  mutating func isStale(_ message: LoopMessage) -> Bool {
+    receivedCount += 1
+    return message.epoch != epoch
+  }
+}
+
+/// What one loop tells another at the end of a batch: one hop, whatever it holds.
+struct LoopMessage: Sendable {
+  var events: [Event] = []
+  var effects: [Effect] = []
+  /// How often the sender had been taken back to a checkpoint.
+  var epoch: UInt32 = 0
+
+  var isEmpty: Bool { events.isEmpty && effects.isEmpty }
+}

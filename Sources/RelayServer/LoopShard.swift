@@ -1,0 +1,161 @@
+import Primitives
+import RelayCore
+import RelayRecording
+
+/// A loop's shard, what it has asked for and is not performed yet, and who looks on: together, so
+/// that a decision is one checked access to a property of the loop.
+struct LoopShard {
+  /// Of the loop.
+  private let number: UInt16
+  var shard: Shard
+  var effects: [Effect] = []
+  private let feed: FeedOutlet
+  /// Set while everything that the shard is told is written down.
+  private var recorder: ShardRecorder?
+  /// Memory for effects.
+  private var spare: [Effect] = []
+
+  init(_ start: ShardStart, _ feed: FeedOutlet, _ recording: Recording?) {
+    number = start.shard
+    shard = start.makeShard()
+    self.feed = feed
+    recorder = recording.map { ShardRecorder(start, to: $0) }
+  }
+
+  /// Has the shard decide; returns what has changed about a device: nothing, with a push.
+  @inline(__always)
+  mutating func decide(_ event: Event, at now: Instant) -> DeviceChange? {
+    guard recorder == nil, !feed.isOpen, !event.isAboutDevice else {
+      return decideWatched(event, at: now)
+    }
+    shard.handle(event, at: now, into: &effects)
+    return nil
+  }
+
+  @inline(never)
+  private mutating func decideWatched(_ event: Event, at now: Instant) -> DeviceChange? {
+    var gone: DeviceID?
+    if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
+    let first = effects.count
+    shard.handle(event, at: now, into: &effects)
+    recorder?.record(event, at: now, &effects, from: first)
+    guard feed.isOpen || event.isAboutDevice else { return nil }
+    let change = change(by: event, effects[first...], gone: gone, at: now)
+    guard feed.isOpen else { return change }
+    if let change { feed.append(.device(change)) }
+    // Every loop is told; once is enough.
+    if case .policyChanged(let policy, let moment) = event, number == 0 {
+      feed.append(.policy(policy, at: moment))
+    }
+    for case .persist(let record) in effects[first...] {
+      guard case .spent(let device, let topic, _, _) = record.content else { continue }
+      var change = DeviceChange(at: now, device: device, what: .budget, topic: topic)
+      change.remaining = shard.remaining(topic, of: device)
+      feed.append(.device(change))
+    }
+    return change
+  }
+
+  /// - Parameters:
+  ///   - effects: of the event. Strangers ask, too: what is refused changes nothing.
+  ///   - gone: the device of a stream that has ended.
+  private func change(
+    by event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant
+  ) -> DeviceChange? {
+    func change(_ device: DeviceID, _ what: DeviceChange.What, _ topic: Topic? = nil)
+      -> DeviceChange?
+    {
+      let isRefused = effects.contains { if case .answer(_, .refused) = $0 { true } else { false } }
+      return isRefused ? nil : DeviceChange(at: now, device: device, what: what, topic: topic)
+    }
+    switch event {
+    case .connected(let credential, let stream):
+      guard shard.isConnected(credential.device, on: stream) else { return nil }
+      return change(credential.device, .connected)
+    case .disconnected: return gone.flatMap { change($0, .disconnected) }
+    case .reported(let stream, _):
+      guard let device = shard.device(on: stream) else { return nil }
+      var change = change(device, .condition)
+      change?.condition = shard.condition(of: device)
+      return change
+    case .enrolled(let device, _, _): return change(device, .enrolled)
+    case .registered(let credential, let topic, _, _, _):
+      return change(credential.device, .registered, topic)
+    case .unregistered(let credential, let topic, _):
+      return change(credential.device, .unregistered, topic)
+    case .administered(let device, .disconnect):
+      let hasEnded = effects.contains { if case .close = $0 { true } else { false } }
+      return hasEnded ? change(device, .disconnected) : nil
+    case .administered(let device, .emptySlots(let topic)): return change(device, .emptied, topic)
+    case .administered(let device, .refillBudget(let topic)): return change(device, .budget, topic)
+    case .administered(let device, .setPolicy):
+      var change = change(device, .policy)
+      change?.policy = shard.report(of: device)?.policy
+      return change
+    case .administered(let device, .forget):
+      return shard.report(of: device) == nil ? change(device, .forgotten) : nil
+    case .policyChanged, .submitted, .persisted, .persistFailed, .inspected, .alias, .acked,
+      .decided, .keptAlive, .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored,
+      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+      return nil
+    }
+  }
+
+  /// When a timer of the shard is due. Lent to be changed: what is only looked at is copied.
+  mutating func nextWake() -> Instant? { shard.nextWake }
+
+  // MARK: Effects
+
+  /// Everything that has been asked for; `reuse` gives the memory back.
+  mutating func nextEffects() -> [Effect] {
+    var next: [Effect] = []
+    swap(&next, &spare)
+    swap(&next, &effects)
+    return next
+  }
+
+  mutating func reuse(_ performed: consuming [Effect]) {
+    performed.removeAll(keepingCapacity: performed.capacity <= 65_536)
+    spare = performed
+  }
+
+  // MARK: Recording
+
+  /// Writes down everything from now on.
+  mutating func record(to recording: Recording) {
+    recorder = ShardRecorder(number, shard, to: recording)
+  }
+
+  /// Hands over what was recorded and records nothing more.
+  mutating func stopRecording() {
+    flushRecording()
+    recorder = nil
+  }
+
+  /// Hands over what was recorded, whole batches; nothing more when the file takes none.
+  mutating func flushRecording() {
+    if recorder?.flush(&shard) == false { recorder = nil }
+  }
+
+  /// The batch is over: those who look on hear of it.
+  mutating func endBatch() {
+    if recorder?.endBatch(&shard) == false { recorder = nil }
+    feed.flush()
+  }
+}
+
+extension Event {
+  /// Whether a phone has come, gone or become another: seldom, beside pushes.
+  @inline(__always)
+  fileprivate var isAboutDevice: Bool {
+    switch self {
+    case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
+      .administered:
+      true
+    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
+      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .policyChanged,
+      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
+      false
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import NIOCore
+import NIOEmbedded
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayServer
+
+@Suite struct LoopTimersTests {
+  @Test func theFirstMomentCounts() throws {
+    let loop = EmbeddedEventLoop()
+    var (timers, woken) = (LoopTimers(), [Int64]())
+    func wake(_ seconds: Int64) {
+      timers.wake(at: Instant(milliseconds: seconds * 1000)) {
+        loop.scheduleTask(in: .seconds(seconds)) { woken.append(seconds) }
+      }
+    }
+    for seconds in [5, 7, 3, 4] as [Int64] { wake(seconds) }
+    loop.advanceTime(by: .seconds(10))
+    #expect(woken == [3])
+    timers.cancelWake()
+    wake(6)
+    timers.cancelWake()
+    loop.advanceTime(by: .seconds(10))
+    #expect(woken == [3])
+  }
+}
+
+@Suite struct ClockFollowersTests {
+  private let device = DeviceID(UniqueID(high: 1, low: 2))
+  private let stream = StreamAddress(loop: 0, connection: 1, stream: 3)
+  private let now = Instant(milliseconds: 1000)
+
+  @Test func aPhoneIsAskedWhenItWasSpokenTo() throws {
+    var followers = ClockFollowers()
+    let isNew = followers.add(stream, device, next: now)
+    let (first, second) = (followers.ask(), followers.ask())
+    let asked = try #require(first.first)
+    #expect(isNew && followers.awaited == [device] && second.isEmpty)
+    followers.answered(stream, asked.number + 1, next: nil)
+    #expect(followers.awaited == [device], "the answer to something else")
+    followers.answered(stream, asked.number, next: now)
+    let third = followers.ask()
+    #expect(followers.awaited.isEmpty && third.isEmpty)
+    let due = followers.touchDue(at: now)
+    let fourth = followers.ask()
+    #expect(due == 1 && fourth.map(\.stream) == [stream])
+  }
+
+  @Test func whoStaysIsNotWaitedFor() {
+    var followers = ClockFollowers()
+    let other = StreamAddress(loop: 0, connection: 1, stream: 5)
+    for stream in [stream, other] { _ = followers.add(stream, device, next: nil) }
+    _ = followers.ask()
+    followers.keep([stream])
+    #expect(Array(followers.streams) == [stream] && followers.awaited.isEmpty)
+    let isNew = followers.add(stream, device, next: now)
+    #expect(!isNew && followers.next == now)
+    followers.remove(stream)
+    #expect(followers.next == nil)
+  }
+}
