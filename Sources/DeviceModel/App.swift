@@ -205,32 +205,6 @@ package struct AppContent: Hashable, Codable, Sendable {
         items: (last.items + file.items).suffix(limits.contentItems),
         changes: (last.changes + file.changes).suffix(limits.contentItems)))
   }
-
-  private enum CodingKeys: CodingKey {
-    case updatedAt, revision, items, files
-    /// How many files there are: all that earlier versions of this program know of them.
-    case unmerged
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: CodingKeys.self)
-    updatedAt = try values.decodeIfPresent(Instant.self, forKey: .updatedAt)
-    revision = try values.decode(Int.self, forKey: .revision)
-    items = try values.decodeIfPresent([String].self, forKey: .items) ?? []
-    files = try values.decodeIfPresent([ContentFile].self, forKey: .files) ?? []
-    if try values.decodeIfPresent(Int.self, forKey: .unmerged) ?? 0 > 0, files.isEmpty {
-      files = [ContentFile(items: [], changes: [])]
-    }
-  }
-
-  package func encode(to encoder: any Encoder) throws {
-    var values = encoder.container(keyedBy: CodingKeys.self)
-    try values.encodeIfPresent(updatedAt, forKey: .updatedAt)
-    try values.encode(revision, forKey: .revision)
-    try values.encode(items, forKey: .items)
-    try values.encode(files, forKey: .files)
-    try values.encode(files.count, forKey: .unmerged)
-  }
 }
 
 /// A file of the class `unlessOpen`: what work has brought while the phone was locked.

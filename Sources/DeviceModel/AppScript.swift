@@ -227,13 +227,11 @@ public struct RestorationScript: Hashable, Codable, Sendable {
   public init() {}
 
   /// What a restoration class makes of an object: of which class the new one is; nil for nothing.
-  func answer(_ name: String, _ object: StateArchive.Object, _ items: [String]) -> String? {
-    guard !answersNothing.contains(name), !gone.contains(object.path) else { return nil }
+  func answer(_ name: String, _ object: StateObject, _ items: [String]) -> String? {
+    guard !answersNothing.contains(name) else { return nil }
     let own = classes?.first { $0.name == name }
     if let key = own?.needs {
-      guard case .text(let item)? = object.entries.first(where: { $0.key == key })?.value,
-        items.contains(item)
-      else { return nil }
+      guard case .text(let item)? = object[key], items.contains(item) else { return nil }
     }
     return own?.answers ?? object.className
   }

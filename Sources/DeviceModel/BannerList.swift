@@ -15,19 +15,15 @@ package struct Banner: Hashable, Codable, Sendable {
 }
 
 /// The list of notifications, newest last; bounded, the oldest go first.
-package struct BannerList: Sendable {
+package struct BannerList: Codable, Sendable {
   private var list = Deque<Banner>()
-  private(set) var numbering = Numbering()
-  private let limit: Int
+  private var numbering = Numbering()
 
-  init(limit: Int) { self.limit = max(1, limit) }
+  /// Whether its numbers are such as it gives itself: what was decoded may be anything.
+  var isSound: Bool { numbering.isSound(after: list.map(\.id.number)) }
 
-  /// A list as it was, or the newest of it.
-  init(limit: Int, banners: [Banner], numbering: Numbering) {
-    self.init(limit: limit)
-    self.numbering = numbering
-    list = Deque(banners.suffix(self.limit))
-  }
+  /// Only the newest stay.
+  mutating func trim(to limit: Int) { list.removeFirst(max(0, list.count - max(1, limit))) }
 
   /// All of them, newest last.
   package var banners: [Banner] { Array(list) }
@@ -37,12 +33,12 @@ package struct BannerList: Sendable {
   mutating func nextID() -> BannerID { BannerID(number: numbering.next()) }
 
   /// Adds one; with a collapse id it replaces the app's one that has the same.
-  mutating func show(_ banner: Banner) {
+  mutating func show(_ banner: Banner, atMost limit: Int) {
     if !banner.collapseID.isEmpty {
       list.removeAll { $0.app == banner.app && $0.collapseID == banner.collapseID }
     }
-    if list.count >= limit { list.removeFirst() }
     list.append(banner)
+    trim(to: limit)
   }
 
   /// Those of an app go with it.
@@ -67,7 +63,7 @@ package struct BannerList: Sendable {
 /// Which pushes came lately, and what was reported: the relay delivers at least once, the phone
 /// drops doubles (docs/ARCHITECTURE.md, "What it promises, and the caveats first"). The oldest are
 /// forgotten first.
-struct RecentPushes: Sendable {
+struct RecentPushes: Codable, Sendable {
   enum Entry: Hashable, Codable, Sendable {
     case open
     case reported(PushOutcome?)
@@ -76,49 +72,25 @@ struct RecentPushes: Sendable {
   /// A push that is remembered.
   struct Known: Hashable, Codable, Sendable {
     let id: PushID
-    let entry: Entry
+    var entry: Entry
   }
 
-  private var entries: [PushID: Entry] = [:]
-  /// A ring: the place of the next one to forget.
-  private var order: [PushID] = []
-  private var oldest = 0
-  private let limit: Int
+  /// Oldest first; few, so that looking through them is quick.
+  private(set) var known = Deque<Known>()
 
-  init(limit: Int) { self.limit = max(1, limit) }
+  subscript(id: PushID) -> Entry? { known.last { $0.id == id }?.entry }
 
-  /// What was remembered, oldest first, or the latest of it.
-  init(limit: Int, known: [Known]) {
-    self.init(limit: limit)
-    for push in known.suffix(self.limit) {
-      add(push.id)
-      entries[push.id] = push.entry
-    }
+  mutating func add(_ id: PushID, atMost limit: Int) {
+    known.append(Known(id: id, entry: .open))
+    trim(to: limit)
   }
 
-  subscript(id: PushID) -> Entry? { entries[id] }
+  mutating func trim(to limit: Int) { known.removeFirst(max(0, known.count - max(1, limit))) }
 
-  /// Everything that is remembered, oldest first.
-  var known: [Known] {
-    (order[oldest...] + order[..<oldest]).compactMap { id in
-      entries[id].map { Known(id: id, entry: $0) }
-    }
-  }
-
-  mutating func add(_ id: PushID) {
-    entries[id] = .open
-    if order.count < limit {
-      order.append(id)
-    } else {
-      entries[order[oldest]] = nil
-      order[oldest] = id
-      oldest = (oldest + 1) % limit
-    }
-  }
-
-  /// Notes the report of one that is still remembered.
+  /// The report of one that is still remembered.
   mutating func report(_ id: PushID, _ outcome: PushOutcome?) {
-    if entries[id] != nil { entries[id] = .reported(outcome) }
+    guard let place = known.lastIndex(where: { $0.id == id }) else { return }
+    known[place].entry = .reported(outcome)
   }
 }
 

@@ -9,44 +9,29 @@ package struct Behaviour: Hashable, Codable, Sendable {
   /// What one opportunity costs, as a moving average: millijoules and bytes.
   package private(set) var averageEnergy: Int64 = 0
   package private(set) var averageBytes: Int64 = 0
-  /// How often each outcome was reported, and how often the app was killed for its mistakes.
-  package private(set) var newData = 0
-  package private(set) var noData = 0
-  package private(set) var failed = 0
-  package private(set) var kills = 0
 
   package init() {}
 
   /// Whether its numbers are such as it makes itself: what was decoded may be anything.
   var isSound: Bool {
     (0...1000).contains(score) && averageEnergy >= 0 && averageBytes >= 0
-      && [newData, noData, failed, kills].allSatisfy { Numbering.range.contains(Int64($0)) }
   }
 
   /// An opportunity that ended with a call of the handler.
   mutating func completed(_ outcome: CallbackOutcome, taking time: Interval, limit: Interval) {
-    var target: Int64
-    switch outcome {
-    case .newData:
-      newData += 1
-      target = 1000
-    case .noData:
-      noData += 1
-      target = 400
-    case .failed:
-      failed += 1
-      target = 200
-    }
+    var target: Int64 =
+      switch outcome {
+      case .newData: 1000
+      case .noData: 400
+      case .failed: 200
+      }
     // Whoever needs more than half of the time is a burden even when there is something new.
     if time * 2 > limit { target /= 2 }
     score += (target - score) / 8
   }
 
   /// An opportunity that ended with a kill: it costs half of the standing at once.
-  mutating func killed() {
-    kills += 1
-    score /= 2
-  }
+  mutating func killed() { score /= 2 }
 
   /// What the opportunity cost.
   mutating func spent(energy: Int64, bytes: Int64) {

@@ -271,7 +271,7 @@ extension Phone {
     do {
       try vault.save(archive, of: app, lock)
       if isDeveloper {
-        for object in archive.objects { emit(.archive(app, .encoded(object.path)), &effects) }
+        for path in archive.paths { emit(.archive(app, .encoded(path)), &effects) }
       }
       emit(.archive(app, .saved(archive)), &effects)
     } catch {
@@ -310,7 +310,7 @@ extension Phone {
     let items = content.items + content.files.flatMap(\.items)
     let restoration = StateRestoration(
       archive, base: script.interface, applies: script.restoration.applies ?? [],
-      delegate: script.restoration.appDelegate ?? []
+      delegate: script.restoration.appDelegate ?? [], gone: script.restoration.gone
     ) { script.restoration.answer($0, $1, items) }
     if isDeveloper {
       for step in restoration.steps { emit(.archive(app, .step(step)), &effects) }

@@ -10,7 +10,7 @@ extension Phone {
     case .reported(let outcome)?:
       // The relay has not heard the report; the push itself is dropped.
       return emit(.report(push.id, outcome), &effects)
-    case nil: recentPushes.add(push.id)
+    case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
     }
     guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
     else {
@@ -223,7 +223,7 @@ extension Phone {
 
   private mutating func show(_ banner: Banner, _ effects: inout [PhoneEffect]) {
     wake(&effects)
-    banners.show(banner)
+    banners.show(banner, atMost: limits.banners)
     litUntil = max(litUntil, now + limits.litTime)
     // So that the report of the dark screen comes in time.
     stayAwake(until: litUntil)

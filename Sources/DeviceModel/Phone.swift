@@ -28,13 +28,13 @@ package import Primitives
 ///    │ terminate        background ──suspend──▶ suspended ──resume──▶ background
 ///    └─ any with a process; by the app switcher into forceQuit ──open──▶ foreground
 /// ```
-package struct Phone: Sendable {
+package struct Phone: Codable, Sendable {
   /// Every number it goes by.
-  package let limits: PhoneLimits
+  package internal(set) var limits = PhoneLimits()
   /// Written into archives.
-  package let systemVersion: String
+  package internal(set) var systemVersion = "7.0"
   /// Who moves the bytes of transfers.
-  package let transferMode: TransferMode
+  package internal(set) var transferMode = TransferMode.modelled
   /// The latest moment it knows of.
   package internal(set) var now: Instant
 
@@ -53,7 +53,7 @@ package struct Phone: Sendable {
   package internal(set) var isDeveloper = false
 
   package internal(set) var switcher = AppSwitcher()
-  package internal(set) var banners: BannerList
+  package internal(set) var banners = BannerList()
   package internal(set) var vault = ArchiveVault()
   package internal(set) var service = TransferService()
   package internal(set) var documents = DocumentStore()
@@ -68,7 +68,7 @@ package struct Phone: Sendable {
 
   var timers = TimerQueue()
   var random: SeededRandom
-  var recentPushes: RecentPushes
+  var recentPushes = RecentPushes()
   var silentAllowance = RateLimit.State()
   var radio = Radio()
   var callbackNumbering = Numbering()
@@ -89,6 +89,14 @@ package struct Phone: Sendable {
   var mustReviewTransfers = false
   var mustCoalesce = false
 
+  /// Lasts when the power goes: as over `PhoneEvent.rebooted`, and what was under way, so that the
+  /// next start can say what became of it. Archives are sealed one by one instead.
+  private enum CodingKeys: CodingKey {
+    case now, apps, network, isCharging, isLowPower, isRefreshOn, isDeveloper, switcher, banners
+    case service, documents, callbacks, callbackNumbering, energy, data, usage, random
+    case recentPushes, silentAllowance, radio, reported
+  }
+
   /// A phone that is locked, has been unlocked once since its start, sleeps, and is on Wi-Fi.
   package init(
     limits: PhoneLimits = PhoneLimits(), systemVersion: String = "7.0",
@@ -99,8 +107,6 @@ package struct Phone: Sendable {
     self.transferMode = transferMode
     let now = max(Instant(milliseconds: 0), min(now, .endOfCalendar))
     self.now = now
-    banners = BannerList(limit: limits.banners)
-    recentPushes = RecentPushes(limit: limits.recentPushes)
     energy = Budget(perDay: limits.phoneEnergyPerDay, at: now)
     data = Budget(perDay: limits.phoneDataPerDay, at: now)
     usage = UsagePattern(at: now + limits.timeZone)

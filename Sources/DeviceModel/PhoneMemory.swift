@@ -1,81 +1,37 @@
 package import Primitives
 
-/// What lasts of a phone when its power goes: the same as over `PhoneEvent.rebooted`, and what was
-/// under way, so that the next start can say what became of it. Not the archives: they are sealed
-/// and kept one by one, each under its own name.
-///
-/// It is `Codable` for whoever keeps it. Decoding checks everything that the phone relies on, so a
-/// memory that exists can be restored; damaged ones throw `PhoneMemoryError` or the decoder's own.
-package struct PhoneMemory: Codable, Equatable, Sendable {
+/// The part of a phone that outlasts a loss of power. Decoding checks everything that the phone
+/// relies on, so a memory that exists can be restored; a damaged one throws `PhoneMemoryError` or
+/// the decoder's own error.
+package struct PhoneMemory: Codable, Sendable {
   /// Goes up with every change that older readers would misunderstand.
-  package static let format = 1
+  package static let format = 2
 
-  var contents: Contents
+  let phone: Phone
 
-  init(_ contents: Contents) { self.contents = contents }
+  fileprivate init(_ phone: Phone) { self.phone = phone }
 
-  package init(from decoder: any Decoder) throws {
-    let found = try decoder.container(keyedBy: FormatKey.self).decode(Int.self, forKey: .format)
-    guard found == Self.format else { throw PhoneMemoryError.unknownFormat(found) }
-    contents = try Contents(from: decoder)
-    try contents.check()
+  private enum Key: CodingKey {
+    case format, phone
   }
 
-  package func encode(to encoder: any Encoder) throws { try contents.encode(to: encoder) }
+  package init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: Key.self)
+    let found = try values.decode(Int.self, forKey: .format)
+    guard found == Self.format else { throw PhoneMemoryError.unknownFormat(found) }
+    phone = try values.decode(Phone.self, forKey: .phone)
+    try phone.check()
+  }
 
-  /// The last moment that the phone knew of.
-  package var savedAt: Instant { contents.savedAt }
+  package func encode(to encoder: any Encoder) throws {
+    var values = encoder.container(keyedBy: Key.self)
+    try values.encode(Self.format, forKey: .format)
+    try values.encode(phone, forKey: .phone)
+  }
 
   /// The app that was in front of the user then.
   package var foreground: String? {
-    contents.apps.first { $0.state == .foreground }?.definition.name
-  }
-
-  private enum FormatKey: CodingKey {
-    case format
-  }
-
-  struct Contents: Codable, Equatable, Sendable {
-    var format = PhoneMemory.format
-    var savedAt: Instant
-    var apps: [App]
-    var network: Network
-    var isCharging: Bool
-    var isLowPower: Bool
-    var isRefreshOn: Bool
-    var isDeveloper: Bool
-    var switcher: AppSwitcher
-    var banners: [Banner]
-    var bannerNumbering: Numbering
-    var service: TransferService
-    var documents: DocumentStore
-    /// What apps were called for. They are paid for, and cannot go on.
-    var callbacks: [RunningCallback]
-    var callbackNumbering: Numbering
-    var energy: Budget
-    var data: Budget
-    var usage: UsagePattern
-    var random: SeededRandom
-    var recentPushes: [RecentPushes.Known]
-    var silentAllowance: RateLimit.State
-    var radio: Radio
-    var reported: DeviceCondition
-
-    /// The clock was set back: all that lies in the past stays as long ago as it was.
-    mutating func setClockBack(to now: Instant, timeZone: Interval) {
-      let lapse = now - savedAt
-      guard lapse < .zero else { return }
-      savedAt = now
-      for index in apps.indices {
-        apps[index].moveClock(by: lapse)
-        apps[index].usage.setBack(to: now + timeZone)
-      }
-      usage.setBack(to: now + timeZone)
-      energy.moveClock(by: lapse)
-      data.moveClock(by: lapse)
-      silentAllowance.moveClock(by: lapse)
-      radio.moveClock(by: lapse)
-    }
+    phone.apps.first { $0.state == .foreground }?.definition.name
   }
 }
 
@@ -83,21 +39,13 @@ extension Phone {
   /// What of it lasts, as if the power went now. The phone itself goes on.
   package func memory() -> PhoneMemory {
     var phone = self
-    phone.settleAccounts()
-    return PhoneMemory(
-      PhoneMemory.Contents(
-        savedAt: now, apps: phone.apps, network: network, isCharging: isCharging,
-        isLowPower: isLowPower, isRefreshOn: isRefreshOn, isDeveloper: isDeveloper,
-        switcher: switcher, banners: banners.banners, bannerNumbering: banners.numbering,
-        service: phone.service, documents: documents, callbacks: phone.callbacks,
-        callbackNumbering: callbackNumbering, energy: phone.energy, data: phone.data,
-        usage: usage, random: random, recentPushes: recentPushes.known,
-        silentAllowance: silentAllowance, radio: phone.radio, reported: reported))
+    phone.powerFailed()
+    return PhoneMemory(phone)
   }
 
   /// Everything that is under way is paid for up to now, in the order of `reboot`: nothing goes on
-  /// without power, so it must not be paid for when the power is back.
-  private mutating func settleAccounts() {
+  /// without power, so it must not be paid for when the power is back. What dies is gone.
+  private mutating func powerFailed() {
     for index in apps.indices {
       for place in callbacks.indices where callbacks[place].app.number == index {
         chargeBegunPart(of: callbacks[place])
@@ -107,6 +55,13 @@ extension Phone {
     }
     accountTransfers()
     service.powerFailed()
+    (lock, wakefulness, foreground) = (.locked, .asleep, nil)
+    (timers, coordination, uses) = (TimerQueue(), Coordination(), [:])
+    (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
+    (mustReviewTransfers, mustCoalesce) = (false, false)
+    litUntil = Instant(milliseconds: .min)
+    vault = ArchiveVault()
+    useNumbering = Numbering()
   }
 
   /// A phone that is switched on again, `now`, as after `PhoneEvent.rebooted`: no process runs, it
@@ -118,43 +73,41 @@ extension Phone {
   /// instance, is as it was until somebody says otherwise.
   package init(
     restoring memory: PhoneMemory, limits: PhoneLimits = PhoneLimits(),
-    systemVersion: String = "7.0", transferMode: TransferMode = .modelled, at now: Instant,
-    into effects: inout [PhoneEffect]
+    transferMode: TransferMode = .modelled, at now: Instant, into effects: inout [PhoneEffect]
   ) {
-    self.init(
-      limits: limits, systemVersion: systemVersion, transferMode: transferMode, seed: 0, at: now)
-    var last = memory.contents
-    last.setClockBack(to: self.now, timeZone: limits.timeZone)
-    apps = last.apps
+    self = memory.phone
+    self.limits = limits
+    self.transferMode = transferMode
+    let now = max(Instant(milliseconds: 0), min(now, .endOfCalendar))
+    setClockBack(by: now - self.now, to: now)
+    self.now = now
     for index in apps.indices {
-      apps[index].callbackCount = last.callbacks.count { $0.app.number == index }
+      apps[index].callbackCount = callbacks.count { $0.app.number == index }
       apps[index].energy = apps[index].energy.resized(perDay: limits.appEnergyPerDay)
       apps[index].data = apps[index].data.resized(perDay: limits.appDataPerDay)
     }
-    network = last.network
-    isCharging = last.isCharging
-    isLowPower = last.isLowPower
-    isRefreshOn = last.isRefreshOn
-    isDeveloper = last.isDeveloper
-    switcher = last.switcher
-    banners = BannerList(
-      limit: limits.banners, banners: last.banners, numbering: last.bannerNumbering)
-    service = last.service
-    service.accountedUntil = self.now
-    documents = last.documents
-    callbacks = last.callbacks
-    callbackNumbering = last.callbackNumbering
-    energy = last.energy.resized(perDay: limits.phoneEnergyPerDay)
-    data = last.data.resized(perDay: limits.phoneDataPerDay)
-    usage = last.usage
-    random = last.random
-    recentPushes = RecentPushes(limit: limits.recentPushes, known: last.recentPushes)
-    silentAllowance = last.silentAllowance
-    radio = last.radio
-    reported = last.reported
+    energy = energy.resized(perDay: limits.phoneEnergyPerDay)
+    data = data.resized(perDay: limits.phoneDataPerDay)
+    banners.trim(to: limits.banners)
+    recentPushes.trim(to: limits.recentPushes)
+    service.accountedUntil = now
     resumeCoordination(&effects)
     reboot(&effects)
     settle(&effects)
+  }
+
+  /// All that lies in the past stays as long ago as it was.
+  private mutating func setClockBack(by lapse: Interval, to now: Instant) {
+    guard lapse < .zero else { return }
+    for index in apps.indices {
+      apps[index].moveClock(by: lapse)
+      apps[index].usage.setBack(to: now + limits.timeZone)
+    }
+    usage.setBack(to: now + limits.timeZone)
+    energy.moveClock(by: lapse)
+    data.moveClock(by: lapse)
+    silentAllowance.moveClock(by: lapse)
+    radio.moveClock(by: lapse)
   }
 }
 
@@ -176,9 +129,9 @@ package enum PhoneMemoryError: Error, Hashable, Sendable, CustomStringConvertibl
 /// Everything that the phone relies on without looking: places of apps, counters that must not
 /// overflow, parents that must not go in circles. Moments may be anything: their arithmetic
 /// saturates.
-extension PhoneMemory.Contents {
-  func check() throws(PhoneMemoryError) {
-    try demand("the time", savedAt >= Instant(milliseconds: 0) && savedAt <= .endOfCalendar)
+extension Phone {
+  fileprivate func check() throws(PhoneMemoryError) {
+    try demand("the time", now >= Instant(milliseconds: 0) && now <= .endOfCalendar)
     for (index, app) in apps.enumerated() {
       try demand("app \(index)", app.id.number == index && app.isSound)
     }
@@ -209,8 +162,8 @@ extension PhoneMemory.Contents {
   private func checkBanners() throws(PhoneMemoryError) {
     try demand(
       "a banner",
-      isKnown(banners.map(\.app)) && isDistinct(banners.map(\.id))
-        && bannerNumbering.isSound(after: banners.map(\.id.number)))
+      isKnown(banners.banners.map(\.app)) && isDistinct(banners.banners.map(\.id))
+        && banners.isSound)
   }
 
   private func checkDocuments() throws(PhoneMemoryError) {
@@ -242,8 +195,8 @@ extension PhoneMemory.Contents {
     for case .push(let push) in callbacks.map(\.kind) { expected.insert(push.id) }
     try demand(
       "a push",
-      isDistinct(recentPushes.map(\.id))
-        && recentPushes.allSatisfy { $0.entry != .open || expected.contains($0.id) })
+      isDistinct(recentPushes.known.map(\.id))
+        && recentPushes.known.allSatisfy { $0.entry != .open || expected.contains($0.id) })
   }
 }
 
@@ -280,26 +233,5 @@ extension Document {
       && kept.allSatisfy { Numbering.range.contains(Int64($0.revision)) && $0.body.bytes >= 0 }
       && Numbering.range.contains(Int64(revision))
       && Numbering.range.contains(Int64(remoteRevision))
-  }
-}
-
-extension DeviceCondition: Codable {
-  private enum Key: CodingKey {
-    case power, network, isScreenOn
-  }
-
-  package init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: Key.self)
-    self.init(
-      power: try values.decode(Power.self, forKey: .power),
-      network: try values.decode(Network.self, forKey: .network),
-      screen: try values.decode(Bool.self, forKey: .isScreenOn) ? .on : .off)
-  }
-
-  package func encode(to encoder: any Encoder) throws {
-    var values = encoder.container(keyedBy: Key.self)
-    try values.encode(power, forKey: .power)
-    try values.encode(network, forKey: .network)
-    try values.encode(screen == .on, forKey: .isScreenOn)
   }
 }

@@ -94,7 +94,7 @@ extension ContentFile {
 extension ArchiveStep: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .saved(let archive): "saved, \(archive.objects.count) objects"
+    case .saved(let archive): "saved, \(archive.graph.objects.count) objects"
     case .kept: "kept as it was"
     case .deleted: "deleted"
     case .transformed(let old, let new): "of version \(old), made one of \(new)"

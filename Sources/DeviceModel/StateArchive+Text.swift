@@ -6,21 +6,22 @@ extension StateArchive: CustomStringConvertible {
   package var description: String {
     var lines = ["restoration classes:"]
     var seen: Set<String> = []
-    for case let name? in objects.map(\.restorationClass)
+    let objects = Array(zip(graph.objects, paths))
+    for case let name? in graph.objects.map(\.restorationClass)
     where name != StateObject.storyboard && seen.insert(name).inserted {
-      let made = objects.filter { $0.restorationClass == name }.map(\.path.description)
+      let made = objects.filter { $0.0.restorationClass == name }.map(\.1.description)
       lines.append("  \(name): \(made.joined(separator: ", "))")
     }
     lines.append("app version: \(appVersion)")
     lines.append("system version: \(systemVersion)")
     lines.append("timestamp: \(savedAt.iso8601)")
-    for (index, object) in objects.enumerated() {
+    for (object, path) in objects {
       let marks = [
         object.isRegistered ? "registered" : nil,
-        top?.number == Int32(index) ? "on top" : nil,
+        graph.top == object.id ? "on top" : nil,
       ].compactMap { $0 }
       let suffix = marks.isEmpty ? "" : " (\(marks.joined(separator: ", ")))"
-      lines.append("\(object.path): \(object.className)\(suffix)")
+      lines.append("\(path): \(object.className)\(suffix)")
       for entry in object.entries { lines.append("  \(entry.key) = \(text(entry.value))") }
     }
     return lines.joined(separator: "\n")
@@ -33,7 +34,7 @@ extension StateArchive: CustomStringConvertible {
     case .flag(let flag): flag ? "yes" : "no"
     case .data(let data): "\(data.count) bytes"
     case .bookmark: "a bookmark"
-    case .reference(let place): "-> \(objects[Int(place.number)].path)"
+    case .reference(let id): "-> \(graph.path(of: id)?.description ?? "nothing")"
     case .list(let values): "[\(values.map(text).joined(separator: ", "))]"
     }
   }

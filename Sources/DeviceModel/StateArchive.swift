@@ -1,27 +1,14 @@
 package import Primitives
 
-/// An app's state as it is kept: every object that takes part, with references as references (WWDC
-/// 2013 session 222). Whoever keeps it seals it as JSON, and asks `isSound` of what was read.
+/// An app's state as it is kept: the graph of every object that takes part, with references as
+/// references (WWDC 2013 session 222). It is sealed as JSON; ask `isSound` after reading it.
 package struct StateArchive: Hashable, Codable, Sendable {
-  /// One of the objects. In an archive a `StateObjectID` is a place in `objects`.
-  package struct Object: Hashable, Codable, Sendable {
-    package let path: StatePath
-    package let className: String
-    package let restorationClass: String?
-    package let isRegistered: Bool
-    /// The parent's place; it stands before its children.
-    package let parent: StateObjectID?
-    /// What it remembers, sorted by key.
-    package internal(set) var entries: [StateObject.Entry]
-  }
-
   /// The app's version, the system's, and when it was saved.
-  package let appVersion: String
+  package private(set) var appVersion: String
   package let systemVersion: String
   package let savedAt: Instant
-  package let objects: [Object]
-  /// What was on top.
-  package let top: StateObjectID?
+  /// Each object has a path that no other one has.
+  package private(set) var graph = StateGraph()
 
   /// Archives what takes part in a graph. Of two objects with one path the first is taken, and what
   /// is below the other is left out with it.
@@ -29,65 +16,45 @@ package struct StateArchive: Hashable, Codable, Sendable {
     self.appVersion = appVersion
     self.systemVersion = systemVersion
     savedAt = now
-    var places: [StateObjectID: StateObjectID] = [:]
-    var taken: Set<StatePath> = []
-    var objects: [Object] = []
+    var kept: [StateObjectID: StateObjectID] = [:]
+    var paths: Set<StatePath> = []
     for object in graph.objects {
       guard let path = graph.path(of: object.id) else { continue }
-      if let parent = object.parent, places[parent] == nil, graph.path(of: parent) != nil {
-        continue
-      }
-      guard taken.insert(path).inserted else { continue }
-      places[object.id] = StateObjectID(number: Int32(objects.count))
-      objects.append(
-        Object(
-          path: path, className: object.className, restorationClass: object.restorationClass,
-          isRegistered: object.isRegistered, parent: object.parent.flatMap { places[$0] },
-          entries: object.entries))
+      let parent = object.parent.flatMap { kept[$0] }
+      let isBelowOther = parent == nil && path.components.count > 1
+      guard !isBelowOther, paths.insert(path).inserted else { continue }
+      kept[object.id] = self.graph.add(
+        object.className, identifier: object.identifier, parent: parent,
+        restorationClass: object.restorationClass, isRegistered: object.isRegistered)
     }
-    for index in objects.indices {
-      objects[index].entries = objects[index].entries.compactMap { entry in
-        entry.value.mapReferences { places[$0] }.map { .init(key: entry.key, value: $0) }
+    for object in graph.objects {
+      guard let id = kept[object.id] else { continue }
+      for entry in object.entries {
+        self.graph.set(id, entry.key, entry.value.mapReferences { kept[$0] })
       }
     }
-    self.objects = objects
     // Where what is on top has no identifier, it is what is below it.
     var shown = graph.top
-    while let id = shown, places[id] == nil { shown = graph[id]?.parent }
-    top = shown.flatMap { places[$0] }
+    while let id = shown, kept[id] == nil { shown = graph[id]?.parent }
+    self.graph.top = shown.flatMap { kept[$0] }
   }
 
-  init(
-    appVersion: String, systemVersion: String, savedAt: Instant, objects: [Object],
-    top: StateObjectID?
-  ) {
-    self.appVersion = appVersion
-    self.systemVersion = systemVersion
-    self.savedAt = savedAt
-    self.objects = objects
-    self.top = top
-  }
+  /// Of all its objects.
+  package var paths: [StatePath] { graph.objects.compactMap { graph.path(of: $0.id) } }
 
   /// Whether it can be restored and is within `PhoneLimits`: what was read may be anything.
   package var isSound: Bool {
-    func isPlace(_ id: StateObjectID, below count: Int) -> Bool {
-      (0..<count).contains(Int(id.number))
-    }
     func isSound(_ value: StateValue, depth: Int = 0) -> Bool {
       switch value {
       case .number, .text, .flag, .data, .bookmark: true
-      case .reference(let id): isPlace(id, below: objects.count)
+      case .reference(let id): graph[id] != nil
       case .list(let values):
         depth < PhoneLimits.archiveDepth && values.allSatisfy { isSound($0, depth: depth + 1) }
       }
     }
-    return objects.count <= PhoneLimits.archiveObjects
-      && objects.enumerated().allSatisfy { place, object in
-        !object.path.components.isEmpty
-          && object.parent.map { isPlace($0, below: place) } ?? true
-          && object.entries.allSatisfy { isSound($0.value) }
-      }
-      && top.map { isPlace($0, below: objects.count) } ?? true
+    return graph.objects.count <= PhoneLimits.archiveObjects && graph.isSound
+      && paths.count == graph.objects.count
+      && graph.objects.allSatisfy { $0.entries.allSatisfy { isSound($0.value) } }
   }
 }
 
@@ -164,81 +131,26 @@ public enum ArchiveChange: Hashable, Codable, Sendable {
 extension StateArchive {
   /// The archive as the later version would have saved it.
   package func transformed(by transform: ArchiveTransform) -> StateArchive {
-    var (objects, top) = (objects, top)
+    var later = self
+    later.appVersion = transform.to
     for change in transform.changes {
       switch change {
-      case .rename(let path, let identifier): Self.rename(path, to: identifier, in: &objects)
-      case .renameKey(let path, let key, let new):
-        Self.change(path, in: &objects) { entry in
-          entry.key == key ? StateObject.Entry(key: new, value: entry.value) : entry
+      case .rename(let path, let identifier):
+        let new = StatePath(path.components.dropLast() + [identifier])
+        guard later.graph.find(new) == nil, !identifier.isEmpty, !identifier.hasPrefix("(") else {
+          continue
         }
+        later.graph.rename(path, to: identifier)
+      case .renameKey(let path, let key, let new):
+        guard let id = later.graph.find(path), let value = later.graph[id]?[key] else { continue }
+        later.graph.set(id, key, nil)
+        later.graph.set(id, new, value)
       case .set(let path, let key, let value):
-        guard !value.hasReferences else { continue }
-        Self.change(path, in: &objects, adding: .init(key: key, value: value)) { $0 }
-      case .drop(let path): Self.drop(path, in: &objects, &top)
+        later.graph.apply(.set(path, key: key, value))
+      case .drop(let path):
+        if let id = later.graph.find(path) { later.graph.cut(id) }
       }
     }
-    return StateArchive(
-      appVersion: transform.to, systemVersion: systemVersion, savedAt: savedAt, objects: objects,
-      top: top)
-  }
-
-  private static func rename(
-    _ path: StatePath, to identifier: String, in objects: inout [Object]
-  ) {
-    let new = StatePath(path.components.dropLast() + [identifier])
-    guard !identifier.isEmpty, objects.contains(where: { $0.path == path }),
-      !objects.contains(where: { $0.path == new })
-    else { return }
-    objects = objects.map { object in
-      guard object.path.components.starts(with: path.components) else { return object }
-      let below = object.path.components.dropFirst(path.components.count)
-      return object.at(StatePath(new.components + below))
-    }
-  }
-
-  /// What is there already under a key of what is added or renamed gives way to it.
-  private static func change(
-    _ path: StatePath, in objects: inout [Object], adding new: StateObject.Entry? = nil,
-    _ change: (StateObject.Entry) -> StateObject.Entry
-  ) {
-    guard let place = objects.firstIndex(where: { $0.path == path }) else { return }
-    let old = objects[place].entries
-    let changed = old.map(change).filter { !old.contains($0) } + [new].compactMap(\.self)
-    let kept = old.filter { old in
-      change(old) == old && !changed.contains { $0.key == old.key }
-    }
-    objects[place].entries = (kept + changed).sorted { $0.key < $1.key }
-  }
-
-  private static func drop(
-    _ path: StatePath, in objects: inout [Object], _ top: inout StateObjectID?
-  ) {
-    var places: [StateObjectID: StateObjectID] = [:]
-    var kept: [Object] = []
-    for (place, object) in objects.enumerated() {
-      let isGone =
-        object.path == path || object.parent.map { places[$0] == nil } ?? false
-      guard !isGone else { continue }
-      places[StateObjectID(number: Int32(place))] = StateObjectID(number: Int32(kept.count))
-      kept.append(object.at(object.path, below: object.parent.flatMap { places[$0] }))
-    }
-    for index in kept.indices {
-      kept[index].entries = kept[index].entries.compactMap { entry in
-        entry.value.mapReferences { places[$0] }.map { .init(key: entry.key, value: $0) }
-      }
-    }
-    objects = kept
-    top = top.flatMap { places[$0] }
-  }
-}
-
-extension StateArchive.Object {
-  fileprivate func at(_ path: StatePath) -> Self { at(path, below: parent) }
-
-  fileprivate func at(_ path: StatePath, below parent: StateObjectID?) -> Self {
-    Self(
-      path: path, className: className, restorationClass: restorationClass,
-      isRegistered: isRegistered, parent: parent, entries: entries)
+    return later
   }
 }

@@ -77,12 +77,21 @@ public struct StateGraph: Hashable, Codable, Sendable {
     if let index = index(of: id) { objects[index].className = className }
   }
 
+  /// Another identifier, and so another path of all below.
+  mutating func rename(_ path: StatePath, to identifier: String) {
+    if let index = find(path).flatMap(index(of:)) { objects[index].identifier = identifier }
+  }
+
   /// Whether any object takes part in restoration.
   var takesPart: Bool { objects.contains { path(of: $0.id) != nil } }
 
   /// Removes an object and everything below it. Base objects are part of the app and stay.
   public mutating func remove(_ id: StateObjectID) {
-    guard self[id]?.origin == .dynamic else { return }
+    if self[id]?.origin == .dynamic { cut(id) }
+  }
+
+  /// Whatever it is, with everything below it and what referred to them.
+  mutating func cut(_ id: StateObjectID) {
     var gone: Set<StateObjectID> = [id]
     for object in objects where object.parent.map(gone.contains) == true { gone.insert(object.id) }
     objects.removeAll { gone.contains($0.id) }
@@ -160,7 +169,7 @@ public struct StateObject: Hashable, Codable, Sendable {
   public let id: StateObjectID
   public internal(set) var className: String
   /// A word in parentheses is only what a script calls it.
-  public let identifier: String?
+  public internal(set) var identifier: String?
   public let parent: StateObjectID?
   /// Who makes it anew when it is needed.
   public let restorationClass: String?

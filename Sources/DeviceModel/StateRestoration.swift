@@ -38,36 +38,38 @@ package struct StateRestoration: Sendable {
   /// Whether what was on top is there again; false leads to the plain launch image.
   package private(set) var hasTop = true
   /// Where each object of the archive is now.
-  private var places: [StateObjectID?] = []
+  private var places: [StateObjectID: StateObjectID] = [:]
 
   /// How many of the archive's objects are there again.
-  package var restoredCount: Int { places.count { $0 != nil } }
+  package var restoredCount: Int { places.count }
 
   /// `base` holds the objects that exist before restoring. `recreates` is asked once for each
   /// object with a restoration class, by its name and what was saved, and answers the class of the
-  /// object that it makes; nil means that its data is gone. `delegate` has what the app delegate
-  /// makes when nobody else does.
+  /// object that it makes; nil means that its data is gone, as it is of those in `gone`. `delegate`
+  /// has what the app delegate makes when nobody else does.
   package init(
     _ archive: StateArchive, base: StateGraph, applies: [StateApplication] = [],
-    delegate: Set<StatePath> = [], recreates: (String, StateArchive.Object) -> String?
+    delegate: Set<StatePath> = [], gone: Set<StatePath> = [],
+    recreates: (String, StateObject) -> String?
   ) {
     graph = base
-    for object in archive.objects { places.append(place(object, delegate, recreates)) }
-    for (index, object) in archive.objects.enumerated() { wire(object, places[index]) }
-    for (index, object) in archive.objects.enumerated() { decode(object, places[index]) }
-    if let top = archive.top {
-      hasTop = restored(top) != nil
+    let saved = zip(archive.graph.objects, archive.paths)
+    for (object, path) in saved {
+      places[object.id] = place(object, path, delegate) { maker in
+        gone.contains(path) ? nil : recreates(maker, object)
+      }
+    }
+    for (object, path) in saved { wire(object, path) }
+    for (object, path) in saved { decode(object, path) }
+    if let top = archive.graph.top {
+      hasTop = places[top] != nil
       // What it was pushed on or presented by, back to one that exists.
       var shown: StateObjectID? = top
-      while let place = shown, restored(place) == nil {
-        shown = archive.objects[Int(place.number)].parent
-      }
-      graph.top = shown.flatMap(restored)
+      while let id = shown, places[id] == nil { shown = archive.graph[id]?.parent }
+      graph.top = shown.flatMap { places[$0] }
     }
     let decoded = graph
-    for (index, object) in archive.objects.enumerated() {
-      finish(object.path, places[index], applies, decoded)
-    }
+    for (object, path) in saved { finish(path, places[object.id], applies, decoded) }
   }
 
   /// What one applies is what others decoded, never what they applied.
@@ -85,55 +87,53 @@ package struct StateRestoration: Sendable {
     }
   }
 
-  private func restored(_ place: StateObjectID) -> StateObjectID? { places[Int(place.number)] }
-
   private mutating func place(
-    _ object: StateArchive.Object, _ delegate: Set<StatePath>,
-    _ recreates: (String, StateArchive.Object) -> String?
+    _ object: StateObject, _ path: StatePath, _ delegate: Set<StatePath>,
+    _ recreates: (String) -> String?
   ) -> StateObjectID? {
-    if let parent = object.parent, restored(parent) == nil {
-      steps.append(.skipped(object.path, .parentSkipped))
+    if let parent = object.parent, places[parent] == nil {
+      steps.append(.skipped(path, .parentSkipped))
       return nil
     }
-    let found = graph.find(object.path)
+    let found = graph.find(path)
     var maker = object.restorationClass
-    if maker == nil, found == nil, delegate.contains(object.path) { maker = "the app delegate" }
+    if maker == nil, found == nil, delegate.contains(path) { maker = "the app delegate" }
     // Who has a restoration class is made by it, also where there is such an object already.
     guard let maker else {
       steps.append(
-        found == nil ? .skipped(object.path, .noRestorationClass) : .found(object.path))
+        found == nil ? .skipped(path, .noRestorationClass) : .found(path))
       return found
     }
     let isLasting = object.restorationClass == nil || maker == StateObject.storyboard
-    guard let className = isLasting ? object.className : recreates(maker, object) else {
-      steps.append(.skipped(object.path, .answeredNothing(maker)))
+    guard let className = isLasting ? object.className : recreates(maker) else {
+      steps.append(.skipped(path, .answeredNothing(maker)))
       return nil
     }
     let isSame = className == object.className
-    steps.append(.recreated(object.path, by: isSame ? maker : "\(maker) as \(className)"))
+    steps.append(.recreated(path, by: isSame ? maker : "\(maker) as \(className)"))
     if let found {
       graph.remake(found, as: className)
       return found
     }
     return graph.add(
-      className, identifier: object.path.components.last, parent: object.parent.flatMap(restored),
+      className, identifier: object.identifier, parent: object.parent.flatMap { places[$0] },
       restorationClass: object.restorationClass, origin: .dynamic,
       isRegistered: object.isRegistered)
   }
 
-  private mutating func wire(_ object: StateArchive.Object, _ id: StateObjectID?) {
-    guard let id else { return }
+  private mutating func wire(_ object: StateObject, _ path: StatePath) {
+    guard let id = places[object.id] else { return }
     for entry in object.entries where entry.value.hasReferences {
-      let value = entry.value.mapReferences(restored)
+      let value = entry.value.mapReferences { places[$0] }
       graph.set(id, entry.key, value)
       steps.append(
         value == nil
-          ? .unwired(object.path, key: entry.key) : .wired(object.path, key: entry.key))
+          ? .unwired(path, key: entry.key) : .wired(path, key: entry.key))
     }
   }
 
-  private mutating func decode(_ object: StateArchive.Object, _ id: StateObjectID?) {
-    guard let id else { return }
+  private mutating func decode(_ object: StateObject, _ path: StatePath) {
+    guard let id = places[object.id] else { return }
     // A base object may start out with keys that it had given up when it was saved.
     let kept = Set(object.entries.map(\.key))
     for entry in graph[id]?.entries ?? [] where !kept.contains(entry.key) {
@@ -144,6 +144,6 @@ package struct StateRestoration: Sendable {
     for entry in object.entries where !entry.value.hasReferences {
       graph.set(id, entry.key, entry.value)
     }
-    steps.append(.decoded(object.path))
+    steps.append(.decoded(path))
   }
 }

@@ -75,29 +75,6 @@ package struct UsagePattern: Hashable, Codable, Sendable {
     let kind = Self.isWeekend(Self.day(localTime)) ? weekends : weekdays
     return kind.days >= days ? kind : all
   }
-
-  private enum CodingKeys: CodingKey {
-    case today, lastBin, weekdays, weekends
-  }
-
-  /// What was kept before kinds of days were told apart has none.
-  package init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: CodingKeys.self)
-    all = try DayHabits(from: decoder)
-    weekdays = try values.decodeIfPresent(DayHabits.self, forKey: .weekdays) ?? DayHabits()
-    weekends = try values.decodeIfPresent(DayHabits.self, forKey: .weekends) ?? DayHabits()
-    today = try values.decode(Int64.self, forKey: .today)
-    lastBin = try values.decode(Int.self, forKey: .lastBin)
-  }
-
-  package func encode(to encoder: any Encoder) throws {
-    try all.encode(to: encoder)
-    var values = encoder.container(keyedBy: CodingKeys.self)
-    try values.encode(weekdays, forKey: .weekdays)
-    try values.encode(weekends, forKey: .weekends)
-    try values.encode(today, forKey: .today)
-    try values.encode(lastBin, forKey: .lastBin)
-  }
 }
 
 /// The weights of the quarter hours of a kind of day; every day that ends makes older ones count

@@ -66,21 +66,15 @@ enum RelayStep: Sendable {
   case journalTakes(Int64)
   case journalFails(Bool)
 
-  var kind: TraceKind {
+  var told: Told {
     switch self {
-    case .crashed: .crashed
-    case .started: .started
-    case .journalTakes, .journalFails: .journal
-    }
-  }
-
-  var why: String {
-    switch self {
-    case .crashed(let lapse): "for \(TimeText.text(duration: lapse))"
-    case .started(let count): "\(count) in its journal"
-    case .journalTakes(0): "writes at once"
-    case .journalTakes(let lapse): "a write takes \(TimeText.text(duration: lapse))"
-    case .journalFails(let isFailing): isFailing ? "cannot write" : "writes again"
+    case .crashed(let lapse): Told(.crashed, "for \(TimeText.text(duration: lapse))")
+    case .started(let count): Told(.started, "\(count) in its journal")
+    case .journalTakes(0): Told(.journal, "writes at once")
+    case .journalTakes(let lapse):
+      Told(.journal, "a write takes \(TimeText.text(duration: lapse))")
+    case .journalFails(let isFailing):
+      Told(.journal, isFailing ? "cannot write" : "writes again")
     }
   }
 }

@@ -30,30 +30,40 @@ struct TraceEntry: Sendable {
   let fact: Fact
 }
 
+/// What a thing that happened is called, and why it did: made into words when somebody reads them.
+struct Told {
+  let kind: TraceKind
+  /// Empty when there is nothing to say.
+  let why: (TraceClock) -> String
+
+  init(_ kind: TraceKind, _ why: @escaping (TraceClock) -> String) {
+    (self.kind, self.why) = (kind, why)
+  }
+
+  init(_ kind: TraceKind, _ why: @escaping @autoclosure () -> String = "") {
+    self.init(kind) { _ in why() }
+  }
+}
+
 /// What happened, in words.
 extension TraceEntry {
-  var kind: TraceKind {
+  var kind: TraceKind { told.kind }
+
+  func why(by clock: TraceClock) -> String { told.why(clock) }
+
+  private var told: Told {
     switch fact {
-    case .life(let step):
-      switch step {
-      case .received, .restored: .received
-      case .sent: .sent
-      case .storedOffline, .storedPower: .stored
-      case .discarded: .discarded
-      case .delivered: .delivered
-      case .outcome: .outcome
-      case .faulted: .fault
-      case .decided: .waits
-      }
-    case .refused: .refused
-    case .connected: .connected
-    case .disconnected: .disconnected
-    case .arrived: .arrived
-    case .changed: .changed
-    case .relay(let step): step.kind
-    case .fetchBegan: .began
-    case .document: .document
-    case .phone(let action), .transfer(_, let action): action.kind
+    case .life(let step): step.told
+    case .document(let words): Told(.document, words)
+    case .refused(0, let reason): Told(.refused, reason)
+    case .refused(let status, let reason): Told(.refused, "\(status) \(reason)")
+    case .relay(let step): step.told
+    case .connected: Told(.connected)
+    case .disconnected(let reason): Told(.disconnected, reason)
+    case .changed(let what): Told(.changed, what)
+    case .fetchBegan(_, let reason): Told(.began, "fetch" + (reason.map { ", \($0)" } ?? ""))
+    case .arrived(let what): Told(.arrived, what)
+    case .phone(let action), .transfer(_, let action): action.told(push: push)
     }
   }
 
@@ -67,23 +77,6 @@ extension TraceEntry {
     switch fact {
     case .life, .refused, .connected, .disconnected, .relay: true
     case .arrived, .changed, .fetchBegan, .document, .phone, .transfer: false
-    }
-  }
-
-  /// Why; empty when there is nothing to say.
-  func why(by clock: TraceClock) -> String {
-    switch fact {
-    case .life(let step): step.why(by: clock)
-    case .document(let words): words
-    case .refused(0, let reason): reason
-    case .refused(let status, let reason): "\(status) \(reason)"
-    case .relay(let step): step.why
-    case .disconnected(let reason): reason
-    case .changed(let what): what
-    case .fetchBegan(_, let reason): "fetch" + (reason.map { ", \($0)" } ?? "")
-    case .arrived(let what): what
-    case .phone(let action), .transfer(_, let action): action.why(by: clock, push: push)
-    case .connected: ""
     }
   }
 }
@@ -104,21 +97,22 @@ enum TraceClock: Sendable {
 }
 
 extension DeliveryStep {
-  fileprivate func why(by clock: TraceClock) -> String {
+  fileprivate var told: Told {
     switch self {
-    case .received(let notificationClass, _, _, _): notificationClass.name
-    case .restored: "from the journal"
-    case .delivered: ""
-    case .sent(let via, _): via.name
-    case .storedOffline: "device offline"
-    case .storedPower(.none, let limit): "held by \(limit.name)"
+    case .received(let notificationClass, _, _, _): Told(.received, notificationClass.name)
+    case .restored: Told(.received, "from the journal")
+    case .delivered: Told(.delivered)
+    case .sent(let via, _): Told(.sent, via.name)
+    case .storedOffline: Told(.stored, "device offline")
+    case .storedPower(.none, let limit): Told(.stored, "held by \(limit.name)")
     case .storedPower(let until?, let limit):
-      "held until \(clock.text(until)) by \(limit.name)"
-    case .discarded(.replaced(let id)): "replaced by push \(Simulation.pushNumber(id) + 1)"
-    case .discarded(let reason): reason.name
-    case .outcome(let outcome): "\(outcome)"
-    case .decided(let decision): decision.words(by: clock)
-    case .faulted(let mark): "\(mark.name): \(mark.action) at \(mark.place)"
+      Told(.stored) { "held until \($0.text(until)) by \(limit.name)" }
+    case .discarded(.replaced(let id)):
+      Told(.discarded, "replaced by push \(Simulation.pushNumber(id) + 1)")
+    case .discarded(let reason): Told(.discarded, reason.name)
+    case .outcome(let outcome): Told(.outcome, "\(outcome)")
+    case .decided(let decision): decision.told
+    case .faulted(let mark): Told(.fault, "\(mark.name): \(mark.action) at \(mark.place)")
     }
   }
 }
@@ -134,142 +128,97 @@ extension FetchPlan {
 }
 
 extension PhoneAction {
-  fileprivate var kind: TraceKind {
+  fileprivate func told(push: Int32) -> Told {
     switch self {
-    case .report: .reported
-    case .decision: .waits
-    case .condition: .condition
-    case .transfer(_, _, .queued): .transferQueued
-    case .transfer(_, _, .started): .transferStarted
-    case .transfer(_, _, .brokeOff): .transferBroke
-    case .transfer(_, _, .held): .transferHeld
-    case .transfer(_, _, .credentialsDemanded): .credentialsDemanded
-    case .transfer(_, _, .ended): .transferEnded
-    case .archive: .state
-    case .banner: .banner
-    case .badge: .badge
-    case .sound: .sound
-    case .snapshot: .snapshot
-    case .app(_, let step): step.kind
-    case .callback(_, _, .began): .began
-    case .callback(_, _, .completed): .completed
-    case .callback(_, _, .abandoned): .abandoned
-    case .fetch: .fetchPlanned
-    case .document: .document
-    case .phone(.woke): .woke
-    case .phone(.slept): .slept
-    case .phone(.locked): .locked
-    case .phone(.unlocked): .unlocked
-    case .phone(.booted): .booted
-    case .phone(.switchedOff): .switchedOff
-    case .ignored: .ignored
-    }
-  }
-
-  fileprivate func why(by clock: TraceClock, push: Int32) -> String {
-    switch self {
-    case .report(_, let outcome): outcome.map { "\($0)" } ?? "delivered"
-    case .decision(_, _, let decision): decision.words(by: clock)
-    case .condition(let condition): "\(condition)"
+    case .report(_, let outcome): Told(.reported, outcome.map { "\($0)" } ?? "delivered")
+    case .decision(_, _, let decision): decision.told
+    case .condition(let condition): Told(.condition, "\(condition)")
     case .transfer(_, _, .queued(let request, let isDiscretionary)):
-      "\(request.direction) of \(request.name), \(request.bytes) bytes"
-        + (isDiscretionary ? ", discretionary" : "")
-    case .transfer(_, _, .started(let offset)): "from byte \(offset)"
-    case .transfer(_, _, .brokeOff(let offset)): "at byte \(offset)"
-    case .transfer(_, _, .held(let hold)): hold.rawValue
-    case .transfer(_, _, .ended(let result)): result.rawValue
-    case .transfer(_, _, .credentialsDemanded), .sound, .phone: ""
-    case .archive(_, let step): "\(step)"
-    case .banner(let banner): banner.text + (banner.isContentReady ? " (content ready)" : "")
-    case .badge(_, let number): "\(number)"
-    case .snapshot(_, let snapshot): "\(snapshot.shows)"
-    case .app(_, let step): step.why(by: clock, push: push)
-    case .callback(_, _, .began(let cause)): cause.words(push: push)
-    case .callback(_, _, .completed(let outcome)): outcome.rawValue
-    case .callback(_, _, .abandoned(let reason)): reason.text
-    case .fetch(let plan): plan.words(by: clock)
+      Told(
+        .transferQueued,
+        "\(request.direction) of \(request.name), \(request.bytes) bytes"
+          + (isDiscretionary ? ", discretionary" : ""))
+    case .transfer(_, _, .started(let offset)): Told(.transferStarted, "from byte \(offset)")
+    case .transfer(_, _, .brokeOff(let offset)): Told(.transferBroke, "at byte \(offset)")
+    case .transfer(_, _, .held(let hold)): Told(.transferHeld, hold.rawValue)
+    case .transfer(_, _, .ended(let result)): Told(.transferEnded, result.rawValue)
+    case .transfer(_, _, .credentialsDemanded): Told(.credentialsDemanded)
+    case .archive(_, let step): Told(.state, "\(step)")
+    case .banner(let banner):
+      Told(.banner, banner.text + (banner.isContentReady ? " (content ready)" : ""))
+    case .badge(_, let number): Told(.badge, "\(number)")
+    case .sound: Told(.sound)
+    case .snapshot(_, let snapshot): Told(.snapshot, "\(snapshot.shows)")
+    case .app(_, let step): step.told(push: push)
+    case .callback(_, _, .began(let cause)): Told(.began, cause.words(push: push))
+    case .callback(_, _, .completed(let outcome)): Told(.completed, outcome.rawValue)
+    case .callback(_, _, .abandoned(let reason)): Told(.abandoned, reason.text)
+    case .fetch(let plan): Told(.fetchPlanned) { plan.words(by: $0) }
     case .document(let id, let step):
-      "document \(id.number) \(step.words(by: clock) { "app \($0.number)" })"
-    case .ignored(let reason): reason.rawValue
+      Told(.document) { clock in
+        "document \(id.number) \(step.words(by: clock) { "app \($0.number)" })"
+      }
+    case .phone(.woke): Told(.woke)
+    case .phone(.slept): Told(.slept)
+    case .phone(.locked): Told(.locked)
+    case .phone(.unlocked): Told(.unlocked)
+    case .phone(.booted): Told(.booted)
+    case .phone(.switchedOff): Told(.switchedOff)
+    case .ignored(let reason): Told(.ignored, reason.rawValue)
     }
   }
 }
 
 extension PushDecision {
-  fileprivate func words(by clock: TraceClock) -> String {
+  fileprivate var told: Told {
     switch self {
-    case .waits(let limit, nil): limit.rawValue
+    case .waits(let limit, nil): Told(.waits, limit.rawValue)
     case .waits(let limit, let until?):
-      "\(limit.rawValue) until \(clock.text(until))"
-    case .runs: "no longer"
+      Told(.waits) { "\(limit.rawValue) until \($0.text(until))" }
+    case .runs: Told(.waits, "no longer")
     }
   }
 }
 
 extension AppStep {
-  fileprivate var kind: TraceKind {
+  fileprivate func told(push: Int32) -> Told {
     switch self {
-    case .installed: .installed
-    case .uninstalled: .uninstalled
-    case .notRun: .notRun
-    case .audio: .audio
-    case .asked: .asked
-    case .spent: .spent
-    case .judged: .standing
-    case .fetchedEarly: .coalesced
-    case .taskPaused: .taskPaused
-    case .taskResumed: .taskResumed
-    case .launched: .launched
-    case .resumed: .resumed
-    case .opened: .opened
-    case .launchImage: .launchImage
-    case .enteredBackground: .left
-    case .suspended: .suspended
-    case .terminated: .terminated
-    case .taskBegan: .taskBegan
-    case .taskEnded: .taskEnded
-    case .taskExpired: .taskExpired
-    case .wrote: .wrote
-    case .merged: .merged
-    case .dataUnavailable: .dataUnavailable
-    case .limitedCredential: .limitedCredential
-    case .contentShown: .contentShown
-    case .restored: .restored
-    case .startedFresh: .startedFresh
-    }
-  }
-
-  fileprivate func why(by clock: TraceClock, push: Int32) -> String {
-    switch self {
-    case .launched(let cause), .resumed(let cause): cause.words(push: push)
+    case .installed: Told(.installed)
+    case .uninstalled: Told(.uninstalled)
+    case .notRun(let cause, let refusal): Told(.notRun, "\(cause), \(refusal.rawValue)")
+    case .audio(let isOn): Told(.audio, isOn ? "plays" : "plays no more")
+    case .asked(let refusal): Told(.asked, refusal.map { "no, \($0.rawValue)" } ?? "yes")
+    case .spent(let cost): Told(.spent, "\(cost)")
+    case .judged(let standing): Told(.standing, "\(standing)")
+    case .fetchedEarly(let planned): Told(.coalesced) { "planned for \($0.text(planned))" }
+    case .taskPaused(let left): Told(.taskPaused, "\(left.text) left")
+    case .taskResumed(let left): Told(.taskResumed, "\(left.text) left")
+    case .launched(let cause): Told(.launched, cause.words(push: push))
+    case .resumed(let cause): Told(.resumed, cause.words(push: push))
     case .opened(let age?):
-      "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old"
-    case .opened: "no content yet"
-    case .launchImage(.snapshot(let content)): "\(content)"
-    case .launchImage(.plain): "plain"
-    case .terminated(let reason): reason.text
-    case .taskBegan(let work): TimeText.text(duration: work.milliseconds)
+      Told(
+        .opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
+    case .opened: Told(.opened, "no content yet")
+    case .launchImage(.snapshot(let content)): Told(.launchImage, "\(content)")
+    case .launchImage(.plain): Told(.launchImage, "plain")
+    case .enteredBackground: Told(.left)
+    case .suspended: Told(.suspended)
+    case .terminated(let reason): Told(.terminated, reason.text)
+    case .taskBegan(let work): Told(.taskBegan, work.text)
+    case .taskEnded: Told(.taskEnded)
+    case .taskExpired: Told(.taskExpired)
     case .wrote(let items, let isBeside):
-      items.joined(separator: ", ") + (isBeside ? " (beside its database)" : "")
-    case .merged(let files): ContentFile.words(files)
-    case .dataUnavailable(let protection): protection.rawValue
-    case .contentShown(let waited): "waited \(TimeText.text(duration: waited.milliseconds))"
-    case .restored(_, let count): "\(count) objects"
-    case .startedFresh(.noArchive): "no archive"
-    case .startedFresh(.locked): "locked"
-    case .startedFresh(.declined): "declined"
-    case .startedFresh(.otherVersion): "declined, another version"
-    case .notRun(let cause, let refusal): "\(cause), \(refusal.rawValue)"
-    case .audio(let isOn): isOn ? "plays" : "plays no more"
-    case .asked(let refusal): refusal.map { "no, \($0.rawValue)" } ?? "yes"
-    case .spent(let cost): "\(cost)"
-    case .judged(let standing): "\(standing)"
-    case .fetchedEarly(let planned): "planned for \(clock.text(planned))"
-    case .taskPaused(let left), .taskResumed(let left):
-      "\(TimeText.text(duration: left.milliseconds)) left"
-    case .installed, .uninstalled, .limitedCredential, .enteredBackground, .suspended, .taskEnded,
-      .taskExpired:
-      ""
+      Told(
+        .wrote, items.joined(separator: ", ") + (isBeside ? " (beside its database)" : ""))
+    case .merged(let files): Told(.merged, ContentFile.words(files))
+    case .dataUnavailable(let protection): Told(.dataUnavailable, protection.rawValue)
+    case .limitedCredential: Told(.limitedCredential)
+    case .contentShown(let waited): Told(.contentShown, "waited \(waited.text)")
+    case .restored(_, let count): Told(.restored, "\(count) objects")
+    case .startedFresh(.noArchive): Told(.startedFresh, "no archive")
+    case .startedFresh(.locked): Told(.startedFresh, "locked")
+    case .startedFresh(.declined): Told(.startedFresh, "declined")
+    case .startedFresh(.otherVersion): Told(.startedFresh, "declined, another version")
     }
   }
 }

@@ -141,7 +141,15 @@ package actor PhoneDriver {
   private static func lastingPhone(
     _ storage: PhoneStorage, _ configuration: Configuration
   ) throws(PhoneStorageError) -> LastingPhone? {
-    guard let memory = try storage.memory() else { return nil }
+    let memory: PhoneMemory?
+    do throws(PhoneStorageError) {
+      memory = try storage.memory()
+    } catch .outdated(let path) {
+      configuration.warn("\(PhoneStorageError.outdated(path: path))")
+      try storage.clear()
+      return nil
+    }
+    guard let memory else { return nil }
     var open = storage
     try open.unlock(passcode: configuration.passcode)
     var archives: [String: StateArchive] = [:]

@@ -19,13 +19,13 @@ public enum Network: String, CaseIterable, Codable, Hashable, Sendable {
 }
 
 /// Whether a phone's screen is lit.
-public enum Screen: String, CaseIterable, Hashable, Sendable {
+public enum Screen: String, CaseIterable, Codable, Hashable, Sendable {
   case on
   case off
 }
 
 /// How a phone is: what a relay's silent budget goes by.
-public struct DeviceCondition: Hashable, Sendable, CustomStringConvertible {
+public struct DeviceCondition: Hashable, Codable, Sendable, CustomStringConvertible {
   public var power: Power
   public var network: Network
   public var screen: Screen

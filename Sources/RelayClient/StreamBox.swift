@@ -20,8 +20,6 @@ final class StreamBox: Sendable {
     case nothing
   }
 
-  private typealias Waiter = CheckedContinuation<Void, Never>
-
   private struct State {
     var head: Result<Head, ClientError>?
     var received: [UInt8] = []
@@ -29,9 +27,8 @@ final class StreamBox: Sendable {
     /// The response is complete: nil while it is not.
     var ending: Result<Void, ClientError>?
     var canWrite = true
-    var reader: Waiter?
-    /// Everybody else who waits for anything; they look again and may wait again.
-    var others: [Waiter] = []
+    /// Everybody who waits for anything; they look again and may wait again.
+    var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Mutex(State())
@@ -43,78 +40,24 @@ final class StreamBox: Sendable {
     self.readLimitBytes = readLimitBytes
   }
 
-  // MARK: The event loop's side
-
-  func opened(_ head: Head) {
-    let waiters = state.withLock { state in
-      state.head = .success(head)
-      return Self.take(&state.others)
+  /// Changes the state, and lets everybody look again.
+  private func update<Answer: Sendable>(_ change: (inout sending State) -> Answer) -> Answer {
+    let (answer, waiters) = state.withLock { state in
+      let answer = change(&state)
+      defer { state.waiters = [] }
+      return (answer, state.waiters)
     }
     for waiter in waiters { waiter.resume() }
+    return answer
   }
 
-  /// Adds bytes; true when the reader has fallen behind.
-  func received(_ bytes: ArraySlice<UInt8>) -> Bool {
-    let (reader, isOverfull) = state.withLock { state in
-      state.received.append(contentsOf: bytes)
-      return (Self.take(&state.reader), state.received.count > readLimitBytes)
-    }
-    reader?.resume()
-    return isOverfull
-  }
-
-  /// `count` bytes that were written have left.
-  func sent(_ count: Int) {
-    let waiters = state.withLock { state in
-      state.unsentBytes -= count
-      return Self.take(&state.others)
-    }
-    for waiter in waiters { waiter.resume() }
-  }
-
-  /// The response is complete, or the stream broke. What was received before stays readable.
-  func ended(_ ending: Result<Void, ClientError>) {
-    let waiters = state.withLock { state in
-      if state.ending == nil { state.ending = ending }
-      if state.head == nil {
-        state.head =
-          switch ending {
-          case .success: .failure(.unexpectedAnswer(what: "the stream ended without an answer"))
-          case .failure(let error): .failure(error)
-          }
-      }
-      if case .failure = ending { state.canWrite = false }
-      return Self.takeAll(&state)
-    }
-    for waiter in waiters { waiter.resume() }
-  }
-
-  /// The stream is gone in both directions.
-  func closed() {
-    let waiters = state.withLock { state in
-      state.canWrite = false
-      return Self.takeAll(&state)
-    }
-    for waiter in waiters { waiter.resume() }
-  }
-
-  // MARK: The caller's side
-
-  /// Lets a cancelled task look up.
-  func wakeAll() {
-    let waiters = state.withLock { Self.takeAll(&$0) }
-    for waiter in waiters { waiter.resume() }
-  }
-
-  var head: Result<Head, ClientError>? { state.withLock { $0.head } }
-
-  /// Waits once for the head; it may still be missing afterwards when the task was cancelled.
-  func waitForHead() async {
+  /// Waits until something may be so, once: it may still not be, as when the task was cancelled.
+  private func wait(until isSo: @Sendable (State) -> Bool) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isReady = state.withLock { state in
-          guard state.head == nil, !Task.isCancelled else { return true }
-          state.others.append(continuation)
+          guard !isSo(state), !Task.isCancelled else { return true }
+          state.waiters.append(continuation)
           return false
         }
         if isReady { continuation.resume() }
@@ -124,7 +67,49 @@ final class StreamBox: Sendable {
     }
   }
 
-  /// Takes everything that has come.
+  // MARK: The event loop's side
+
+  func opened(_ head: Head) { update { $0.head = .success(head) } }
+
+  /// Adds bytes; true when the reader has fallen behind.
+  func received(_ bytes: ArraySlice<UInt8>) -> Bool {
+    update { state in
+      state.received.append(contentsOf: bytes)
+      return state.received.count > readLimitBytes
+    }
+  }
+
+  /// `count` bytes that were written have left.
+  func sent(_ count: Int) { update { $0.unsentBytes -= count } }
+
+  /// The response is complete, or the stream broke. What was received before stays readable.
+  func ended(_ ending: Result<Void, ClientError>) {
+    update { state in
+      if state.ending == nil { state.ending = ending }
+      if state.head == nil {
+        state.head =
+          switch ending {
+          case .success: .failure(.unexpectedAnswer(what: "the stream ended without an answer"))
+          case .failure(let error): .failure(error)
+          }
+      }
+      if case .failure = ending { state.canWrite = false }
+    }
+  }
+
+  /// The stream is gone in both directions.
+  func closed() { update { $0.canWrite = false } }
+
+  // MARK: The caller's side
+
+  /// Lets a cancelled task look up.
+  func wakeAll() { update { _ in } }
+
+  var head: Result<Head, ClientError>? { state.withLock { $0.head } }
+
+  func waitForHead() async { await wait { $0.head != nil } }
+
+  /// Everything that has come.
   func read() -> Reading {
     state.withLock { state in
       if !state.received.isEmpty {
@@ -142,26 +127,9 @@ final class StreamBox: Sendable {
   }
 
   /// Waits until `read` may have more to say.
-  func waitForBytes() async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isReady = state.withLock { state in
-          guard state.received.isEmpty, state.ending == nil, !Task.isCancelled else { return true }
-          if state.reader == nil {
-            state.reader = continuation
-          } else {
-            state.others.append(continuation)
-          }
-          return false
-        }
-        if isReady { continuation.resume() }
-      }
-    } onCancel: {
-      wakeAll()
-    }
-  }
+  func waitForBytes() async { await wait { !$0.received.isEmpty || $0.ending != nil } }
 
-  /// Reserves room for `count` bytes; nil when there is none now. Throws when no more can be
+  /// Reserves room for `count` bytes; false when there is none now. Throws when no more can be
   /// written.
   func reserve(_ count: Int) throws(ClientError) -> Bool {
     let answer: Result<Bool, ClientError> = state.withLock { state in
@@ -177,41 +145,10 @@ final class StreamBox: Sendable {
   }
 
   /// Waits until something has left, or the stream is gone.
-  func waitForRoom() async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isReady = state.withLock { state in
-          guard state.unsentBytes > 0, state.canWrite, !Task.isCancelled else { return true }
-          state.others.append(continuation)
-          return false
-        }
-        if isReady { continuation.resume() }
-      }
-    } onCancel: {
-      wakeAll()
-    }
-  }
+  func waitForRoom() async { await wait { $0.unsentBytes == 0 || !$0.canWrite } }
 
   /// No more writes from now on.
   func finishWriting() {
     state.withLock { $0.canWrite = false }
-  }
-
-  // MARK: Details
-
-  private static func take(_ waiter: inout Waiter?) -> Waiter? {
-    defer { waiter = nil }
-    return waiter
-  }
-
-  private static func take(_ waiters: inout [Waiter]) -> [Waiter] {
-    defer { waiters = [] }
-    return waiters
-  }
-
-  private static func takeAll(_ state: inout State) -> [Waiter] {
-    var all = take(&state.others)
-    if let reader = take(&state.reader) { all.append(reader) }
-    return all
   }
 }

@@ -19,15 +19,15 @@ import Testing
   }
 
   private func words(_ archive: StateArchive) -> [String] {
-    archive.objects.map { object in
+    zip(archive.graph.objects, archive.paths).map { object, path in
       let keys = object.entries.map { entry in
-        if case .reference(let place) = entry.value {
-          "\(entry.key)>\(archive.objects[Int(place.number)].path)"
+        if case .reference(let id) = entry.value {
+          "\(entry.key)>\(archive.graph.path(of: id)?.description ?? "nothing")"
         } else {
           entry.key
         }
       }
-      return "\(object.path) \(keys.joined(separator: " "))"
+      return "\(path) \(keys.joined(separator: " "))"
     }
   }
 
@@ -45,7 +45,7 @@ import Testing
       words(later) == [
         "main ", "main/list line model>model", "model kind title", "main/detail model>model",
       ])
-    #expect(later.top == saved().top)
+    #expect(later.graph.top == saved().graph.top)
   }
 
   @Test func whatIsDroppedTakesWhatIsBelowAndWhatRefersToItAlong() {
@@ -57,7 +57,7 @@ import Testing
       let later = saved().transformed(by: transform)
       let expected = left ?? ["window ", "window/list model>model row", "model title"]
       #expect(words(later) == expected, "\(path)")
-      #expect((later.top == nil) == (path != ["model"]), "\(path)")
+      #expect((later.graph.top == nil) == (path != ["model"]), "\(path)")
       #expect((try? StateArchive(decoding: later.encoded())) == later)
     }
   }
@@ -69,7 +69,7 @@ import Testing
       var random = SeededRandom(seed: seed)
       var archive = archive(randomInterface(&random))
       for _ in 0..<5 {
-        let paths = archive.objects.map(\.path) + [["nowhere"]]
+        let paths = archive.paths + [["nowhere"]]
         let path = paths[Int(random.below(Int64(paths.count)))]
         let change: ArchiveChange =
           switch random.below(4) {
@@ -83,7 +83,7 @@ import Testing
         #expect(
           try archive.isSound && StateArchive(decoding: archive.encoded()) == archive,
           "seed \(seed)")
-        #expect(Set(archive.objects.map(\.path)).count == archive.objects.count, "seed \(seed)")
+        #expect(Set(archive.paths).count == archive.graph.objects.count, "seed \(seed)")
       }
     }
   }
@@ -116,26 +116,27 @@ import Testing
       let archive = archive(randomInterface(&random))
       let keys = (0..<5).map { "key\($0)" } + ["model", "row"]
       func key() -> String { keys[Int(random.below(Int64(keys.count)))] }
-      let applies = archive.objects.map { object in
-        StateApplication(path: object.path, key: key(), through: key(), theirs: key())
+      let applies = archive.paths.map { path in
+        StateApplication(path: path, key: key(), through: key(), theirs: key())
       }
       let states = [archive, shuffled(archive, &random)].map { archive in
         let graph = StateRestoration(archive, base: sampleInterface(), applies: applies) {
           $1.className
         }.graph
+        let restored = DeviceModelTests.archive(graph)
         return Dictionary(
-          uniqueKeysWithValues: DeviceModelTests.archive(graph).objects.map { object in
-            (object.path, words(object, DeviceModelTests.archive(graph)))
+          uniqueKeysWithValues: zip(restored.paths, restored.graph.objects).map { path, object in
+            (path, words(object, restored.graph))
           })
       }
       #expect(states[0] == states[1], "seed \(seed)")
     }
   }
 
-  private func words(_ object: StateArchive.Object, _ archive: StateArchive) -> [String] {
+  private func words(_ object: StateObject, _ graph: StateGraph) -> [String] {
     func text(_ value: StateValue) -> String {
       switch value {
-      case .reference(let place): "-> \(archive.objects[Int(place.number)].path)"
+      case .reference(let id): "-> \(graph.path(of: id)?.description ?? "nothing")"
       case .list(let values): "\(values.map(text))"
       case .number, .text, .flag, .data, .bookmark: "\(value)"
       }
@@ -145,31 +146,24 @@ import Testing
 
   /// The same objects in another order, parents before their children.
   private func shuffled(_ archive: StateArchive, _ random: inout SeededRandom) -> StateArchive {
-    var left = Array(archive.objects.indices)
-    var order: [Int] = []
+    var left = archive.graph.objects
+    var graph = StateGraph()
+    var ids: [StateObjectID: StateObjectID] = [:]
     while !left.isEmpty {
-      let free = left.filter { place in
-        archive.objects[place].parent.map { order.contains(Int($0.number)) } ?? true
+      let free = left.indices.filter { left[$0].parent.map { ids[$0] != nil } ?? true }
+      let object = left.remove(at: free[Int(random.below(Int64(free.count)))])
+      ids[object.id] = graph.add(
+        object.className, identifier: object.identifier, parent: object.parent.flatMap { ids[$0] },
+        restorationClass: object.restorationClass, isRegistered: object.isRegistered)
+    }
+    for object in archive.graph.objects {
+      guard let id = ids[object.id] else { continue }
+      for entry in object.entries {
+        graph.set(id, entry.key, entry.value.mapReferences { ids[$0] })
       }
-      let next = free[Int(random.below(Int64(free.count)))]
-      order.append(next)
-      left.removeAll { $0 == next }
     }
-    func place(_ id: StateObjectID) -> StateObjectID? {
-      order.firstIndex(of: Int(id.number)).map { StateObjectID(number: Int32($0)) }
-    }
-    let objects = order.map { index in
-      let object = archive.objects[index]
-      return StateArchive.Object(
-        path: object.path, className: object.className, restorationClass: object.restorationClass,
-        isRegistered: object.isRegistered, parent: object.parent.flatMap(place),
-        entries: object.entries.compactMap { entry in
-          entry.value.mapReferences(place).map { .init(key: entry.key, value: $0) }
-        })
-    }
-    return StateArchive(
-      appVersion: archive.appVersion, systemVersion: archive.systemVersion,
-      savedAt: archive.savedAt, objects: objects, top: archive.top.flatMap(place))
+    graph.top = archive.graph.top.flatMap { ids[$0] }
+    return DeviceModelTests.archive(graph)
   }
 
   // MARK: Versions

@@ -1,4 +1,3 @@
-import Foundation
 import Primitives
 import Testing
 
@@ -105,20 +104,5 @@ import Testing
     #expect(files.count == 2 && files.allSatisfy { $0.items.count <= 5 })
     bench.send(.unlocked, .appOpened(mail))
     #expect(bench.phone[mail]?.content.items == ["bread", "milk", "bread", "milk", "bread"])
-  }
-
-  /// What a program of before kept is read: files were counted then.
-  @Test func earlierContentIsRead() throws {
-    let old = Data(#"{"revision":3,"unmerged":2}"#.utf8)
-    let content = try JSONDecoder().decode(AppContent.self, from: old)
-    #expect(content.revision == 3 && content.files.count == 1 && content.items == [])
-    let again = try JSONDecoder().decode(AppContent.self, from: JSONEncoder().encode(content))
-    #expect(again == content)
-    let weights = Array(repeating: "0", count: 96).joined(separator: ",")
-    let usage = #"{"weights":[\#(weights)],"full":0,"days":4,"today":20000,"lastBin":-1}"#
-    let pattern = try JSONDecoder().decode(UsagePattern.self, from: Data(usage.utf8))
-    #expect(pattern.days == 4 && pattern.weekdays.days == 0 && pattern.isSound)
-    #expect(
-      try JSONDecoder().decode(UsagePattern.self, from: JSONEncoder().encode(pattern)) == pattern)
   }
 }

@@ -63,7 +63,7 @@ import Testing
       life.live(Int(seed % 7) * 30 + 20)
       for cut in 0..<3 {
         let memory = try reread(life.phone.memory())
-        #expect(memory == life.phone.memory(), "seed \(seed), cut \(cut)")
+        #expect(isAlike(memory, life.phone.memory()), "seed \(seed), cut \(cut)")
         let quit = life.phone.apps.map { $0.state == .forceQuit }
         let off: Interval = life.random.chance(20) ? .zero : life.random.lapse() * 10
         life.now = life.now + off
@@ -104,7 +104,7 @@ import Testing
       var effects: [PhoneEffect] = []
       let restored = Phone(restoring: memory, at: life.now, into: &effects)
       let expected = life.handle(life.phone.wakefulness == .off ? .switchedOn : .rebooted)
-      #expect(restored.memory() == life.phone.memory(), "seed \(seed)")
+      #expect(isAlike(restored.memory(), life.phone.memory()), "seed \(seed)")
       // It may be the first to wake the phone, and documents come in their own order.
       let told = effects.map { "\($0)" }.filter { !$0.contains("phone(DeviceModel.PhoneStep.woke") }
       let wanted = expected.map { "\($0)" }.filter {
@@ -128,9 +128,9 @@ import Testing
       let memory = life.phone.memory()
       var effects: [PhoneEffect] = []
       let off = life.random.lapse() * 20
-      let later = Phone(restoring: memory, at: life.now + off, into: &effects).memory().contents
+      let later = Phone(restoring: memory, at: life.now + off, into: &effects).memory().phone
       life.handle(.rebooted)
-      let atOnce = life.phone.memory().contents
+      let atOnce = life.phone.memory().phone
       for (one, other) in zip(later.apps, atOnce.apps) {
         #expect(one.energy == other.energy && one.data == other.data, "seed \(seed)")
         #expect(one.usage == other.usage && one.behaviour == other.behaviour, "seed \(seed)")
@@ -141,8 +141,9 @@ import Testing
       }
       #expect(later.apps.count == atOnce.apps.count)
       #expect(later.energy == atOnce.energy && later.data == atOnce.data, "seed \(seed)")
-      #expect(later.recentPushes == atOnce.recentPushes && later.random == atOnce.random)
-      #expect(later.banners.map(\.id) == atOnce.banners.map(\.id), "seed \(seed)")
+      #expect(
+        later.recentPushes.known == atOnce.recentPushes.known && later.random == atOnce.random)
+      #expect(later.banners.banners.map(\.id) == atOnce.banners.banners.map(\.id), "seed \(seed)")
       #expect(later.documents == atOnce.documents, "seed \(seed)")
       let done = later.service.transfers.map { [Int64($0.id.number), $0.done] }
       #expect(done == atOnce.service.transfers.map { [Int64($0.id.number), $0.done] })
@@ -216,8 +217,8 @@ import Testing
     ("\"name\":\"news\"", "\"name\":\"mail\"", "an app's name"),
     ("\"perDay\":2000000,", "\"perDay\":0,", "a budget"), ("\"apps\":[{", "\"apps\":[{},{", nil),
     ("\"text\":\"hello\"", "\"text\":0", nil),
-    ("\"savedAt\":{\"milliseconds\":1", "\"savedAt\":{\"milliseconds\":-1", "the time"),
-    ("\"bannerNumbering\":{\"last\":1}", "\"bannerNumbering\":{\"last\":0}", "a banner"),
+    ("\"now\":{\"milliseconds\":1", "\"now\":{\"milliseconds\":-1", "the time"),
+    ("\"numbering\":{\"last\":1}},\"call", "\"numbering\":{\"last\":0}},\"call", "a banner"),
   ])
   func whatCannotBeIsNamed(part: String, damage: String, what: String?) throws {
     var bench = Bench([
@@ -244,8 +245,8 @@ import Testing
   @Test func anotherFormatIsSaid() throws {
     let text = try JSONEncoder().encode(Bench([.ordinary()]).phone.memory())
     let other = String(decoding: text, as: UTF8.self)
-      .replacing("\"format\":1", with: "\"format\":2")
-    #expect(throws: PhoneMemoryError.unknownFormat(2)) {
+      .replacing("\"format\":2", with: "\"format\":3")
+    #expect(throws: PhoneMemoryError.unknownFormat(3)) {
       try JSONDecoder().decode(PhoneMemory.self, from: Data(other.utf8))
     }
     #expect(throws: (any Error).self) {

@@ -4,6 +4,21 @@ import Testing
 
 @testable import DeviceModel
 
+/// Whether the same lasts of both.
+func isAlike(_ one: PhoneMemory, _ other: PhoneMemory) -> Bool {
+  let (one, other) = (one.phone, other.phone)
+  return one.now == other.now && one.apps == other.apps && one.network == other.network
+    && [one.isCharging, one.isLowPower, one.isRefreshOn, one.isDeveloper]
+      == [other.isCharging, other.isLowPower, other.isRefreshOn, other.isDeveloper]
+    && one.switcher == other.switcher && one.banners.banners == other.banners.banners
+    && one.service == other.service && one.documents == other.documents
+    && one.callbacks == other.callbacks && one.callbackNumbering == other.callbackNumbering
+    && one.energy == other.energy && one.data == other.data && one.usage == other.usage
+    && one.random == other.random && one.recentPushes.known == other.recentPushes.known
+    && one.silentAllowance == other.silentAllowance && one.radio == other.radio
+    && one.reported == other.reported
+}
+
 /// A memory as it comes back from a file.
 func reread(_ memory: PhoneMemory) throws -> PhoneMemory {
   try JSONDecoder().decode(PhoneMemory.self, from: JSONEncoder().encode(memory))
@@ -55,7 +70,7 @@ extension Bench {
     #expect(bench.bannersShown.map(\.push) == [PushID(1)])
     #expect(bench.effects.allSatisfy { $0.at == bench.now })
     // Half of the work was done, and is paid for; nothing is for the time without power.
-    let paid = try #require(memory.contents.apps.first).behaviour
+    let paid = try #require(memory.phone.apps.first).behaviour
     #expect(paid.averageEnergy > 0 && bench.phone[mail]?.behaviour == paid)
   }
 
@@ -88,7 +103,7 @@ extension Bench {
     bench.send(.archiveFound(mail, kept), .unlocked)
     bench.wait(.seconds(10))
     #expect(bench.reports == [PushID(4): [.newData]])
-    #expect(bench.steps(of: mail).contains(.restored(kept, objects: kept.objects.count)))
+    #expect(bench.steps(of: mail).contains(.restored(kept, objects: kept.paths.count)))
     #expect(!bench.actions.contains(.ignored(.notAllowed)))
   }
 

@@ -47,7 +47,8 @@ import Testing
       #expect(bench.state(mail) == (endsInTime ? .suspended : .notRunning))
       #expect(
         bench.steps(of: mail).contains(endsInTime ? .taskExpired : .terminated(.taskOverran)))
-      #expect(bench.phone[mail]?.behaviour.kills == (endsInTime ? 0 : 1))
+      let score = bench.phone[mail]?.behaviour.score
+      #expect(score == Behaviour().score / (endsInTime ? 1 : 2))
     }
   }
 

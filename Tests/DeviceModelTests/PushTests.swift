@@ -416,8 +416,8 @@ import Testing
   }
 
   @Test func recentPushesAreBounded() {
-    var recent = RecentPushes(limit: 3)
-    for number in UInt64(1)...5 { recent.add(PushID(number)) }
+    var recent = RecentPushes()
+    for number in UInt64(1)...5 { recent.add(PushID(number), atMost: 3) }
     recent.report(PushID(1), .newData)
     recent.report(PushID(5), .noData)
     #expect((1...5).map { recent[PushID($0)] } == [nil, nil, .open, .open, .reported(.noData)])

@@ -120,7 +120,7 @@ import Testing
       Issue.record("\(bench.archiveSteps(of: mail))")
       return
     }
-    let row = archive.objects.first { $0.path == ["window", "list"] }?.entries.last
+    let row = archive.graph.find(["window", "list"]).flatMap { archive.graph[$0] }?.entries.last
     #expect(row?.value == .number(99))
   }
 

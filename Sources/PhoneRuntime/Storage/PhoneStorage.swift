@@ -6,7 +6,7 @@ import TLS
 ///
 /// ```
 /// keybag.json              the keys: see Keybag
-/// phone.sealed             PhoneMemory as JSON, under the key of the class `none`
+/// phone.sealed             a PhoneMemory as JSON, under the key of the class `none`
 /// archives/NAME.archive    an app's StateArchive as JSON, under the key of the class `complete`
 /// ```
 /// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
@@ -90,16 +90,13 @@ package struct PhoneStorage: Sendable {
     guard let classKey else { throw .locked }
     let path = try path(of: app)
     guard let bytes = try PhoneFiles.read(path) else { return nil }
-    let opened = try SealedFile.open(
-      bytes, .archive, under: classKey, path: path, advice: Self.archiveAdvice)
-    guard opened.name == app else {
+    let opened = try Self.open(bytes, under: classKey, path: path)
+    guard opened.app == app else {
       throw .damaged(
-        path: path, problem: "is the archive of \(opened.name), not of \(app)",
+        path: path, problem: "is the archive of \(opened.app ?? ""), not of \(app)",
         advice: Self.archiveAdvice)
     }
-    // An archive of before 0.9 is as good as none: its app starts without its state.
-    return opened.content.starts(with: Array("PRSA".utf8))
-      ? nil : try Self.decode(opened.content, path: path)
+    return opened.archive
   }
 
   /// The apps that have an archive, in the order of their files' names. Takes no key.
@@ -158,13 +155,20 @@ package struct PhoneStorage: Sendable {
     do {
       return try JSONDecoder().decode(PhoneMemory.self, from: Data(json))
     } catch PhoneMemoryError.unknownFormat(let found) {
-      throw .unknownFormat(path: memoryPath, found: found)
+      throw found < PhoneMemory.format
+        ? .outdated(path: memoryPath) : .unknownFormat(path: memoryPath, found: found)
     } catch {
       let problem = (error as? PhoneMemoryError).map { ": \($0)" } ?? ""
       throw .damaged(
         path: memoryPath, problem: "does not hold a phone's memory\(problem)",
         advice: Self.memoryAdvice)
     }
+  }
+
+  /// Removes all but the keys: the phone begins as a new one.
+  package func clear() throws(PhoneStorageError) {
+    for app in try archives() { try deleteArchive(of: app) }
+    for path in [memoryPath, directory + "/transfers"] { try PhoneFiles.remove(path) }
   }
 
   private static let memoryName = "phone.sealed"
@@ -201,8 +205,7 @@ extension PhoneStorage {
     }
     let key = try Keybag(keybagBytes, path: keybagPath)
       .classKey(passcode: passcode, path: keybagPath)
-    let found = try open(bytes, under: key, path: path)
-    return (found.app, found.archive)
+    return try open(bytes, under: key, path: path)
   }
 
   private static func keybagPath(besideArchive path: String) -> String {
@@ -214,7 +217,7 @@ extension PhoneStorage {
 
   private static func open(
     _ bytes: [UInt8], under key: SymmetricKey, path: String
-  ) throws(PhoneStorageError) -> (app: String, archive: StateArchive) {
+  ) throws(PhoneStorageError) -> (app: String?, archive: StateArchive) {
     let opened = try SealedFile.open(
       bytes, .archive, under: key, path: path, advice: archiveAdvice)
     return (opened.name, try decode(opened.content, path: path))

@@ -14,6 +14,8 @@ package enum PhoneStorageError: Error, Equatable, Sendable, CustomStringConverti
   case damaged(path: String, problem: String, advice: String)
   /// The cryptography itself refused: nothing that a file or a person can cause.
   case keys(problem: String)
+  /// An earlier version wrote it, whose phones this one does not go on with.
+  case outdated(path: String)
   /// Another version of this program wrote it.
   case unknownFormat(path: String, found: Int)
 
@@ -36,6 +38,8 @@ package enum PhoneStorageError: Error, Equatable, Sendable, CustomStringConverti
       "\(path) \(problem); \(advice)"
     case .keys(let problem):
       "the phone's keys cannot be used: \(problem); try again, and report it if it stays so"
+    case .outdated(let path):
+      "\(path) is of an earlier version: this phone begins as a new one, its files are removed"
     case .unknownFormat(let path, let found):
       "\(path) has the format \(found), which this version does not know: use the version that "
         + "wrote it, or remove the phone's directory to begin anew"

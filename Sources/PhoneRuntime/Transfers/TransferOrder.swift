@@ -91,6 +91,4 @@ package struct TransferOptions: Hashable, Sendable {
   static let leastPart: Int64 = 65_536
   /// What is written to and read from files at a time, in bytes.
   static let blockSize = 262_144
-  /// What is read of an answer that nobody wants, in bytes.
-  static let answerSize = 65_536
 }

@@ -10,7 +10,7 @@ import Testing
       (.name("a/b"), "a/b", "use 1 to"), (.archive(app: "a", problem: "p"), "a", "stays"),
       (.unusable(path: "p", reason: "No space left on device"), "No space", "check that"),
       (.damaged(path: "p", problem: "was changed", advice: "remove it"), "p was", "remove it"),
-      (.keys(problem: "x"), "x", "try again"),
+      (.keys(problem: "x"), "x", "try again"), (.outdated(path: "p"), "p is", "begins as"),
       (.unknownFormat(path: "p", found: 9), "format 9", "use the version"),
     ]
     for (error, names, advises) in errors {
