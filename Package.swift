@@ -102,7 +102,7 @@ let package = Package(
     .target(
       name: "RelayClient",
       dependencies: [
-        "Primitives", "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
+        "AdminAPI", "Primitives", "RelayCore", "DeviceLink", "TLS", "HTTP2", "Transport",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -129,13 +129,41 @@ let package = Package(
       ],
       swiftSettings: safe),
 
+    // Layer 1: who may push; the files that say so.
+    .target(
+      name: "ProviderCredentials",
+      dependencies: [
+        "RelayCore", "RelayStore", "TLS",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: safe),
+
+    // Layer 1: what goes wrong on purpose.
+    .target(
+      name: "RelayFaults", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+
+    // Layer 1: what the admin API and the device API say, for both ends.
+    .target(
+      name: "AdminAPI", dependencies: ["Primitives", "RelayCore", "RelayFaults"],
+      swiftSettings: safe),
+
+    // Layer 1: how a relay is set up.
+    .target(
+      name: "RelaySetup",
+      dependencies: [
+        "Primitives", "RelayCore", "RelayRecording", "RelayCluster", "NATS", "ProviderCredentials",
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: safe),
+
     // Layer 2: the server.
     .target(
       name: "RelayServer",
       dependencies: [
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
-        "DeviceLink", "TLS", "HTTP2", "Transport",
-        .product(name: "Configuration", package: "swift-configuration"),
+        "AdminAPI", "DeviceLink", "TLS", "HTTP2", "Transport", "ProviderCredentials",
+        "RelayFaults", "RelaySetup",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -148,7 +176,9 @@ let package = Package(
     .target(
       name: "Cockpit",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording", "RelayServer",
+        "AdminAPI", "Primitives", "ProviderCredentials", "RelayCore", "RelayFaults",
+        "RelayRecording",
+        "RelayServer", "RelaySetup",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -186,7 +216,7 @@ let package = Package(
       dependencies: [
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "DeviceLink",
         "DeviceModel", "TLS", "RelayClient", "RelayServer", "Cockpit", "DeviceSimulator",
-        "PhoneRuntime",
+        "PhoneRuntime", "AdminAPI", "ProviderCredentials", "RelaySetup",
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
@@ -204,7 +234,8 @@ let package = Package(
     .target(
       name: "RelayTestKit",
       dependencies: [
-        "Primitives", "RelayCore", "DeviceLink", "RelayServer", "Cockpit",
+        "AdminAPI", "Primitives", "RelayCore", "DeviceLink", "ProviderCredentials", "RelayServer",
+        "RelaySetup", "Cockpit",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
@@ -230,7 +261,7 @@ let package = Package(
       dependencies: [
         "Primitives",
         "PhoneRuntime", "DeviceModel", "DeviceSimulator", "RelayClient", "RelayServer",
-        "TestSupport", "TLS",
+        "RelaySetup", "TestSupport", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -251,11 +282,11 @@ let package = Package(
       name: "HTTP2Tests",
       dependencies: ["Primitives", "HTTP2", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
-    // RelayServer makes its certificates.
+    // ProviderCredentials makes its certificates.
     .testTarget(
       name: "TransportTests",
       dependencies: [
-        "Transport", "HTTP2", "TLS", "RelayServer",
+        "Transport", "HTTP2", "TLS", "ProviderCredentials",
         .product(name: "NIOCore", package: "swift-nio"),
       ],
       swiftSettings: safe),
@@ -265,7 +296,7 @@ let package = Package(
     .testTarget(
       name: "RelayClientTests",
       dependencies: [
-        "Primitives",
+        "AdminAPI", "Primitives", "RelaySetup",
         "TestSupport", "RelayClient", "RelayServer", "RelayCore", "DeviceLink", "Transport",
         "HTTP2", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
@@ -273,13 +304,30 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
+      name: "AdminAPITests", dependencies: ["AdminAPI", "Primitives", "RelayCore"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "ProviderCredentialsTests",
+      dependencies: ["Primitives", "ProviderCredentials", "RelayCore", "TestSupport", "TLS"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "RelayFaultsTests", dependencies: ["Primitives", "RelayCore", "RelayFaults"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "RelaySetupTests",
+      dependencies: [
+        "NATS", "Primitives", "ProviderCredentials", "RelayCore", "RelaySetup",
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: safe),
+    .testTarget(
       name: "RelayServerTests",
       dependencies: [
-        "Primitives",
+        "AdminAPI", "Primitives", "ProviderCredentials", "RelayFaults", "RelaySetup",
         "RelayServer", "RelayClient", "RelayCluster", "RelayCore", "RelayRecording", "RelayStore",
         "TestSupport", "DeviceLink",
         "HTTP2", "NATS", "TLS", "Transport",
-        .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
@@ -297,7 +345,8 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "RelayServer", "RelayClient", .product(name: "Logging", package: "swift-log"),
+        "RelayServer", "RelayClient", "RelaySetup",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
@@ -326,8 +375,8 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "Primitives",
-        "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel", "PhoneRuntime",
-        "TLS",
+        "AdminAPI", "RelayCore", "RelayClient", "RelayRecording", "DeviceLink", "DeviceModel",
+        "PhoneRuntime", "TLS",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),
@@ -338,7 +387,8 @@ let package = Package(
     .testTarget(
       name: "CockpitTests",
       dependencies: [
-        "Primitives", "RelayCore", "RelayServer", "Cockpit",
+        "AdminAPI", "Primitives", "RelayCore", "RelayFaults", "RelayServer", "RelaySetup",
+        "Cockpit",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
       ],

@@ -1,31 +1,15 @@
+import AdminAPI
 import Primitives
 import RelayCore
 import RelayServer
 
-/// What became of a notification, as `GET /v1/notifications/{id}` of the admin API tells it.
-struct LifeBody: Encodable, Equatable, Sendable {
-  private enum Key: String, CodingKey { case device, sentence, token }
-
-  let life: NotificationLife
-  let device: String
-  /// What became of it, in one sentence.
-  let sentence: String
-  /// Of the device's app; none once that is gone.
-  var token = ""
-
+extension NotificationLife {
+  /// As the admin API tells it: with its device, and in one sentence what became of it.
   init?(_ life: Relay.Life) {
-    guard let body = NotificationLife(life.steps, note: life.note) else { return nil }
-    self.life = body
+    self.init(life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
     device = life.device.description
     sentence = Self.sentence(life)
-  }
-
-  func encode(to encoder: any Encoder) throws {
-    try life.encode(to: encoder)
-    var container = encoder.container(keyedBy: Key.self)
-    try container.encode(device, forKey: .device)
-    try container.encode(sentence, forKey: .sentence)
-    try container.encode(token, forKey: .token)
+    token = ""
   }
 
   private static func sentence(_ life: Relay.Life) -> String {

@@ -1,6 +1,7 @@
+import AdminAPI
 import Hummingbird
-package import Primitives
-package import RelayServer
+import Primitives
+import RelayServer
 
 /// The clock, and the states that the relay can be taken back to.
 struct ClockRoutes {
@@ -19,18 +20,18 @@ struct ClockRoutes {
     }
     router.get("/v1/checkpoints") { _, _ in
       let list = await relay.virtualClock?.checkpointList ?? []
-      return try Response(json: CheckpointList(checkpoints: list.map(CheckpointStatus.init)))
+      return try Response(json: ["checkpoints": list])
     }
     router.put("/v1/checkpoints/:name") { _, context in
       let name = try context.name()
       return try await perform { clock throws(VirtualClock.ClockError) in
-        CheckpointStatus(try await clock.saveCheckpoint(name))
+        try await clock.saveCheckpoint(name)
       }
     }
     router.post("/v1/checkpoints/:name/restore") { _, context in
       let name = try context.name()
       return try await perform { clock throws(VirtualClock.ClockError) in
-        CheckpointStatus(try await clock.rewind(to: name))
+        try await clock.rewind(to: name)
       }
     }
     router.delete("/v1/checkpoints/:name") { _, context in
@@ -47,12 +48,12 @@ struct ClockRoutes {
 
   func status() async -> ClockStatus {
     guard let clock = relay.virtualClock else {
-      return ClockStatus(mode: "system", now: relay.now.milliseconds, rate: 1, next: nil)
+      return ClockStatus(mode: "system", now: relay.now, rate: 1, next: nil)
     }
     let next = await clock.next()
     return ClockStatus(
-      mode: "virtual", now: clock.now.milliseconds, rate: await clock.rate,
-      next: next.map { .init(at: $0.at.milliseconds, what: $0.kind.rawValue) })
+      mode: "virtual", now: clock.now, rate: await clock.rate,
+      next: next.map { ($0.at, $0.kind.rawValue) })
   }
 
   private func clock() throws(Refusal) -> VirtualClock {
@@ -87,7 +88,7 @@ struct ClockRoutes {
     do throws(VirtualClock.ClockError) {
       let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
       return ClockAdvance(
-        now: done.now.milliseconds,
+        now: done.now,
         fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
     } catch {
       throw Refusal(error)
@@ -96,7 +97,7 @@ struct ClockRoutes {
 }
 
 extension Refusal {
-  package init(_ error: VirtualClock.ClockError) {
+  init(_ error: VirtualClock.ClockError) {
     switch error {
     case .backwards(let now):
       self = .conflict(
@@ -126,85 +127,20 @@ extension Refusal {
   }
 }
 
-/// A state that the relay can be taken back to.
-package struct CheckpointStatus: Codable, Equatable, Sendable {
-  package var name: String
-  /// When it was, in UNIX milliseconds.
-  package var at: Int64
-  /// About how many bytes it may take.
-  package var bytes: Int
-
-  init(_ checkpoint: VirtualClock.Checkpoint) {
-    name = checkpoint.name
-    at = checkpoint.at.milliseconds
-    bytes = checkpoint.bytes
-  }
-}
-
-/// The answer to `GET /v1/checkpoints`.
-package struct CheckpointList: Codable, Equatable, Sendable {
-  package var checkpoints: [CheckpointStatus]
-}
-
-/// The answer to `GET /v1/clock`.
-package struct ClockStatus: Codable, Equatable, Sendable {
-  package struct Next: Codable, Equatable, Sendable {
-    package var at: Int64
-    package var what: String
-
-    package init(at: Int64, what: String) {
-      self.at = at
-      self.what = what
-    }
-  }
-
-  /// `system` or `virtual`.
-  package var mode: String
-  /// UNIX milliseconds.
-  package var now: Int64
-  /// How many seconds pass in one of the machine's.
-  package var rate: Double
-  /// When a virtual clock's relay has something to do next.
-  package var next: Next?
-
-  package init(mode: String, now: Int64, rate: Double, next: Next?) {
-    self.mode = mode
-    self.now = now
-    self.rate = rate
-    self.next = next
-  }
-}
-
-/// The answer to `POST /v1/clock/advance`.
-package struct ClockAdvance: Codable, Equatable, Sendable {
-  /// UNIX milliseconds.
-  package var now: Int64
-  /// How many of what have come to pass.
-  package var fired: [String: Int]
-
-  package init(now: Int64, fired: [String: Int]) {
-    self.now = now
-    self.fired = fired
-  }
-}
-
 /// The body of `POST /v1/clock/advance`: `{"by":"1h"}`, `{"to":1795…}` or `{"next":true}`, and
 /// `"from"`: the time that the caller believes it is.
-package struct AdvanceWish: Equatable, Sendable {
-  package enum Goal: Equatable, Sendable {
+struct AdvanceWish: Equatable, Sendable {
+  enum Goal: Equatable, Sendable {
     case by(Interval)
     case to(Int64)
     case next
   }
 
-  package var goal: Goal
-  package var from: Int64?
+  var goal: Goal
+  var from: Int64?
+}
 
-  package init(_ goal: Goal, from: Int64? = nil) {
-    self.goal = goal
-    self.from = from
-  }
-
+extension AdvanceWish {
   init(_ bytes: [UInt8]) throws {
     let object = try JSONMembers(bytes, known: ["by", "to", "next", "from"])
     from = try object.integer("from")

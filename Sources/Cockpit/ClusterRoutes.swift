@@ -1,3 +1,4 @@
+import AdminAPI
 import Hummingbird
 import RelayServer
 

@@ -6,8 +6,10 @@ package import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import ProviderCredentials
 import RelayCore
 package import RelayServer
+package import RelaySetup
 import ServiceLifecycle
 import Synchronization
 
@@ -17,7 +19,7 @@ import Synchronization
 ///
 /// Instants are integers, UNIX milliseconds; lengths of time are texts such as `1h30m`. Errors are
 /// `{"reason":"ClockMoved","message":"what to do"}`.
-package struct Cockpit: Sendable {
+package struct Cockpit: Service {
   let relay: Relay
   private let configuration: RelayConfiguration
   private let logger: Logger
@@ -47,8 +49,15 @@ package struct Cockpit: Sendable {
   /// Serves until it is told to shut down. The relay does without what cannot be opened, but for an
   /// address that the configuration asks for.
   package func run() async throws {
-    let ready = Readiness(count: configuration.admin == nil ? 1 : 2, onReady: onReady)
+    let (listeners, ready) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        var endpoint: RelayConfiguration.Endpoint?
+        for await known in listeners.prefix(configuration.admin == nil ? 1 : 2) {
+          endpoint = known ?? endpoint
+        }
+        if !Task.isCancelled { onReady(endpoint) }
+      }
       group.addTask { try await runSocket(ready) }
       if let admin = configuration.admin { group.addTask { try await runTCP(admin, ready) } }
       try await group.waitForAll()
@@ -57,11 +66,14 @@ package struct Cockpit: Sendable {
 
   // MARK: The listeners
 
-  private func runSocket(_ ready: Readiness) async throws {
+  /// Told of each listener that is there, or cannot be.
+  private typealias Ready = AsyncStream<RelayConfiguration.Endpoint?>.Continuation
+
+  private func runSocket(_ ready: Ready) async throws {
     let path = Self.socketPath(state: configuration.state)
     if let problem = await problem(path) {
       logger.warning("no admin socket: \(problem)", metadata: ["path": "\(path)"])
-      ready.isThere()
+      ready.yield(nil)
       return try await gracefulShutdown()
     }
     let application = Application(
@@ -77,21 +89,21 @@ package struct Cockpit: Sendable {
         } catch {
           logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
         }
-        ready.isThere()
+        ready.yield(nil)
       },
       logger: quiet)
     do {
       try await application.run()
     } catch {
       logger.error("the admin socket has failed: \(error)", metadata: ["path": "\(path)"])
-      ready.isThere()
+      ready.yield(nil)
       return try await gracefulShutdown()
     }
     try? FileManager.default.removeItem(atPath: path)
   }
 
   private func runTCP(
-    _ endpoint: RelayConfiguration.Endpoint, _ ready: Readiness
+    _ endpoint: RelayConfiguration.Endpoint, _ ready: Ready
   ) async throws {
     let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
     var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
@@ -106,7 +118,7 @@ package struct Cockpit: Sendable {
         try? await relay.descriptors.watch(channel)
         let port = channel.localAddress?.port ?? 0
         logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])
-        ready.isThere(.init(host: endpoint.host, port: port))
+        ready.yield(.init(host: endpoint.host, port: port))
       },
       logger: quiet)
     do {
@@ -224,7 +236,7 @@ package enum AdminToken {
     if let data = FileManager.default.contents(atPath: path),
       let text = String(bytes: data, encoding: .utf8)
     {
-      let token = text.trimming { $0.isWhitespace }
+      let token = text.split(whereSeparator: \.isWhitespace).joined()
       if token.utf8.count >= 16 { return token }
     }
     var bytes: [UInt8] = []
@@ -242,36 +254,5 @@ package enum AdminToken {
         key: "admin", description: "\(error): the admin listener needs a token")
     }
     return token
-  }
-}
-
-extension String {
-  fileprivate func trimming(_ isUnwanted: (Character) -> Bool) -> String {
-    String(drop(while: isUnwanted).reversed().drop(while: isUnwanted).reversed())
-  }
-}
-
-/// Tells when all listeners are there.
-private final class Readiness: Sendable {
-  private struct State {
-    var missing: Int
-    var endpoint: RelayConfiguration.Endpoint?
-  }
-
-  private let state: Mutex<State>
-  private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
-
-  init(count: Int, onReady: @escaping @Sendable (RelayConfiguration.Endpoint?) -> Void) {
-    state = Mutex(State(missing: count))
-    self.onReady = onReady
-  }
-
-  func isThere(_ endpoint: RelayConfiguration.Endpoint? = nil) {
-    let (isReady, known) = state.withLock { state in
-      state.missing -= 1
-      state.endpoint = endpoint ?? state.endpoint
-      return (state.missing == 0, state.endpoint)
-    }
-    if isReady { onReady(known) }
   }
 }

@@ -1,3 +1,4 @@
+import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
@@ -15,7 +16,7 @@ struct DeviceRoutes {
     router.get("/v1/devices/:id") { _, context in
       let id = try context.device()
       guard let report = try await relay.report(of: id) else { throw Self.unknown }
-      return try Response(json: DeviceAnswerBody.Report(report))
+      return try Response(json: DeviceStatus(report))
     }
     let actions: [(path: String, action: AdminAction)] = [
       ("connection", .disconnect), ("slots", .emptySlots(nil)), ("budget", .refillBudget(nil)),
@@ -35,7 +36,7 @@ struct DeviceRoutes {
       }
       return try Response(
         json: Lacking(
-          Changes(events: changes.value.suffix(500).map(DeviceEvent.init)), changes.missing))
+          DeviceEvents(events: changes.value.suffix(500).map(DeviceEvent.init)), changes.missing))
     }
     router.put("/v1/devices/:id/policy") { request, context in
       let policy = try Self.policy(in: try await request.bytes())
@@ -49,17 +50,16 @@ struct DeviceRoutes {
       guard missing.isEmpty else { throw Refusal(missing) }
       return Response(status: .noContent)
     }
-    router.get("/v1/policy") { _, _ in try Response(json: await policy()) }
+    router.get("/v1/policy") { _, _ in try Response(json: PolicyStatus(await relay.policy())) }
     router.put("/v1/policy") { request, _ in
       try await relay.change(to: try Self.policy(in: try await request.bytes()))
-      return try Response(json: await self.policy())
+      return try Response(json: PolicyStatus(await relay.policy()))
     }
   }
 
   private static func policy(in body: [UInt8]) throws -> SilentPolicy {
-    guard let name = try JSONMembers(body, known: ["policy"]).text("policy"),
-      let policy = SilentPolicy.named.first(where: { $0.name == name })
-    else {
+    let name = try JSONMembers(body, known: ["policy"]).text("policy")
+    guard let policy = SilentPolicy.named.first(where: { $0.name == name }) else {
       let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
       throw Refusal.body("policy is one of \(known)", field: "policy")
     }
@@ -69,7 +69,7 @@ struct DeviceRoutes {
   /// A policy for one device; nil for that of all.
   private func change(
     to policy: SilentPolicy?, of device: DeviceID
-  ) async throws -> DeviceAnswerBody.Report {
+  ) async throws -> DeviceStatus {
     guard try await relay.administer(device, .setPolicy(policy, at: relay.now)),
       let report = try await relay.report(of: device)
     else { throw Self.unknown }
@@ -78,7 +78,7 @@ struct DeviceRoutes {
         503, "TooManyPolicies",
         "at most \(Limits.ownPolicies) devices of a loop have a policy of their own")
     }
-    return DeviceAnswerBody.Report(report)
+    return DeviceStatus(report)
   }
 
   /// Scoped, so that tests that share a relay do not disturb each other.
@@ -91,9 +91,7 @@ struct DeviceRoutes {
       }
       return await relay.reset(topic)
     case (nil, let text?, nil):
-      guard let device = DeviceID(text) else {
-        throw Refusal.body("device is the id of a device, a UUID", field: "device")
-      }
+      guard let device = try Refusal.device(text) else { return Missing() }
       for action in [AdminAction.emptySlots(nil), .refillBudget(nil)] {
         guard try await relay.administer(device, action) else { throw Self.unknown }
       }
@@ -107,22 +105,7 @@ struct DeviceRoutes {
   static let unknown = Refusal.missing(
     "UnknownDevice", "no device has this id; GET /v1/devices lists all")
 
-  private struct Policy: Encodable {
-    var policy: String
-    var known = SilentPolicy.named.map(\.name)
-  }
-
-  private func policy() async -> Policy { Policy(policy: await relay.policy().name) }
-
-  private struct Page: Encodable {
-    var cursor: String?
-    var hasMore: Bool
-    var devices: [DeviceAnswerBody.Report]
-  }
-
-  private struct Changes: Encodable { var events: [DeviceEvent] }
-
-  private func page(_ request: Request) async throws -> Lacking<Page> {
+  private func page(_ request: Request) async throws -> Lacking<DeviceList> {
     let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
     let page = await relay.devices(
       matching: request.parameter("search") ?? "", after: place, limit: try request.limit())
@@ -130,11 +113,7 @@ struct DeviceRoutes {
       throw Refusal(
         410, "CursorExpired", "the node that the list had come to is gone: ask without after")
     }
-    return Lacking(
-      Page(
-        cursor: next?.cursor, hasMore: next != nil,
-        devices: found.value.map(DeviceAnswerBody.Report.init)),
-      found.missing)
+    return Lacking(DeviceList(found.value, cursor: next?.cursor), found.missing)
   }
 
   private struct Overview: Encodable {

@@ -1,7 +1,9 @@
+import AdminAPI
 import Hummingbird
 import NIOCore
 import Primitives
 import RelayCore
+import RelayFaults
 import RelayServer
 import ServiceLifecycle
 
@@ -29,7 +31,7 @@ struct EventRoutes {
       guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
       let position = try await start(request, feed)
       let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
-      let device = try Self.device(request)
+      let device = try Refusal.device(request.parameter("device"))
       return Response(
         status: .ok,
         headers: [
@@ -63,14 +65,6 @@ struct EventRoutes {
         "the cursor is of another run; the oldest is \(epoch.cursor(await feed.oldest))")
     }
     return position
-  }
-
-  private static func device(_ request: Request) throws -> DeviceID? {
-    guard let text = request.parameter("device") else { return nil }
-    guard let device = DeviceID(text) else {
-      throw Refusal.body("device is the id of a device, a UUID", field: "device")
-    }
-    return device
   }
 
   /// One reader.
@@ -314,32 +308,10 @@ struct EventRoutes {
   }
 }
 
-/// What has changed about a device.
-struct DeviceEvent: Encodable {
-  struct Condition: Encodable {
-    var power: String
-    var network: String
-    var screen: String
-  }
-
-  var time: Int64
-  var device: String
-  var what: String
-  var topic: String?
-  var condition: Condition?
-  var remaining: Int64?
-  var policy: String?
-
+extension DeviceEvent {
   init(_ change: DeviceChange) {
-    time = change.at.milliseconds
-    device = change.device.description
-    what = change.what.rawValue
-    topic = change.topic?.description
-    condition = change.condition.map {
-      Condition(
-        power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
-    }
-    remaining = change.remaining
-    policy = change.policy
+    self.init(
+      at: change.at, change.device, change.what.rawValue, topic: change.topic,
+      condition: change.condition, remaining: change.remaining, policy: change.policy)
   }
 }

@@ -1,6 +1,8 @@
+import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
+import RelayFaults
 import RelayServer
 
 /// Things that go wrong when they are told to, counted, so that a test can assert that they did.
@@ -9,12 +11,12 @@ struct FaultRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/faults") { _, _ in
-      try Response(json: List(faults: relay.faults.map(FaultBody.init)))
+      try Response(json: ["faults": relay.faults.map(FaultStatus.init)])
     }
     router.get("/v1/faults/:name") { _, context in
       let name = try context.name()
       guard let rule = relay.faults.first(where: { $0.name == name }) else { throw Self.unknown }
-      return try Response(json: FaultBody(rule))
+      return try Response(json: FaultStatus(rule))
     }
     router.put("/v1/faults/:name") { request, context in
       let name = try context.name()
@@ -28,99 +30,19 @@ struct FaultRoutes {
       else {
         throw Refusal.conflict("TooManyFaults", "there are \(Limits.faults) faults; remove some")
       }
-      return try Response(json: FaultBody(rule))
+      return try Response(json: FaultStatus(rule))
     }
     router.delete("/v1/faults/:name") { _, context in
       guard await relay.removeFault(named: try context.name()) else { throw Self.unknown }
       return Response(status: .noContent)
     }
     router.get("/v1/reserved-tokens") { _, _ in
-      try Response(json: Reserved(tokens: Rejection.allCases.map(Reserved.Row.init)))
+      try Response(json: ["tokens": Rejection.allCases.map(ReservedTokenStatus.init)])
     }
   }
 
   private static let unknown = Refusal.missing(
     "UnknownFault", "no fault has this name; GET /v1/faults lists all")
-
-  private struct List: Encodable { var faults: [FaultBody] }
-
-  private struct Reserved: Encodable {
-    struct Row: Encodable {
-      var token: String
-      var status: Int
-      var reason: String
-
-      init(_ rejection: Rejection) {
-        token = ReservedToken.token(answering: rejection)
-        status = Int(rejection.status)
-        reason = rejection.reason
-      }
-    }
-
-    var tokens: [Row]
-  }
-}
-
-/// A fault as it is told.
-private struct FaultBody: Encodable {
-  struct Match: Encodable {
-    var topic: String?
-    var device: String?
-    var token: String?
-    var kind: String?
-  }
-
-  enum Value: Encodable {
-    case text(String)
-    case flag
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      switch self {
-      case .text(let text): try container.encode(text)
-      case .flag: try container.encode(true)
-      }
-    }
-  }
-
-  var name: String
-  var at: String
-  var `do`: [String: Value]
-  var match: Match
-  var skip: Int
-  var times: Int?
-  var probability: Double
-  var seed: UInt64
-  var until: Int64?
-  var seen: Int
-  var hit: Int
-
-  init(_ rule: FaultRule) {
-    let fault = rule.fault
-    name = rule.name
-    at = fault.place.rawValue
-    `do` = [fault.action.name: Self.detail(fault.action).map(Value.text) ?? .flag]
-    match = Match(
-      topic: fault.match.topic, device: fault.match.device?.description,
-      token: fault.match.token?.hexadecimal, kind: fault.match.kind?.name)
-    skip = fault.when.skip
-    times = fault.when.times
-    probability = fault.when.probability
-    seed = fault.seed
-    until = rule.until?.milliseconds
-    let tally = rule.tally
-    seen = tally.seen
-    hit = tally.hit
-  }
-
-  private static func detail(_ action: Fault.Action) -> String? {
-    switch action {
-    case .answer(let rejection): rejection.reason
-    case .delay(let length), .stall(let length): length.text
-    case .goAway(let goAway): goAway.rawValue
-    case .drop, .reset, .duplicate, .halfClose, .blackhole, .failWrite: nil
-    }
-  }
 }
 
 /// The body of `PUT /v1/faults/{name}`:
@@ -130,10 +52,7 @@ enum FaultWish {
   static func fault(_ bytes: [UInt8]) throws -> Fault {
     let members = try JSONMembers(
       bytes, known: ["at", "match", "do", "when", "seed", "for"])
-    guard let place = Fault.Place(rawValue: try members.text("at") ?? "") else {
-      let known = Fault.Place.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Refusal.body("at is one of \(known)", field: "at")
-    }
+    let place: Fault.Place = try Refusal.read(members.text("at"), "at", oneOf: \.rawValue)
     var fault = Fault(place, try action(members, at: place))
     fault.match = try match(members)
     fault.when = try when(members)
@@ -172,11 +91,8 @@ enum FaultWish {
     case .delay: return .delay(try length())
     case .stall: return .stall(try length())
     case .goAway:
-      guard let goAway = Fault.GoAway(rawValue: try wish.text(name) ?? "") else {
-        let known = Fault.GoAway.allCases.map(\.rawValue).joined(separator: ", ")
-        throw Refusal.body("goaway is one of \(known)", field: "do.goaway")
-      }
-      return .goAway(goAway)
+      return .goAway(
+        try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))
     case .drop: return try plain(.drop)
     case .reset: return try plain(.reset)
     case .duplicate: return try plain(.duplicate)
@@ -191,24 +107,9 @@ enum FaultWish {
     let known: Set<String> = ["topic", "device", "token", "kind"]
     guard let wish = try members.object("match", known: known) else { return match }
     match.topic = try wish.text("topic")
-    if let text = try wish.text("device") {
-      guard let device = DeviceID(text) else {
-        throw Refusal.body("device is the id of a device, a UUID", field: "match.device")
-      }
-      match.device = device
-    }
-    if let text = try wish.text("token") {
-      guard let token = DeviceToken(hexadecimal: text) else {
-        throw Refusal.body("token is a device token in hexadecimal", field: "match.token")
-      }
-      match.token = token
-    }
-    if let text = try wish.text("kind") {
-      guard let kind = NotificationClass.allCases.first(where: { $0.name == text }) else {
-        throw Refusal.body("kind is visible or silent", field: "match.kind")
-      }
-      match.kind = kind
-    }
+    match.device = try Refusal.device(wish.text("device"), "match.device")
+    match.token = try Refusal.token(wish.text("token"), "match.token")
+    match.kind = try Refusal.kind(wish.text("kind"), "match.kind")
     return match
   }
 

@@ -1,3 +1,4 @@
+import AdminAPI
 import RelayCore
 
 /// A JSON object of which every member is known.

@@ -1,11 +1,8 @@
+import AdminAPI
 import RelayServer
 
-/// An answer that says what it lacks, where nodes of a cluster have not answered: `missingNodes`,
-/// their names, and `missingStripes`, those that nobody has and whose devices are not in it.
-/// Neither is there when nothing is missing.
+/// An answer that says what it lacks, where nodes of a cluster have not answered.
 struct Lacking<Body: Encodable>: Encodable {
-  private enum Key: String, CodingKey { case missingNodes, missingStripes }
-
   let body: Body
   let missing: Missing
 
@@ -16,9 +13,7 @@ struct Lacking<Body: Encodable>: Encodable {
 
   func encode(to encoder: any Encoder) throws {
     try body.encode(to: encoder)
-    var container = encoder.container(keyedBy: Key.self)
-    if !missing.nodes.isEmpty { try container.encode(missing.nodes, forKey: .missingNodes) }
-    if !missing.stripes.isEmpty { try container.encode(missing.stripes, forKey: .missingStripes) }
+    try Lacks(nodes: missing.nodes, stripes: missing.stripes).encode(to: encoder)
   }
 }
 

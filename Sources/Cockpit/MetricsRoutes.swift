@@ -1,3 +1,4 @@
+import AdminAPI
 import FoundationEssentials
 import Hummingbird
 import NIOCore

@@ -1,3 +1,4 @@
+import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
@@ -21,15 +22,17 @@ struct NotificationRoutes {
       let refusals = found.value.filter { refused in since.map { refused.at > $0 } ?? true }
       return try Response(
         json: Lacking(
-          RefusalPage(
+          RefusalList(
             cursor: cursor, hasMore: refusals.count > limit,
-            refusals: refusals.prefix(limit).map(RefusalPage.Item.init)),
+            refusals: refusals.prefix(limit).map {
+              RefusedPush(at: $0.at, $0.uniqueID, $0.rejection, cause: $0.cause)
+            }),
           found.missing))
     }
   }
 
   /// One life, by an id as a text.
-  func body(named text: String) async throws -> Lacking<LifeBody> {
+  func body(named text: String) async throws -> Lacking<NotificationLife> {
     guard let id = UniqueID(text) else {
       throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
     }
@@ -43,8 +46,8 @@ struct NotificationRoutes {
   }
 
   /// One life, with its token.
-  func body(of life: Relay.Life) async -> LifeBody? {
-    var body = LifeBody(life)
+  func body(of life: Relay.Life) async -> NotificationLife? {
+    var body = NotificationLife(life)
     body?.token = await token(of: life) ?? ""
     return body
   }
@@ -55,43 +58,23 @@ struct NotificationRoutes {
     return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
   }
 
-  private struct Page: Encodable {
-    var cursor: String
-    var hasMore: Bool
-    var notifications: [LifeBody]
-  }
-
-  private func page(_ request: Request) async throws -> Lacking<Page> {
+  private func page(_ request: Request) async throws -> Lacking<NotificationList> {
     var filter = Relay.LifeFilter()
     let limit = try request.limit()
-    if let text = request.parameter("device") {
-      guard let device = DeviceID(text) else {
-        throw Refusal.body("device is the id of a device, a UUID", field: "device")
-      }
-      filter.device = device
-    }
+    filter.device = try Refusal.device(request.parameter("device"))
     filter.topic = request.parameter("topic")
-    if let text = request.parameter("kind") {
-      guard text == "visible" || text == "silent" else {
-        throw Refusal.body("kind is visible or silent", field: "kind")
-      }
-      filter.kind = text == "visible" ? .visible : .silent
-    }
-    if let text = request.parameter("since") { filter.since = try moment(text) }
+    filter.kind = try Refusal.kind(request.parameter("kind"))
+    filter.since = try request.parameter("since").map(moment)
     var missing = Missing()
-    let state = request.parameter("state")
-    if let state, !Self.states.contains(state) {
-      throw Refusal.body(
-        "state is one of \(Self.states.joined(separator: ", "))", field: "state")
-    }
-    if let text = request.parameter("token") {
-      guard let token = DeviceToken(hexadecimal: text) else {
-        throw Refusal.body("token is a device token in hexadecimal", field: "token")
-      }
+    let state = try Refusal.read(
+      request.parameter("state"), "state", "is one of \(Self.states.joined(separator: ", "))"
+    ) { Self.states.contains($0) ? $0 : nil }
+    if let token = try Refusal.token(request.parameter("token")) {
       let found = await relay.app(with: token)
       missing = found.missing
       guard let app = found.value else {
-        let none = Page(cursor: epoch.listCursor(relay.now), hasMore: false, notifications: [])
+        let none = NotificationList(
+          cursor: epoch.listCursor(relay.now), hasMore: false, notifications: [])
         return Lacking(none, missing)
       }
       filter.device = app.device
@@ -100,10 +83,10 @@ struct NotificationRoutes {
     // A state is known only of a whole life: more are looked at than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
     missing.formUnion(lives.missing)
-    let bodies = lives.value.compactMap(LifeBody.init).filter {
-      state == nil || $0.life.state == state || $0.life.steps.last?.reason == state
+    let bodies = lives.value.compactMap(NotificationLife.init).filter {
+      state == nil || $0.state == state || $0.steps.last?.reason == state
     }
-    let page = Page(
+    let page = NotificationList(
       cursor: epoch.listCursor(relay.now), hasMore: bodies.count > limit,
       notifications: await withTokens(bodies.prefix(limit)))
     return Lacking(page, missing)
@@ -115,8 +98,8 @@ struct NotificationRoutes {
     "unregistered", "cleared",
   ]
 
-  private func withTokens(_ bodies: ArraySlice<LifeBody>) async -> [LifeBody] {
-    let devices = Set(bodies.map(\.device)).compactMap { DeviceID($0) }
+  private func withTokens(_ bodies: ArraySlice<NotificationLife>) async -> [NotificationLife] {
+    let devices = Set(bodies.compactMap(\.device)).compactMap { DeviceID($0) }
     var tokens: [String: [String: String]] = [:]
     for report in await relay.reports(of: devices).value {
       tokens[report.device.description] = Dictionary(
@@ -124,7 +107,7 @@ struct NotificationRoutes {
     }
     return bodies.map { body in
       var body = body
-      body.token = tokens[body.device]?[body.life.topic] ?? ""
+      body.token = tokens[body.device ?? ""]?[body.topic] ?? ""
       return body
     }
   }
@@ -139,28 +122,4 @@ struct NotificationRoutes {
     }
     return Instant(milliseconds: milliseconds)
   }
-}
-
-/// The answer to `GET /v1/refusals`.
-struct RefusalPage: Encodable {
-  struct Item: Encodable {
-    var time: Int64
-    var uniqueId: String
-    var status: Int
-    var reason: String
-    /// Exactly why, for people.
-    var cause: String
-
-    init(_ refused: RefusalReport) {
-      time = refused.at.milliseconds
-      uniqueId = refused.uniqueID.description
-      status = Int(refused.rejection.status)
-      reason = refused.rejection.reason
-      cause = refused.cause
-    }
-  }
-
-  var cursor: String
-  var hasMore: Bool
-  var refusals: [Item]
 }

@@ -1,6 +1,8 @@
+import AdminAPI
 import FoundationEssentials
 import Hummingbird
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayServer
 
@@ -31,19 +33,9 @@ struct PushRoutes {
     var problems: [String]
   }
 
-  struct Warning: Encodable {
-    var code: String
-    var text: String
-
-    init(_ warning: PayloadWarning) {
-      code = warning.name
-      text = warning.text
-    }
-  }
-
   private struct Verdict: Encodable {
     var kind: String?
-    var warnings: [Warning]
+    var warnings: [PushVerdict.Warning]
     var refusal: Refused?
   }
 
@@ -62,28 +54,21 @@ struct PushRoutes {
   private func lint(_ wish: PushWish) throws -> Verdict {
     var warnings = CaseSet<PayloadWarning>()
     do throws(Rejection) {
-      let notification = try wish.notification(
+      let notification = try wish.draft.notification(
         token: Self.anyToken, topic: wish.topic ?? "com.example.app",
         uniqueID: UniqueID(high: 0, low: 0), isStrict: relay.isStrict, at: relay.now, &warnings)
       return Verdict(
-        kind: notification.notificationClass.name, warnings: warnings.members.map(Warning.init))
+        kind: notification.notificationClass.name,
+        warnings: warnings.members.map(PushVerdict.Warning.init))
     } catch {
-      return Verdict(warnings: warnings.members.map(Warning.init), refusal: Refused(error))
+      return Verdict(
+        warnings: warnings.members.map(PushVerdict.Warning.init), refusal: Refused(error))
     }
   }
 
   private static let anyToken = String(repeating: "0", count: 64)
 
-  struct Answer: Encodable {
-    var status: Int
-    var apnsId: String?
-    var uniqueId: String?
-    var reason: String?
-    var message: String?
-    var warnings: [Warning]
-  }
-
-  func push(_ wish: PushWish) async throws -> Answer {
+  func push(_ wish: PushWish) async throws -> PushVerdict {
     guard let to = wish.to, !to.isEmpty else {
       throw Refusal.body("to is a device's id or a device token", field: "to")
     }
@@ -94,7 +79,7 @@ struct PushRoutes {
     var warnings = CaseSet<PayloadWarning>()
     let notification: Notification
     do throws(Rejection) {
-      notification = try wish.notification(
+      notification = try wish.draft.notification(
         token: token, topic: topic, uniqueID: uniqueID, isStrict: relay.isStrict, at: relay.now,
         &warnings)
     } catch {
@@ -104,26 +89,25 @@ struct PushRoutes {
     let note = PushNote(warnings, traceParent: wish.traceParent)
     switch await relay.submit(notification, note) {
     case .accepted:
-      return Answer(
-        status: 200, apnsId: notification.apnsID.description, uniqueId: uniqueID.description,
-        warnings: warnings.members.map(Warning.init))
+      var verdict = PushVerdict(200, uniqueID, warnings)
+      verdict.apnsId = notification.apnsID.description
+      return verdict
     case .rejected(let rejection): return answer(rejection, uniqueID, warnings)
     case .gone: return answer(.unregistered, uniqueID, warnings)
     case nil:
-      return Answer(
-        status: 0, uniqueId: uniqueID.description,
-        message: "a fault took the push: a provider gets no answer",
-        warnings: warnings.members.map(Warning.init))
+      var verdict = PushVerdict(0, uniqueID, warnings)
+      verdict.message = "a fault took the push: a provider gets no answer"
+      return verdict
     }
   }
 
   private func answer(
     _ rejection: Rejection, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>
-  ) -> Answer {
-    let refused = Refused(rejection)
-    return Answer(
-      status: refused.status, uniqueId: uniqueID.description, reason: refused.reason,
-      message: refused.message, warnings: warnings.members.map(Warning.init))
+  ) -> PushVerdict {
+    var verdict = PushVerdict(Int(rejection.status), uniqueID, warnings)
+    verdict.reason = rejection.reason
+    verdict.message = rejection.row.text
+    return verdict
   }
 
   /// The token and topic of a device's app; a token stands for itself.
@@ -150,8 +134,7 @@ struct PushRoutes {
 struct PushWish {
   private(set) var to: String?
   private(set) var topic: String?
-  private var headers: [(name: String, value: String)] = []
-  private var payload: [UInt8] = []
+  private(set) var draft = PushDraft()
 
   init(_ bytes: [UInt8]) throws {
     let problem = "the body is an object with to, topic, headers and payload"
@@ -159,24 +142,24 @@ struct PushWish {
       switch name {
       case "to": to = try value.text(name)
       case "topic": topic = try value.text(name)
-      case "payload": payload = value.bytes
+      case "payload": draft.payload = value.bytes
       case "headers":
         let headers = try Self.members(
           of: value.bytes, orElse: .body("headers is an object", field: name))
-        self.headers = try headers.map { ($0.lowercased(), try $1.field("headers.\($0)")) }
+        draft.headers = try headers.map { ($0.lowercased(), try $1.field("headers.\($0)")) }
       default:
         throw Refusal.body(
           "there is no \(name): known are to, topic, headers and payload", field: name)
       }
     }
-    if let named = headers.first(where: { $0.name == FieldName.apnsTopic.wireName }) {
+    if let named = draft.headers.first(where: { $0.name == FieldName.apnsTopic.wireName }) {
       topic = topic ?? named.value
     }
   }
 
   /// The trace that it is a part of.
   var traceParent: TraceParent? {
-    let field = headers.last { $0.name == FieldName.traceParent.wireName }
+    let field = draft.headers.last { $0.name == FieldName.traceParent.wireName }
     return field.flatMap { TraceParent(Array($0.value.utf8).span) }
   }
 
@@ -217,34 +200,5 @@ struct PushWish {
       throw refusal
     }
     return members
-  }
-
-  /// What a provider's request with these fields would be.
-  func notification(
-    token: String, topic: String?, uniqueID: UniqueID, isStrict: Bool, at now: Instant,
-    _ warnings: inout CaseSet<PayloadWarning>
-  ) throws(Rejection) -> Notification {
-    var head = ProviderRequestHead()
-    var recentTopic: Topic?
-    func take(_ field: FieldName, _ value: String) {
-      let bytes = Array(value.utf8)
-      head.take(field, bytes.span, recentTopic: &recentTopic)
-    }
-    take(.method, "POST")
-    take(.path, "/3/device/\(token)")
-    for (name, value) in headers {
-      let bytes = Array(name.utf8)
-      guard let field = FieldName(bytes.span), field != .apnsTopic, field != .method,
-        field != .path
-      else { continue }
-      take(field, value)
-    }
-    if let topic { take(.apnsTopic, topic) }
-    try head.checkRequestLine()
-    let known = try head.checkFields(defaultTopic: nil)
-    guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
-    return try head.notification(
-      topic: known, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
-      warnings: &warnings)
   }
 }

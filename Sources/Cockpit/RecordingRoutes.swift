@@ -1,3 +1,4 @@
+import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
@@ -11,21 +12,19 @@ struct RecordingRoutes {
   func add(to router: Router<AdminContext>) {
     let recordings = relay.recordings
     router.get("/v1/recordings") { _, _ in
-      try Response(
-        json: RecordingList(recordings: await recordings.list().map(RecordingStatus.init)))
+      try Response(json: ["recordings": await recordings.list()])
     }
     router.put("/v1/recordings/:name") { request, context in
       let wish = try RecordingWish(try await request.bytes())
       let name = try context.name()
       return try await perform { () throws(Recordings.RecordingError) in
-        RecordingStatus(
-          try await recordings.start(name, payloads: wish.payloads, limit: wish.limitBytes))
+        try await recordings.start(name, payloads: wish.payloads, limit: wish.limitBytes)
       }
     }
     router.post("/v1/recordings/:name/stop") { _, context in
       let name = try context.name()
       return try await perform { () throws(Recordings.RecordingError) in
-        RecordingStatus(try await recordings.stop(name))
+        try await recordings.stop(name)
       }
     }
     router.get("/v1/recordings/:name/file") { _, context in
@@ -59,7 +58,7 @@ struct RecordingRoutes {
     guard let report = shards.compactMap({ $0.report(of: device) }).first else {
       throw Refusal.missing("UnknownDevice", "there was no such device at that moment")
     }
-    return try Response(json: DeviceAnswerBody.Report(report))
+    return try Response(json: DeviceStatus(report))
   }
 
   private func perform(
@@ -98,12 +97,10 @@ struct RecordingWish: Equatable {
   init(_ bytes: [UInt8]) throws {
     guard !bytes.isEmpty else { return }
     let members = try JSONMembers(bytes, known: ["payloads", "limit"])
-    if let text = try members.text("payloads") {
-      guard let payloads = RecordedPayloads(rawValue: text) else {
-        throw Refusal.body("payloads is none, aps or all", field: "payloads")
-      }
-      self.payloads = payloads
-    }
+    payloads =
+      try Refusal.read(members.text("payloads"), "payloads", "is none, aps or all") {
+        RecordedPayloads(rawValue: $0)
+      } ?? payloads
     if let megabytes = try members.integer("limit") {
       guard (1...Int64(Limits.recordingMegabytes)).contains(megabytes) else {
         throw Refusal.body(
@@ -112,27 +109,4 @@ struct RecordingWish: Equatable {
       limitBytes = Int(megabytes) * 1_000_000
     }
   }
-}
-
-/// A recording, as it is told to people.
-package struct RecordingStatus: Codable, Equatable, Sendable {
-  package var name: String
-  /// `running` or `stopped`.
-  package var state: String
-  /// Of the file and the one before it.
-  package var bytes: Int
-  /// Known of those that this process has begun.
-  package var payloads: String?
-
-  init(_ status: Recordings.Status) {
-    name = status.name
-    state = status.isRunning ? "running" : "stopped"
-    bytes = status.bytes
-    payloads = status.payloads?.rawValue
-  }
-}
-
-/// The answer to `GET /v1/recordings`.
-package struct RecordingList: Codable, Equatable, Sendable {
-  package var recordings: [RecordingStatus]
 }

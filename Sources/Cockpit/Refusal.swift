@@ -1,37 +1,48 @@
-import FoundationEssentials
+import AdminAPI
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import RelayCore
 import RelayServer
 import Synchronization
 
-/// Why a request of the admin API was refused.
-package struct Refusal: Error, Equatable, Sendable {
-  let status: Int
-  /// One word for programs.
-  package let reason: String
-  /// What to do, for people.
-  package let message: String
-  /// The member of the body that is meant.
-  var field: String?
-  /// Who has not come to an end.
-  var waitingFor: [String]?
-  /// What there is instead of what was wanted.
-  var nearest: [LifeBody]?
-  /// Nodes that were asked and have not answered.
-  var missingNodes: [String]?
-  /// Whether nothing more is read from its connection (`whileConnected`).
-  var endsConnection = false
+extension Refusal {
+  /// A value as it is wanted; nil when there is none, and 400 when it is something else.
+  ///
+  /// - Parameters:
+  ///   - field: the member or parameter; the last part of it is its name in the message.
+  ///   - wanted: what it must be, such as "is a text".
+  static func read<Value>(
+    _ text: String?, _ field: String, _ wanted: String, _ make: (String) -> Value?
+  ) throws(Refusal) -> Value? {
+    guard let text else { return nil }
+    if let value = make(text) { return value }
+    throw .body("\(field.split(separator: ".").last ?? "") \(wanted)", field: field)
+  }
 
-  init(
-    _ status: Int, _ reason: String, _ message: String, field: String? = nil,
-    waitingFor: [String]? = nil
-  ) {
-    self.status = status
-    self.reason = reason
-    self.message = message
-    self.field = field
-    self.waitingFor = waitingFor
+  /// One of several words, which must be there.
+  static func read<Value: CaseIterable>(
+    _ text: String?, _ field: String, oneOf name: (Value) -> String
+  ) throws(Refusal) -> Value {
+    if let value = Value.allCases.first(where: { name($0) == text }) { return value }
+    let known = Value.allCases.map(name).joined(separator: ", ")
+    throw .body("\(field.split(separator: ".").last ?? "") is one of \(known)", field: field)
+  }
+
+  static func device(_ text: String?, _ field: String = "device") throws(Refusal) -> DeviceID? {
+    try read(text, field, "is the id of a device, a UUID") { DeviceID($0) }
+  }
+
+  static func token(_ text: String?, _ field: String = "token") throws(Refusal) -> DeviceToken? {
+    try read(text, field, "is a device token in hexadecimal") { DeviceToken(hexadecimal: $0) }
+  }
+
+  static func kind(
+    _ text: String?, _ field: String = "kind"
+  ) throws(Refusal) -> NotificationClass? {
+    try read(text, field, "is visible or silent") { text in
+      NotificationClass.allCases.first { $0.name == text }
+    }
   }
 
   /// 400: the body or a parameter is not what is wanted.
@@ -62,15 +73,6 @@ package struct Refusal: Error, Equatable, Sendable {
 struct Refusals: RouterMiddleware {
   let known: KnownRoutes
 
-  private struct Body: Encodable {
-    var reason: String
-    var message: String
-    var field: String?
-    var waitingFor: [String]?
-    var nearest: [LifeBody]?
-    var missingNodes: [String]?
-  }
-
   func handle(
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
@@ -98,12 +100,7 @@ struct Refusals: RouterMiddleware {
   }
 
   private func respond(_ refusal: Refusal) throws -> Response {
-    var response = try Response(
-      HTTPResponse.Status(code: refusal.status),
-      json: Body(
-        reason: refusal.reason, message: refusal.message, field: refusal.field,
-        waitingFor: refusal.waitingFor, nearest: refusal.nearest,
-        missingNodes: refusal.missingNodes))
+    var response = try Response(HTTPResponse.Status(code: refusal.status), json: refusal)
     if refusal.endsConnection { response.endConnection() }
     return response
   }
@@ -140,14 +137,6 @@ extension Response {
     self.init(
       status: status, headers: [.contentType: "application/json"],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONText.bytes(value) + [0x0A])))
-  }
-}
-
-enum JSONText {
-  static func bytes(_ value: some Encodable) throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return Array(try encoder.encode(value))
   }
 }
 

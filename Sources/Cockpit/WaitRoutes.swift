@@ -1,3 +1,4 @@
+import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
@@ -30,10 +31,8 @@ struct WaitRoutes {
 
   private func answer(_ wish: WaitWish) async throws -> Response {
     guard await waits.begin() else {
-      var refusal = Refusal(
+      throw Refusal(
         503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
-      refusal.field = nil
-      throw refusal
     }
     do {
       let met = try await wait(wish)
@@ -45,16 +44,7 @@ struct WaitRoutes {
     }
   }
 
-  struct Met: Encodable {
-    var met = true
-    /// When it was, in UNIX milliseconds.
-    var at: Int64
-    /// How much of the relay's time has passed.
-    var relayTime: String
-    var events: [NotificationLife.Step]
-  }
-
-  func wait(_ wish: WaitWish) async throws -> Met {
+  func wait(_ wish: WaitWish) async throws -> WaitAnswer {
     guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
     let (id, signals) = await feed.signals()
     defer { Task { await feed.forget(id) } }
@@ -104,7 +94,9 @@ struct WaitRoutes {
   }
 
   /// Moves the clock from happening to happening, until it has come, or time is over.
-  private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws -> Met {
+  private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws
+    -> WaitAnswer
+  {
     guard let clock = relay.virtualClock else {
       throw Refusal.conflict(
         "ClockNotVirtual", "advance needs a clock that moves when told: serve --clock virtual")
@@ -131,7 +123,7 @@ struct WaitRoutes {
   }
 
   private struct Finding {
-    var lives: [LifeBody]
+    var lives: [NotificationLife]
     var events: [NotificationLife.Step]
     /// Whether it cannot come true any more.
     var isHopeless = false
@@ -150,7 +142,7 @@ struct WaitRoutes {
       return await look(at: device, wish)
     }
     var finding = Finding(lives: [], events: [])
-    var lives: [LifeBody]
+    var lives: [NotificationLife]
     if let push = wish.push {
       let found = await relay.life(of: push)
       finding.missing = found.missing
@@ -162,14 +154,14 @@ struct WaitRoutes {
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
-      lives = found.value.compactMap(LifeBody.init)
+      lives = found.value.compactMap(NotificationLife.init)
     }
-    let events = lives.flatMap { $0.life.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
+    let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // Of a push that was delivered its app may still say something.
     let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
-      && lives.allSatisfy { last.contains($0.life.state) }
+      && lives.allSatisfy { last.contains($0.state) }
     (finding.lives, finding.events, finding.isHopeless) = (lives, events, isHopeless)
     return finding
   }
@@ -203,19 +195,20 @@ struct WaitRoutes {
     return finding
   }
 
-  private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> Met? {
+  private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> WaitAnswer? {
     if !wish.never, finding.devices > 0 {
-      return Met(
-        at: relay.now.milliseconds, relayTime: (relay.now - start).text, events: [])
+      return WaitAnswer(
+        at: relay.now.milliseconds, relayTime: (relay.now - start).text)
     }
     guard !wish.never, finding.events.count >= wish.count else { return nil }
-    return Met(
+    return WaitAnswer(
       at: finding.events[wish.count - 1].time, relayTime: (relay.now - start).text,
       events: finding.events)
   }
 
   /// Time is over, or it cannot come any more.
-  private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> Met {
+  private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> WaitAnswer
+  {
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
@@ -223,8 +216,8 @@ struct WaitRoutes {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
       guard let event = finding.events.first else {
-        return Met(
-          at: relay.now.milliseconds, relayTime: (relay.now - start).text, events: [])
+        return WaitAnswer(
+          at: relay.now.milliseconds, relayTime: (relay.now - start).text)
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
     }
@@ -300,35 +293,16 @@ package struct WaitWish {
     guard let inner = try outer.object("expect", known: known) else {
       throw Refusal.body(#"expect says what to wait for: {"what":"delivered"}"#, field: "expect")
     }
-    guard let what = What(rawValue: try inner.text("what") ?? "") else {
-      let known = What.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Refusal.body("what is one of \(known)", field: "expect.what")
-    }
-    self.init(what: what, push: nil)
-    if let text = try inner.text("push") {
-      guard let id = UniqueID(text) else {
-        throw Refusal.body("push is an apns-id or apns-unique-id", field: "expect.push")
-      }
-      push = id
-    }
-    if let text = try inner.text("device") {
-      guard let id = DeviceID(text) else {
-        throw Refusal.body("device is the id of a device, a UUID", field: "expect.device")
-      }
-      filter.device = id
-    }
+    let what: What = try Refusal.read(inner.text("what"), "expect.what", oneOf: \.rawValue)
+    let push = try Refusal.read(
+      inner.text("push"), "expect.push", "is an apns-id or apns-unique-id"
+    ) { UniqueID($0) }
+    self.init(what: what, push: push)
+    filter.device = try Refusal.device(inner.text("device"), "expect.device")
     filter.topic = try inner.text("topic")
-    if let text = try inner.text("kind") {
-      guard text == "visible" || text == "silent" else {
-        throw Refusal.body("kind is visible or silent", field: "expect.kind")
-      }
-      filter.kind = text == "visible" ? .visible : .silent
-    }
+    filter.kind = try Refusal.kind(inner.text("kind"), "expect.kind")
     via = try inner.text("via")
-    guard via == nil || Via.allCases.contains(where: { $0.name == via }) else {
-      let known = Via.allCases.map(\.name).joined(separator: ", ")
-      throw Refusal.body("via is one of \(known)", field: "expect.via")
-    }
+    if via != nil { let _: Via = try Refusal.read(via, "expect.via", oneOf: \.name) }
     guard via == nil || what == .sent else {
       throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
     }
@@ -343,12 +317,9 @@ package struct WaitWish {
     }
     never = try inner.flag("never") ?? false
     advances = try outer.flag("advance") ?? false
-    if let text = try outer.text("within") {
-      guard let within = Interval(text) else {
-        throw Refusal.body("within is a length of time such as 1h30m", field: "within")
-      }
-      self.within = within
-    }
+    within = try Refusal.read(
+      outer.text("within"), "within", "is a length of time such as 1h30m"
+    ) { Interval($0) }
     if let text = try outer.text("timeout") { timeout = try Self.timeout(text) }
     guard !advances || within != nil else {
       throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")

@@ -1,7 +1,9 @@
+import AdminAPI
 import DeviceLink
 import HTTP2
 import Primitives
 import RelayCore
+import RelaySetup
 import Transport
 
 /// What a connection on the device listener is about: requests of the device API, and streams on
@@ -118,7 +120,7 @@ final class DeviceConnection {
       // Bytes beyond the limit are dropped as they come; the answer says so at the end.
       request.bodyIsTooLarge =
         request.bodyIsTooLarge || request.body.count + bytes.count > Limits.deviceBodyBytes
-      if request.bodyIsTooLarge { request.body = [] } else { request.body.append(copying: bytes) }
+      if request.bodyIsTooLarge { request.body = [] } else { request.body += bytes.array }
       streams[stream] = .collecting(request, since: since)
     case .connecting(var listener), .listening(var listener):
       var pieces: [LineSplitter.Piece] = []
@@ -166,9 +168,9 @@ final class DeviceConnection {
     let runner = handler.runner
     switch request.route {
     case .health:
-      respond(
-        stream, 200, DeviceAnswerBody.encode(DeviceAnswerBody.Health(runner.settings.clock)),
-        on: handler)
+      let clock = runner.settings.clock
+      let health = RelayHealth(virtualTime: clock.isVirtual ? clock.now() : nil)
+      respond(stream, 200, JSONText.line(health), on: handler)
     case .enroll:
       guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
       let device = runner.ids.makeDevice()
@@ -396,23 +398,21 @@ extension DeviceConnection {
       guard case .asked(let secret?) = streams[stream] else { return }
       // Where everybody may enrol, nothing was proved by it.
       if handler.runner.settings.enrolment != .open { raiseStreams(handler) }
-      let body = DeviceAnswerBody.Enrolled(device: device.description, secret: secret)
-      respond(stream, 201, DeviceAnswerBody.encode(body), on: handler)
+      let body = ["device": device.description, "secret": secret]
+      respond(stream, 201, JSONText.line(body), on: handler)
     case .registered(let token):
       raiseStreams(handler)
-      let body = DeviceAnswerBody.Registered(token: token.hexadecimal)
-      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+      respond(stream, 200, JSONText.line(["token": token.hexadecimal]), on: handler)
     case .unregistered:
       raiseStreams(handler)
       respond(stream, 204, [], on: handler)
     case .inspected(let report):
       raiseStreams(handler)
-      let body = DeviceAnswerBody.Report(report)
-      respond(stream, 200, DeviceAnswerBody.encode(body), on: handler)
+      respond(stream, 200, JSONText.line(DeviceStatus(report)), on: handler)
     case .refused(let refusal):
       let row = refusal.row
-      let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.text)
-      respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+      let body = ["reason": row.reason, "message": row.text]
+      respond(stream, row.status, JSONText.line(body), on: handler)
     }
   }
 
@@ -429,8 +429,8 @@ extension DeviceConnection {
     _ stream: StreamID, _ problem: DeviceRequest.ParsingError, on handler: ConnectionHandler
   ) {
     let row = problem.row
-    let body = DeviceAnswerBody.Refused(reason: row.reason, message: row.message)
-    respond(stream, row.status, DeviceAnswerBody.encode(body), on: handler)
+    let body = ["reason": row.reason, "message": row.message]
+    respond(stream, row.status, JSONText.line(body), on: handler)
   }
 
   func respond(

@@ -1,6 +1,7 @@
 import DequeModule
 package import Primitives
 package import RelayCore
+package import RelayFaults
 
 /// Something that people may want to hear of.
 package enum FeedItem: Sendable {

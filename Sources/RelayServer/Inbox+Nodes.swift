@@ -43,13 +43,6 @@ extension ClusterJournal {
     return try? reader.read(Answer.self)
   }
 
-  /// What other nodes know of a notification; those that do not answer have nothing to say.
-  func lives(of id: UniqueID) async -> [[DeliveryEvent]] {
-    await withTaskGroup(of: [[DeliveryEvent]]?.self) { group in
-      for node in peerNumbers { group.addTask { await self.ask(node, .steps([id])) } }
-      return await group.reduce(into: []) { $0 += $1 ?? [] }
-    }
-  }
 }
 
 /// Asking other nodes. A relay on its own asks itself only.

@@ -1,5 +1,6 @@
 import HTTP2
 import Primitives
+import ProviderCredentials
 import RelayCore
 
 /// The newest head of a provider's connection, with what was proved of it: the one place that

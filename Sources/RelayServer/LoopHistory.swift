@@ -1,5 +1,6 @@
 import DequeModule
 package import Primitives
+import ProviderCredentials
 package import RelayCore
 
 /// What one loop remembers for people who ask, the last of each; goes back with a checkpoint.

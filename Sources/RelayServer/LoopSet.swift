@@ -3,8 +3,10 @@ import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelaySetup
 import RelayStore
 import Synchronization
 import SystemPackage

@@ -1,5 +1,6 @@
 import Primitives
 import RelayCore
+import RelayFaults
 package import RelayRecording
 
 /// What the relay of one node asks that of another, for people. It is answered from what that node

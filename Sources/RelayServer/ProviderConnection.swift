@@ -1,7 +1,9 @@
+import AdminAPI
 import HTTP2
 import Logging
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
 import RelayStore
@@ -325,15 +327,9 @@ extension ProviderConnection {
     let bound = NIOLoopBound(handler, eventLoop: loop)
     switch query {
     case .notification(let id):
-      let (peers, cluster) = (runner.peers.runners, runner.settings.storage.cluster)
-      loop.makeFutureWithTask {
-        let found = await Self.life(id, peers, cluster, question)
-        // Only the loop that accepted it knows what its provider calls it, and the note on it.
-        guard let uniqueID = found.first?.uniqueID else { return QueryAnswer.life([], PushNote()) }
-        let life = uniqueID == id ? found : await Self.life(uniqueID, peers, cluster, question)
-        let notes = await peers.onEach { $0.history.notes[uniqueID] }
-        return .life(life, notes.compactMap(\.self).first ?? PushNote())
-      }.whenSuccess { bound.value.answer(stream, $0) }
+      let find = runner.settings.findLife
+      loop.makeFutureWithTask { question.isCancelled ? nil : await find(id) }
+        .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
       let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
@@ -345,15 +341,6 @@ extension ProviderConnection {
     }
   }
 
-  /// The steps that all loops know of a notification, and those of other nodes.
-  private static func life(
-    _ id: UniqueID, _ peers: [ShardRunner.Peer], _ cluster: ClusterJournal?, _ question: Question
-  ) async -> [DeliveryEvent] {
-    async let elsewhere = cluster?.lives(of: id)
-    let here = await peers.onEach { question.isCancelled ? [] : $0.ledger.lives.steps(of: id) }
-    return DeliveryLog.join(here + (await elsewhere ?? []))
-  }
-
   /// The answer is there; what the provider's credentials do not cover is not shown.
   mutating func answer(
     _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
@@ -361,13 +348,18 @@ extension ProviderConnection {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
-    case .life(let events, let note):
-      guard let life = NotificationLife(events, note: note), covers(life.topic) else {
+    case .life(let known):
+      let life = known.flatMap { life in
+        NotificationLife(
+          life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
+      }
+      guard let life, covers(life.topic) else {
         return respond(
           stream, 404,
-          DeviceAnswerBody.Refused(
-            reason: "UnknownNotification",
-            message: "no such notification in the relay's log, or not one of your topics"),
+          [
+            "reason": "UnknownNotification",
+            "message": "no such notification in the relay's log, or not one of your topics",
+          ],
           on: handler)
       }
       respond(stream, 200, life, on: handler)
@@ -393,13 +385,29 @@ extension ProviderConnection {
   private mutating func respond(
     _ stream: StreamID, _ status: Int, _ body: some Encodable, on handler: ConnectionHandler
   ) {
-    writer.respond(stream, status, DeviceAnswerBody.encode(body), on: handler)
+    writer.respond(stream, status, JSONText.line(body), on: handler)
     handler.markDirty()
   }
 }
 
-/// The answer to a question.
-enum QueryAnswer: Sendable {
-  case life([DeliveryEvent], PushNote)
+/// What was found.
+enum QueryAnswer {
+  case life(Relay.Life?)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
+}
+
+/// The JSON of `GET /v1/feedback`.
+struct FeedbackPage: Encodable {
+  struct Token: Encodable {
+    var token: String
+    var topic: String
+    /// Since when it is no good, in UNIX milliseconds; as in the answer 410.
+    var timestamp: Int64
+  }
+
+  var tokens: [Token]
+  /// What to ask `since` next.
+  var cursor: Int64
+  /// Whether there is more to be had at once.
+  var hasMore: Bool
 }

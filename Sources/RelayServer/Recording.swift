@@ -2,8 +2,10 @@ import Dispatch
 import FoundationEssentials
 import Logging
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayRecording
+import RelaySetup
 import Synchronization
 import SystemPackage
 

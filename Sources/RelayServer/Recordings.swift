@@ -1,6 +1,8 @@
+package import AdminAPI
 import FoundationEssentials
 import Logging
 package import Primitives
+import ProviderCredentials
 package import RelayCore
 package import RelayRecording
 import SystemPackage
@@ -8,15 +10,6 @@ import SystemPackage
 /// The recordings of a relay that are begun and ended while it runs: files in its state directory,
 /// one at a time.
 package actor Recordings {
-  /// One recording, as it is told to people.
-  package struct Status: Equatable, Sendable {
-    package let name: String
-    package let isRunning: Bool
-    /// Of both files, in bytes.
-    package let bytes: Int
-    package let payloads: RecordedPayloads?
-  }
-
   /// Why nothing was begun, or found.
   package enum RecordingError: Error, Equatable, Sendable {
     /// The relay does not run yet, or not any more.
@@ -64,7 +57,7 @@ package actor Recordings {
   /// - Parameter limit: of both files together, in bytes.
   package func start(
     _ name: String, payloads: RecordedPayloads, limit: Int
-  ) async throws(RecordingError) -> Status {
+  ) async throws(RecordingError) -> RecordingStatus {
     if let running, running.recording.ending == nil { throw .busy(name: running.name) }
     guard let loops = inbox.loops else { throw .notRunning }
     let recording: Recording
@@ -85,7 +78,7 @@ package actor Recordings {
   }
 
   /// Ends a recording; returns when all of it is in the file.
-  package func stop(_ name: String) async throws(RecordingError) -> Status {
+  package func stop(_ name: String) async throws(RecordingError) -> RecordingStatus {
     guard let running, running.name == name else { throw .noRecording(name: name) }
     _ = await inbox.loops?.onEach { $0.core.stopRecording() }
     await running.recording.close()
@@ -94,7 +87,7 @@ package actor Recordings {
   }
 
   /// All that there are, by name.
-  package func list() -> [Status] {
+  package func list() -> [RecordingStatus] {
     let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
     var names = Set(files.filter { $0.hasSuffix(".prr") }.map { String($0.dropLast(4)) })
     if let running { names.insert(running.name) }
@@ -154,15 +147,15 @@ package actor Recordings {
 
   private func path(of name: String) -> String { "\(directory)/\(name).prr" }
 
-  private func status(of name: String, _ ended: Recording? = nil) -> Status {
+  private func status(of name: String, _ ended: Recording? = nil) -> RecordingStatus {
     let isMine = running?.name == name
     let recording = isMine ? running?.recording : ended
     let path = recording?.path ?? path(of: name)
     let bytes = [path, Recording.previous(path)].reduce(0) { sum, path in
       sum + ((try? FilePath(path).stat()).map { Int($0.size) } ?? 0)
     }
-    return Status(
+    return RecordingStatus(
       name: name, isRunning: isMine && recording?.ending == nil, bytes: bytes,
-      payloads: recording?.redactor.payloads)
+      payloads: recording?.redactor.payloads.rawValue)
   }
 }

@@ -1,6 +1,9 @@
+import AdminAPI
 import NIOCore
 package import Primitives
+package import ProviderCredentials
 package import RelayCore
+import RelaySetup
 import ServiceLifecycle
 
 /// What the admin API asks of a running relay. It comes to the loops as events and questions, like

@@ -83,18 +83,7 @@ extension Relay {
   }
 
   /// What became of the notification with this unique id, or `apns-id`.
-  package func life(of id: UniqueID) async -> Found<Life?> {
-    var found = await steps(of: [id])
-    // Only the loop that accepted it knows what its provider calls it.
-    guard let uniqueID = found.value.first?.first?.uniqueID else {
-      return Found(value: nil, missing: found.missing)
-    }
-    if uniqueID != id { found = await steps(of: [uniqueID]) }
-    var life = Life(found.value.first ?? [])
-    let notes = await inbox.askAll(.note(uniqueID)) { await $0.note(on: uniqueID) }
-    life?.note = notes.value.first { !$0.isEmpty } ?? PushNote()
-    return Found(value: life, missing: found.missing)
-  }
+  package func life(of id: UniqueID) async -> Found<Life?> { await inbox.life(of: id) }
 
   /// The latest lives, newest first.
   package func lives(_ filter: LifeFilter, limit: Int) async -> Found<[Life]> {
@@ -105,17 +94,9 @@ extension Relay {
     var known: Set<UniqueID> = []
     let ids = heads.value.joined().sorted { $0.at > $1.at }.map(\.uniqueID)
       .filter { known.insert($0).inserted }.prefix(limit)
-    var lives = await steps(of: Array(ids))
+    var lives = await inbox.steps(of: Array(ids))
     lives.missing.formUnion(heads.missing)
     return Found(value: lives.value.compactMap { Life($0) }, missing: lives.missing)
-  }
-
-  private func steps(of ids: [UniqueID]) async -> Found<[[DeliveryEvent]]> {
-    let found = await inbox.askAll(.steps(ids)) { await $0.steps(of: ids) }
-    let parts = found.value.filter { $0.count == ids.count }
-    return Found(
-      value: ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) },
-      missing: found.missing)
   }
 
   /// What has changed last about a device, oldest first.
@@ -147,5 +128,29 @@ extension Relay {
     var found = await inbox.askAll(.counters) { await $0.counters() }
     found.missing.stripes = await inbox.missingStripes
     return found
+  }
+}
+
+extension Inbox {
+  /// What became of the notification with this unique id, or `apns-id`.
+  func life(of id: UniqueID) async -> Found<Relay.Life?> {
+    var found = await steps(of: [id])
+    // Only the loop that accepted it knows what its provider calls it.
+    guard let uniqueID = found.value.first?.first?.uniqueID else {
+      return Found(value: nil, missing: found.missing)
+    }
+    if uniqueID != id { found = await steps(of: [uniqueID]) }
+    var life = Relay.Life(found.value.first ?? [])
+    let notes = await askAll(.note(uniqueID)) { await $0.note(on: uniqueID) }
+    life?.note = notes.value.first { !$0.isEmpty } ?? PushNote()
+    return Found(value: life, missing: found.missing)
+  }
+
+  fileprivate func steps(of ids: [UniqueID]) async -> Found<[[DeliveryEvent]]> {
+    let found = await askAll(.steps(ids)) { await $0.steps(of: ids) }
+    let parts = found.value.filter { $0.count == ids.count }
+    return Found(
+      value: ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) },
+      missing: found.missing)
   }
 }

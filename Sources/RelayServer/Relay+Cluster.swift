@@ -1,7 +1,9 @@
 import Logging
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelaySetup
 import RelayStore
 import TLS
 

@@ -4,9 +4,12 @@ import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelayFaults
 import RelayRecording
+import RelaySetup
 import RelayStore
 import ServiceLifecycle
 import TLS

@@ -3,8 +3,11 @@ package import Logging
 import NIOCore
 import NIOPosix
 import Primitives
+import ProviderCredentials
 import RelayCluster
 package import RelayCore
+import RelayFaults
+package import RelaySetup
 import RelayStore
 import ServiceLifecycle
 import TLS
@@ -50,12 +53,13 @@ package final class Relay: Service {
     self.logger = logger
     self.onReady = onReady
     descriptors = Descriptors(logger)
-    self.settings = try ServerSettings(configuration, onLife: onLife)
+    var settings = try ServerSettings(configuration, onLife: onLife)
+    settings.findLife = { [inbox] in await inbox.life(of: $0).value }
+    self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
-    contexts =
-      configuration.plaintext
-      ? ServerContexts() : try ServerContexts(ServerIdentity.prepare(configuration, logger))
+    contexts = try ServerContexts(
+      configuration.plaintext ? nil : IdentityFiles.prepare(configuration, logger))
   }
 
   /// Finds out whether all addresses can be had: a start that comes to nothing must not use up the

@@ -1,20 +1,23 @@
 import FoundationEssentials
 import Logging
 import Primitives
+import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelaySetup
 import RelayStore
 import Synchronization
 import TLS
 
-/// The server's certificate and whom it trusts, from the state directory.
-struct ServerIdentity {
-  private let identity: TLSIdentity
-  private let clientAuthorities: [UInt8]?
+/// The server's certificate and whom it trusts, as the files of the state directory have them.
+struct IdentityFiles: Equatable {
+  var certificates: [UInt8]
+  var privateKey: [UInt8]
+  var clientAuthorities: [UInt8]?
 
-  /// What is in the files. In the dev profile missing certificates are made; in production they
-  /// must be there.
-  static func prepare(_ configuration: RelayConfiguration, _ logger: Logger) throws -> Files {
+  /// In the dev profile missing certificates are made first; in production they must be there.
+  static func prepare(_ configuration: RelayConfiguration, _ logger: Logger) throws -> IdentityFiles
+  {
     let files = CertificateFiles(directory: configuration.state)
     if configuration.profile == .dev {
       let names = CertificateFiles.localNames(
@@ -30,58 +33,18 @@ struct ServerIdentity {
           ])
       }
     }
-    return try Self.files(configuration)
+    return try IdentityFiles(configuration)
   }
 
-  /// From the texts of its files.
-  init(_ files: Files) throws(TLSError) {
-    identity = try TLSIdentity(
-      certificateChainPEM: files.certificates, privateKeyPEM: files.privateKey)
-    clientAuthorities = files.clientAuthorities
-  }
-
-  /// What an identity is read from.
-  struct Files: Equatable {
-    var certificates: [UInt8]
-    var privateKey: [UInt8]
-    var clientAuthorities: [UInt8]?
-  }
-
-  /// What is in the files now.
-  static func files(_ configuration: RelayConfiguration) throws -> Files {
+  /// As they are now.
+  init(_ configuration: RelayConfiguration) throws {
     let files = CertificateFiles(directory: configuration.state)
-    var known = Files(
-      certificates: try read(files.serverCertificate), privateKey: try read(files.serverKey))
-    let authorities =
-      configuration.clientCA.isEmpty ? files.authorityCertificate : configuration.clientCA
-    if !configuration.clientCA.isEmpty || FileManager.default.fileExists(atPath: authorities) {
-      known.clientAuthorities = try read(authorities)
+    certificates = try Self.read(files.serverCertificate)
+    privateKey = try Self.read(files.serverKey)
+    let own = configuration.clientCA
+    if !own.isEmpty || FileManager.default.fileExists(atPath: files.authorityCertificate) {
+      clientAuthorities = try Self.read(own.isEmpty ? files.authorityCertificate : own)
     }
-    return known
-  }
-
-  /// Providers may show a certificate.
-  func providerContext() throws(TLSError) -> TLSContext {
-    try TLSContext.server(
-      identity: identity, clientCertificates: clientCertificates, applicationProtocols: ["h2"])
-  }
-
-  /// Providers of the binary API show nothing else. TLS 1.2: some of their clients take whatever
-  /// arrives after the handshake for an error packet, and the tickets of TLS 1.3 do.
-  func binaryContext() throws(TLSError) -> TLSContext {
-    try TLSContext.server(
-      identity: identity, clientCertificates: clientCertificates, applicationProtocols: [],
-      versions: .tls12 ... .tls12)
-  }
-
-  private var clientCertificates: TLSContext.ClientCertificates {
-    clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
-  }
-
-  /// Devices show secrets instead.
-  func deviceContext() throws(TLSError) -> TLSContext {
-    try TLSContext.server(
-      identity: identity, clientCertificates: .none, applicationProtocols: ["h2"])
   }
 
   private static func read(_ path: String) throws -> [UInt8] {
@@ -97,43 +60,46 @@ struct ServerIdentity {
 /// The identities with which new connections are taken, and whose certificates are. Those that are
 /// open keep theirs.
 final class ServerContexts: Sendable {
-  /// What the contexts are made of; nil without TLS.
   private struct State {
-    var files: ServerIdentity.Files
-    var contexts: Contexts
+    var files: IdentityFiles
+    let provider: TLSContext
+    let device: TLSContext
+    let binary: TLSContext
 
-    init(_ files: ServerIdentity.Files) throws(TLSError) {
+    init(_ files: IdentityFiles) throws(TLSError) {
       self.files = files
-      contexts = try Contexts(ServerIdentity(files))
+      let identity = try TLSIdentity(
+        certificateChainPEM: files.certificates, privateKeyPEM: files.privateKey)
+      let clients: TLSContext.ClientCertificates =
+        files.clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
+      provider = try .server(
+        identity: identity, clientCertificates: clients, applicationProtocols: ["h2"])
+      // Devices show secrets instead.
+      device = try .server(
+        identity: identity, clientCertificates: .none, applicationProtocols: ["h2"])
+      // TLS 1.2: some clients of the binary API take whatever arrives after the handshake for an
+      // error packet, and the tickets of TLS 1.3 do.
+      binary = try .server(
+        identity: identity, clientCertificates: clients, applicationProtocols: [],
+        versions: .tls12 ... .tls12)
     }
   }
 
-  private struct Contexts {
-    var provider: TLSContext
-    var device: TLSContext
-    var binary: TLSContext
-
-    init(_ identity: ServerIdentity) throws(TLSError) {
-      provider = try identity.providerContext()
-      device = try identity.deviceContext()
-      binary = try identity.binaryContext()
-    }
-  }
-
+  /// nil without TLS.
   private let state: Mutex<State?>
 
-  /// Without TLS.
-  init() { state = Mutex(nil) }
-
-  init(_ files: ServerIdentity.Files) throws(TLSError) { state = Mutex(try State(files)) }
+  /// - Parameter files: nil without TLS.
+  init(_ files: IdentityFiles?) throws(TLSError) {
+    state = Mutex(try files.map { files throws(TLSError) in try State(files) })
+  }
 
   /// What a new connection is taken with; nil without TLS.
   func context(of listener: Listener) -> TLSContext? {
     state.withLock { state in
       switch listener {
-      case .provider: state?.contexts.provider
-      case .device: state?.contexts.device
-      case .legacy, .feedback: state?.contexts.binary
+      case .provider: state?.provider
+      case .device: state?.device
+      case .legacy, .feedback: state?.binary
       }
     }
   }
@@ -144,7 +110,7 @@ final class ServerContexts: Sendable {
   }
 
   /// Other certificates of the server; whom it trusts stays as it is.
-  func replace(_ files: ServerIdentity.Files) throws(TLSError) {
+  func replace(_ files: IdentityFiles) throws(TLSError) {
     try change { known in
       known.certificates = files.certificates
       known.privateKey = files.privateKey
@@ -155,7 +121,7 @@ final class ServerContexts: Sendable {
     try change { $0.clientAuthorities = Array(authorities.utf8) }
   }
 
-  private func change(_ make: (inout ServerIdentity.Files) -> Void) throws(TLSError) {
+  private func change(_ make: (inout IdentityFiles) -> Void) throws(TLSError) {
     try state.withLock { state throws(TLSError) in
       guard var files = state?.files else { return }
       make(&files)
@@ -169,11 +135,11 @@ extension Relay {
   /// a second.
   func followCertificates() async {
     guard !configuration.plaintext else { return }
-    var known = try? ServerIdentity.files(configuration)
+    var known = try? IdentityFiles(configuration)
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
       // What cannot be read, or is half-written, may be whole in a second.
-      guard let files = try? ServerIdentity.files(configuration), files != known else { continue }
+      guard let files = try? IdentityFiles(configuration), files != known else { continue }
       let before = known
       known = files
       if files.certificates != before?.certificates || files.privateKey != before?.privateKey {
@@ -187,7 +153,7 @@ extension Relay {
     }
   }
 
-  private func replace(_ files: ServerIdentity.Files) {
+  private func replace(_ files: IdentityFiles) {
     do throws(TLSError) {
       try contexts.replace(files)
       logger.notice("new connections get the new certificate")

@@ -1,19 +1,11 @@
 package import Primitives
+package import ProviderCredentials
 package import RelayCluster
 package import RelayCore
+package import RelaySetup
 
 /// What every loop of a running server knows; made once from the configuration.
 package struct ServerSettings: Sendable {
-  /// Who may make devices.
-  package enum Enrolment: Equatable, Sendable {
-    /// Anybody who reaches the device listener (the dev profile).
-    case open
-    /// Whoever sends this key.
-    case key([UInt8])
-    /// Nobody.
-    case closed
-  }
-
   package var clock = RelayClock.system(SystemTime())
   /// What ids, secrets and tokens are made from; nil for the system's generator.
   package var seed: UInt64?
@@ -33,7 +25,9 @@ package struct ServerSettings: Sendable {
   package var isStrict = false
   /// Whether reserved device tokens (`ReservedToken`) answer their reasons.
   package var answersReservedTokens = false
-  package var enrolment = Enrolment.open
+  package var enrolment = RelayConfiguration.Enrolment.open
+  /// What became of a notification, asked of all loops and nodes.
+  var findLife: @Sendable (UniqueID) async -> Relay.Life? = { _ in nil }
   /// Whether devices may bring tokens of their own along.
   package var takesOwnTokens = true
   package var handshakeTimeout = Interval.seconds(10)

@@ -1,3 +1,4 @@
+import ProviderCredentials
 import RelayCore
 
 extension ShardRunner {

@@ -3,7 +3,9 @@ import DeviceLink
 import Logging
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCore
+import RelayFaults
 import RelayRecording
 import RelayStore
 

@@ -1,4 +1,5 @@
-package import Primitives
+package import AdminAPI
+import Primitives
 import RelayCore
 import RelayStore
 
@@ -19,22 +20,14 @@ struct SavedCheckpoint {
 ///
 /// Only with memory for storage: what is on disk stays there.
 extension VirtualClock {
-  /// A state that was kept, as it is told to people.
-  package struct Checkpoint: Hashable, Sendable {
-    package let name: String
-    package let at: Instant
-    /// About what it may take: as long as nothing has changed since, nothing.
-    package let bytes: Int
-  }
-
   /// All that are kept, by name.
-  package var checkpointList: [Checkpoint] {
+  package var checkpointList: [CheckpointStatus] {
     checkpoints.sorted { $0.key < $1.key }
-      .map { Checkpoint(name: $0.key, at: $0.value.at, bytes: $0.value.bytes) }
+      .map { CheckpointStatus(name: $0.key, at: $0.value.at, bytes: $0.value.bytes) }
   }
 
   /// Keeps everything as it is under this name, in place of what was kept under it.
-  package func saveCheckpoint(_ name: String) async throws(ClockError) -> Checkpoint {
+  package func saveCheckpoint(_ name: String) async throws(ClockError) -> CheckpointStatus {
     guard let feedback else { throw .storeOnDisk }
     let endTurn = await turns.next()
     defer { endTurn() }
@@ -57,11 +50,11 @@ extension VirtualClock {
     checkpoints[name] = saved
     if let before { _ = await loops.onEach { $0.dropCheckpoint(before.number) } }
     try await settle()
-    return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)
+    return CheckpointStatus(name: name, at: saved.at, bytes: saved.bytes)
   }
 
   /// Takes the relay back; returns when all phones that go by this clock have followed.
-  package func rewind(to name: String) async throws(ClockError) -> Checkpoint {
+  package func rewind(to name: String) async throws(ClockError) -> CheckpointStatus {
     guard let feedback else { throw .storeOnDisk }
     let endTurn = await turns.next()
     defer { endTurn() }
@@ -80,7 +73,7 @@ extension VirtualClock {
     try await settle()
     // What faults had put off never comes.
     _ = await loops.onEach { $0.adminPeers.refuse() }
-    return Checkpoint(name: name, at: saved.at, bytes: saved.bytes)
+    return CheckpointStatus(name: name, at: saved.at, bytes: saved.bytes)
   }
 
   /// Forgets a state.

@@ -6,7 +6,7 @@ import SystemPackage
 // A journal's contents on their way to a journal of another kind, and back.
 
 /// How much there is.
-package struct JournalCounts: Hashable, Sendable {
+package struct JournalCounts: Encodable, Hashable, Sendable {
   package var devices = 0
   package var apps = 0
   /// Tokens that devices brought along.

@@ -5,13 +5,14 @@ import SQLite
 /// relay's, because closing a file takes a process's own POSIX locks on it away.
 package enum StoreInspection {
   /// What `check` has found.
-  package struct CheckReport: Hashable, Sendable {
+  package struct CheckReport: Encodable, Hashable, Sendable {
+    package var path: String
     package var schemaVersion = 0
     package var bytesOnDisk = 0
     package var devices = 0
     package var apps = 0
     /// Tokens that devices brought along; none in a journal of schema 1.
-    package var aliases = 0
+    package var ownTokens = 0
     package var unregisteredTokens = 0
     package var providerKeys = 0
     package var notifications = 0
@@ -28,7 +29,7 @@ package enum StoreInspection {
   /// an error is thrown when there is nothing to report on: no file, not ours, not readable.
   package static func check(path: String) throws(StoreError) -> CheckReport {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
-    var report = CheckReport(bytesOnDisk: JournalFile.bytesOnDisk(path: path))
+    var report = CheckReport(path: path, bytesOnDisk: JournalFile.bytesOnDisk(path: path))
     do {
       let connection = try Schema.connect(path, isReadOnly: true)
       try connection.read {
@@ -60,7 +61,7 @@ package enum StoreInspection {
     }
     report.devices = try count("devices")
     report.apps = try count("apps")
-    report.aliases = report.schemaVersion >= 2 ? try count("aliases") : 0
+    report.ownTokens = report.schemaVersion >= 2 ? try count("aliases") : 0
     report.unregisteredTokens = try count("unregistered")
     report.providerKeys = try count("provider_keys")
     var topics = TopicCache()

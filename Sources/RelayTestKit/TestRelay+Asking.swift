@@ -1,5 +1,5 @@
+import AdminAPI
 import Cockpit
-import FoundationEssentials
 import Primitives
 import RelayServer
 
@@ -27,16 +27,10 @@ extension TestRelay {
   public func push(
     _ payload: String, to phone: TestPhone, headers: [String: String] = [:]
   ) async throws -> Push {
-    struct Answer: Decodable {
-      var status: Int
-      var uniqueId: String?
-      var reason: String?
-      var message: String?
-    }
-    let names = String(decoding: try JSONEncoder().encode(headers), as: UTF8.self)
+    let names = String(decoding: try JSONText.bytes(headers), as: UTF8.self)
     let body =
       #"{"to":"\#(phone.id)","topic":"\#(phone.topic)","headers":\#(names),"payload":\#(payload)}"#
-    let answer = try read(Answer.self, try await ask { try await cockpit.push(Array(body.utf8)) })
+    let answer = try await ask { try await cockpit.push(Array(body.utf8)) }
     guard answer.status == 200, let id = answer.uniqueId else {
       throw TestRelayError(reason: answer.reason ?? "", message: answer.message ?? "")
     }
@@ -69,9 +63,7 @@ extension TestRelay {
 
   /// What has become of a push, in a sentence: "Held because of app-budget, until …".
   public func explanation(of push: Push) async throws -> String {
-    struct Life: Decodable { var sentence: String }
-    let answer = try await ask { try await cockpit.life(push.id) }
-    return try read(Life.self, answer).sentence
+    try await ask { try await cockpit.life(push.id) }.sentence ?? ""
   }
 
   // MARK: Time
@@ -112,13 +104,9 @@ extension TestRelay {
     } catch let refusal as Refusal {
       throw TestRelayError(reason: refusal.reason, message: refusal.message)
     } catch let error as VirtualClock.ClockError {
-      let refusal = Refusal(error)
+      let refusal = Cockpit.refusal(error)
       throw TestRelayError(reason: refusal.reason, message: refusal.message)
     }
-  }
-
-  private func read<Answer: Decodable>(_ type: Answer.Type, _ bytes: [UInt8]) throws -> Answer {
-    try JSONDecoder().decode(type, from: Data(bytes))
   }
 
   private static func interval(_ length: Duration) -> Interval {

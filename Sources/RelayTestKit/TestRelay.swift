@@ -2,8 +2,10 @@ import Cockpit
 import FoundationEssentials
 import Logging
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayServer
+import RelaySetup
 import ServiceLifecycle
 import Synchronization
 

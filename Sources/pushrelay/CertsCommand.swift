@@ -1,5 +1,6 @@
 import ArgumentParser
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayServer
 
@@ -110,18 +111,14 @@ struct CertsCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      var environments = Set(ProviderEnvironment.allCases)
-      if let environment {
-        guard let only = ProviderEnvironment(rawValue: environment) else {
-          throw CommandError("--environment is sandbox or production, not \(environment)")
-        }
-        environments = [only]
-      }
       let now = WallClock.now.milliseconds
       let authority = try CertificateFiles(directory: files.state).authority(now: now)
       let topics = topic.map { ProviderCertificate.Topic(name: $0, kind: Self.kind($0)) }
       let identity = try authority.issueProvider(
-        topics: topics, environments: environments, now: now)
+        topics: topics,
+        environments: try Optional<ProviderEnvironment>.named(environment).map { [$0] }
+          ?? Set(ProviderEnvironment.allCases),
+        now: now)
       let stem = out.hasSuffix(".pem") ? String(out.dropLast(4)) : out
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
       try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)

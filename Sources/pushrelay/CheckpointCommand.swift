@@ -1,5 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
 import NIOHTTP1
 import Primitives
 
@@ -28,7 +28,7 @@ struct CheckpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "save", abstract: "Save the state as it is now.")
     @OptionGroup var names: Name
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await CheckpointCommand.change(common, .PUT, names.path)
@@ -40,7 +40,7 @@ struct CheckpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "restore", abstract: "Take the relay back to a saved state.")
     @OptionGroup var names: Name
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await CheckpointCommand.change(common, .POST, names.path + "/restore")
@@ -51,12 +51,12 @@ struct CheckpointCommand: AsyncParsableCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the saved states.")
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let answer = try await common.client.call(.GET, "/v1/checkpoints")
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      let list = try ControlClient.read(CheckpointList.self, answer).checkpoints
+      guard
+        let list = try await common.list(CheckpointStatus.self, "checkpoints", "/v1/checkpoints")
+      else { return }
       for checkpoint in list { Console.say(CheckpointCommand.text(checkpoint)) }
       if list.isEmpty { Console.note("none; 'pushrelay checkpoint save NAME' makes one") }
     }
@@ -67,10 +67,10 @@ struct CheckpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "drop", abstract: "Forget a saved state.")
     @OptionGroup var names: Name
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      _ = try await common.client.call(.DELETE, names.path)
+      try await common.call(.DELETE, names.path)
     }
   }
 
@@ -88,11 +88,10 @@ struct CheckpointCommand: AsyncParsableCommand {
   }
 
   private static func change(
-    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String
+    _ common: AdminOptions, _ method: HTTPMethod, _ path: String
   ) async throws {
-    let answer = try await common.client.call(method, path)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    Console.say(text(try ControlClient.read(CheckpointStatus.self, answer)))
+    let checkpoint = try await common.ask(CheckpointStatus.self, method, path)
+    if let checkpoint { Console.say(text(checkpoint)) }
   }
 
   private static func text(_ checkpoint: CheckpointStatus) -> String {

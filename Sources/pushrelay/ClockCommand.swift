@@ -1,5 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
 import NIOHTTP1
 import Primitives
 
@@ -22,22 +22,11 @@ struct ClockCommand: AsyncParsableCommand {
       """,
     subcommands: [Show.self, Advance.self, Rate.self], defaultSubcommand: Show.self)
 
-  /// What all of them take.
-  struct Common: ParsableArguments {
-    @Option(help: "The state directory of the relay.")
-    var state = ".pushrelay"
-
-    @Flag(help: "Print the relay's answer as JSON.")
-    var json = false
-
-    var client: ControlClient { ControlClient(state: state) }
-  }
-
   /// `pushrelay clock`.
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "show", abstract: "Show what time it is, and what comes next.")
-    @OptionGroup var common: Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await ClockCommand.show(common, .GET)
@@ -63,7 +52,7 @@ struct ClockCommand: AsyncParsableCommand {
         "A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
     var times: [String]
     private var time: String { times.first ?? "" }
-    @OptionGroup var common: Common
+    @OptionGroup var common: AdminOptions
 
     func validate() throws {
       guard times.count == 1, time == "next" || Interval(time) != nil else {
@@ -74,10 +63,12 @@ struct ClockCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let body = time == "next" ? #"{"next":true}"# : #"{"by":"\#(time)"}"#
-      let answer = try await common.client.call(.POST, "/v1/clock/advance", body: body)
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      let advance = try ControlClient.read(ClockAdvance.self, answer)
+      let body =
+        try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
+      guard
+        let advance = try await common.ask(
+          ClockAdvance.self, .POST, "/v1/clock/advance", body: body)
+      else { return }
       Console.say(Instant(milliseconds: advance.now).iso8601)
       for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {
         Console.say("  \(count) \(what)")
@@ -92,17 +83,18 @@ struct ClockCommand: AsyncParsableCommand {
       abstract: "Let time pass by itself: so many seconds in one of the machine's; 0 stands.")
     @Argument(help: "1 is as fast as the machine's time, 60 a minute a second.")
     var rate: Double
-    @OptionGroup var common: Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await ClockCommand.show(common, .PATCH, body: #"{"rate":\#(rate)}"#)
+      try await ClockCommand.show(common, .PATCH, body: try JSONText.bytes(["rate": rate]))
     }
   }
 
-  private static func show(_ common: Common, _ method: HTTPMethod, body: String = "") async throws {
-    let answer = try await common.client.call(method, "/v1/clock", body: body)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let status = try ControlClient.read(ClockStatus.self, answer)
+  private static func show(
+    _ common: AdminOptions, _ method: HTTPMethod, body: [UInt8] = []
+  ) async throws {
+    guard let status = try await common.ask(ClockStatus.self, method, "/v1/clock", body: body)
+    else { return }
     let rate = status.rate == 0 ? "stands" : "passes at rate \(status.rate)"
     Console.say(
       "\(Instant(milliseconds: status.now).iso8601)  \(status.mode) clock, "

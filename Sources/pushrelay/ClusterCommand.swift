@@ -28,7 +28,7 @@ struct ClusterCommand: AsyncParsableCommand {
   struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "status", abstract: "Show the nodes, and who has which stripe.")
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws { try await ClusterCommand.show(common, .GET, "/v1/cluster") }
   }
@@ -39,7 +39,7 @@ struct ClusterCommand: AsyncParsableCommand {
       commandName: "drain", abstract: "Have a node give its stripes to the others.")
     @Argument(help: "The node's name.")
     var node: String
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await ClusterCommand.show(common, .POST, "/v1/cluster/nodes/\(node)/drain")
@@ -47,11 +47,9 @@ struct ClusterCommand: AsyncParsableCommand {
   }
 
   private static func show(
-    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String
+    _ common: AdminOptions, _ method: HTTPMethod, _ path: String
   ) async throws {
-    let answer = try await common.client.call(method, path)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let status = try ControlClient.read(ClusterStatus.self, answer)
+    guard let status = try await common.ask(ClusterStatus.self, method, path) else { return }
     let width = status.nodes.map(\.name.count).max() ?? 0
     for node in status.nodes {
       let stripes = node.stripes.map(String.init).joined(separator: " ")

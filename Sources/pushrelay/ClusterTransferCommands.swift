@@ -2,12 +2,11 @@ import ArgumentParser
 import Configuration
 import RelayCluster
 import RelayServer
+import RelaySetup
 import RelayStore
 
-/// Which engine is meant, as `pushrelay serve` is told.
+/// Which engine is meant.
 struct EngineOptions: ParsableArguments {
-  @Option(help: "A JSON file with settings, as of 'pushrelay serve'.")
-  var config: String?
   @Option(help: "URLs of NATS servers with JetStream, with commas.")
   var nats: String?
   @Option(help: "PEM file of the authorities of their certificates (default: the system's).")
@@ -19,18 +18,30 @@ struct EngineOptions: ParsableArguments {
   @Option(help: "File with the JWT and the seed of a NATS user (.creds).")
   var natsCredentials: String?
 
+  /// By the names of the settings.
+  var texts: [String: String?] {
+    [
+      "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
+      "natsCredentials": natsCredentials,
+    ]
+  }
+}
+
+/// What a journal is carried from or to.
+struct TransferOptions: ParsableArguments {
+  @Option(help: "A JSON file with settings, as of 'pushrelay serve'.")
+  var config: String?
+  @OptionGroup var engine: EngineOptions
+  @Flag(help: "Print what was copied as JSON.")
+  var json = false
+
   /// The settings of a node, whose own ones are of no concern here.
   func read() async throws -> RelayConfiguration {
-    let texts = [
-      "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
-      "natsCredentials": natsCredentials, "store": "jetstream", "node": "none",
-      "clock": "system", "at": "", "tokenClock": "system",
-    ]
-    var flags: [AbsoluteConfigKey: ConfigValue] = [:]
-    for (key, text) in texts {
-      if let text { flags[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
-    }
-    return try await RelayConfiguration(flags: flags, file: config)
+    let own = [
+      "store": "jetstream", "node": "none", "clock": "system", "at": "", "tokenClock": "system",
+    ].merging(engine.texts.compactMapValues(\.self)) { $1 }
+    return try await RelayConfiguration(
+      flags: own.mapValues { .string($0) }, file: config)
   }
 }
 
@@ -60,16 +71,14 @@ extension ClusterCommand {
 
     @Argument(help: "The file to write; it must not exist yet.")
     var file: String
-    @OptionGroup var engine: EngineOptions
-    @Flag(help: "Print what was copied as JSON.")
-    var json = false
+    @OptionGroup var options: TransferOptions
 
     func run() async throws {
-      let settings = try await engine.read()
+      let settings = try await options.read()
       let notes = ProgressNotes()
       let done = try await ClusterExport.run(settings.engine, to: file) { notes.note($0) }
       try TransferReport(file, done.counts, stripes: done.stripes)
-        .say(json, "\(file) has the journal of the cluster")
+        .say(options.json, "\(file) has the journal of the cluster")
     }
   }
 
@@ -93,18 +102,16 @@ extension ClusterCommand {
 
     @Argument(help: "relay.sqlite of a relay that has ended, or a backup.")
     var file: String
-    @OptionGroup var engine: EngineOptions
-    @Flag(help: "Print what was brought as JSON.")
-    var json = false
+    @OptionGroup var options: TransferOptions
 
     func run() async throws {
-      let settings = try await engine.read()
+      let settings = try await options.read()
       let notes = ProgressNotes()
       let done = try await ClusterImport.run(
         file, into: settings.engine, replicas: settings.natsReplicas, now: { WallClock.now },
         onProgress: { notes.note($0) })
       try TransferReport(file, done.counts, stripes: done.stripes)
-        .say(json, "the cluster has the journal of \(file)")
+        .say(options.json, "the cluster has the journal of \(file)")
     }
   }
 }
@@ -121,27 +128,28 @@ private final class ProgressNotes {
 }
 
 private struct TransferReport: Encodable {
-  var file: String
-  var stripes: Int
-  var devices: Int
-  var apps: Int
-  var ownTokens: Int
-  var notifications: Int
-  var unregisteredTokens: Int
-  var providerKeys: Int
+  private enum CodingKeys: CodingKey { case file, stripes }
+
+  let file: String
+  let stripes: Int
+  let counts: JournalCounts
 
   init(_ file: String, _ counts: JournalCounts, stripes: Int) {
-    (self.file, self.stripes) = (file, stripes)
-    (devices, apps, ownTokens) = (counts.devices, counts.apps, counts.ownTokens)
-    notifications = counts.notifications
-    (unregisteredTokens, providerKeys) = (counts.unregisteredTokens, counts.providerKeys)
+    (self.file, self.counts, self.stripes) = (file, counts, stripes)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    try counts.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(file, forKey: .file)
+    try container.encode(stripes, forKey: .stripes)
   }
 
   func say(_ isJSON: Bool, _ what: String) throws {
     if isJSON { return try Console.say(json: self) }
     Console.say(
-      "\(what): \(devices) devices, \(apps) apps, \(ownTokens) own tokens, \(notifications) "
-        + "notifications, \(unregisteredTokens) unregistered tokens, \(providerKeys) provider "
-        + "keys, in \(stripes) stripes")
+      "\(what): \(counts.devices) devices, \(counts.apps) apps, \(counts.ownTokens) own tokens, "
+        + "\(counts.notifications) notifications, \(counts.unregisteredTokens) unregistered "
+        + "tokens, \(counts.providerKeys) provider keys, in \(stripes) stripes")
   }
 }

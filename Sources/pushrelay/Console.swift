@@ -1,3 +1,4 @@
+import AdminAPI
 import FoundationEssentials
 import Primitives
 import RelayCore
@@ -28,9 +29,7 @@ enum Console {
 
   /// Writes a value as one JSON object on one line.
   static func say(json value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    say(bytes: Array(try encoder.encode(value)))
+    say(bytes: try JSONText.bytes(value))
   }
 
   /// Writes rows in columns, two spaces apart; the last column is not padded.

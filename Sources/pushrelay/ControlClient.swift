@@ -1,8 +1,38 @@
+import AdminAPI
+import ArgumentParser
 import Cockpit
 import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+
+/// What commands take that ask a running relay.
+struct AdminOptions: ParsableArguments {
+  @Option(help: "The state directory of the relay.")
+  var state = ".pushrelay"
+
+  @Flag(help: "Print the relay's answer as JSON.")
+  var json = false
+
+  /// Asks, and prints the answer as it came where `--json` wants that: then it is nil.
+  func ask<Answer: Decodable>(
+    _ type: Answer.Type, _ method: HTTPMethod, _ path: String, body: [UInt8] = []
+  ) async throws -> Answer? {
+    try await ControlClient(state: state).ask(type, method, path, body: body, printing: json)
+  }
+
+  /// The same for an answer whose member of this name is a list.
+  func list<Item: Decodable>(
+    _ type: Item.Type, _ member: String, _ path: String
+  ) async throws -> [Item]? {
+    try await ask([String: [Item]].self, .GET, path)?[member]
+  }
+
+  /// Has something done.
+  func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws {
+    _ = try await ControlClient(state: state).call(method, path, body: body)
+  }
+}
 
 /// Asks a relay that runs on this machine, over the admin socket in its state directory.
 struct ControlClient {
@@ -13,15 +43,12 @@ struct ControlClient {
 
   /// Makes one request and returns the answer's body; a refusal is a `CommandError` in the relay's
   /// words.
-  func call(_ method: HTTPMethod, _ path: String, body: String = "") async throws -> [UInt8] {
+  func call(
+    _ method: HTTPMethod, _ path: String, body: [UInt8] = []
+  ) async throws -> [UInt8] {
     let (status, answer) = try await exchange(method, path, body: body)
     guard (200..<300).contains(status) else {
-      struct Refused: Decodable {
-        var reason: String
-        var message: String
-        var waitingFor: [String]?
-      }
-      guard let refused = try? JSONDecoder().decode(Refused.self, from: Data(answer)) else {
+      guard let refused = try? JSONDecoder().decode(Refusal.self, from: Data(answer)) else {
         throw CommandError("the relay answered \(status)")
       }
       let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
@@ -33,11 +60,7 @@ struct ControlClient {
 
   /// Says on standard error what an answer lacks, where nodes of a cluster are missing.
   private static func say(lacking answer: [UInt8]) {
-    struct Lacking: Decodable {
-      var missingNodes: [String]?
-      var missingStripes: [Int]?
-    }
-    guard let lacking = try? JSONDecoder().decode(Lacking.self, from: Data(answer)) else { return }
+    guard let lacking = try? JSONDecoder().decode(Lacks.self, from: Data(answer)) else { return }
     for node in lacking.missingNodes ?? [] {
       Console.note("node \(node) does not answer: what it knows is missing")
     }
@@ -46,10 +69,18 @@ struct ControlClient {
     }
   }
 
-  /// Reads an answer.
-  static func read<Answer: Decodable>(_ type: Answer.Type, _ bytes: [UInt8]) throws -> Answer {
+  /// The same with the answer read, or printed as it came: then it is nil.
+  func ask<Answer: Decodable>(
+    _ type: Answer.Type, _ method: HTTPMethod, _ path: String, body: [UInt8] = [],
+    printing isJSON: Bool
+  ) async throws -> Answer? {
+    let answer = try await call(method, path, body: body)
+    guard !isJSON else {
+      Console.say(bytes: answer.dropLast())
+      return nil
+    }
     do {
-      return try JSONDecoder().decode(type, from: Data(bytes))
+      return try JSONDecoder().decode(type, from: Data(answer))
     } catch {
       throw CommandError("the relay is of another version: its answer is not understood")
     }
@@ -66,7 +97,7 @@ struct ControlClient {
   }
 
   private func exchange(
-    _ method: HTTPMethod, _ path: String, body: String
+    _ method: HTTPMethod, _ path: String, body: [UInt8]
   ) async throws -> (status: UInt, body: [UInt8]) {
     let socket = Cockpit.socketPath(state: state)
     let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
@@ -84,7 +115,7 @@ struct ControlClient {
     }
     return try await channel.executeThenClose { answer, request in
       var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
-      if !body.isEmpty { headers.add(name: "content-length", value: "\(body.utf8.count)") }
+      if !body.isEmpty { headers.add(name: "content-length", value: "\(body.count)") }
       // In one write: a request without a body is whole with its head, and whoever answers it at
       // once closes before an end that is written by itself.
       var parts: [HTTPClientRequestPart] = [
@@ -92,7 +123,7 @@ struct ControlClient {
           HTTPRequestHead(
             version: .http1_1, method: method, uri: Self.encoded(path), headers: headers))
       ]
-      if !body.isEmpty { parts.append(.body(.byteBuffer(ByteBuffer(string: body)))) }
+      if !body.isEmpty { parts.append(.body(.byteBuffer(ByteBuffer(bytes: body)))) }
       try await request.write(contentsOf: parts + [.end(nil)])
       var status: UInt = 0
       var bytes: [UInt8] = []

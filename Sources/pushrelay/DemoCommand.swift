@@ -5,8 +5,8 @@ import Logging
 import RelayClient
 import RelayCore
 import RelayServer
+import RelaySetup
 import ServiceLifecycle
-import UnixSignals
 
 /// The whole story in one process, on real sockets.
 struct DemoCommand: AsyncParsableCommand {
@@ -56,23 +56,11 @@ struct DemoCommand: AsyncParsableCommand {
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: [
-          .init(
-            service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
-            failureTerminationBehavior: .cancelGroup),
-          .init(service: AdminService(cockpit: cockpit)),
-          .init(
-            service: story, successTerminationBehavior: .gracefullyShutdownGroup,
-            failureTerminationBehavior: .gracefullyShutdownGroup),
-        ],
-        gracefulShutdownSignals: [.sigterm, .sigint],
-        logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
-    do {
-      try await group.run()
-    } catch let problem as RelayConfiguration.ReadingError {
-      throw CommandError(problem.description)
-    }
+    try await Services.run([
+      .leading(relay), .init(service: cockpit),
+      .init(
+        service: story, successTerminationBehavior: .gracefullyShutdownGroup,
+        failureTerminationBehavior: .gracefullyShutdownGroup),
+    ])
   }
 }

@@ -2,9 +2,11 @@ import ArgumentParser
 import Cockpit
 import DeviceLink
 import Primitives
+import ProviderCredentials
 import RelayClient
 import RelayCore
 import RelayServer
+import RelaySetup
 import ServiceLifecycle
 
 /// What the demo tells: every line about the relay comes from the relay's own log of each
@@ -72,8 +74,8 @@ struct DemoScene {
     state = command.state
     self.life = life.makeAsyncIterator()
     let connection = try ConnectionOptions.parse(["--state", command.state])
-    provider = try await connection.connect(to: HostPort(addresses.provider))
-    phone = try await connection.connect(to: HostPort(addresses.device))
+    provider = try await connection.connect(to: addresses.provider)
+    phone = try await connection.connect(to: addresses.device)
     let keys = ProviderKeyDirectory(path: command.state + "/keys")
     providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
       .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
@@ -226,11 +228,5 @@ struct DemoScene {
       }
     }
     await listener.writeAnswers()
-  }
-}
-
-extension HostPort {
-  fileprivate init(_ endpoint: RelayConfiguration.Endpoint) {
-    self.init(host: endpoint.host, port: endpoint.port)
   }
 }

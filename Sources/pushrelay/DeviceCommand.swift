@@ -1,13 +1,12 @@
 public import ArgumentParser
 import DeviceModel
 import DeviceSimulator
-import Logging
 import PhoneRuntime
 public import Primitives
 import RelayClient
 import RelayCore
+import RelaySetup
 import ServiceLifecycle
-import UnixSignals
 
 extension Power: ExpressibleByArgument {}
 extension Screen: ExpressibleByArgument {}
@@ -153,7 +152,7 @@ struct DeviceCommand: AsyncParsableCommand {
   var enrolmentKey: String?
 
   @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var device = HostPort(host: "127.0.0.1", port: 5223)
+  var device = RelayConfiguration.Endpoint.localDevice
 
   @Flag(help: "Print one JSON object a line: what happens, or with --light the relay's lines.")
   var json = false
@@ -242,17 +241,7 @@ struct DeviceCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: [
-          .init(
-            service: DeviceService(command: self),
-            successTerminationBehavior: .gracefullyShutdownGroup,
-            failureTerminationBehavior: .cancelGroup)
-        ],
-        gracefulShutdownSignals: [.sigint, .sigterm],
-        logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
-    try await group.run()
+    try await Services.run([.leading(DeviceService(command: self))])
   }
 }
 

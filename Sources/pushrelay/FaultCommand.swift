@@ -1,6 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
-import FoundationEssentials
 import NIOHTTP1
 import Primitives
 
@@ -55,16 +54,9 @@ struct FaultCommand: AsyncParsableCommand {
     var seed: Int64?
     @Option(name: .customLong("for"), help: "How long, by the relay's time, such as 5m.")
     var duration: String?
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     private struct Body: Encodable {
-      struct Match: Encodable {
-        var topic: String?
-        var device: String?
-        var token: String?
-        var kind: String?
-      }
-
       struct Rate: Encodable {
         var over: Int
         var per: String
@@ -78,8 +70,8 @@ struct FaultCommand: AsyncParsableCommand {
       }
 
       var at: String
-      var `do`: [String: Value]
-      var match: Match
+      var `do`: [String: FaultStatus.Detail]
+      var match: FaultStatus.Match
       var when: When
       var seed: Int64?
       var `for`: String?
@@ -93,10 +85,9 @@ struct FaultCommand: AsyncParsableCommand {
         match: .init(topic: topic, device: device, token: token, kind: kind),
         when: .init(skip: skip, times: times, probability: probability, rate: try rate()),
         seed: seed, for: duration)
-      let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
-      let answer = try await common.client.call(.PUT, "/v1/faults/\(name)", body: text)
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      FaultCommand.show([try ControlClient.read(Status.self, answer)])
+      let fault = try await common.ask(
+        FaultStatus.self, .PUT, "/v1/faults/\(name)", body: try JSONText.bytes(body))
+      if let fault { FaultCommand.show([fault]) }
     }
 
     private func rate() throws -> Body.Rate? {
@@ -113,14 +104,12 @@ struct FaultCommand: AsyncParsableCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the faults, and how often each has acted.")
-    @OptionGroup var common: ClockCommand.Common
-
-    private struct Answer: Decodable { var faults: [Status] }
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let answer = try await common.client.call(.GET, "/v1/faults")
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      let faults = try ControlClient.read(Answer.self, answer).faults
+      guard let faults = try await common.list(FaultStatus.self, "faults", "/v1/faults") else {
+        return
+      }
       FaultCommand.show(faults)
       if faults.isEmpty { Console.note("none; 'pushrelay fault set' puts one in force") }
     }
@@ -132,10 +121,10 @@ struct FaultCommand: AsyncParsableCommand {
       commandName: "remove", abstract: "Take a fault back.")
     @Argument(help: "Its name.")
     var name: String
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      _ = try await common.client.call(.DELETE, "/v1/faults/\(name)")
+      try await common.call(.DELETE, "/v1/faults/\(name)")
     }
   }
 
@@ -144,61 +133,22 @@ struct FaultCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "tokens",
       abstract: "List the device tokens that answer a reason each, without any set-up.")
-    @OptionGroup var common: ClockCommand.Common
-
-    private struct Answer: Decodable {
-      struct Row: Decodable {
-        var token: String
-        var status: Int
-        var reason: String
-      }
-
-      var tokens: [Row]
-    }
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let answer = try await common.client.call(.GET, "/v1/reserved-tokens")
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      let rows = try ControlClient.read(Answer.self, answer).tokens
-      Console.say(table: rows.map { [$0.token, String($0.status), $0.reason] })
+      let rows = try await common.list(
+        ReservedTokenStatus.self, "tokens", "/v1/reserved-tokens")
+      Console.say(table: (rows ?? []).map { [$0.token, String($0.status), $0.reason] })
     }
   }
 
-  /// What is done: a text, or just so.
-  private enum Value: Codable {
-    case text(String)
-    case flag
-
-    init(from decoder: any Decoder) throws {
-      let text = try? decoder.singleValueContainer().decode(String.self)
-      self = text.map(Value.text) ?? .flag
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      switch self {
-      case .text(let text): try container.encode(text)
-      case .flag: try container.encode(true)
-      }
-    }
-  }
-
-  private struct Status: Decodable {
-    var name: String
-    var at: String
-    var `do`: [String: Value]
-    var until: Int64?
-    var seen: Int
-    var hit: Int
-  }
-
-  private static func text(_ action: [String: Value]) -> String {
+  private static func text(_ action: [String: FaultStatus.Detail]) -> String {
     action.map { name, value in
       if case .text(let text) = value { "\(name)=\(text)" } else { name }
     }.joined(separator: " ")
   }
 
-  private static func show(_ faults: [Status]) {
+  private static func show(_ faults: [FaultStatus]) {
     Console.say(
       table: faults.map { fault in
         [

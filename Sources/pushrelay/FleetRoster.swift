@@ -1,5 +1,6 @@
 import FoundationEssentials
 import RelayClient
+import RelaySetup
 
 /// What the devices of a fleet are to the relay, from one start to the next:
 /// `STATE/fleet.json`.
@@ -28,7 +29,8 @@ struct FleetRoster: Codable, Sendable {
   }
 
   static func enroll(
-    count: Int, topic: String, at device: HostPort, by connection: ConnectionOptions, key: String?
+    count: Int, topic: String, at device: RelayConfiguration.Endpoint,
+    by connection: ConnectionOptions, key: String?
   ) async throws -> FleetRoster {
     let path = "\(connection.files.state)/fleet.json"
     var roster = FleetRoster(topic: topic)

@@ -1,8 +1,11 @@
+import AdminAPI
 import ArgumentParser
 import Primitives
+import ProviderCredentials
 import RelayClient
 import RelayCore
 import RelayServer
+import RelaySetup
 
 /// A device's slots and budget; without a device, whether the relay answers.
 struct InspectCommand: AsyncParsableCommand {
@@ -29,7 +32,7 @@ struct InspectCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("device"),
     help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var listener = HostPort(host: "127.0.0.1", port: 5223)
+  var listener = RelayConfiguration.Endpoint.localDevice
 
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayServer
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ProviderCredentials
 import RelayServer
 
 /// Provider keys.
@@ -37,17 +38,10 @@ struct KeyCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func entry(keyID: String) throws -> ProviderKeyDirectory.Entry {
-      var environmentValue: ProviderEnvironment?
-      if let environment {
-        guard let value = ProviderEnvironment(rawValue: environment) else {
-          throw CommandError("--environment is sandbox or production, not \(environment)")
-        }
-        environmentValue = value
-      }
       let names = topics.flatMap { $0.split(separator: ",").map(String.init) }
       return ProviderKeyDirectory.Entry(
         keyID: keyID, teamID: team, topics: names.isEmpty ? nil : names,
-        environment: environmentValue)
+        environment: try .named(environment))
     }
   }
 
@@ -176,5 +170,16 @@ struct KeyCommand: AsyncParsableCommand {
       if !entries.isEmpty { Console.say(table: rows) }
       for key in keys.broken { Console.say("not used: \(key.keyID): \(key.problem)") }
     }
+  }
+}
+
+extension ProviderEnvironment? {
+  /// What `--environment` says.
+  static func named(_ text: String?) throws -> Self {
+    guard let text else { return nil }
+    guard let environment = ProviderEnvironment(rawValue: text) else {
+      throw CommandError("--environment is sandbox or production, not \(text)")
+    }
+    return environment
   }
 }

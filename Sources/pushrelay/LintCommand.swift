@@ -1,3 +1,4 @@
+import AdminAPI
 import ArgumentParser
 import FoundationEssentials
 import Primitives
@@ -31,16 +32,11 @@ struct LintCommand: AsyncParsableCommand {
   var json = false
 
   private struct Verdict: Encodable {
-    struct Warning: Encodable {
-      var code: String
-      var text: String
-    }
-
     var kind: String?
     var status = 200
     var reason: String?
     var message: String?
-    var warnings: [Warning] = []
+    var warnings: [PushVerdict.Warning] = []
   }
 
   func validate() throws {
@@ -97,7 +93,7 @@ struct LintCommand: AsyncParsableCommand {
       }
       verdict.message = place + error.row.text
     }
-    verdict.warnings = warnings.members.map { .init(code: $0.name, text: $0.text) }
+    verdict.warnings = warnings.members.map(PushVerdict.Warning.init)
     return verdict
   }
 
@@ -105,28 +101,15 @@ struct LintCommand: AsyncParsableCommand {
   private func notification(
     _ payload: [UInt8], _ warnings: inout CaseSet<PayloadWarning>
   ) throws(Rejection) -> RelayCore.Notification {
-    var head = ProviderRequestHead()
-    var recentTopic: Topic?
-    func take(_ field: FieldName, _ value: String) {
-      let bytes = Array(value.utf8)
-      head.take(field, bytes.span, recentTopic: &recentTopic)
-    }
-    take(.method, "POST")
-    take(.path, "/3/device/" + String(repeating: "0", count: 64))
-    var named = topic
-    for text in header {
+    var draft = PushDraft()
+    draft.payload = payload
+    draft.headers = header.map { text in
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let name = Array(parts[0].lowercased().utf8)
-      guard let field = FieldName(name.span), field != .method, field != .path else { continue }
-      let value = String(parts.last ?? "")
-      if field == .apnsTopic { named = value } else { take(field, value) }
+      return (parts[0].lowercased(), String(parts.last ?? ""))
     }
-    take(.apnsTopic, named)
-    try head.checkRequestLine()
-    let known = try head.checkFields(defaultTopic: nil)
-    guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
-    return try head.notification(
-      topic: known, body: payload, uniqueID: UniqueID(high: 0, low: 0), isStrict: strict,
-      at: WallClock.now, warnings: &warnings)
+    let named = draft.headers.last { $0.name == FieldName.apnsTopic.wireName }?.value
+    return try draft.notification(
+      token: String(repeating: "0", count: 64), topic: named ?? topic,
+      uniqueID: UniqueID(high: 0, low: 0), isStrict: strict, at: WallClock.now, &warnings)
   }
 }

@@ -1,6 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
-import FoundationEssentials
 import NIOHTTP1
 import Primitives
 
@@ -21,40 +20,11 @@ struct DevicesCommand: AsyncParsableCommand {
   var search: String?
   @Option(help: "How many at most, up to 500.")
   var limit = 50
-  @OptionGroup var common: ClockCommand.Common
-
-  private struct Answer: Decodable {
-    struct Slot: Decodable { var uniqueId: String }
-
-    struct Budget: Decodable {
-      var remaining: Int64?
-      var allowed: Bool
-      var heldUntil: Int64?
-      var limit: String?
-    }
-
-    struct App: Decodable {
-      var topic: String
-      var visible: Slot?
-      var silent: Slot?
-      var budget: Budget
-    }
-
-    struct Device: Decodable {
-      var device: String
-      var connected: Bool
-      var apps: [App]
-    }
-
-    var hasMore: Bool
-    var devices: [Device]
-  }
+  @OptionGroup var common: AdminOptions
 
   func run() async throws {
     let path = "/v1/devices" + Query([("search", search), ("limit", String(limit))]).text
-    let answer = try await common.client.call(.GET, path)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let page = try ControlClient.read(Answer.self, answer)
+    guard let page = try await common.ask(DeviceList.self, .GET, path) else { return }
     var rows: [[String]] = []
     for device in page.devices {
       let state = device.connected ? "connected" : "away"
@@ -73,7 +43,7 @@ struct DevicesCommand: AsyncParsableCommand {
     if page.hasMore { Console.note("there are more: --limit or --search") }
   }
 
-  private static func text(_ budget: Answer.Budget) -> String {
+  private static func text(_ budget: DeviceStatus.AppBudget) -> String {
     if !budget.allowed {
       let until = budget.heldUntil.map { " until \(Instant(milliseconds: $0).iso8601)" } ?? ""
       return "silent held\(until) by \(budget.limit ?? "its state")"
@@ -105,34 +75,18 @@ struct NotificationsCommand: AsyncParsableCommand {
   var kind: String?
   @Option(help: "How many at most, up to 500.")
   var limit = 50
-  @OptionGroup var common: ClockCommand.Common
-
-  private struct Answer: Decodable {
-    struct Life: Decodable {
-      struct Step: Decodable { var at: String }
-
-      var uniqueId: String
-      var topic: String
-      var kind: String
-      var sentence: String
-      var steps: [Step]
-    }
-
-    var hasMore: Bool
-    var notifications: [Life]
-  }
+  @OptionGroup var common: AdminOptions
 
   func run() async throws {
     let query = Query([
       ("state", only), ("topic", topic), ("device", device), ("kind", kind),
       ("limit", String(limit)),
     ])
-    let answer = try await common.client.call(.GET, "/v1/notifications" + query.text)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let page = try ControlClient.read(Answer.self, answer)
+    let path = "/v1/notifications" + query.text
+    guard let page = try await common.ask(NotificationList.self, .GET, path) else { return }
     Console.say(
       table: page.notifications.map {
-        [$0.steps.first?.at ?? "", $0.uniqueId, $0.topic, $0.kind, $0.sentence]
+        [$0.steps.first?.at ?? "", $0.uniqueId, $0.topic, $0.kind, $0.sentence ?? ""]
       })
     if page.notifications.isEmpty { Console.note("none") }
     if page.hasMore { Console.note("there are more: --limit, or a filter") }
@@ -158,7 +112,7 @@ struct ResetCommand: AsyncParsableCommand {
   var device: String?
   @Flag(help: "Of everybody.")
   var all = false
-  @OptionGroup var common: ClockCommand.Common
+  @OptionGroup var common: AdminOptions
 
   private struct Body: Encodable {
     var topic: String?
@@ -174,8 +128,7 @@ struct ResetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let body = Body(topic: topic, device: device, all: all ? true : nil)
-    let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
-    _ = try await common.client.call(.POST, "/v1/reset", body: text)
+    try await common.call(.POST, "/v1/reset", body: try JSONText.bytes(body))
   }
 }
 

@@ -1,3 +1,4 @@
+import AdminAPI
 import ArgumentParser
 import FoundationEssentials
 import NIOHTTP1
@@ -5,6 +6,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayServer
+import RelaySetup
 
 /// What became of one notification, step by step.
 struct LogCommand: AsyncParsableCommand {
@@ -35,15 +37,7 @@ struct LogCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Tell what happened to this phone instead.", valueName: "id"))
   var device: String?
 
-  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
-  var provider = HostPort(host: "127.0.0.1", port: 2197)
-
-  @Option(
-    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
-  var key: String?
-
-  @Flag(help: "Send no provider token, for a relay with --auth none.")
-  var noToken = false
+  @OptionGroup var signing: ProviderOptions
 
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false
@@ -63,12 +57,8 @@ struct LogCommand: AsyncParsableCommand {
       throw CommandError(
         "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
     }
-    var token: String?
-    if !noToken {
-      let signer = try SigningKey.signer(in: connection.files.keys, keyID: key, topic: nil)
-      token = try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
-    }
-    let client = try await connection.connect(to: provider)
+    let token = try signing.token(connection.files.keys, topic: nil)
+    let client = try await connection.connect(to: signing.provider)
     let answer = try await client.life(of: id, providerToken: token)
     await client.close()
     guard answer.status == 200 else {
@@ -80,27 +70,14 @@ struct LogCommand: AsyncParsableCommand {
     if json {
       Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
-      show(try JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body)))
+      show(try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body)))
     }
-  }
-
-  private struct Refusals: Decodable {
-    struct Item: Decodable {
-      var time: Int64
-      var uniqueId: String
-      var status: Int
-      var reason: String
-      var cause: String
-    }
-
-    var refusals: [Item]
   }
 
   private func showRefused() async throws {
-    let client = ControlClient(state: connection.files.state)
-    let answer = try await client.call(.GET, "/v1/refusals?limit=200")
-    guard !json else { return Console.say(bytes: answer.dropLast()) }
-    let list = try ControlClient.read(Refusals.self, answer).refusals
+    let list = try await ControlClient(state: connection.files.state).ask(
+      RefusalList.self, .GET, "/v1/refusals?limit=200", printing: json)?.refusals
+    guard let list else { return }
     Console.say(
       table: list.reversed().map {
         [
@@ -111,45 +88,27 @@ struct LogCommand: AsyncParsableCommand {
     if list.isEmpty { Console.note("none was refused") }
   }
 
-  private struct Changes: Decodable {
-    struct Item: Decodable {
-      struct Condition: Decodable { var power, network, screen: String }
-
-      var time: Int64
-      var what: String
-      var topic: String?
-      var condition: Condition?
-      var policy: String?
-
-      var detail: String {
-        if let condition {
-          return
-            "power \(condition.power), network \(condition.network), screen \(condition.screen)"
-        }
-        return topic ?? policy ?? ""
-      }
-    }
-
-    var events: [Item]
-  }
-
   private func showChanges(of device: String) async throws {
-    let client = ControlClient(state: connection.files.state)
-    let answer = try await client.call(.GET, "/v1/devices/\(device)/events")
-    guard !json else { return Console.say(bytes: answer.dropLast()) }
-    let list = try ControlClient.read(Changes.self, answer).events
+    let list = try await ControlClient(state: connection.files.state).ask(
+      DeviceEvents.self, .GET, "/v1/devices/\(device)/events", printing: json)?.events
+    guard let list else { return }
     Console.say(
-      table: list.map { [Instant(milliseconds: $0.time).iso8601, $0.what, $0.detail] })
+      table: list.map { [Instant(milliseconds: $0.time).iso8601, $0.what, Self.detail(of: $0)] })
     if list.isEmpty { Console.note("nothing has happened to it since the relay started") }
   }
 
-  private func show(_ life: NotificationStatus) {
+  private static func detail(of event: DeviceEvent) -> String {
+    guard let condition = event.condition else { return event.topic ?? event.policy ?? "" }
+    return "power \(condition.power), network \(condition.network), screen \(condition.screen)"
+  }
+
+  private func show(_ life: NotificationLife) {
     Console.say(
       table: [
         ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
         ["kind", life.kind], ["state", life.state],
       ] + (life.traceparent.map { [["traceparent", $0]] } ?? []))
-    for warning in life.warnings ?? [] { Console.say("note: \(warning)") }
+    for warning in life.warnings { Console.say("note: \(warning)") }
     Console.say("")
     let first = life.steps.first?.time ?? 0
     Console.say(

@@ -1,32 +1,22 @@
 import ArgumentParser
 import FoundationEssentials
 import NIOPosix
+import Primitives
+import ProviderCredentials
 import RelayClient
 import RelayServer
+import RelaySetup
 import TLS
 
-/// `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (this machine).
-struct HostPort: ExpressibleByArgument, Equatable, Sendable, CustomStringConvertible {
-  var host: String
-  var port: Int
-
-  init(host: String, port: Int) {
-    self.host = host
-    self.port = port
-  }
-
+/// Of a relay that is asked: one of its ports, not any.
+extension RelayConfiguration.Endpoint: ExpressibleByArgument {
   init?(argument: String) {
-    guard let colon = argument.lastIndex(of: ":"),
-      let port = Int(argument[argument.index(after: colon)...]), (1...65_535).contains(port)
-    else { return nil }
-    var host = argument[..<colon]
-    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-    guard !host.contains("[") else { return nil }
-    self.init(host: host.isEmpty ? "127.0.0.1" : String(host), port: port)
+    self.init(argument)
+    guard port > 0 else { return nil }
   }
 
-  var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
-  var defaultValueDescription: String { description }
+  static let localProvider = Self(host: "127.0.0.1", port: 2197)
+  static let localDevice = Self(host: "127.0.0.1", port: 5223)
 }
 
 /// Where the relay keeps its files.
@@ -54,7 +44,9 @@ struct ConnectionOptions: ParsableArguments {
   var ca: String?
 
   /// Connects. `identity` is shown to a relay that asks who is there.
-  func connect(to address: HostPort, identity: TLSIdentity? = nil) async throws -> RelayClient {
+  func connect(to address: RelayConfiguration.Endpoint, identity: TLSIdentity? = nil) async throws
+    -> RelayClient
+  {
     let security: RelayClient.Security =
       plaintext
       ? .plaintext
@@ -76,6 +68,26 @@ struct ConnectionOptions: ParsableArguments {
           + "--ca, or --plaintext if it runs so; 'pushrelay serve' makes the file")
     }
     return .authorities(pem: Array(pem))
+  }
+}
+
+/// Where and as whom a provider pushes.
+struct ProviderOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
+  var provider = RelayConfiguration.Endpoint.localProvider
+
+  @Option(
+    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
+  var key: String?
+
+  @Flag(help: "Send no provider token, for a relay with --auth none.")
+  var noToken = false
+
+  /// A token for this topic, issued now; nil when none is to be sent.
+  func token(_ keys: ProviderKeyDirectory, topic: String?) throws -> String? {
+    guard !noToken else { return nil }
+    return try SigningKey.signer(in: keys, keyID: key, topic: topic)
+      .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
   }
 }
 

@@ -1,3 +1,4 @@
+import AdminAPI
 import ArgumentParser
 import NIOHTTP1
 import RelayCore
@@ -25,7 +26,7 @@ struct PolicyCommand: AsyncParsableCommand {
   var policy: String?
   @Option(help: ArgumentHelp("Of this phone alone.", valueName: "id"))
   var device: String?
-  @OptionGroup var common: ClockCommand.Common
+  @OptionGroup var common: AdminOptions
 
   func validate() throws {
     let known = SilentPolicy.named.map(\.name) + (device == nil ? [] : ["default"])
@@ -34,28 +35,22 @@ struct PolicyCommand: AsyncParsableCommand {
     }
   }
 
-  private struct Everyone: Decodable { var policy: String }
-
-  private struct One: Decodable {
-    struct Budget: Decodable { var policy: String }
-
-    var budget: Budget
-  }
-
   func run() async throws {
-    let path = device.map { "/v1/devices/\($0)" } ?? "/v1"
-    let answer =
+    let path = (device.map { "/v1/devices/\($0)" } ?? "/v1") + "/policy"
+    let (method, body): (HTTPMethod, [UInt8]) =
       switch policy {
-      case nil: try await common.client.call(.GET, device == nil ? "/v1/policy" : path)
-      case "default": try await common.client.call(.DELETE, "\(path)/policy")
-      case let name?:
-        try await common.client.call(.PUT, "\(path)/policy", body: #"{"policy":"\#(name)"}"#)
+      case nil: (.GET, [])
+      case "default": (.DELETE, [])
+      case let name?: (.PUT, try JSONText.bytes(["policy": name]))
       }
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
     let name =
-      try device == nil
-      ? ControlClient.read(Everyone.self, answer).policy
-      : ControlClient.read(One.self, answer).budget.policy
-    Console.say(name)
+      if let device {
+        try await common.ask(
+          DeviceStatus.self, method, policy == nil ? "/v1/devices/\(device)" : path, body: body
+        )?.budget.policy
+      } else {
+        try await common.ask(PolicyStatus.self, method, path, body: body)?.policy
+      }
+    if let name { Console.say(name) }
   }
 }

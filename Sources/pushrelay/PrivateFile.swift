@@ -1,4 +1,5 @@
 import FoundationEssentials
+import ProviderCredentials
 import RelayServer
 
 /// Small files that only their owner may read.

@@ -1,5 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
 import FoundationEssentials
 import NIOHTTP1
 
@@ -30,17 +30,7 @@ struct PushCommand: AsyncParsableCommand {
   var topic: String?
   @Option(help: "A header of the provider API, as name=value; may be repeated.")
   var header: [String] = []
-  @OptionGroup var common: ClockCommand.Common
-
-  private struct Answer: Decodable {
-    struct Warning: Decodable { var text: String }
-
-    var status: Int
-    var uniqueId: String?
-    var reason: String?
-    var message: String?
-    var warnings: [Warning]
-  }
+  @OptionGroup var common: AdminOptions
 
   func validate() throws {
     guard (file == nil) != (payload == nil) else {
@@ -61,9 +51,10 @@ struct PushCommand: AsyncParsableCommand {
       }
       text = String(decoding: data, as: UTF8.self)
     }
-    let answer = try await common.client.call(.POST, "/v1/push", body: try body(text))
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let verdict = try ControlClient.read(Answer.self, answer)
+    guard
+      let verdict = try await common.ask(
+        PushVerdict.self, .POST, "/v1/push", body: Array(try body(text).utf8))
+    else { return }
     for warning in verdict.warnings { Console.note("note: \(warning.text)") }
     guard verdict.status == 200 else {
       throw CommandError(
@@ -80,7 +71,7 @@ struct PushCommand: AsyncParsableCommand {
       headers[parts[0]] = parts.count > 1 ? parts[1] : ""
     }
     func json(_ value: some Encodable) throws -> String {
-      String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+      String(decoding: try JSONText.bytes(value), as: UTF8.self)
     }
     let known = topic.map { #","topic":"# + ((try? json($0)) ?? "") } ?? ""
     // A name that this machine plays stands for its id.

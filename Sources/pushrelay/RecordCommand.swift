@@ -1,5 +1,5 @@
+import AdminAPI
 import ArgumentParser
-import Cockpit
 import NIOHTTP1
 import RelayRecording
 
@@ -32,12 +32,12 @@ struct RecordCommand: AsyncParsableCommand {
     var payloads = RecordedPayloads.none
     @Option(help: "Megabytes that its files may have.")
     var limit = 256
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await RecordCommand.show(
         common, .PUT, "/v1/recordings/\(name)",
-        body: #"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#)
+        body: Array(#"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#.utf8))
     }
   }
 
@@ -47,7 +47,7 @@ struct RecordCommand: AsyncParsableCommand {
       commandName: "stop", abstract: "End a recording.")
     @Argument(help: "Its name.")
     var name: String
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
       try await RecordCommand.show(common, .POST, "/v1/recordings/\(name)/stop")
@@ -58,23 +58,22 @@ struct RecordCommand: AsyncParsableCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the recordings.")
-    @OptionGroup var common: ClockCommand.Common
+    @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let answer = try await common.client.call(.GET, "/v1/recordings")
-      guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-      let list = try ControlClient.read(RecordingList.self, answer).recordings
+      guard
+        let list = try await common.list(RecordingStatus.self, "recordings", "/v1/recordings")
+      else { return }
       for recording in list { Console.say(RecordCommand.text(recording)) }
       if list.isEmpty { Console.note("none; 'pushrelay record start NAME' begins one") }
     }
   }
 
   private static func show(
-    _ common: ClockCommand.Common, _ method: HTTPMethod, _ path: String, body: String = ""
+    _ common: AdminOptions, _ method: HTTPMethod, _ path: String, body: [UInt8] = []
   ) async throws {
-    let answer = try await common.client.call(method, path, body: body)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    Console.say(text(try ControlClient.read(RecordingStatus.self, answer)))
+    let recording = try await common.ask(RecordingStatus.self, method, path, body: body)
+    if let recording { Console.say(text(recording)) }
   }
 
   private static func text(_ recording: RecordingStatus) -> String {

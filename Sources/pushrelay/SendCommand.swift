@@ -1,9 +1,11 @@
 import ArgumentParser
 import FoundationEssentials
 import Primitives
+import ProviderCredentials
 import RelayClient
 import RelayCore
 import RelayServer
+import RelaySetup
 import TLS
 
 /// Posts a payload file.
@@ -48,15 +50,7 @@ struct SendCommand: AsyncParsableCommand {
   @Option(help: "apns-id, a UUID (default: the relay makes one).")
   var id: String?
 
-  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
-  var provider = HostPort(host: "127.0.0.1", port: 2197)
-
-  @Option(
-    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
-  var key: String?
-
-  @Flag(help: "Send no provider token, for a relay with --auth none.")
-  var noToken = false
+  @OptionGroup var signing: ProviderOptions
 
   @Option(
     help: ArgumentHelp(
@@ -77,13 +71,10 @@ struct SendCommand: AsyncParsableCommand {
   func run() async throws {
     let payload = try await readPayload()
     let request = try makeRequest(payload, now: WallClock.now)
-    var providerToken: String?
-    if certificate == nil, !noToken {
-      let signer = try SigningKey.signer(
-        in: connection.files.keys, keyID: key, topic: request.topic)
-      providerToken = try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
-    }
-    let client = try await connection.connect(to: provider, identity: try identity())
+    let providerToken =
+      certificate == nil
+      ? try signing.token(connection.files.keys, topic: request.topic) : nil
+    let client = try await connection.connect(to: signing.provider, identity: try identity())
     let answer = try await client.push(request, providerToken: providerToken)
     await client.close()
     try report(answer)

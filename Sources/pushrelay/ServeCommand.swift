@@ -5,8 +5,8 @@ import Logging
 import Primitives
 import RelayCore
 import RelayServer
+import RelaySetup
 import ServiceLifecycle
-import Synchronization
 import UnixSignals
 
 #if canImport(Darwin)
@@ -55,16 +55,7 @@ struct ServeCommand: AsyncParsableCommand {
   var admin: String?
   @Option(help: "sqlite: a 200 is on disk. jetstream: in NATS. memory: nowhere (default: sqlite).")
   var store: String?
-  @Option(help: "URLs of NATS servers with JetStream, with commas, for --store jetstream.")
-  var nats: String?
-  @Option(help: "PEM file of the authorities of their certificates (default: the system's).")
-  var natsCA: String?
-  @Option(help: "PEM file of the certificate that they demand.")
-  var natsCertificate: String?
-  @Option(help: "PEM file of its key.")
-  var natsKey: String?
-  @Option(help: "File with the JWT and the seed of a NATS user (.creds).")
-  var natsCredentials: String?
+  @OptionGroup var engine: EngineOptions
   @Option(help: "What this relay is called among the nodes of that journal.")
   var node: String?
   @Option(help: "URL of a NATS server's monitoring, to learn what a 200 means.")
@@ -102,65 +93,49 @@ struct ServeCommand: AsyncParsableCommand {
     logger.logLevel = level
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
-    let ready = ReadyLine()
+    let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
+    let (admins, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let relay = try Relay(
-      configuration: configuration, logger: logger,
-      onLife: onLife,
-      onReady: { ready.listens(Self.line($0)) })
+      configuration: configuration, logger: logger, onLife: onLife,
+      onReady: { isReady.yield($0) })
     try await relay.checkEndpoints()
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: [
-          .init(
-            service: relay, successTerminationBehavior: .gracefullyShutdownGroup,
-            failureTerminationBehavior: .cancelGroup),
-          .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-          .init(
-            service: AdminService(
-              cockpit: Cockpit(
-                relay: relay, configuration: configuration, logger: logger,
-                onReady: { ready.administers($0) }))),
-        ],
-        gracefulShutdownSignals: [.sigterm, .sigint],
-        logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
-    do {
-      try await group.run()
-    } catch let problem as RelayConfiguration.ReadingError {
-      throw CommandError(problem.description)
+    let cockpit = Cockpit(
+      relay: relay, configuration: configuration, logger: logger,
+      onReady: { isAdministered.yield($0) })
+    let ready = Task {
+      // Once the relay listens, and its admin socket is there or cannot be.
+      for await addresses in addresses {
+        for await admin in admins {
+          return Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+        }
+      }
     }
+    defer { ready.cancel() }
+    try await Services.run([
+      .leading(relay), .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
+      .init(service: cockpit),
+    ])
   }
 
   func read() async throws -> RelayConfiguration {
     try await RelayConfiguration(flags: flags, file: config)
   }
 
-  private var flags: [AbsoluteConfigKey: ConfigValue] {
-    var values: [AbsoluteConfigKey: ConfigValue] = [:]
+  private var flags: [String: ConfigContent] {
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
-      "nats": nats, "natsCA": natsCA, "natsCertificate": natsCertificate, "natsKey": natsKey,
-      "natsCredentials": natsCredentials, "node": node, "natsMonitor": natsMonitor,
-    ]
-    for (key, text) in texts {
-      if let text { values[AbsoluteConfigKey([key])] = ConfigValue(.string(text), isSecret: false) }
-    }
-    if let threads {
-      values[AbsoluteConfigKey(["threads"])] = ConfigValue(.int(threads), isSecret: false)
-    }
-    if let seed {
-      values[AbsoluteConfigKey(["seed"])] = ConfigValue(.int(seed), isSecret: false)
-    }
-    if let keepAlive {
-      values[AbsoluteConfigKey(["keepAlive"])] = ConfigValue(.double(keepAlive), isSecret: false)
-    }
-    if plaintext {
-      values[AbsoluteConfigKey(["plaintext"])] = ConfigValue(.bool(true), isSecret: false)
-    }
-    if strict { values[AbsoluteConfigKey(["strict"])] = ConfigValue(.bool(true), isSecret: false) }
-    return values
+      "node": node, "natsMonitor": natsMonitor,
+    ].merging(engine.texts) { $1 }
+    var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
+    contents["threads"] = threads.map { .int($0) }
+    contents["seed"] = seed.map { .int($0) }
+    contents["keepAlive"] = keepAlive.map { .double($0) }
+    if plaintext { contents["plaintext"] = .bool(true) }
+    if strict { contents["strict"] = .bool(true) }
+    return contents
   }
 
   private static func line(_ addresses: Relay.Addresses) -> String {
@@ -176,7 +151,7 @@ struct ServeCommand: AsyncParsableCommand {
   }
 }
 
-/// Reads the silent policy anew on SIGHUP.
+/// Reads the silent policy again on SIGHUP.
 private struct PolicyReloading: Service {
   let relay: Relay
   let command: ServeCommand
@@ -193,39 +168,4 @@ private struct PolicyReloading: Service {
       }
     }
   }
-}
-
-/// Says `ready` once the relay listens and its admin socket is there, or cannot be.
-private final class ReadyLine: Sendable {
-  private struct State {
-    var line: String?
-    var admin: String?
-  }
-
-  private let state = Mutex(State())
-
-  func listens(_ line: String) {
-    say { $0.line = line }
-  }
-
-  func administers(_ endpoint: RelayConfiguration.Endpoint?) {
-    say { $0.admin = endpoint.map { " admin=\($0)" } ?? "" }
-  }
-
-  private func say(after change: (inout State) -> Void) {
-    let line = state.withLock { state -> String? in
-      change(&state)
-      guard let admin = state.admin, let line = state.line else { return nil }
-      state.line = nil
-      return line + admin
-    }
-    if let line { Console.say(line) }
-  }
-}
-
-/// The admin API beside the relay.
-struct AdminService: Service {
-  let cockpit: Cockpit
-
-  func run() async throws { try await cockpit.run() }
 }

@@ -2,12 +2,15 @@ import ArgumentParser
 import Configuration
 import FoundationEssentials
 import RelayServer
+import RelaySetup
 
 extension RelayConfiguration {
   /// Flags, then environment, then file.
-  init(flags: [AbsoluteConfigKey: ConfigValue], file config: String?) async throws {
+  init(flags: [String: ConfigContent], file config: String?) async throws {
+    let values = flags.map { (AbsoluteConfigKey([$0]), ConfigValue($1, isSecret: false)) }
     var providers: [any ConfigProvider] = [
-      InMemoryProvider(name: "flags", values: flags),
+      InMemoryProvider(
+        name: "flags", values: Dictionary(uniqueKeysWithValues: values)),
       EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
     ]
     var file: Data?

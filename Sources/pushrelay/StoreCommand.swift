@@ -38,12 +38,12 @@ struct StoreCommand: AsyncParsableCommand {
       let path = file ?? files.journal
       let report = try StoreInspection.check(path: path)
       if json {
-        try Console.say(json: Report(path: path, report))
+        try Console.say(json: report)
       } else {
         Console.say(table: [
           ["journal", path], ["schema version", String(report.schemaVersion)],
           ["bytes on disk", String(report.bytesOnDisk)], ["devices", String(report.devices)],
-          ["apps", String(report.apps)], ["own tokens", String(report.aliases)],
+          ["apps", String(report.apps)], ["own tokens", String(report.ownTokens)],
           ["notifications", String(report.notifications)],
           ["unregistered tokens", String(report.unregisteredTokens)],
           ["provider keys", String(report.providerKeys)],
@@ -54,32 +54,6 @@ struct StoreCommand: AsyncParsableCommand {
       guard report.isSound else {
         throw CommandError(
           "\(path) is damaged: stop the relay, move the file away, and put a backup in its place")
-      }
-    }
-
-    private struct Report: Encodable {
-      var path: String
-      var schemaVersion: Int
-      var bytesOnDisk: Int
-      var devices: Int
-      var apps: Int
-      var ownTokens: Int
-      var notifications: Int
-      var unregisteredTokens: Int
-      var providerKeys: Int
-      var problems: [String]
-
-      init(path: String, _ report: StoreInspection.CheckReport) {
-        self.path = path
-        schemaVersion = report.schemaVersion
-        bytesOnDisk = report.bytesOnDisk
-        devices = report.devices
-        apps = report.apps
-        ownTokens = report.aliases
-        notifications = report.notifications
-        unregisteredTokens = report.unregisteredTokens
-        providerKeys = report.providerKeys
-        problems = report.problems
       }
     }
   }

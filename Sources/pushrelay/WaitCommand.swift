@@ -1,6 +1,6 @@
+import AdminAPI
 import ArgumentParser
 import Cockpit
-import FoundationEssentials
 import NIOHTTP1
 import Primitives
 import RelayCore
@@ -45,7 +45,7 @@ struct WaitCommand: AsyncParsableCommand {
   var advance = false
   @Option(help: "How long to wait by the machine's time; 0s looks once.")
   var timeout = "10s"
-  @OptionGroup var common: ClockCommand.Common
+  @OptionGroup var common: AdminOptions
 
   private struct Body: Encodable {
     struct Expect: Encodable {
@@ -65,26 +65,16 @@ struct WaitCommand: AsyncParsableCommand {
     var timeout: String
   }
 
-  private struct Met: Decodable {
-    struct Step: Decodable {
-      var at: String
-      var text: String
-    }
-
-    var relayTime: String
-    var events: [Step]
-  }
-
   func run() async throws {
     let body = Body(
       expect: .init(
         what: what, push: push, device: device, topic: topic, kind: kind, via: via, count: count,
         never: never),
       within: within, advance: advance, timeout: timeout)
-    let text = String(decoding: try JSONEncoder().encode(body), as: UTF8.self)
-    let answer = try await common.client.call(.POST, "/v1/wait", body: text)
-    guard !common.json else { return Console.say(bytes: answer.dropLast()) }
-    let met = try ControlClient.read(Met.self, answer)
+    let bytes = try JSONText.bytes(body)
+    guard let met = try await common.ask(WaitAnswer.self, .POST, "/v1/wait", body: bytes) else {
+      return
+    }
     for event in met.events { Console.say("\(event.at)  \(event.text)") }
     if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
   }

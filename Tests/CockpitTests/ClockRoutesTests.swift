@@ -1,3 +1,4 @@
+import AdminAPI
 import Foundation
 import Primitives
 import Testing
@@ -6,9 +7,9 @@ import Testing
 
 @Suite struct ClockRoutesTests {
   private static let wishes: [(String, AdvanceWish)] = [
-    (#"{"by":"1h30m"}"#, AdvanceWish(.by(.minutes(90)))),
-    (#"{"to":1795338654060}"#, AdvanceWish(.to(1_795_338_654_060))),
-    (#"{"next":true,"from":7}"#, AdvanceWish(.next, from: 7)),
+    (#"{"by":"1h30m"}"#, AdvanceWish(goal: .by(.minutes(90)))),
+    (#"{"to":1795338654060}"#, AdvanceWish(goal: .to(1_795_338_654_060))),
+    (#"{"next":true,"from":7}"#, AdvanceWish(goal: .next, from: 7)),
   ]
 
   @Test(arguments: wishes) func wishesAreRead(body: String, wish: AdvanceWish) throws {

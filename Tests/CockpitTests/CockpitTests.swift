@@ -1,7 +1,9 @@
+import AdminAPI
 import Foundation
 import Hummingbird
 import Logging
 import RelayServer
+import RelaySetup
 import Testing
 
 @testable import Cockpit

@@ -1,5 +1,7 @@
+import AdminAPI
 import Primitives
 import RelayCore
+import RelayFaults
 import RelayServer
 import Testing
 

@@ -1,3 +1,4 @@
+import AdminAPI
 import Primitives
 import RelayCore
 import Testing
@@ -8,7 +9,7 @@ import Testing
   private func notification(_ body: String) throws -> Notification {
     var warnings = CaseSet<PayloadWarning>()
     let wish = try PushWish(Array(body.utf8))
-    return try wish.notification(
+    return try wish.draft.notification(
       token: String(repeating: "ab", count: 32), topic: wish.topic,
       uniqueID: UniqueID(high: 1, low: 2), isStrict: false, at: Instant(milliseconds: 0), &warnings)
   }

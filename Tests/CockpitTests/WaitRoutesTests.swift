@@ -1,3 +1,4 @@
+import AdminAPI
 import Primitives
 import RelayCore
 import Testing

@@ -1,3 +1,4 @@
+import AdminAPI
 import DeviceLink
 import Foundation
 import Primitives

@@ -1,3 +1,4 @@
+import AdminAPI
 import Foundation
 import Primitives
 import RelayClient
@@ -81,7 +82,7 @@ struct CrashProviders: Sendable {
       guard let uniqueID = push.uniqueID else { continue }
       let answer = try await client.life(of: uniqueID.description, providerToken: token)
       guard
-        let status = try? JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body))
+        let status = try? JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
       else {
         ledger.violated("no life of push \(number), \(uniqueID): \(answer.status) \(answer.text)")
         continue

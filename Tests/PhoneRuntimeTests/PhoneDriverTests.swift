@@ -1,8 +1,10 @@
+import AdminAPI
 import DeviceSimulator
 import Foundation
 import Primitives
 import RelayClient
 import RelayServer
+import RelaySetup
 import Synchronization
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import AdminAPI
 import HTTP2
 import TLS
 import Testing

@@ -1,3 +1,4 @@
+import RelaySetup
 import NIOPosix
 import RelayClient
 import RelayServer

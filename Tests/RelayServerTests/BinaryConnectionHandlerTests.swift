@@ -1,8 +1,10 @@
+import ProviderCredentials
 import FoundationEssentials
 import NIOCore
 import NIOEmbedded
 import Primitives
 import RelayCore
+import RelayFaults
 import Testing
 
 @testable import RelayServer

@@ -1,5 +1,8 @@
+import AdminAPI
+import RelaySetup
 import FoundationEssentials
 import NIOPosix
+import ProviderCredentials
 import RelayClient
 import RelayServer
 import TLS

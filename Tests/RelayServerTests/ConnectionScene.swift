@@ -3,6 +3,7 @@ import HTTP2
 import Logging
 import NIOCore
 import NIOEmbedded
+import ProviderCredentials
 import RelayCore
 import TLS
 import Testing

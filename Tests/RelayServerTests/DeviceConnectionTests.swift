@@ -1,3 +1,4 @@
+import RelaySetup
 import HTTP2
 import NIOCore
 import NIOEmbedded

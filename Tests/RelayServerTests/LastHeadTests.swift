@@ -1,26 +1,53 @@
 import HTTP2
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCore
+import TLS
 import Testing
 
 @testable import RelayServer
 
 /// What is concluded from the last head must be what a look at the whole head would say.
 @Suite struct LastHeadTests {
+  private static let issuedAt: Int64 = 1_700_000_000
+
+  /// Keys for one topic, of which the first two may share a connection.
+  private struct Keys {
+    private let keys = ["TOPICKEY01", "TOPICKEY02", "TOPICKEY03"].map { ($0, P256.PrivateKey()) }
+
+    var verifier: ProviderTokenVerifier {
+      ProviderTokenVerifier(
+        keys: ProviderKeys(
+          keys: keys.map { keyID, key in
+            ProviderKeys.Key(
+              keyID: keyID, teamID: "TEAM123456", topics: ["com.example.app"],
+              relatedKeyID: keyID == "TOPICKEY01" ? "TOPICKEY02" : nil, publicKey: key.publicKey)
+          }))
+    }
+
+    func headers() throws -> [String] {
+      try keys.map { keyID, key in
+        let signer = try ProviderTokenSigner(keyID: keyID, teamID: "TEAM123456", privateKey: key)
+        return "bearer \(try signer.token(issuedAtSeconds: LastHeadTests.issuedAt))"
+      }
+    }
+  }
+
   /// The heads a session reports, judged.
   private struct Judge {
     let session: HTTP2Session
-    var world: CredentialScene.World
+    var connection = ConnectionCredentials()
+    var verifier: ProviderTokenVerifier
     /// Whether it remembers the last head.
     let remembers: Bool
     var last = LastHead()
 
-    init(remembers: Bool, _ world: CredentialScene.World) throws {
+    init(remembers: Bool, _ keys: Keys) throws {
       var configuration = HTTP2Configuration()
       configuration.tellsRepeatedFields = remembers
       session = try HTTP2Session(role: .server, configuration: configuration)
-      self.world = world
+      verifier = keys.verifier
       self.remembers = remembers
     }
 
@@ -36,8 +63,8 @@ import Testing
         last.take(session.fields[range], session.arena)
         do throws(LastHead.ReadingError) {
           let topic = try last.check(
-            by: &world.connection, certificateProblem: nil, verifier: &world.verifier,
-            at: Instant(milliseconds: TestProvider.now))
+            by: &connection, certificateProblem: nil, verifier: &verifier,
+            at: Instant(milliseconds: LastHeadTests.issuedAt * 1000))
           verdicts.append("\(topic)")
         } catch {
           verdicts.append(error.rejection.reason)
@@ -79,13 +106,10 @@ import Testing
     var reasons: Set<String> = []
     for seed in 1...20 as ClosedRange<UInt64> {
       var random = SeededRandom(seed: seed)
-      let world = CredentialScene.World()
-      let tokens = [
-        try world.header(.topic), try world.header(.related), try world.header(.unrelated),
-        "bearer nothing",
-      ]
+      let keys = Keys()
+      let tokens = try keys.headers() + ["bearer nothing"]
       var (first, second) = (
-        try Judge(remembers: true, world), try Judge(remembers: false, world)
+        try Judge(remembers: true, keys), try Judge(remembers: false, keys)
       )
       let client = try HTTP2Session(role: .client, configuration: HTTP2Configuration())
       for _ in 0..<80 {

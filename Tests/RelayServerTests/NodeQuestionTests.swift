@@ -1,6 +1,7 @@
 import Primitives
 import RelayCluster
 import RelayCore
+import RelayFaults
 import RelayRecording
 import Testing
 

@@ -1,3 +1,5 @@
+import AdminAPI
+import RelaySetup
 import DeviceLink
 import Foundation
 import RelayClient
@@ -122,7 +124,7 @@ import Testing
         }
       }
       let report = try StoreInspection.check(path: state + "/relay.sqlite")
-      #expect(report.devices == 8 && report.apps == 8 && report.aliases == 8)
+      #expect(report.devices == 8 && report.apps == 8 && report.ownTokens == 8)
     }
   }
 

@@ -1,3 +1,5 @@
+import RelaySetup
+import AdminAPI
 import Foundation
 import RelayClient
 import RelayCore

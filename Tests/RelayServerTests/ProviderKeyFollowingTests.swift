@@ -1,6 +1,8 @@
+import RelaySetup
 import Foundation
 import Logging
 import Primitives
+import ProviderCredentials
 import RelayClient
 import RelayCore
 import TestSupport

@@ -1,3 +1,4 @@
+import AdminAPI
 import DeviceLink
 import Foundation
 import Logging
@@ -5,6 +6,7 @@ import Primitives
 import RelayClient
 import RelayCore
 import RelayRecording
+import RelaySetup
 import TestSupport
 import Testing
 
@@ -189,7 +191,7 @@ import Testing
         for round in 0..<3 {
           let name = "run-\(round)"
           let began = try await relay.recordings.start(name, payloads: .none, limit: 2000)
-          #expect(began.isRunning && began.payloads == RecordedPayloads.none)
+          #expect(began.state == "running" && began.payloads == "none")
           await #expect(throws: Recordings.RecordingError.busy(name: name)) {
             try await relay.recordings.start("other", payloads: .none, limit: 1)
           }
@@ -197,7 +199,7 @@ import Testing
           let meanwhile = try replay(try bytes(try await relay.recordings.file(of: name))).summary
           #expect(meanwhile.differences.isEmpty)
           let ended = try await relay.recordings.stop(name)
-          #expect(!ended.isRunning && ended.bytes > 0)
+          #expect(ended.state == "stopped" && ended.bytes > 0)
           let path = directory + "/recordings/\(name).prr"
           let files = [path, Recording.previous(path)].compactMap { try? bytes($0) }
           #expect(files.count == 2)
@@ -320,7 +322,7 @@ import Testing
       } _: { relay, addresses, _ in
         let clock = try #require(relay.virtualClock)
         let devices = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
-        let began = try await clock.saveCheckpoint("empty").at
+        let began = Instant(milliseconds: try await clock.saveCheckpoint("empty").at)
         _ = try await relay.recordings.start("run", payloads: .none, limit: 1 << 20)
         for _ in 0..<5 { _ = try await devices.enroll() }
         _ = try await clock.advance(.by(.minutes(10)))

@@ -1,3 +1,5 @@
+import AdminAPI
+import RelaySetup
 import DeviceLink
 import Primitives
 import RelayClient

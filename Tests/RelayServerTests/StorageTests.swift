@@ -1,7 +1,10 @@
+import AdminAPI
 import DeviceLink
 import Foundation
+import ProviderCredentials
 import RelayClient
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 
@@ -28,10 +31,10 @@ import Testing
       return try await provider.push(push, providerToken: nil)
     }
 
-    func life(_ id: String?) async throws -> NotificationStatus? {
+    func life(_ id: String?) async throws -> NotificationLife? {
       let answer = try await provider.life(of: id ?? "", providerToken: nil)
       guard answer.status == 200 else { return nil }
-      return try JSONDecoder().decode(NotificationStatus.self, from: Data(answer.body))
+      return try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
     }
 
     struct Page: Decodable {

@@ -1,8 +1,10 @@
+import AdminAPI
 import DeviceLink
 import Foundation
 import Primitives
 import RelayClient
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 

@@ -45,7 +45,7 @@ import Testing
       .granted(try own(2, device: 2)), .released(try own(2)),
     ])
     #expect(try await everything() == [.alias(try own(2, device: 2))])
-    #expect(try StoreInspection.check(path: directory.journal).aliases == 1)
+    #expect(try StoreInspection.check(path: directory.journal).ownTokens == 1)
   }
 
   /// In one table with all others: with all partitions in one place, the token leads to the device.
@@ -82,7 +82,7 @@ import Testing
         ])
     }
     try raw.close()
-    #expect(try StoreInspection.check(path: directory.journal).aliases == 0)
+    #expect(try StoreInspection.check(path: directory.journal).ownTokens == 0)
     let aliases = try await everything().filter { if case .alias = $0 { true } else { false } }
     #expect(
       Set(aliases) == [
@@ -90,7 +90,7 @@ import Testing
         .alias(try own(3, device: 3)),
       ])
     let report = try StoreInspection.check(path: directory.journal)
-    #expect(report.isSound && report.schemaVersion == Schema.steps.count && report.aliases == 2)
+    #expect(report.isSound && report.schemaVersion == Schema.steps.count && report.ownTokens == 2)
   }
 
   @Test func damagedGrantsAreNamed() async throws {

@@ -3,6 +3,7 @@ package import Logging
 import NIOPosix
 package import RelayClient
 package import RelayServer
+package import RelaySetup
 package import ServiceLifecycle
 
 /// The whole relay in the process of a test, on loopback, in plaintext and without provider tokens,

@@ -55,9 +55,15 @@ let importRules: [ImportRule] = [
     target: "RelayCluster",
     own: ["Primitives", "RelayCore", "RelayRecording", "RelayStore", "NATS"],
     others: toolchain.union(collections)),
+  // What goes wrong on purpose; and what both ends of the admin API and the device API say.
+  ImportRule(
+    target: "RelayFaults", own: ["Primitives", "RelayCore"], others: ["Synchronization"]),
+  ImportRule(
+    target: "AdminAPI", own: ["Primitives", "RelayCore", "RelayFaults"],
+    others: ["FoundationEssentials"]),
   ImportRule(
     target: "RelayClient",
-    own: ["HTTP2", "TLS", "Transport", "DeviceLink", "RelayCore", "Primitives"],
+    own: ["AdminAPI", "HTTP2", "TLS", "Transport", "DeviceLink", "RelayCore", "Primitives"],
     others: nio.union(toolchain).union(observability)),
   // Relay and phones in virtual time: a library for others' tests, so nothing heavy.
   ImportRule(
@@ -67,17 +73,32 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "CoreBenchmarks", own: ["Primitives", "RelayCore", "RelayRecording", "HTTP2"],
     others: toolchain.union(["NIOCore", "Foundation"])),
+  // Layer 1: keys, certificates, settings; nothing of loops and connections.
+  ImportRule(
+    target: "ProviderCredentials", own: ["RelayCore", "RelayStore", "TLS"],
+    others: toolchain.union(["SystemPackage"])),
+  ImportRule(
+    target: "RelaySetup",
+    own: [
+      "Primitives", "RelayCore", "RelayRecording", "RelayCluster", "NATS", "ProviderCredentials",
+    ],
+    others: toolchain.union(["Configuration", "Logging"])),
   // Layer 2: sockets, threads, files.
   ImportRule(
     target: "RelayServer",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
+      "AdminAPI", "ProviderCredentials", "RelayFaults", "RelaySetup",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["Configuration", "SystemPackage"])),
+      .union(["SystemPackage"])),
   // What people see and steer: the relay, and nothing of its wire.
   ImportRule(
-    target: "Cockpit", own: ["Primitives", "RelayCore", "RelayRecording", "RelayServer"],
+    target: "Cockpit",
+    own: [
+      "AdminAPI", "Primitives", "ProviderCredentials", "RelayCore", "RelayFaults",
+      "RelayRecording", "RelayServer", "RelaySetup",
+    ],
     others: nio.union(toolchain).union(observability).union(lifecycle).union([
       "Hummingbird", "HummingbirdCore", "HTTPTypes",
     ])),
@@ -96,13 +117,17 @@ let importRules: [ImportRule] = [
   // The relay for others' tests: all of it, in their process.
   ImportRule(
     target: "RelayTestKit",
-    own: ["Primitives", "RelayCore", "DeviceLink", "RelayServer", "Cockpit"],
+    own: [
+      "AdminAPI", "Primitives", "RelayCore", "DeviceLink", "ProviderCredentials", "RelayServer",
+      "RelaySetup", "Cockpit",
+    ],
     others: toolchain.union(observability).union(lifecycle)),
   ImportRule(
     target: "pushrelay",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "RelayClient",
-      "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime",
+      "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime", "AdminAPI",
+      "ProviderCredentials", "RelaySetup",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "SystemPackage"])),

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import HTTP2
 import NIOCore
-import RelayServer
+import ProviderCredentials
 import TLS
 import Testing
 import Transport

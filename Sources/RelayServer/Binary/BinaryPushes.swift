@@ -1,6 +1,7 @@
 import Logging
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCore
 import TLS
 

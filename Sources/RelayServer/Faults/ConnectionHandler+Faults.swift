@@ -2,6 +2,7 @@ import HTTP2
 import NIOCore
 import NIOPosix
 import Primitives
+import RelayFaults
 import Transport
 
 #if canImport(Darwin)

@@ -5,6 +5,8 @@ import Logging
 import NIOCore
 import Primitives
 import RelayCore
+package import RelayFaults
+import RelaySetup
 import RelayStore
 
 /// What a fault puts off until a moment of the relay's time; of one moment, in the order in which
@@ -211,10 +213,8 @@ extension ShardRunner {
 
 extension FaultHit {
   init(_ rule: FaultRule, at now: Instant) {
-    self.at = now
-    name = rule.name
-    place = rule.fault.place
-    action = rule.fault.action.name
+    let fault = rule.fault
+    self.init(at: now, name: rule.name, place: fault.place, action: fault.action.name)
   }
 }
 

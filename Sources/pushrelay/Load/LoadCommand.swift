@@ -3,6 +3,7 @@ import FoundationEssentials
 import Primitives
 import RelayClient
 import RelayServer
+import RelaySetup
 
 /// Providers and phones over real sockets, at a rate, with the times that they see.
 struct LoadCommand: AsyncParsableCommand {
@@ -37,17 +38,11 @@ struct LoadCommand: AsyncParsableCommand {
   var wait = 5.0
   @Option(help: "The topic.")
   var topic = "com.example.app"
-  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
-  var provider = HostPort(host: "127.0.0.1", port: 2197)
+  @OptionGroup var signing: ProviderOptions
   @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var device = HostPort(host: "127.0.0.1", port: 5223)
+  var device = RelayConfiguration.Endpoint.localDevice
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?
-  @Option(
-    help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))
-  var key: String?
-  @Flag(help: "Send no provider token, for a relay with --auth none.")
-  var noToken = false
   @Flag(help: "Print the result as JSON.")
   var json = false
   @OptionGroup var connection: ConnectionOptions
@@ -71,7 +66,7 @@ struct LoadCommand: AsyncParsableCommand {
   func run() async throws {
     let roster = try await FleetRoster.enroll(
       count: devices, topic: topic, at: device, by: connection, key: enrolmentKey)
-    let token = try providerToken()
+    let token = try signing.token(connection.files.keys, topic: topic)
     let tally = LoadTally()
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
@@ -106,12 +101,6 @@ struct LoadCommand: AsyncParsableCommand {
     if json { try Console.say(json: report) } else { report.show() }
   }
 
-  private func providerToken() throws -> String? {
-    guard !noToken else { return nil }
-    let signer = try SigningKey.signer(in: connection.files.keys, keyID: key, topic: topic)
-    return try signer.token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
-  }
-
   // MARK: Phones
 
   private func listen(
@@ -137,7 +126,7 @@ struct LoadCommand: AsyncParsableCommand {
     _ number: Int, _ roster: FleetRoster, _ token: String?,
     since start: ContinuousClock.Instant, _ begin: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
-    let client = try await connection.connect(to: provider)
+    let client = try await connection.connect(to: signing.provider)
     let count = Int(rate * seconds)
     try await withThrowingTaskGroup(of: Void.self) { group in
       var open = 0

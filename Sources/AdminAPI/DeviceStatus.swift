@@ -1,0 +1,137 @@
+package import Primitives
+package import RelayCore
+
+/// How a device stands: the answer to `GET /v1/devices/{device}` of the device API and of the admin
+/// API. Times are UNIX milliseconds.
+package struct DeviceStatus: Codable, Equatable, Sendable {
+  /// A notification that waits.
+  package struct Slot: Codable, Equatable, Sendable {
+    package var uniqueId: String
+    package var id: String
+    package var acceptedAt: Int64
+    package var expiresAt: Int64?
+
+    fileprivate init(_ slot: DeviceReport.Slot) {
+      uniqueId = slot.uniqueID.description
+      id = slot.apnsID.description
+      acceptedAt = slot.acceptedAt.milliseconds
+      expiresAt = slot.expiresAt?.milliseconds
+    }
+  }
+
+  /// What the device may still be sent silently, all apps together.
+  package struct Budget: Codable, Equatable, Sendable {
+    package var policy: String
+    /// Nil: without limit.
+    package var remaining: Int64?
+  }
+
+  /// What an app may still be sent silently, and until when it has to wait.
+  package struct AppBudget: Codable, Equatable, Sendable {
+    /// Nil: without limit.
+    package var remaining: Int64?
+    package var allowed: Bool
+    package var heldUntil: Int64?
+    package var limit: String?
+  }
+
+  package struct App: Codable, Equatable, Sendable {
+    package var topic: String
+    package var token: String
+    package var visible: Slot?
+    package var silent: Slot?
+    package var budget: AppBudget
+  }
+
+  package var device: String
+  package var connected: Bool
+  package var power: String
+  package var network: String
+  package var screen: String
+  /// Notifications sent and not yet acknowledged.
+  package var inFlight: Int
+  package var budget: Budget
+  package var apps: [App]
+
+  package init(_ report: DeviceReport) {
+    device = report.device.description
+    connected = report.isConnected
+    power = report.condition.power.rawValue
+    network = report.condition.network.rawValue
+    screen = report.condition.screen.rawValue
+    inFlight = report.inFlight
+    budget = Budget(policy: report.policy, remaining: report.remaining)
+    apps = report.apps.map { app in
+      var budget = AppBudget(remaining: app.remaining, allowed: true)
+      if case .held(let until, let limit) = app.budget {
+        budget.allowed = false
+        budget.heldUntil = until?.milliseconds
+        budget.limit = limit.name
+      }
+      return App(
+        topic: app.topic.description, token: app.token.hexadecimal,
+        visible: app.visible.map(Slot.init), silent: app.silent.map(Slot.init), budget: budget)
+    }
+  }
+}
+
+/// The answer to `GET /v1/devices`.
+package struct DeviceList: Codable, Sendable {
+  package var cursor: String?
+  package var hasMore: Bool
+  package var devices: [DeviceStatus]
+
+  package init(_ devices: [DeviceReport], cursor: String?) {
+    self.cursor = cursor
+    hasMore = cursor != nil
+    self.devices = devices.map(DeviceStatus.init)
+  }
+}
+
+/// What has changed about a device: of `GET /v1/devices/{device}/events`, and in the feed.
+package struct DeviceEvent: Codable, Sendable {
+  package struct Condition: Codable, Sendable {
+    package var power: String
+    package var network: String
+    package var screen: String
+  }
+
+  package var time: Int64
+  package var device: String
+  package var what: String
+  package var topic: String?
+  package var condition: Condition?
+  package var remaining: Int64?
+  package var policy: String?
+
+  package init(
+    at moment: Instant, _ device: DeviceID, _ what: String, topic: Topic?,
+    condition: DeviceCondition?, remaining: Int64?, policy: String?
+  ) {
+    time = moment.milliseconds
+    self.device = device.description
+    self.what = what
+    self.topic = topic?.description
+    self.condition = condition.map {
+      Condition(
+        power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
+    }
+    self.remaining = remaining
+    self.policy = policy
+  }
+}
+
+/// The answer to `GET /v1/devices/{device}/events`.
+package struct DeviceEvents: Codable, Sendable {
+  package var events: [DeviceEvent]
+
+  package init(events: [DeviceEvent]) { self.events = events }
+}
+
+/// The answer to `GET /v1/policy`.
+package struct PolicyStatus: Codable, Sendable {
+  package var policy: String
+  package var known = SilentPolicy.named.map(\.name)
+
+  package init(_ policy: SilentPolicy) { self.policy = policy.name }
+}

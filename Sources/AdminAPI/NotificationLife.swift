@@ -1,0 +1,137 @@
+import Primitives
+package import RelayCore
+
+/// What became of one push, step by step: the answer to `GET /v1/notifications/{id}` of the provider
+/// API and of the admin API.
+package struct NotificationLife: Codable, Equatable, Sendable {
+  package struct Step: Codable, Equatable, Sendable {
+    /// RFC 3339, for people.
+    package var at: String
+    /// The same in UNIX milliseconds.
+    package var time: Int64
+    package var step: String
+    package var via: String?
+    package var reason: String?
+    /// What held it back, and until when (UNIX milliseconds) if time alone frees it.
+    package var limit: String?
+    package var until: Int64?
+    package var replacedBy: String?
+    /// The first of what was sent again.
+    package var repeats: String?
+    /// The push that a piggybacked one went along with, or in a word what else.
+    package var carriedBy: String?
+    package var carrier: String?
+    package var outcome: String?
+    /// The fault that has acted; `reason` says how.
+    package var fault: String?
+    /// The same as a sentence.
+    package var text: String
+
+    package init(_ event: DeliveryEvent) {
+      at = event.at.iso8601
+      time = event.at.milliseconds
+      text = event.step.description
+      switch event.step {
+      case .received: step = "received"
+      case .restored: step = "restored"
+      case .sent(let via, let carrier):
+        step = "sent"
+        self.via = via.name
+        if case .push(let id) = carrier { carriedBy = id.description }
+        if case .line(let line) = carrier { self.carrier = line.name }
+      case .storedOffline:
+        step = "stored"
+        reason = "device offline"
+      case .storedPower(let until, let limit):
+        step = "stored"
+        reason = "power"
+        self.limit = limit.name
+        self.until = until?.milliseconds
+      case .discarded(let reason):
+        step = "discarded"
+        self.reason = reason.name
+        if case .replaced(let id) = reason { replacedBy = id.description }
+        if case .repeated(let id) = reason { repeats = id.description }
+      case .delivered: step = "delivered"
+      case .outcome(let outcome):
+        step = "outcome"
+        self.outcome = outcome.description
+      case .decided(.waits(let limit, let until)):
+        step = "waiting"
+        self.limit = limit.rawValue
+        self.until = until?.milliseconds
+      case .decided(.runs): step = "running"
+      case .faulted(let mark):
+        step = "fault"
+        fault = mark.name
+        reason = mark.action
+      }
+    }
+  }
+
+  package var uniqueId: String
+  package var id: String
+  package var topic: String
+  package var kind: String
+  /// The last step that says where it is.
+  package var state: String
+  package var steps: [Step]
+  /// What was odd about its payload or headers, a sentence each.
+  package var warnings: [String]
+  /// As its provider said.
+  package var traceparent: String?
+  // For the admin API alone: providers do not hear of devices.
+  package var device: String?
+  /// What became of it, in one sentence.
+  package var sentence: String?
+  /// Of the device's app; empty once that is gone.
+  package var token: String?
+
+  /// nil when the first step is not known any more, and so neither whose it is.
+  package init?(
+    _ events: [DeliveryEvent], warnings: CaseSet<PayloadWarning> = CaseSet(),
+    traceParent: TraceParent? = nil
+  ) {
+    guard let first = events.first(where: \.isReceived),
+      case .received(let kind, let apnsID, _, let topic) = first.step
+    else { return nil }
+    uniqueId = first.uniqueID.description
+    id = apnsID.description
+    self.topic = topic.description
+    self.kind = kind.name
+    steps = events.map(Step.init)
+    self.warnings = warnings.members.map(\.text)
+    traceparent = traceParent?.description
+    state = Step(events.last { !$0.step.isAside } ?? first).step
+  }
+}
+
+extension DeliveryEvent {
+  /// Whether a life begins with it; a fault may have acted before.
+  package var isReceived: Bool { if case .received = step { true } else { false } }
+}
+
+/// The answer to `GET /v1/notifications` of the admin API.
+package struct NotificationList: Codable, Sendable {
+  package var cursor: String
+  package var hasMore: Bool
+  package var notifications: [NotificationLife]
+
+  package init(cursor: String, hasMore: Bool, notifications: [NotificationLife]) {
+    (self.cursor, self.hasMore, self.notifications) = (cursor, hasMore, notifications)
+  }
+}
+
+/// The answer to `POST /v1/wait`, when it has happened.
+package struct WaitAnswer: Codable, Sendable {
+  package var met = true
+  /// When it was, in UNIX milliseconds.
+  package var at: Int64
+  /// How much of the relay's time has passed.
+  package var relayTime: String
+  package var events: [NotificationLife.Step]
+
+  package init(at: Int64, relayTime: String, events: [NotificationLife.Step] = []) {
+    (self.at, self.relayTime, self.events) = (at, relayTime, events)
+  }
+}

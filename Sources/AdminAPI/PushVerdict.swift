@@ -1,0 +1,66 @@
+package import Primitives
+package import RelayCore
+
+/// The answer to `POST /v1/push`: 200, or Apple's refusal; status 0 when a fault took the push.
+package struct PushVerdict: Codable, Sendable {
+  /// What is odd about it.
+  package struct Warning: Codable, Sendable {
+    package var code: String
+    package var text: String
+
+    package init(_ warning: PayloadWarning) {
+      code = warning.name
+      text = warning.text
+    }
+  }
+
+  package var status: Int
+  package var apnsId: String?
+  package var uniqueId: String?
+  package var reason: String?
+  package var message: String?
+  package var warnings: [Warning]
+
+  package init(_ status: Int, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>) {
+    self.status = status
+    uniqueId = uniqueID.description
+    self.warnings = warnings.members.map(Warning.init)
+  }
+}
+
+/// A push before it has come by a connection, to be judged as if it had.
+package struct PushDraft {
+  package var headers: [(name: String, value: String)] = []
+  package var payload: [UInt8] = []
+
+  package init() {}
+
+  /// What a provider's request with these fields would be.
+  package func notification(
+    token: String, topic: String?, uniqueID: UniqueID, isStrict: Bool, at now: Instant,
+    _ warnings: inout CaseSet<PayloadWarning>
+  ) throws(Rejection) -> Notification {
+    var head = ProviderRequestHead()
+    var recentTopic: Topic?
+    func take(_ field: FieldName, _ value: String) {
+      let bytes = Array(value.utf8)
+      head.take(field, bytes.span, recentTopic: &recentTopic)
+    }
+    take(.method, "POST")
+    take(.path, "/3/device/\(token)")
+    for (name, value) in headers {
+      let bytes = Array(name.utf8)
+      guard let field = FieldName(bytes.span), ![.apnsTopic, .method, .path].contains(field) else {
+        continue
+      }
+      take(field, value)
+    }
+    if let topic { take(.apnsTopic, topic) }
+    try head.checkRequestLine()
+    let known = try head.checkFields(defaultTopic: nil)
+    guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
+    return try head.notification(
+      topic: known, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
+      warnings: &warnings)
+  }
+}

@@ -1,0 +1,223 @@
+import RelayCore
+
+/// What one provider connection may do: a pure state machine, asked for every request.
+///
+/// ```
+/// unbound --first good token--> teamKey(team)            a team key signed it
+///                           `-> topicKey(team, key)      a topic-specific key signed it
+/// certificate                                            from the TLS handshake, for good
+/// open                                                   `auth: none`
+/// ```
+///
+/// Invariants:
+/// 1. A binding never changes once it is not `unbound`; whoever wants another opens another
+///    connection (Apple, "Establishing a token-based connection to APNs").
+/// 2. A token that is refused, for whatever reason, leaves no trace here.
+/// 3. At most one change of the provider token in ``updateIntervalMilliseconds``. The first
+///    token is no change, and neither is going back to the one before: requests that were under
+///    way while the provider changed its token must not be punished.
+package struct ConnectionCredentials: Sendable {
+  /// What the connection is bound to.
+  package enum Binding: Sendable, Equatable {
+    /// Nothing yet: the first request with a good token decides.
+    case unbound
+    /// A client certificate: tokens are ignored (Apple, "Establishing a certificate-based
+    /// connection to APNs").
+    case certificate(ProviderCertificate)
+    /// Any team key of this team.
+    case teamKey(teamID: String)
+    /// This topic-specific key and the one related to it.
+    case topicKey(teamID: String, keyID: String, relatedKeyID: String?)
+    /// Everybody may send everything: the relay runs without authentication.
+    case open
+  }
+
+  /// The shortest time between two changes of the token (Apple, "Establishing a token-based
+  /// connection to APNs"): 20 minutes.
+  package static let updateIntervalMilliseconds: Int64 = 20 * 60 * 1000
+
+  /// What the connection is bound to now.
+  package private(set) var binding: Binding
+
+  /// An accepted `authorization` value and what it proved.
+  private struct Presented: Sendable {
+    var authorization: [UInt8]
+    var token: VerifiedToken
+    var generation: UInt64
+    var scope: Scope
+
+    /// Whether it is still good and is what `authorization` says, without any new proof.
+    func stands(for authorization: Span<UInt8>, generation: UInt64, now: Int64) -> Bool {
+      self.generation == generation && now <= token.expiresAtMilliseconds
+        && self.authorization.span.isEqual(to: authorization)
+    }
+  }
+
+  /// The topics that may be sent to now. Apart from the rest, so that a request touches no more.
+  private enum Scope: Sendable {
+    case nothing
+    case everything
+    case listed(TopicList)
+    /// The same without location pushes, which need a token (Apple, "Sending notification requests
+    /// to APNs").
+    case certified(TopicList)
+  }
+
+  /// False as long as requests need not show a token: certificate, or no authentication.
+  private let needsToken: Bool
+  private var scope: Scope
+  private var current: Presented?
+  private var previous: Presented?
+  private var lastUpdateMilliseconds: Int64?
+
+  /// A connection that must show tokens.
+  package init() {
+    binding = .unbound
+    scope = .nothing
+    needsToken = true
+  }
+
+  /// A connection whose TLS handshake brought `certificate`.
+  package init(certificate: ProviderCertificate) {
+    binding = .certificate(certificate)
+    scope = .certified(certificate.covered)
+    needsToken = false
+  }
+
+  private init(open: Void) {
+    binding = .open
+    scope = .everything
+    needsToken = false
+  }
+
+  /// A connection of a relay that runs without authentication.
+  package static var open: ConnectionCredentials { ConnectionCredentials(open: ()) }
+
+  /// Decides whether a request with this `authorization` value (empty when absent) may go on.
+  ///
+  /// The usual case, the same bytes as last time, costs one comparison and no allocation.
+  ///
+  /// - Parameter now: UNIX milliseconds.
+  package mutating func authorize(
+    _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
+  ) throws(CredentialError) {
+    guard needsToken else { return }
+    if current?.stands(for: authorization, generation: verifier.generation, now: now) == true {
+      return
+    }
+    if previous?.stands(for: authorization, generation: verifier.generation, now: now) == true {
+      swap(&current, &previous)
+    } else {
+      try authorizeChanged(authorization, verifier: &verifier, now: now)
+    }
+    if let current { scope = current.scope }
+  }
+
+  /// Whether a request with the very `authorization` of the one that
+  /// ``authorize(_:verifier:now:)`` let pass last may go on without being looked at again: keys and
+  /// time are as good as they were.
+  ///
+  /// - Parameter now: UNIX milliseconds.
+  package func stillStands(generation: UInt64, now: Int64) -> Bool {
+    guard needsToken else { return true }
+    guard let current else { return false }
+    return current.generation == generation && now <= current.token.expiresAtMilliseconds
+  }
+
+  /// Decides whether this connection may send to `topic`, once
+  /// ``authorize(_:verifier:now:)`` has let the request pass.
+  ///
+  /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
+  ///   not enough.
+  package func authorize(
+    topic: Span<UInt8>, isLocationPush: Bool
+  ) throws(CredentialError) {
+    let isCovered =
+      switch scope {
+      case .nothing: false
+      case .everything: true
+      case .listed(let topics): topics.contains(topic)
+      case .certified(let topics):
+        !isLocationPush && !TopicList.isLocationTopic(topic) && topics.contains(topic)
+      }
+    guard isCovered else { throw .topicNotCovered }
+  }
+
+  /// Whether this connection may hear of `topic`.
+  package func covers(topic: Span<UInt8>) -> Bool {
+    do throws(CredentialError) {
+      try authorize(topic: topic, isLocationPush: false)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// The topic of requests that name none: only a certificate with a single topic has one.
+  package var impliedTopic: String? {
+    guard case .certificate(let certificate) = binding else { return nil }
+    return certificate.impliedTopic
+  }
+
+  /// Whether a good token or certificate has been seen, so that the connection may have its full
+  /// number of streams (Apple, "Sending notification requests to APNs").
+  package var isAuthorized: Bool {
+    if case .unbound = binding { false } else { true }
+  }
+
+  // MARK: Details
+
+  private mutating func authorizeChanged(
+    _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
+  ) throws(CredentialError) {
+    let token = try verifier.verify(authorization, now: now)
+    let key = verifier.keys.keys[token.keyIndex]
+    let newBinding = try bindingAfter(key)
+    let presented = Presented(
+      authorization: authorization.array,
+      token: token,
+      generation: verifier.generation,
+      scope: key.topics.map(Scope.listed) ?? .everything)
+    if current?.authorization.span.isEqual(to: authorization) == true {
+      // Same bytes, but the keys were reloaded since: only the proof is new.
+      current = presented
+    } else if previous?.authorization.span.isEqual(to: authorization) == true {
+      previous = current
+      current = presented
+    } else {
+      try countUpdate(now: now)
+      previous = current
+      current = presented
+    }
+    binding = newBinding
+  }
+
+  /// The binding once `key` has signed a good token, or why it must not be used here.
+  private func bindingAfter(_ key: ProviderKeys.Key) throws(CredentialError) -> Binding {
+    switch binding {
+    case .unbound:
+      return key.topics == nil
+        ? .teamKey(teamID: key.teamID)
+        : .topicKey(teamID: key.teamID, keyID: key.keyID, relatedKeyID: key.relatedKeyID)
+    case .teamKey(let teamID):
+      guard key.teamID == teamID else { throw .otherTeamOnConnection }
+      guard key.topics == nil else { throw .unrelatedKeyOnConnection }
+    case .topicKey(let teamID, let keyID, let relatedKeyID):
+      guard key.teamID == teamID else { throw .otherTeamOnConnection }
+      guard key.topics != nil, key.isRelated(toKeyID: keyID, relatedKeyID: relatedKeyID) else {
+        throw .unrelatedKeyOnConnection
+      }
+    case .certificate, .open:
+      break
+    }
+    return binding
+  }
+
+  private mutating func countUpdate(now: Int64) throws(CredentialError) {
+    guard current != nil else { return }
+    if let last = lastUpdateMilliseconds, now - last < Self.updateIntervalMilliseconds {
+      throw .tooManyUpdates
+    }
+    lastUpdateMilliseconds = now
+  }
+}

@@ -1,0 +1,402 @@
+import FoundationEssentials
+package import RelayStore
+import SystemPackage
+import TLS
+
+/// The directory `keys/`: one file per key and `keys.json`, which says whose they are.
+///
+/// ```
+/// keys/AuthKey_ABC123DEFG.p8        private half, PKCS#8 in PEM, as Apple issues it
+/// keys/AuthKey_ABC123DEFG.pem       or only the public half (also .pub.pem)
+/// keys/keys.json                    {"keys":[{"keyID":"ABC123DEFG","teamID":"TEAM123456",
+///                                    "topics":["com.example.app"],"environment":"sandbox"}]}
+/// ```
+///
+/// Without `topics` a key covers every topic of its team, without `environment` it is good in
+/// both; `relatedKeyID` names the other topic-specific key that may share a connection.
+/// Everything here blocks: not for event loops.
+package struct ProviderKeyDirectory: Sendable {
+  /// What `keys.json` says of one key.
+  package struct Entry: Codable, Sendable, Equatable {
+    /// Ten letters or digits.
+    package var keyID: String
+    /// Ten letters or digits.
+    package var teamID: String
+    /// The topics of a topic-specific key, at most 400; `nil` for a team key.
+    package var topics: [String]?
+    /// The only environment that the key is good in; `nil` for both.
+    package var environment: ProviderEnvironment?
+    /// The other topic-specific key that may share a connection with this one.
+    package var relatedKeyID: String?
+
+    /// An entry; its values are checked when it is added or loaded.
+    package init(
+      keyID: String, teamID: String, topics: [String]? = nil,
+      environment: ProviderEnvironment? = nil, relatedKeyID: String? = nil
+    ) {
+      self.keyID = keyID
+      self.teamID = teamID
+      self.topics = topics
+      self.environment = environment
+      self.relatedKeyID = relatedKeyID
+    }
+  }
+
+  private struct Registry: Encodable {
+    var keys: [Entry]
+  }
+
+  /// `keys.json` as it is read: an entry that is no good does not spoil the others.
+  private struct LenientRegistry: Decodable {
+    struct Item: Decodable {
+      private struct Identity: Decodable { var keyID: String }
+
+      let keyID: String?
+      let entry: Result<Entry, any Error>
+
+      init(from decoder: any Decoder) throws {
+        keyID = (try? Identity(from: decoder))?.keyID
+        entry = Result { try Entry(from: decoder) }
+      }
+    }
+
+    var keys: [Item]
+  }
+
+  /// Tells two states of the directory apart without reading it: whatever adds, removes or
+  /// replaces a file, or writes `keys.json` in place, changes it.
+  package struct Stamp: Equatable, Sendable {
+    private let directory: Stat?
+    private let registry: Stat?
+
+    fileprivate init(directory: String, registry: String) {
+      func look(_ path: String) -> Stat? {
+        guard var file = try? FilePath(path).stat() else { return nil }
+        // Reading it is no change: the time of access is not compared.
+        file.st_atim = file.st_mtim
+        return file
+      }
+      self.directory = look(directory)
+      self.registry = look(registry)
+    }
+  }
+
+  /// Where the directory is, or will be.
+  package let path: String
+  /// Whose keys are that nobody said anything of.
+  package static let defaultTeamID = "DEVELOPER1"
+  /// Most topics of one key (Apple, "Establishing a token-based connection to APNs").
+  package static let maximumTopicsPerKey = 400
+
+  /// The directory at `path`, which need not exist yet.
+  package init(path: String) {
+    self.path = path
+  }
+
+  /// How the directory looks now: two questions to the file system, nothing is read.
+  package var stamp: Stamp { Stamp(directory: path, registry: registryPath) }
+
+  /// The usable entries of `keys.json`; none if there is no such file.
+  package func list() throws(CredentialFileError) -> [Entry] { try register().entries }
+
+  /// Reads everything into a snapshot. A key that cannot be used is left out and told: were it an
+  /// error of the whole, a relay that runs would have to keep the keys it has, those that were
+  /// taken away among them.
+  package func load() throws(CredentialFileError) -> ProviderKeys {
+    // Before the reading: what changes in between is noticed by the next look.
+    let stamp = stamp
+    var keys: [ProviderKeys.Key] = []
+    var notices: [String] = []
+    var (entries, broken) = try register()
+    for entry in entries {
+      let publicKey: P256.PublicKey
+      let file: String
+      do throws(CredentialFileError) {
+        (publicKey, file) = try self.publicKey(ofKeyID: entry.keyID)
+      } catch {
+        broken.append(.init(keyID: entry.keyID, problem: error))
+        continue
+      }
+      if file.hasSuffix(".p8"), CredentialFiles.isOpenToOthers(file) {
+        notices.append("\(file): other users can read this private key; chmod 600 it")
+      }
+      keys.append(
+        ProviderKeys.Key(
+          keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics,
+          environment: entry.environment, relatedKeyID: entry.relatedKeyID,
+          publicKey: publicKey))
+    }
+    let known = Set(keys.map(\.keyID) + broken.map(\.keyID))
+    for name in try CredentialFiles.names(inDirectory: path) {
+      guard let keyID = Self.keyID(ofFileName: name), !known.contains(keyID) else { continue }
+      notices.append(
+        "\(path)/\(name): has no entry in keys.json and is not used; `pushrelay key add` makes one")
+    }
+    return ProviderKeys(keys: keys, broken: broken, notices: notices, stamp: stamp)
+  }
+
+  /// Makes the first key of a relay in development, so that a newcomer has one; nil when there is a
+  /// directory. An empty one says that all keys were revoked.
+  package func createFirst() throws(CredentialFileError) -> Entry? {
+    guard !CredentialFiles.exists(path) else { return nil }
+    var generator = SystemRandomNumberGenerator()
+    let entry = Entry(keyID: Self.randomKeyID(using: &generator), teamID: Self.defaultTeamID)
+    try create(entry)
+    return entry
+  }
+
+  /// Makes a key pair, writes its `.p8` file and registers it; the file's path.
+  @discardableResult
+  package func create(_ entry: Entry) throws(CredentialFileError) -> String {
+    try add(entry, pem: P256.PrivateKey().pem, isPrivate: true)
+  }
+
+  /// Copies a key file, private or public half, into the directory and registers it; the path
+  /// of the copy.
+  @discardableResult
+  package func add(_ entry: Entry, copying source: String) throws(CredentialFileError) -> String {
+    guard let text = try CredentialFiles.readText(source) else {
+      throw .file(path: source, problem: "does not exist", advice: "name a .p8 or .pem file")
+    }
+    if (try? P256.PrivateKey(pem: text)) != nil {
+      return try add(entry, pem: text, isPrivate: true)
+    }
+    if (try? P256.PublicKey(pem: text)) != nil {
+      return try add(entry, pem: text, isPrivate: false)
+    }
+    throw .file(
+      path: source, problem: "holds no P-256 key in PEM",
+      advice: "wanted is a .p8 file as Apple issues it, or its public half")
+  }
+
+  /// Registers a key of which only the public half is known.
+  package func add(_ entry: Entry, publicKeyPEM: String) throws(CredentialFileError) {
+    guard (try? P256.PublicKey(pem: publicKeyPEM)) != nil else {
+      throw .value(
+        name: "public key of", value: entry.keyID, advice: "wanted is a P-256 key in PEM")
+    }
+    try add(entry, pem: publicKeyPEM, isPrivate: false)
+  }
+
+  /// Signs with the private half of a registered key.
+  package func signer(forKeyID keyID: String) throws(CredentialFileError) -> ProviderTokenSigner {
+    guard let entry = try list().first(where: { $0.keyID == keyID }) else {
+      throw .value(
+        name: "key ID", value: keyID,
+        advice: "it is not in \(registryPath); see `pushrelay key list`")
+    }
+    return try ProviderTokenSigner(
+      keyID: entry.keyID, teamID: entry.teamID, keyFile: file(keyID, ".p8"))
+  }
+
+  /// A new key ID: ten letters and digits, as Apple's are.
+  package static func randomKeyID(using generator: inout some RandomNumberGenerator) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".utf8)
+    let bytes = (0..<10).map { _ in
+      alphabet[Int.random(in: alphabet.indices, using: &generator)]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The key ID in a name like `AuthKey_ABC123DEFG.p8`, as Apple's downloads are called.
+  package static func keyID(ofFileName name: String) -> String? {
+    guard name.hasPrefix("AuthKey_") else { return nil }
+    let rest = name.dropFirst("AuthKey_".count)
+    for suffix in suffixes where rest.hasSuffix(suffix) {
+      let keyID = String(rest.dropLast(suffix.count))
+      if ProviderToken.isIdentifier(keyID) { return keyID }
+    }
+    return nil
+  }
+
+  // MARK: Details
+
+  private static let suffixes = [".p8", ".pub.pem", ".pem"]
+
+  /// Has these keys and no others from now on; files of others stay where they are.
+  package func replace(with keys: [StoredProviderKey]) throws(CredentialFileError) {
+    let wanted = keys.map(Entry.init)
+    let present = try list()
+    let kept = present.compactMap { entry in wanted.first { $0.keyID == entry.keyID } }
+    if kept != present { try save(kept) }
+    for (key, entry) in zip(keys, wanted) where !kept.contains(entry) {
+      try add(entry, publicKeyPEM: key.publicKey)
+    }
+  }
+
+  private var registryPath: String { path + "/keys.json" }
+
+  private func file(_ keyID: String, _ suffix: String) -> String {
+    "\(path)/AuthKey_\(keyID)\(suffix)"
+  }
+
+  @discardableResult
+  private func add(
+    _ entry: Entry, pem: String, isPrivate: Bool
+  ) throws(CredentialFileError) -> String {
+    try check(entry)
+    var (entries, broken) = try register()
+    // Written again without it, the entry would be lost.
+    if let first = broken.first { throw first.problem }
+    guard !entries.contains(where: { $0.keyID == entry.keyID }) else {
+      throw .value(
+        name: "key ID", value: entry.keyID,
+        advice: "it is registered already; remove its entry from \(registryPath) first")
+    }
+    try CredentialFiles.makePrivateDirectory(path)
+    let target = file(entry.keyID, isPrivate ? ".p8" : ".pem")
+    // A file without an entry may be the only copy of a key that Apple lets one download once.
+    // The same contents again are fine: the file to add may lie in the directory already.
+    if let present = try CredentialFiles.read(target), present != Array(pem.utf8) {
+      throw .file(
+        path: target, problem: "exists already with another key",
+        advice: "move it away or choose another key ID")
+    }
+    try CredentialFiles.write(
+      Array(pem.utf8), to: target,
+      mode: isPrivate ? CredentialFiles.privateMode : CredentialFiles.publicMode)
+    entries.append(entry)
+    try save(entries)
+    return target
+  }
+
+  /// The entries that are good, and what is wrong with the others.
+  private func register() throws(CredentialFileError) -> (
+    entries: [Entry], broken: [ProviderKeys.Broken]
+  ) {
+    guard let bytes = try CredentialFiles.read(registryPath) else { return ([], []) }
+    let registry: LenientRegistry
+    do {
+      registry = try JSONDecoder().decode(LenientRegistry.self, from: Data(bytes))
+    } catch {
+      throw unusable(error)
+    }
+    var entries: [Entry] = []
+    var broken: [ProviderKeys.Broken] = []
+    for (index, item) in registry.keys.enumerated() {
+      do throws(CredentialFileError) {
+        let entry: Entry
+        switch item.entry {
+        case .success(let good): entry = good
+        case .failure(let error): throw unusable(error)
+        }
+        try check(entry)
+        // Which of them was meant cannot be known.
+        guard registry.keys.count(where: { $0.keyID == entry.keyID }) == 1 else {
+          throw .file(
+            path: registryPath, problem: "has two entries for key \(entry.keyID)",
+            advice: "remove one of them")
+        }
+        entries.append(entry)
+      } catch {
+        let found = ProviderKeys.Broken(keyID: item.keyID ?? "keys[\(index)]", problem: error)
+        if !broken.contains(found) { broken.append(found) }
+      }
+    }
+    return (entries, broken)
+  }
+
+  private func unusable(_ error: any Error) -> CredentialFileError {
+    .file(
+      path: registryPath, problem: Self.explain(error),
+      advice: #"wanted is {"keys":[{"keyID":"…","teamID":"…","topics":["…"]}]}"#)
+  }
+
+  private func save(_ entries: [Entry]) throws(CredentialFileError) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    do {
+      let data = try encoder.encode(Registry(keys: entries))
+      try CredentialFiles.write(
+        Array(data) + [UInt8(ascii: "\n")], to: registryPath, mode: CredentialFiles.privateMode)
+    } catch let error as CredentialFileError {
+      throw error
+    } catch {
+      throw .file(
+        path: registryPath, problem: "cannot be encoded", advice: "check the names of the topics")
+    }
+  }
+
+  private func check(_ entry: Entry) throws(CredentialFileError) {
+    guard ProviderToken.isIdentifier(entry.keyID) else { throw .badKeyID(entry.keyID) }
+    guard ProviderToken.isIdentifier(entry.teamID) else { throw .badTeamID(entry.teamID) }
+    if let related = entry.relatedKeyID, !ProviderToken.isIdentifier(related) {
+      throw .badKeyID(related)
+    }
+    guard let topics = entry.topics else { return }
+    guard topics.count <= Self.maximumTopicsPerKey else {
+      throw .value(
+        name: "topics of key", value: entry.keyID,
+        advice: "at most \(Self.maximumTopicsPerKey) are possible")
+    }
+    guard !topics.isEmpty, !topics.contains("") else {
+      throw .value(
+        name: "topics of key", value: entry.keyID,
+        advice: "name at least one, or leave `topics` out to cover all of the team")
+    }
+  }
+
+  private func publicKey(
+    ofKeyID keyID: String
+  ) throws(CredentialFileError) -> (key: P256.PublicKey, file: String) {
+    for suffix in Self.suffixes {
+      let path = file(keyID, suffix)
+      guard let text = try CredentialFiles.readText(path) else { continue }
+      if suffix == ".p8", let key = try? P256.PrivateKey(pem: text) {
+        return (key.publicKey, path)
+      }
+      if suffix != ".p8", let key = try? P256.PublicKey(pem: text) {
+        return (key, path)
+      }
+      throw .file(
+        path: path,
+        problem: "holds no \(suffix == ".p8" ? "private" : "public") P-256 key in PEM",
+        advice: "put the right file there, or remove the key's entry from keys.json")
+    }
+    throw .file(
+      path: file(keyID, ".p8"), problem: "does not exist although keys.json lists the key",
+      advice: "put the key file there (or AuthKey_\(keyID).pem), or remove the entry")
+  }
+
+  private static func explain(_ error: any Error) -> String {
+    let context: DecodingError.Context
+    switch error {
+    case DecodingError.keyNotFound(let key, let found):
+      return "misses \"\(key.stringValue)\"\(place(found))"
+    case DecodingError.typeMismatch(_, let found), DecodingError.valueNotFound(_, let found),
+      DecodingError.dataCorrupted(let found):
+      context = found
+    default:
+      return "is not the JSON that is wanted"
+    }
+    return context.codingPath.isEmpty
+      ? "is not the JSON object that is wanted" : "has an unusable value\(place(context))"
+  }
+
+  private static func place(_ context: DecodingError.Context) -> String {
+    let steps = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
+    return steps.isEmpty ? "" : " at \(steps.joined().drop { $0 == "." })"
+  }
+}
+
+extension ProviderKeyDirectory.Entry {
+  /// As a journal has it.
+  package init(_ key: StoredProviderKey) {
+    self.init(
+      keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics,
+      environment: key.environment.flatMap(ProviderEnvironment.init(rawValue:)),
+      relatedKeyID: key.relatedKeyID)
+  }
+}
+
+extension ProviderKeys {
+  /// As a journal keeps them: the public halves.
+  package var stored: [StoredProviderKey] {
+    keys.map { key in
+      StoredProviderKey(
+        keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
+        environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
+        publicKey: key.publicKey.pem)
+    }
+  }
+}

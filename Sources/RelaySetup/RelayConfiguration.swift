@@ -1,0 +1,490 @@
+package import Configuration
+import FoundationEssentials
+package import Logging
+package import NATS
+package import Primitives
+package import ProviderCredentials
+import RelayCluster
+package import RelayCore
+package import RelayRecording
+
+/// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
+/// file, in this order of precedence.
+package struct RelayConfiguration: Equatable, Sendable {
+  /// A host and a port; port 0 picks a free one.
+  package struct Endpoint: Equatable, Sendable, CustomStringConvertible {
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
+      self.host = host
+      self.port = port
+    }
+
+    /// Reads `HOST:PORT`, `[IPV6]:PORT` or `:PORT`.
+    package init?(_ text: String) {
+      guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+        (0...65_535).contains(port)
+      else { return nil }
+      var host = text[..<colon]
+      if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+      guard !host.contains("[") else { return nil }
+      self.init(host: host.isEmpty ? "127.0.0.1" : String(host), port: port)
+    }
+
+    package var description: String {
+      host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Whether only this machine can connect. Of names only `localhost` is known to mean that.
+    package var isLoopback: Bool {
+      let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
+      let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
+      return host == "localhost" || host == "::1" || isIPv4 && bytes[0] == "127"
+    }
+  }
+
+  package enum Profile: String, CaseIterable, Sendable {
+    /// Certificates are made, devices enrol freely.
+    case dev
+    /// Certificates must be there, devices enrol with a key.
+    case production
+  }
+
+  package enum Store: String, CaseIterable, Sendable {
+    /// A journal on disk: what was answered 200 survives the process and a power cut.
+    case sqlite
+    /// Nothing survives the process.
+    case memory
+    /// A journal in NATS JetStream (docs/CLUSTER.md).
+    case jetstream
+  }
+
+  package enum Authentication: String, CaseIterable, Sendable {
+    case token
+    case none
+  }
+
+  package enum Clock: String, CaseIterable, Sendable {
+    /// The machine's time.
+    case system
+    /// Moves only when told (`pushrelay clock`).
+    case virtual
+  }
+
+  /// Who may make devices.
+  package enum Enrolment: Equatable, Sendable {
+    /// Anybody who reaches the device listener (the dev profile).
+    case open
+    /// Whoever sends this key.
+    case key([UInt8])
+    /// Nobody.
+    case closed
+  }
+
+  package var state = ".pushrelay"
+  package var profile = Profile.dev
+  package var provider = Endpoint(host: "127.0.0.1", port: 2197)
+  package var device = Endpoint(host: "127.0.0.1", port: 5223)
+  package var plaintext = false
+  package var store = Store.sqlite
+  package var linger = Interval.milliseconds(2)
+  package var logNotifications = 100_000
+  package var threads = 1
+  package var record = ""
+  package var recordPayloads = RecordedPayloads.none
+  package var recordLimit = 256
+  package var auth = Authentication.token
+  package var environment: ProviderEnvironment?
+  package var strict = false
+  package var policy = SilentPolicy.documented
+  package var keepAlive = Interval.minutes(15)
+  package var keepAliveTimeout = Interval.seconds(30)
+  package var ackTimeout = Interval.seconds(60)
+  package var rides = RateLimit(1, per: .minutes(1), burst: 3)
+  package var lowPriorityHold = Interval.minutes(15)
+  package var requestsPerToken: RateLimit?
+  package var enrolmentKey = ""
+  /// Whether devices may bring tokens of their own along: any enrolled device may claim any token
+  /// that is free, and gets what is pushed to it.
+  package var ownTokens = true
+  package var clientCA = ""
+  package var names: [String] = []
+  package var requestTimeout = Interval.seconds(30)
+  package var idleTimeout = Interval.hours(1)
+  package var shutdownTimeout = Interval.seconds(10)
+  package var logLevel = "info"
+  /// Where the admin API listens beside its Unix socket; nil for nowhere.
+  package var admin: Endpoint?
+  /// Where providers connect that speak the binary API, and to its feedback service; nil for
+  /// nowhere.
+  package var legacy: Endpoint?
+  package var feedback: Endpoint?
+  /// More names by which that listener may be called.
+  package var adminHosts: [String] = []
+  /// Whether metrics tell topics apart.
+  package var metricsTopics = false
+  package var clock = Clock.system
+  /// When a virtual clock begins; nil for now.
+  package var at: Instant?
+  /// What the age of provider tokens is judged by.
+  package var tokenClock = Clock.system
+  package var seed: UInt64?
+  /// The servers of JetStream, as URLs, and what this relay is called there.
+  package var nats: [String] = []
+  package var node = ""
+  /// PEM files: whom to trust there, and the own certificate with its key.
+  package var natsCA = ""
+  package var natsCertificate = ""
+  package var natsKey = ""
+  /// A user's JWT and seed.
+  package var natsCredentials = ""
+  /// Where one of them tells how it is set up; empty for nowhere.
+  package var natsMonitor = ""
+  /// How many of them have the journal.
+  package var natsReplicas = 1
+  /// How long a node that is gone keeps its journal.
+  package var lease = Interval.seconds(3)
+
+  package init() {}
+
+  /// Who may make devices.
+  package var enrolment: Enrolment {
+    if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
+    return profile == .dev ? .open : .closed
+  }
+
+  /// How the engine is reached.
+  package var engine: NATSAccess {
+    var access = NATSAccess(servers: nats)
+    (access.authorities, access.certificate, access.key) = (natsCA, natsCertificate, natsKey)
+    access.credentials = natsCredentials
+    return access
+  }
+
+  /// All that listen but the admin API.
+  package var endpoints: [Endpoint] { [provider, device] + [legacy, feedback].compactMap(\.self) }
+
+  /// What an operator should know at the start: each is as it was set, and may not be meant.
+  package var notices: [(level: Logger.Level, text: String)] {
+    var notices: [(level: Logger.Level, text: String)] = []
+    if store == .memory {
+      notices.append(
+        (.notice, "store is memory: what is accepted is lost when the process ends"))
+    }
+    if auth == .none {
+      notices.append((.warning, "auth is none: everybody who reaches the provider port may push"))
+    }
+    if enrolment == .open, !device.isLoopback {
+      notices.append(
+        (
+          .warning,
+          "enrolment is open: everybody who reaches \(device) may make devices; set enrolmentKey, "
+            + "or the profile production"
+        ))
+    }
+    if clock == .virtual {
+      notices.append((.notice, "clock is virtual: time stands until 'pushrelay clock' moves it"))
+    }
+    if seed != nil {
+      notices.append((.warning, "seed is set: ids, secrets and tokens can be guessed"))
+    }
+    if ownTokens, profile == .production {
+      notices.append(
+        (.warning, "ownTokens is set: an enrolled device can claim any free token, and its pushes"))
+    }
+    if plaintext { notices.append((.notice, "plaintext: connections are not encrypted")) }
+    return notices
+  }
+
+  /// A setting that cannot be used; the text says which and what would do.
+  package struct ReadingError: Error, Equatable, CustomStringConvertible {
+    package var key: String
+    package var description: String
+
+    package init(key: String, description: String) {
+      self.key = key
+      self.description = description
+    }
+  }
+
+  /// Reads all keys.
+  ///
+  /// | key | meaning | default |
+  /// |---|---|---|
+  /// | `state` | directory for certificates, keys and data | `.pushrelay` |
+  /// | `profile` | `dev`: makes certificates, devices enrol; `production`: neither | `dev` |
+  /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
+  /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
+  /// | `legacy` | `HOST:PORT` for providers that speak the binary API; empty for none | none |
+  /// | `feedback` | `HOST:PORT` for the feedback service of that; empty for none | none |
+  /// | `admin` | `HOST:PORT` for the admin API and the page; empty for none | none |
+  /// | `adminHosts` | more names by which that may be called, with commas | none |
+  /// | `metricsTopics` | `/metrics` tells the first 50 topics of each event loop apart | `false` |
+  /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
+  /// | `store` | `sqlite`: what was answered 200 is on disk; `memory`: nothing is | `sqlite` |
+  /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
+  /// | `logNotifications` | of how many of the last notifications the lives are shown | 100000 |
+  /// | `threads` | event loops; each owns a share of the devices | number of cores |
+  /// | `record` | file to which everything that is decided about is recorded | none |
+  /// | `recordPayloads` | payloads in it: `none`, the member `aps` of them, or `all` | `none` |
+  /// | `recordLimit` | megabytes at which the recording ends | 256 |
+  /// | `auth` | `token`: provider tokens and certificates; `none`: everybody | `token` |
+  /// | `environment` | `sandbox`, `production`, or `any` key and certificate | `any` |
+  /// | `strict` | refuse silent pushes of priority 10 and missing push types | `false` |
+  /// | `policy` | `documented`, `strict`, `unlimited` or `custom` | `documented` |
+  /// | `appSilentsPerHour`, `appSilentBurst` | custom policy, per app on a device | 3, 3 |
+  /// | `deviceSilentsPerHour`, `deviceSilentBurst` | custom policy, per device | 12, 12 |
+  /// | `keepAlive` | seconds between keep-alive lines | 900 |
+  /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
+  /// | `ackTimeout` | seconds a device has to acknowledge a push before it is sent again | 60 |
+  /// | `ridesPerMinute`, `rideBurst` | how often a device may open a ride by itself | 1, 3 |
+  /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
+  /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
+  /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
+  /// | `ownTokens` | devices may bring tokens of their own | `true` in `dev`, else `false` |
+  /// | `clientCA` | PEM file of authorities for provider certificates | `STATE/ca.pem` |
+  /// | `names` | more names for the development server certificate, with commas | none |
+  /// | `requestTimeout` | seconds a request has to be complete (`IdleTimeout`) | 30 |
+  /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
+  /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
+  /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
+  /// | `at` | when a virtual clock begins, such as `2026-09-01T08:00:00Z` | now |
+  /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
+  /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
+  /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
+  /// | `natsCA` | PEM file of authorities for those servers' certificates | the system's |
+  /// | `natsCertificate`, `natsKey` | PEM files: the certificate that servers demand | none |
+  /// | `natsCredentials` | file with the JWT and seed of a NATS user | none |
+  /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
+  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means | none |
+  /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
+  /// | `lease` | seconds after which another node takes over from one that is gone | 3 |
+  /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
+  package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
+    let reader = SettingReader(config)
+    state = try reader.text("state", state)
+    profile = try reader.choice("profile", profile)
+    provider = try reader.endpoint("provider", provider)
+    device = try reader.endpoint("device", device)
+    legacy = try reader.optionalEndpoint("legacy")
+    feedback = try reader.optionalEndpoint("feedback")
+    admin = try reader.optionalEndpoint("admin")
+    adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
+    metricsTopics = try reader.flag("metricsTopics", metricsTopics)
+    plaintext = try reader.flag("plaintext", plaintext)
+    store = try reader.choice("store", store)
+    linger = try reader.seconds("linger", linger, mayBeZero: true)
+    logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
+    threads = try reader.number("threads", cores, 1...256)
+    record = try reader.text("record", record)
+    recordPayloads = try reader.choice("recordPayloads", recordPayloads)
+    recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)
+    auth = try reader.choice("auth", auth)
+    let environmentName = try reader.text("environment", "any")
+    environment = ProviderEnvironment(rawValue: environmentName)
+    guard environment != nil || environmentName == "any" else {
+      throw ReadingError(
+        key: "environment", description: "environment is sandbox, production or any")
+    }
+    strict = try reader.flag("strict", strict)
+    policy = try reader.policy()
+    keepAlive = try reader.seconds("keepAlive", keepAlive)
+    keepAliveTimeout = try reader.seconds("keepAliveTimeout", keepAliveTimeout)
+    ackTimeout = try reader.seconds("ackTimeout", ackTimeout)
+    rides = RateLimit(
+      Int64(try reader.number("ridesPerMinute", 1, 1...60_000)), per: .minutes(1),
+      burst: Int64(try reader.number("rideBurst", 3, 1...1_000_000)))
+    lowPriorityHold = try reader.seconds("lowPriorityHold", lowPriorityHold)
+    let perMinute = try reader.number("tokenRequestsPerMinute", 0, 0...1_000_000)
+    let burst = try reader.number("tokenRequestBurst", 400, 1...1_000_000)
+    requestsPerToken =
+      perMinute == 0 ? nil : RateLimit(Int64(perMinute), per: .minutes(1), burst: Int64(burst))
+    enrolmentKey = try reader.text("enrolmentKey", enrolmentKey)
+    ownTokens = try reader.flag("ownTokens", profile == .dev)
+    clientCA = try reader.text("clientCA", clientCA)
+    names = try reader.text("names", "").split(separator: ",").map(String.init)
+    requestTimeout = try reader.seconds("requestTimeout", requestTimeout)
+    idleTimeout = try reader.seconds("idleTimeout", idleTimeout)
+    shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
+    logLevel = try reader.text("logLevel", logLevel)
+    clock = try reader.choice("clock", clock)
+    at = try reader.moment("at")
+    tokenClock = try reader.choice("tokenClock", tokenClock)
+    seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }
+    nats = try reader.text("nats", "").split(separator: ",").map(String.init)
+    natsCA = try reader.text("natsCA", natsCA)
+    natsCertificate = try reader.text("natsCertificate", natsCertificate)
+    natsKey = try reader.text("natsKey", natsKey)
+    natsCredentials = try reader.text("natsCredentials", natsCredentials)
+    node = try reader.text("node", node)
+    natsMonitor = try reader.text("natsMonitor", natsMonitor)
+    natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
+    lease = try reader.seconds("lease", lease)
+    try checkCombinations()
+  }
+
+  private func checkCombinations() throws(ReadingError) {
+    try checkCluster()
+    guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
+      throw ReadingError(
+        key: legacy == nil ? "feedback" : "legacy",
+        description:
+          "legacy and feedback know providers by their certificates: with plaintext they "
+          + "need auth none")
+    }
+    guard at == nil || clock == .virtual else {
+      throw ReadingError(key: "at", description: "at needs clock virtual")
+    }
+    guard tokenClock == .system || clock == .virtual else {
+      throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
+    }
+  }
+
+  private func checkCluster() throws(ReadingError) {
+    func fail(_ key: String, _ text: String) -> ReadingError {
+      ReadingError(key: key, description: text)
+    }
+    guard store == .jetstream else {
+      guard engine == NATSAccess(servers: []), node.isEmpty else {
+        throw fail("nats", "nats, node, natsCA and the like need store jetstream")
+      }
+      return
+    }
+    guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
+    guard ClusterJournal.isNodeName(node) else {
+      throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
+    }
+    guard natsCertificate.isEmpty == natsKey.isEmpty else {
+      throw fail("natsKey", "natsCertificate and natsKey go together")
+    }
+    guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
+    guard clock == .system else {
+      throw fail("clock", "clock virtual needs store sqlite or memory")
+    }
+  }
+
+  /// Every key that may stand in a file, for the check that a misspelled one is noticed.
+  package static let keys = [
+    "state", "profile", "provider", "device", "legacy", "feedback", "admin", "adminHosts",
+    "metricsTopics", "plaintext",
+    "store", "linger",
+    "logNotifications",
+    "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
+    "strict", "policy", "appSilentsPerHour", "appSilentBurst",
+    "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
+    "ackTimeout", "ridesPerMinute", "rideBurst",
+    "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey",
+    "ownTokens", "clientCA",
+    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
+    "clock", "at", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
+    "natsCredentials", "node", "natsMonitor", "natsReplicas", "lease",
+  ]
+}
+
+/// Where settings come from is checked before they are read: what nobody reads, because it is
+/// misspelled or no JSON, would otherwise silently leave the default in force.
+extension RelayConfiguration {
+  /// How the names of settings in the environment begin.
+  package static let variablePrefix = "PUSHRELAY_"
+
+  /// The name of a setting in the environment: `keepAlive` is `PUSHRELAY_KEEP_ALIVE`.
+  package static func variable(forKey key: String) -> String {
+    var name = variablePrefix
+    var wasLower = false
+    for letter in key {
+      if wasLower, letter.isUppercase { name += "_" }
+      name += letter.uppercased()
+      wasLower = letter.isLowercase
+    }
+    return name
+  }
+
+  /// Refuses a variable that begins as settings do and is none.
+  ///
+  /// - Parameter variables: the names of all variables in the environment.
+  package static func check(variables: some Sequence<String>) throws(ReadingError) {
+    let known = keys.map { variable(forKey: $0) }
+    for name in variables.sorted() where name.hasPrefix(variablePrefix) {
+      guard !known.contains(name), !isOfKubernetes(name) else { continue }
+      throw ReadingError(
+        key: name,
+        description: "\(name) in the environment is no setting; there are "
+          + known.joined(separator: ", "))
+    }
+  }
+
+  /// Whether Kubernetes may have set it: pods are told of a service with the name `pushrelay` by
+  /// `PUSHRELAY_SERVICE_HOST`, `PUSHRELAY_SERVICE_PORT…`, `PUSHRELAY_PORT` and
+  /// `PUSHRELAY_PORT_2197_TCP…` (Kubernetes documentation, "Service", "Environment variables").
+  private static func isOfKubernetes(_ name: String) -> Bool {
+    let rest = name.dropFirst(variablePrefix.count)
+    return rest == "PORT" || rest == "SERVICE_HOST" || rest == "SERVICE_PORT"
+      || rest.hasPrefix("SERVICE_PORT_") || rest.hasPrefix("PORT_")
+  }
+
+  /// The settings of a file, which is one JSON object (RFC 8259) of known keys, each once, with
+  /// plain values.
+  ///
+  /// - Parameter name: how the problem calls the file.
+  package static func values(
+    file bytes: [UInt8], name: String
+  ) throws(ReadingError) -> [AbsoluteConfigKey: ConfigValue] {
+    let members: [ObjectCursor.Member]
+    do {
+      members = try self.members(of: bytes)
+    } catch {
+      var place = name
+      if let (line, column) = error.place(in: bytes) { place += ":\(line):\(column)" }
+      throw ReadingError(
+        key: "config",
+        description: "\(place): this is not one JSON object such as {\"policy\": \"strict\"}")
+    }
+    var values: [AbsoluteConfigKey: ConfigValue] = [:]
+    for member in members {
+      let key = String(decoding: bytes[member.key], as: UTF8.self)
+      let place = "\(name):\(line(of: member.key.lowerBound, in: bytes)): "
+      guard keys.contains(key) else {
+        throw ReadingError(
+          key: key,
+          description: "\(place)the key \(key) is none of " + keys.joined(separator: ", "))
+      }
+      let setting = AbsoluteConfigKey([key])
+      guard values[setting] == nil else {
+        throw ReadingError(key: key, description: "\(place)the key \(key) stands there twice")
+      }
+      guard let value = plainValue(bytes[member.value]) else {
+        throw ReadingError(
+          key: key, description: "\(place)\(key) must be a text, a number, true or false")
+      }
+      values[setting] = ConfigValue(value, isSecret: false)
+    }
+    return values
+  }
+
+  /// A text, a number, true or false; nil for any other JSON.
+  private static func plainValue(_ json: ArraySlice<UInt8>) -> ConfigContent? {
+    let text = String(decoding: json, as: UTF8.self)
+    switch text {
+    case "true": return .bool(true)
+    case "false": return .bool(false)
+    case "null": return nil
+    case _ where text.hasPrefix("\""):
+      return (try? JSONDecoder().decode(String.self, from: Data(json))).map { .string($0) }
+    default: return Int(text).map { .int($0) } ?? Double(text).map { .double($0) }
+    }
+  }
+
+  private static func members(of bytes: [UInt8]) throws(PayloadError) -> [ObjectCursor.Member] {
+    // Strict to the last byte; the cursor alone skips over values.
+    _ = try scanPayload(bytes.span)
+    var members: [ObjectCursor.Member] = []
+    var cursor = try ObjectCursor(bytes.span)
+    while let member = try cursor.next(bytes.span) { members.append(member) }
+    return members
+  }
+
+  private static func line(of offset: Int, in bytes: [UInt8]) -> Int {
+    1 + bytes.prefix(offset).count { $0 == UInt8(ascii: "\n") }
+  }
+}

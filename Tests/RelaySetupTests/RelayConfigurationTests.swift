@@ -1,0 +1,247 @@
+import Configuration
+import Logging
+import NATS
+import Primitives
+import ProviderCredentials
+import RelayCore
+import RelaySetup
+import Testing
+
+@testable import RelaySetup
+
+@Suite struct RelayConfigurationTests {
+  private func read(
+    _ values: [AbsoluteConfigKey: ConfigValue]
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration {
+    try RelayConfiguration(
+      reading: ConfigReader(provider: InMemoryProvider(values: values)), cores: 3)
+  }
+
+  private func readEnvironment(
+    _ variables: [String: String]
+  ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration {
+    let provider = EnvironmentVariablesProvider(environmentVariables: variables)
+      .prefixKeys(with: "pushrelay")
+    return try RelayConfiguration(reading: ConfigReader(provider: provider), cores: 3)
+  }
+
+  @Test func nothingSetGivesTheDefaults() throws {
+    var expected = RelayConfiguration()
+    expected.threads = 3
+    #expect(try read([:]) == expected)
+  }
+
+  @Test func everyKindOfValueIsReadFromTheEnvironment() throws {
+    let configuration = try readEnvironment([
+      "PUSHRELAY_PROVIDER": "0.0.0.0:0", "PUSHRELAY_DEVICE": "[::1]:9", "PUSHRELAY_THREADS": "2",
+      "PUSHRELAY_PLAINTEXT": "true", "PUSHRELAY_POLICY": "strict", "PUSHRELAY_KEEP_ALIVE": "1.5",
+      "PUSHRELAY_AUTH": "none", "PUSHRELAY_ENVIRONMENT": "sandbox",
+      "PUSHRELAY_TOKEN_REQUESTS_PER_MINUTE": "6", "PUSHRELAY_TOKEN_REQUEST_BURST": "2",
+    ])
+    #expect(configuration.provider == .init(host: "0.0.0.0", port: 0))
+    #expect(configuration.device == .init(host: "::1", port: 9))
+    #expect(configuration.threads == 2)
+    #expect(configuration.plaintext)
+    #expect(configuration.policy == .strict)
+    #expect(configuration.keepAlive == .milliseconds(1500))
+    #expect(configuration.auth == .none)
+    #expect(configuration.environment == .sandbox)
+    #expect(configuration.requestsPerToken == RateLimit(6, per: .minutes(1), burst: 2))
+  }
+
+  @Test func ownTokensAreForDevelopmentUnlessAskedFor() throws {
+    #expect(try readEnvironment([:]).ownTokens)
+    #expect(try !readEnvironment(["PUSHRELAY_PROFILE": "production"]).ownTokens)
+    #expect(
+      try readEnvironment(["PUSHRELAY_PROFILE": "production", "PUSHRELAY_OWN_TOKENS": "true"])
+        .ownTokens)
+    #expect(try !readEnvironment(["PUSHRELAY_OWN_TOKENS": "false"]).ownTokens)
+  }
+
+  @Test func aRecordingHasABound() {
+    #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment(["PUSHRELAY_RECORD_LIMIT": "\(Limits.recordingMegabytes + 1)"])
+    }
+  }
+
+  @Test func aCustomPolicyTakesItsNumbers() throws {
+    let configuration = try readEnvironment([
+      "PUSHRELAY_POLICY": "custom", "PUSHRELAY_APP_SILENTS_PER_HOUR": "60",
+      "PUSHRELAY_APP_SILENT_BURST": "1",
+    ])
+    #expect(configuration.policy.perApp == RateLimit(60, per: .hours(1), burst: 1))
+    #expect(configuration.policy.perDevice == SilentPolicy.documented.perDevice)
+  }
+
+  @Test(arguments: [
+    ("PROVIDER", "nowhere", "provider"), ("THREADS", "many", "threads"),
+    ("THREADS", "0", "threads"), ("KEEP_ALIVE", "-1", "keepAlive"),
+    ("PLAINTEXT", "perhaps", "plaintext"), ("POLICY", "generous", "policy"),
+    ("STORE", "papyrus", "store"), ("ENVIRONMENT", "moon", "environment"),
+    ("PROFILE", "test", "profile"),
+  ])
+  func anUnusableValueIsAnErrorThatNamesItsKey(name: String, value: String, key: String) {
+    #expect {
+      try readEnvironment(["PUSHRELAY_\(name)": value])
+    } throws: { error in
+      guard let problem = error as? RelayConfiguration.ReadingError else { return false }
+      return problem.key == key && problem.description.contains(key)
+    }
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:2197", "127.0.0.1", 2197), (":80", "127.0.0.1", 80), ("[::1]:443", "::1", 443),
+    ("relay.example:0", "relay.example", 0),
+  ])
+  func endpointsAreRead(text: String, host: String, port: Int) {
+    #expect(RelayConfiguration.Endpoint(text) == .init(host: host, port: port))
+  }
+
+  @Test(arguments: ["", "host", "host:", "host:port", "host:65536", "host:-1"])
+  func badEndpointsAreNot(text: String) {
+    #expect(RelayConfiguration.Endpoint(text) == nil)
+  }
+
+  /// In plaintext there are no certificates, by which the binary API knows its providers.
+  @Test(arguments: ["LEGACY", "FEEDBACK"])
+  func theBinaryAPIInPlaintextNeedsNoAuthentication(name: String) throws {
+    let listener = ["PUSHRELAY_\(name)": "127.0.0.1:0", "PUSHRELAY_PLAINTEXT": "true"]
+    #expect(throws: RelayConfiguration.ReadingError.self) { try readEnvironment(listener) }
+    let open = try readEnvironment(listener.merging(["PUSHRELAY_AUTH": "none"]) { $1 })
+    #expect((open.legacy ?? open.feedback)?.port == 0)
+    #expect((open.legacy == nil) == (name == "FEEDBACK"))
+    #expect(try readEnvironment(["PUSHRELAY_\(name)": ""]).legacy == nil)
+  }
+
+  @Test func theEngineIsReachedWithWhatIsSet() throws {
+    let cluster = ["STORE": "jetstream", "NATS": "tls://u:p@a:1,tls://b:2", "NODE": "a"]
+    let files = [
+      "NATS_CA": "ca.pem", "NATS_CERTIFICATE": "a.pem", "NATS_KEY": "a.key",
+      "NATS_CREDENTIALS": "a.creds",
+    ]
+    func read(_ variables: [String: String]) throws -> RelayConfiguration {
+      try readEnvironment(
+        Dictionary(uniqueKeysWithValues: variables.map { ("PUSHRELAY_" + $0, $1) }))
+    }
+    let engine = try read(cluster.merging(files) { $1 }).engine
+    #expect(engine.servers == ["tls://u:p@a:1", "tls://b:2"])
+    #expect(engine.authorities == "ca.pem" && engine.credentials == "a.creds")
+    #expect(engine.certificate == "a.pem" && engine.key == "a.key")
+    #expect(engine.isEncrypted)
+    #expect(try read(cluster).engine.isEncrypted)
+    #expect(try !read(cluster.merging(["NATS": "nats://a:1"]) { $1 }).engine.isEncrypted)
+    for name in files.keys {
+      #expect(throws: RelayConfiguration.ReadingError.self) { try read([name: "file"]) }
+    }
+    for name in ["NATS_CERTIFICATE", "NATS_KEY"] {
+      #expect(throws: RelayConfiguration.ReadingError.self) {
+        try read(cluster.merging([name: "file"]) { $1 })
+      }
+    }
+  }
+
+  @Test func whatIsOpenToOthersIsSaidAtTheStart() {
+    var configuration = RelayConfiguration()
+    #expect(configuration.notices.isEmpty)
+    for (host, isLoopback) in [
+      ("127.0.0.1", true), ("127.8.0.1", true), ("::1", true), ("localhost", true),
+      ("0.0.0.0", false), ("::", false), ("10.0.0.1", false), ("relay.example", false),
+      ("127.0.0.1.example", false), ("127.0.0", false), ("127.0.0.300", false),
+    ] {
+      configuration.device.host = host
+      #expect(configuration.device.isLoopback == isLoopback, "\(host)")
+      let notices = configuration.notices
+      #expect(notices.isEmpty == isLoopback, "\(host)")
+      #expect(
+        notices.allSatisfy { $0.level == .warning && $0.text.hasPrefix("enrolment is open") })
+    }
+    configuration.device.host = "0.0.0.0"
+    configuration.enrolmentKey = "open sesame"
+    #expect(configuration.notices.isEmpty && configuration.enrolment != .open)
+    configuration.enrolmentKey = ""
+    configuration.profile = .production
+    #expect(configuration.notices.map(\.text.first) == ["o"] && configuration.enrolment == .closed)
+    configuration.ownTokens = false
+    #expect(configuration.notices.isEmpty)
+  }
+}
+
+@Suite struct RelayConfigurationSourcesTests {
+  /// What the check takes for a setting is what is read as one.
+  @Test func everyKeyHasItsVariable() {
+    for key in RelayConfiguration.keys {
+      let name = RelayConfiguration.variable(forKey: key)
+      let provider = EnvironmentVariablesProvider(environmentVariables: [name: "here"])
+        .prefixKeys(with: "pushrelay")
+      #expect(ConfigReader(provider: provider).string(forKey: ConfigKey(key)) == "here", "\(key)")
+    }
+  }
+
+  @Test func variablesThatAreNoSettingsAreRefused() throws {
+    try RelayConfiguration.check(variables: [
+      "PATH", "PUSHRELAY_POLICY", "PUSHRELAY_CLIENT_CA", "RELAY_TEST_BINARY", "PUSHRELAY",
+    ])
+    for name in ["PUSHRELAY_POLCY", "PUSHRELAY_", "PUSHRELAY_policy", "PUSHRELAY_BINARY"] {
+      let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
+        try RelayConfiguration.check(variables: ["PATH", name])
+      }
+      #expect(problem?.key == name)
+      #expect(problem?.description.contains("PUSHRELAY_POLICY") == true)
+    }
+  }
+
+  /// What Kubernetes sets for a service of the name is nobody's mistake.
+  @Test func serviceVariablesArePassedOver() throws {
+    try RelayConfiguration.check(variables: [
+      "PUSHRELAY_SERVICE_HOST", "PUSHRELAY_SERVICE_PORT", "PUSHRELAY_SERVICE_PORT_PROVIDER",
+      "PUSHRELAY_PORT", "PUSHRELAY_PORT_2197_TCP", "PUSHRELAY_PORT_2197_TCP_ADDR",
+    ])
+  }
+
+  @Test func goodFiles() throws {
+    let settings: [(String, [AbsoluteConfigKey: ConfigContent])] = [
+      ("{}", [:]), (#"{"policy":"str\u0069ct"}"#, [["policy"]: .string("strict")]),
+      (
+        #" {"threads":2,"strict":true,"linger":0.5, "admin" : "" } "#,
+        [
+          ["threads"]: .int(2), ["strict"]: .bool(true), ["linger"]: .double(0.5),
+          ["admin"]: .string(""),
+        ]
+      ),
+    ]
+    for (text, expected) in settings {
+      let values = try RelayConfiguration.values(file: Array(text.utf8), name: "relay.json")
+      #expect(values.mapValues(\.content) == expected)
+    }
+  }
+
+  /// A whole number of seconds is one, too.
+  @Test func secondsOfAFileNeedNoFraction() throws {
+    let values = try RelayConfiguration.values(file: Array(#"{"keepAlive":9}"#.utf8), name: "f")
+    let configuration = try RelayConfiguration(
+      reading: ConfigReader(provider: InMemoryProvider(values: values)), cores: 2)
+    #expect(configuration.keepAlive == .seconds(9))
+  }
+
+  @Test(arguments: [
+    ("", "relay.json: this is not one JSON object"),
+    ("[]", "relay.json: this is not one JSON object"),
+    ("{\"policy\":\n\"strict\",\n}", "relay.json:3:1: this is not one JSON object"),
+    ("{\"policy\":\"strict\"} x", "relay.json:1:21: this is not one JSON object"),
+    ("{// why\n}", "relay.json:1:2: this is not one JSON object"),
+    ("{\n\"polcy\":\"strict\"}", "relay.json:2: the key polcy is none of state, profile, "),
+    (
+      "{\"policy\":\"strict\",\n\"policy\":\"strict\"}",
+      "relay.json:2: the key policy stands there twice"
+    ),
+    (#"{"names":["a"]}"#, "relay.json:1: names must be a text, a number, true or false"),
+    (#"{"keepAlive":{"seconds":1}}"#, "relay.json:1: keepAlive must be a text, a number, true"),
+    (#"{"policy":null}"#, "relay.json:1: policy must be a text, a number, true or false"),
+  ])
+  func badFiles(text: String, expected: String) {
+    let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
+      try RelayConfiguration.values(file: Array(text.utf8), name: "relay.json")
+    }
+    #expect(problem?.description.hasPrefix(expected) == true, "\(String(describing: problem))")
+  }
+}
