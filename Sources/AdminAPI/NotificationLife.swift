@@ -1,8 +1,7 @@
 import Primitives
 package import RelayCore
 
-/// What became of one push, step by step: the answer to `GET /v1/notifications/{id}` of the provider
-/// API and of the admin API.
+/// The steps of one push: the answer to `GET /v1/notifications/{id}` of both APIs.
 package struct NotificationLife: Codable, Equatable, Sendable {
   package struct Step: Codable, Equatable, Sendable {
     /// RFC 3339, for people.

@@ -57,7 +57,9 @@ struct MetricsRoutes {
     text.add(
       "clock_offset_seconds", .gauge, "How far the relay's time is ahead of the machine's",
       [([], Double(relay.clockOffset.milliseconds) / 1000)])
-    text.add(await relay.clusterMetrics())
+    for metric in await relay.clusterMetrics() {
+      text.add(metric.name, metric.isCounter ? .counter : .gauge, metric.help, metric.samples)
+    }
     text.add(
       "build_info", .gauge, "1, with the version and its commit",
       [([("version", version), ("commit", Version.commit)], 1)])

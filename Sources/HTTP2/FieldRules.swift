@@ -148,7 +148,7 @@ struct FieldTraits: OptionSet {
   }
 }
 
-private func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
   bytes.count == text.utf8CodeUnitCount
     && bytes.elementsEqual(
       UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))

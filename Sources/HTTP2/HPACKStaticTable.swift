@@ -21,13 +21,6 @@ struct HPACKStaticTable {
   /// The entry of an index from 1 to `count`.
   subscript(index: Int) -> Entry { entries[index] }
 
-  /// The first index with this name; 0 when there is none.
-  static func index(ofName name: UnsafeRawBufferPointer) -> Int {
-    let table = HPACKStaticTable()
-    for index in 1...count where table[index].name.elementsEqual(name) { return index }
-    return 0
-  }
-
   private static func makeTable() -> UnsafePointer<Entry> {
     let table = UnsafeMutablePointer<Entry>.allocate(capacity: count + 1)
     var nameIndex = 0

@@ -45,7 +45,7 @@ package struct HTTP2Configuration: Sendable {
   /// far beyond what a header list within its limit needs ("CONTINUATION flood", CVE-2024-27316).
   static let maximumBlockBytes = 65_536
   static let maximumContinuations = 8
-  /// Bytes of an answer's head as it is kept (`HeaderBlock.record`): encoded it fits a frame.
+  /// Bytes of an answer's head: it fits a frame.
   static let maximumAnswerHeadBytes = 8_000
 
   /// What libnghttp2 enforces: the larger of the advertised and the tolerated number.

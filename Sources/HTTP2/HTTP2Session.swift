@@ -214,23 +214,15 @@ package final class HTTP2Session {
 
   /// An answer's head leaves: libnghttp2 made a frame without fields, which are put in here.
   private func writeAnswer(_ frame: UnsafePointer<UInt8>, into output: inout ByteBuffer) {
-    let state = state
-    state.pointee.stagedHead.withUnsafeBytes { staged in
-      let record = UnsafeRawBufferPointer(rebasing: staged[..<state.pointee.stagedHeadBytes])
-      let room = Self.frameHeadBytes + HPACKEncoder.room(for: record)
-      _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: room) { target in
-        let start = target.baseAddress.unsafelyUnwrapped
-        let count = state.pointee.encoder.encode(record, into: start + Self.frameHeadBytes)
-        // Length and type, then flags and stream as they are (RFC 9113 section 4.1).
-        let head = UInt32(truncatingIfNeeded: count) << 8 | NGHTTP2_HEADERS.rawValue
-        start.storeBytes(of: head.bigEndian, as: UInt32.self)
-        (start + 4).copyMemory(from: frame + 4, byteCount: Self.frameHeadBytes - 4)
-        return Self.frameHeadBytes + count
-      }
-    }
+    let isFirst = !state.pointee.hasAnswered
+    state.pointee.hasAnswered = true
+    let count = state.pointee.stagedHeadBytes + (isFirst ? 1 : 0)
+    // Length and type, then flags and stream as they are (RFC 9113 section 4.1).
+    output.writeInteger(UInt32(truncatingIfNeeded: count) << 8 | NGHTTP2_HEADERS.rawValue)
+    output.writeBytes(UnsafeRawBufferPointer(start: frame + 4, count: 5))
+    if isFirst { output.writeInteger(HeaderBlock.emptiesTable) }
+    output.writeBytes(state.pointee.stagedHead[..<state.pointee.stagedHeadBytes])
   }
-
-  private static let frameHeadBytes = 9
 
   /// Nothing more to read nor to write: close the transport.
   package var isFinished: Bool {

@@ -5,10 +5,10 @@ import CNghttp2
 ///
 /// Pseudo-header fields come first. Names must be lower case (RFC 9113 section 8.2.1).
 package struct HeaderBlock: Sendable {
-  /// What HPACK may remember of a field (RFC 7541 section 6.2).
+  /// What the peer's HPACK table may remember of a field of a request (RFC 7541 section 6.2). Of
+  /// answers it remembers nothing.
   package enum Indexing: UInt8, Sendable {
-    /// Name and value go into the table: for values that come again. In answers only where both
-    /// are static.
+    /// Name and value go into the table: for values that come again.
     case incremental
     /// Nothing new goes into the table: for secrets and for values that never come again.
     case withoutIndexing

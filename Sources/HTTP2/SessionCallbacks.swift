@@ -69,8 +69,7 @@ enum SessionCallbacks {
       state.pointee.headersEnded(header.stream_id, endStream: endStream)
     case NGHTTP2_SETTINGS.rawValue:
       if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
-        state.pointee.settingsArrived(
-          UnsafeBufferPointer(start: frame.pointee.settings.iv, count: frame.pointee.settings.niv))
+        state.pointee.events.append(.settingsReceived)
       } else {
         state.pointee.settingsAcknowledged()
       }

@@ -245,14 +245,6 @@ extension SessionState {
     }
   }
 
-  mutating func settingsArrived(_ entries: UnsafeBufferPointer<nghttp2_settings_entry>) {
-    for entry in entries
-    where entry.settings_id == Int32(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue) {
-      encoder.limitTable(Int(entry.value))
-    }
-    events.append(.settingsReceived)
-  }
-
   mutating func settingsAcknowledged() {
     table.limit(limits.headerTableBytes)
     streamLimit.acknowledged()

@@ -40,10 +40,11 @@ extension SessionState {
 
   /// Server: keeps an answer's head until its frame leaves; false when it is too long.
   mutating func keepHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
-    let count = head.record.count
-    guard count <= HTTP2Configuration.maximumAnswerHeadBytes else { return false }
-    head.record.withUnsafeBufferPointer { outgoing.append($0, to: &streams.slots[slot].queue) }
-    streams.slots[slot].headBytes = count
+    stagedHead.removeAll(keepingCapacity: true)
+    head.encode(into: &stagedHead)
+    guard stagedHead.count <= HTTP2Configuration.maximumAnswerHeadBytes else { return false }
+    stagedHead.withUnsafeBufferPointer { outgoing.append($0, to: &streams.slots[slot].queue) }
+    streams.slots[slot].headBytes = stagedHead.count
     return true
   }
 

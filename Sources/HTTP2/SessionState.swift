@@ -30,11 +30,11 @@ struct SessionState {
   var table = HPACKDynamicTable()
   let huffman = HPACKHuffmanDecoder()
   var memory = HPACKRepetition()
-  /// A server writes its answers' heads itself: `HPACKEncoder`.
-  var encoder = HPACKEncoder()
-  /// The head of the answer whose frame is being handed out.
+  /// Server: the head of the answer whose frame is being handed out, and room to write others.
   var stagedHead: [UInt8] = []
   var stagedHeadBytes = 0
+  /// Server: whether a head has left.
+  var hasAnswered = false
   /// Server: what `receive` may still take in before it leaves the rest.
   var turn = Turn()
   var failure: HTTP2Error?

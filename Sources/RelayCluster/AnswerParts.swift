@@ -1,10 +1,9 @@
+import NATS
 import RelayCore
 
 /// An answer of one node to another that may be longer than a message: in parts, of which the last
-/// says how long all of it is, so that one with a part missing is none. A value.
-struct AnswerParts: Hashable, Sendable {
-  private var bytes: [UInt8] = []
-
+/// says how long all of it is, so that one with a part missing is none.
+enum AnswerParts {
   /// The messages of an answer, in order; one that is too long is empty.
   static func split(_ answer: [UInt8]) -> [[UInt8]] {
     guard answer.count <= Limits.nodeAnswerBytes else { return [[]] }
@@ -17,15 +16,10 @@ struct AnswerParts: Hashable, Sendable {
     return parts
   }
 
-  /// Takes in a part that is not the last one. No more is kept than an answer may have.
-  mutating func add(_ part: [UInt8]) {
-    guard bytes.count + part.count <= Limits.nodeAnswerBytes else { return }
-    bytes += part
-  }
-
   /// All of it; nil when something is missing.
-  func whole(with last: [UInt8], totalBytes: Int) -> [UInt8]? {
-    guard bytes.count + last.count == totalBytes else { return nil }
-    return bytes + last
+  static func join(_ messages: [NATSMessage]) -> [UInt8]? {
+    let answer = messages.flatMap(\.body)
+    return messages.last?.tag.split(separator: ".").last.map { $0 == "\(answer.count)" } == true
+      ? answer : nil
   }
 }

@@ -1,6 +1,7 @@
 package import Primitives
 import RelayCore
-package import RelayStore
+import RelayRecording
+import RelayStore
 
 /// What a node does with stripes that come and go.
 package protocol ClusterDelegate: Sendable {
@@ -12,11 +13,14 @@ package protocol ClusterDelegate: Sendable {
   func load(_ stripe: Int, _ state: StripeState) async
   /// Lets a stripe go: returns when nothing of it is left here that the journal does not have.
   func unload(_ stripe: Int) async
-  /// Somebody has changed what all nodes share.
-  func adopt(_ budgets: SharedBudgets) async
-  func adopt(_ keys: [StoredProviderKey]) async
-  /// As PEM.
-  func adopt(authorities: String) async
+  /// Somebody has changed these settings; the others are nil.
+  func adopt(_ settings: SharedSettings) async
+  /// A message for a loop; on a thread of the connection's.
+  func receive(_ hop: [UInt8], forLoop loop: Int)
+  /// The way to the other nodes is there again: what was on it may be lost.
+  func connectionReturned()
+  /// The answer to a question of another node's relay.
+  func answer(_ question: [UInt8]) async -> [UInt8]
 }
 
 /// Looks around, a few times a second and when somebody says so, and does one thing after the
@@ -37,9 +41,7 @@ package actor ClusterDirector {
   /// Set while a stripe is on its way here or from here.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
-  private var budgets: SharedBudgets?
-  private var keys: [StoredProviderKey]?
-  private var authorities: String?
+  private var settings = SharedSettings()
   private var routes: [StripeRoute] = []
   /// Whether the loops have been told of a node for each stripe.
   private var isFollowed = false
@@ -77,22 +79,13 @@ package actor ClusterDirector {
   // MARK: Life
 
   /// Begins to look around.
-  ///
-  /// - Parameters:
-  ///   - onHop: told of messages for the loops, on a thread of the connection's.
-  ///   - onReturn: told when these may have been lost.
-  ///   - onQuestion: asked by the relays of other nodes.
-  package func begin(
-    onHop: @escaping @Sendable ([UInt8], Int) -> Void,
-    onReturn: @escaping @Sendable () -> Void,
-    onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
-  ) async {
+  package func begin() async {
     let wake = ticks.wake
-    let knows: @Sendable (UInt16) async -> Bool = { [weak self] in await self?.knows($0) ?? false }
     journal.port.setHandlers(
       HopPort.Handlers(
-        onHop: onHop, onLook: { wake.yield() }, onReturn: onReturn,
-        onQuestion: { [journal] in await journal.answer($0, knows: knows, relay: onQuestion) }))
+        onHop: { [delegate] in delegate.receive($0, forLoop: $1) }, onLook: { wake.yield() },
+        onReturn: { [delegate] in delegate.connectionReturned() },
+        onQuestion: { [weak self] in await self?.answer($0) ?? [] }))
     journal.setLostHandler { [weak self] stripe, stamp in
       Task { await self?.lost(stripe, to: stamp) }
     }
@@ -142,6 +135,21 @@ package actor ClusterDirector {
     return followed.contains(number)
   }
 
+  /// The answer to another node's question; empty when it is none.
+  private func answer(_ question: [UInt8]) async -> [UInt8] {
+    var reader = ByteReader(question)
+    var writer = ByteWriter()
+    switch try? reader.read(ClusterQuestion.self) {
+    case .feedback(let position, let limit):
+      writer.put(await journal.ownListing(after: position, limit: limit))
+    case .owned(let tokens): writer.put(await journal.onQueue { $0.owned(tokens) })
+    case .relay(let question): return await delegate.answer(question)
+    case .knows(let number): writer.put(knows(number))
+    case nil: break
+    }
+    return writer.bytes
+  }
+
   /// Takes nothing more, and gives to the other nodes what is here, for so long at most.
   package func leave(within length: Duration) async {
     report.isDraining = true
@@ -185,7 +193,7 @@ package actor ClusterDirector {
     if lease.number != lastLease { onNotice(.lapsed) }
     lastLease = lease.number
     guard let sight = await journal.bucket.look() else { return }
-    membership.take(
+    membership.observe(
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       wall: journal.configuration.now())
     noticeClocks()
@@ -193,18 +201,8 @@ package actor ClusterDirector {
       report.isDraining = true
       await journal.tell(report)
     }
-    if let found = sight.budgets, found != budgets {
-      budgets = found
-      await delegate.adopt(found)
-    }
-    if let found = sight.providerKeys, found != keys {
-      keys = found
-      await delegate.adopt(found)
-    }
-    if let found = sight.authorities, found != authorities {
-      authorities = found
-      await delegate.adopt(authorities: found)
-    }
+    let changed = settings.follow(sight.settings)
+    if changed != SharedSettings() { await delegate.adopt(changed) }
     await forgetOffers()
     await follow()
     await noticeLosses()

@@ -95,15 +95,14 @@ package struct ClusterImport {
 
   private func share(_ commons: JournalCommons) async throws(StoreError) {
     if let budgets = commons.budgets {
-      let shared = SharedBudgets(budgets: budgets, changedAt: now())
-      try await bucket.change(.budgets) { (_: SharedBudgets?) in shared }
+      try await bucket.set(.budgets, to: SharedBudgets(budgets: budgets, changedAt: now()))
     }
     // Without any, the first node brings its own.
     if !commons.providerKeys.isEmpty {
-      try await bucket.change(.providerKeys) { (_: [StoredProviderKey]?) in commons.providerKeys }
+      try await bucket.set(.providerKeys, to: commons.providerKeys)
     }
     for (reader, position) in commons.cursors {
-      try await bucket.change(.cursor(reader: reader)) { (_: Int64?) in position }
+      try await bucket.set(.cursor(reader: reader), to: position)
     }
   }
 
@@ -113,53 +112,41 @@ package struct ClusterImport {
   private func write(
     _ state: StripeState, of stripe: Int, highest: UInt64
   ) async throws(StoreError) {
-    var configuration = StripeWriter.Configuration()
-    configuration.messageBytes = client.messageBytes
-    var writer = StripeWriter(
-      stamp: Stamp(node: "import", run: run, epoch: 1), last: 0, highest: highest, state: state,
-      isRead: true, configuration: configuration)
-    writer.write(state.snapshot(messageBytes: client.messageBytes))
-    var event = SubjectWriter.Event.tick
-    var tries = 0
-    while writer.deadline != nil {
-      var effects: [StripeWriter.Effect] = []
-      writer.handle(event, at: ClusterJournal.clock, wall: now(), into: &effects)
-      event = .tick
-      for case .subject(let effect) in effects {
-        switch effect {
-        case .publish(let message, let last): event = await publish(message, stripe, after: last)
-        case .ask(let question): event = try await ask(question, stripe)
-        case .stored:
-          tries = 0
-          onProgress("writing stripe \(stripe + 1) of \(stream.stripeCount)")
-        case .lost: throw .halfImported
-        }
-      }
-      guard event == .tick, writer.deadline != nil else { continue }
-      tries += 1
-      guard tries < ClusterJournal.patientTries else {
-        throw .engineRefuses(reason: "it does not take the messages of stripe \(stripe)")
-      }
-      try? await Task.sleep(for: .milliseconds(SubjectWriter.retryTime.milliseconds))
+    var last: UInt64 = 0
+    let messages = Self.messages(
+      of: state, run: run, highest: highest, at: now(), messageBytes: client.messageBytes)
+    for message in messages {
+      onProgress("writing stripe \(stripe + 1) of \(stream.stripeCount)")
+      last = try await publish(message, stripe, after: last)
     }
   }
 
-  private func publish(
-    _ message: SubjectWriter.Message, _ stripe: Int, after last: UInt64
-  ) async -> SubjectWriter.Event {
-    let answer = await client.ask(
-      EngineStream.subject(ofStripe: stripe), message.bytes,
-      headers: [("Nats-Expected-Last-Subject-Sequence", "\(last)")])
-    guard let answer = answer?.first, answer.status == nil,
-      let sequence = EngineAnswer.storedSequence(answer.body)
-    else { return .refused(number: message.number) }
-    return .stored(number: message.number, sequence: sequence)
+  static func messages(
+    of state: StripeState, run: UInt64, highest: UInt64, at now: Instant, messageBytes: Int
+  ) -> [StripeMessage] {
+    let parts = state.snapshot(messageBytes: messageBytes)
+    return parts.enumerated().map { place, entries in
+      StripeMessage(
+        head: .init(
+          stamp: Stamp(node: "import", run: run, epoch: 1, number: UInt64(place)),
+          kind: .snapshot(part: UInt32(place), of: UInt32(parts.count)), highest: highest,
+          writtenAt: now), entries: entries)
+    }
   }
 
-  private func ask(
-    _ question: UInt64, _ stripe: Int
-  ) async throws(StoreError) -> SubjectWriter.Event {
-    let found = try await client.last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
-    return .found(question: question, sequence: found.sequence, found.head?.stamp)
+  /// Where the message is. It may be published more than once, and is stored once.
+  private func publish(
+    _ message: StripeMessage, _ stripe: Int, after last: UInt64
+  ) async throws(StoreError) -> UInt64 {
+    let (bytes, subject) = (message.bytes, EngineStream.subject(ofStripe: stripe))
+    return try await EngineClient.patiently("it does not take the messages of stripe \(stripe)") {
+      () async throws(StoreError) -> UInt64? in
+      let answer = await client.ask(subject, bytes, after: last)
+      if let sequence = answer?.first?.storedSequence { return sequence }
+      let found = try await client.last(EngineStream.name, subject)
+      guard found.sequence > last else { return nil }
+      guard Stamp(ofMessage: found.body) == message.head.stamp else { throw .halfImported }
+      return found.sequence
+    }
   }
 }

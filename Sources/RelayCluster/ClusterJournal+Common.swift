@@ -17,6 +17,26 @@ extension SharedBudgets: BinaryCodable {
   }
 }
 
+/// Settings that belong to no partition, as they are in the bucket; nil where there are none.
+package struct SharedSettings: Hashable, Sendable {
+  package var budgets: SharedBudgets?
+  package var providerKeys: [StoredProviderKey]?
+  /// Whose certificates of providers are trusted, as PEM.
+  package var authorities: String?
+
+  /// Follows those that have changed, and returns them.
+  mutating func follow(_ found: SharedSettings) -> SharedSettings {
+    var changed = found
+    if found.budgets == budgets { changed.budgets = nil }
+    if found.providerKeys == providerKeys { changed.providerKeys = nil }
+    if found.authorities == authorities { changed.authorities = nil }
+    budgets = found.budgets ?? budgets
+    providerKeys = found.providerKeys ?? providerKeys
+    authorities = found.authorities ?? authorities
+    return changed
+  }
+}
+
 /// What belongs to no partition is in the bucket, the same for all nodes.
 extension ClusterJournal {
   var bucket: EngineBucket { EngineBucket(client: client) }
@@ -39,10 +59,7 @@ extension ClusterJournal {
     elseFirst policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
     let first = SharedBudgets(budgets: SilentBudgets(policy, at: now), changedAt: now)
-    let stored = try await bucket.change(.budgets) { (stored: SharedBudgets?) in
-      stored == nil ? first : nil
-    }
-    return (stored ?? first).budgets
+    return try await bucket.value(of: .budgets, elseFirst: first).budgets
   }
 
   /// The clocks are those of all nodes, whose machines' clocks nobody has set.
@@ -55,60 +72,39 @@ extension ClusterJournal {
   package func setFeedbackCursor(
     of reader: String, to position: Int64
   ) async throws(StoreError) {
-    _ = try await bucket.change(.cursor(reader: reader)) { (stored: Int64?) in
-      stored == position ? nil : position
-    }
+    try await bucket.set(.cursor(reader: reader), to: position)
   }
 
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
-    let keys: [StoredProviderKey]? = try await bucket.value(of: .providerKeys)
-    return keys ?? []
+    try await bucket.value(of: .providerKeys) ?? []
   }
 
   package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
-    let sorted = keys.sorted { $0.keyID < $1.keyID }
-    // One message has them all; what is too much for one is not kept.
-    var writer = ByteWriter()
-    writer.put(sorted)
-    guard writer.count < client.maximumPayloadBytes / 4 else {
-      throw .engineRefuses(reason: "\(keys.count) provider keys are too many for one message")
-    }
-    _ = try await bucket.change(.providerKeys) { (stored: [StoredProviderKey]?) in
-      stored == sorted ? nil : sorted
-    }
+    try await bucket.set(.providerKeys, to: keys.sorted { $0.keyID < $1.keyID })
   }
 
   /// The provider keys of the cluster, which are these when it has none yet.
   package func providerKeys(
     elseFirst mine: [StoredProviderKey]
   ) async throws(StoreError) -> [StoredProviderKey] {
-    let sorted = mine.sorted { $0.keyID < $1.keyID }
-    let stored = try await bucket.change(.providerKeys) { (stored: [StoredProviderKey]?) in
-      stored == nil ? sorted : nil
-    }
-    return stored ?? sorted
+    try await bucket.value(of: .providerKeys, elseFirst: mine.sorted { $0.keyID < $1.keyID })
   }
 
   /// Whose certificates of providers are trusted, as PEM; these when the cluster trusts nobody yet.
   package func authorities(elseFirst mine: String?) async throws(StoreError) -> String? {
-    try await bucket.change(.authorities) { (stored: String?) in stored == nil ? mine : nil }
+    guard let mine else { return try await bucket.value(of: .authorities) }
+    return try await bucket.value(of: .authorities, elseFirst: mine)
   }
 
   package func replaceAuthorities(_ pem: String) async throws(StoreError) {
-    guard pem.utf8.count < client.maximumPayloadBytes / 4 else {
-      throw .engineRefuses(
-        reason: "\(pem.utf8.count) bytes of authorities are too many for one message")
-    }
-    _ = try await bucket.change(.authorities) { (stored: String?) in stored == pem ? nil : pem }
+    try await bucket.set(.authorities, to: pem)
   }
 
   /// The node of this name is to give its stripes away; false when there is none at work.
   package func drain(_ node: String) async throws(StoreError) -> Bool {
     guard let run = try await bucket.nodes().first(where: { $0.stamp.node == node })?.stamp.run
     else { return false }
-    _ = try await bucket.change(.drain(node: node)) { (stored: UInt64?) in
-      stored == run ? nil : run
-    }
+    try await bucket.set(.drain(node: node), to: run)
     return true
   }
 }

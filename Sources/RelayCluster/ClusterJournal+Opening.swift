@@ -29,10 +29,11 @@ extension ClusterJournal {
     try await agreeOnLease(configuration, bucket)
     let number = try await nextNumber(client, stream, bucket)
     let port = try await connectPort(configuration, number)
+    let key = try await client.last(
+      EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let journal = ClusterJournal(
-      configuration, client, stream, lock, port: port, report: report,
+      configuration, client, stream, lock, key: key.sequence, port: port, report: report,
       onProblem: onProblem)
-    client.setHandler { [weak journal] in journal?.heard($0) }
     try await journal.begin()
     do {
       // Whoever imports looks for leases when everybody can see that; so one sees the other.
@@ -73,11 +74,11 @@ extension ClusterJournal {
     var watch = Membership(length: other)
     let end = clock + other + other
     repeat {
-      watch.take(try await bucket.nodes(), at: clock)
+      watch.observe(try await bucket.nodes(), at: clock)
       if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine {
         // Whoever has read the other one meanwhile has its key by then.
         guard (try? await Task.sleep(for: .seconds(1))) != nil else { throw .stopped }
-        watch.take(try await bucket.nodes(), at: clock)
+        watch.observe(try await bucket.nodes(), at: clock)
         if watch.alive(at: clock).isEmpty { return }
         _ = try await bucket.change(.lease) { (stored: Interval?) in stored == mine ? other : nil }
       }
@@ -134,7 +135,7 @@ extension ClusterJournal {
     var isFirst = true
     while true {
       let keys = try await bucket.nodes().filter { $0.stamp.node == configuration.node }
-      watch.take(keys, at: clock)
+      watch.observe(keys, at: clock)
       if watch.alive(at: clock).isEmpty { return }
       if isFirst { onNotice(.waiting(for: configuration.node)) }
       isFirst = false
@@ -148,20 +149,9 @@ extension ClusterJournal {
 
   /// Begins to renew the lease.
   private func begin() async throws(StoreError) {
-    let key = try await client.last(
-      EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
-    core.withLock { core in
-      core.node = JournalNode(
-        stamp: Stamp(node: configuration.node, run: run), partitionCount: stream.partitionCount,
-        stripeCount: stream.stripeCount,
-        lease: LeaseKeeper(
-          subject: SubjectWriter(run: run, last: key.sequence), length: configuration.lease),
-        report: NodeReport(number: port.number, loopCount: 0))
-      core.wakeAt = .never
-    }
     queue.async { self.perform { _, _ in } }
     // Nothing is accepted before the key is there. Five seconds: the engine writes to a disk.
-    for _ in 0..<5 * Self.patientTries {
+    for _ in 0..<250 {
       if await isLeaseHeld { return }
       guard !Task.isCancelled else { throw .stopped }
       try? await Task.sleep(for: .milliseconds(20))
@@ -171,9 +161,6 @@ extension ClusterJournal {
 
   /// Whether nobody else may take over this node's stripes yet.
   var isLeaseHeld: Bool {
-    get async { await onQueue { ($0?.lease.heldUntil ?? .init(milliseconds: 0)) > Self.clock } }
+    get async { await onQueue { $0.lease.heldUntil > Self.clock } }
   }
-
-  /// How often the engine is asked the same again.
-  static let patientTries = 50
 }

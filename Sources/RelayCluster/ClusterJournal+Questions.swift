@@ -1,4 +1,3 @@
-package import Primitives
 import RelayCore
 import RelayRecording
 package import RelayStore
@@ -11,8 +10,6 @@ extension ClusterJournal {
     var numbers: [UInt16] = []
     var isComplete = false
   }
-
-  package static let patience = Interval.seconds(2)
 
   package func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
@@ -35,41 +32,33 @@ extension ClusterJournal {
     return items.filter { !owned.contains($0.token) }
   }
 
-  private func ownListing(after position: Int64, limit: Int) async -> ListingPart {
-    let own = await onQueue { $0?.feedback(after: position, limit: limit) ?? ([], .max) }
-    return ListingPart(items: own.items, end: own.end)
+  func ownListing(after position: Int64, limit: Int) async -> ListingPart {
+    await onQueue { $0.feedback(after: position, limit: limit) }
   }
 
   /// The numbers of the other nodes at work.
   package var peerNumbers: [UInt16] { core.withLock { $0.peers.numbers } }
 
   /// Asks the relay of another node; nil when no answer comes in time.
-  package func ask(
-    relayOf node: UInt16, _ question: [UInt8], within length: Interval = patience
-  ) async -> [UInt8]? {
-    var writer = ByteWriter()
-    writer.put(ClusterQuestion.relay(question))
-    return await port.ask(node, writer.bytes, within: length)
+  package func ask(relayOf node: UInt16, _ question: [UInt8]) async -> [UInt8]? {
+    await askBytes(node, .relay(question))
   }
 
   /// Whether the loops of another node know this one. One of an earlier version, which does not
   /// understand the question, counts as if they did.
   func isKnown(to node: UInt16) async -> Bool {
-    var writer = ByteWriter()
-    writer.put(ClusterQuestion.knows(port.number))
-    guard let bytes = await port.ask(node, writer.bytes, within: Self.patience) else {
-      return false
-    }
+    guard let bytes = await askBytes(node, .knows(port.number)) else { return false }
     var reader = ByteReader(bytes)
     return bytes.isEmpty || (try? reader.read(Bool.self)) == true
   }
 
-  private func askAll<Answer: BinaryCodable & Sendable>(
+  private func askAll<Answer: BinaryCodable>(
     _ question: ClusterQuestion
   ) async throws(StoreError) -> [Answer] {
     var answers: [Answer] = []
-    for node in core.withLock({ $0.peers.numbers }) {
-      guard let answer: Answer = await ask(node, question) else {
+    for node in peerNumbers {
+      var reader = ByteReader(await askBytes(node, question) ?? [])
+      guard let answer = try? reader.read(Answer.self) else {
         throw .engineRefuses(reason: "node \(node) does not answer")
       }
       answers.append(answer)
@@ -77,32 +66,9 @@ extension ClusterJournal {
     return answers
   }
 
-  private func ask<Answer: BinaryCodable>(
-    _ node: UInt16, _ question: ClusterQuestion
-  ) async -> Answer? {
+  private func askBytes(_ node: UInt16, _ question: ClusterQuestion) async -> [UInt8]? {
     var writer = ByteWriter()
     writer.put(question)
-    guard let bytes = await port.ask(node, writer.bytes, within: Self.patience) else { return nil }
-    var reader = ByteReader(bytes)
-    return try? reader.read(Answer.self)
-  }
-
-  /// The answer to another node's question; empty when it is none.
-  func answer(
-    _ question: [UInt8], knows: @Sendable (UInt16) async -> Bool,
-    relay: @Sendable ([UInt8]) async -> [UInt8]
-  ) async -> [UInt8] {
-    var reader = ByteReader(question)
-    var writer = ByteWriter()
-    switch try? reader.read(ClusterQuestion.self) {
-    case .feedback(let position, let limit):
-      writer.put(await ownListing(after: position, limit: limit))
-    case .owned(let tokens):
-      writer.put(await onQueue { $0?.owned(tokens) ?? [] })
-    case .relay(let question): return await relay(question)
-    case .knows(let number): writer.put(await knows(number))
-    case nil: break
-    }
-    return writer.bytes
+    return await port.ask(node, writer.bytes)
   }
 }

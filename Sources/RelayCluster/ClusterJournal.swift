@@ -85,9 +85,9 @@ package final class ClusterJournal: DurableJournal {
   }
 
   struct Core {
-    var node: JournalNode?
-    var answers: [UInt64: CheckedContinuation<Bool, Never>] = [:]
-    var nextAnswer: UInt64 = 0
+    var node: JournalNode
+    /// Who waits for stripes to be this node's.
+    var claims: [Int: CheckedContinuation<Bool, Never>] = [:]
     /// Told of stripes that somebody else has.
     var onLost: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?
     var peers = Peers()
@@ -113,7 +113,7 @@ package final class ClusterJournal: DurableJournal {
   let configuration: Configuration
   let client: EngineClient
   let stream: EngineStream
-  let run = UInt64.random(in: .min ... .max)
+  let run: UInt64
   let queue = DispatchQueue(label: "relay.journal", qos: .userInitiated)
   let core: Mutex<Core>
   let report: @Sendable ([Journal.Outcome]) -> Void
@@ -121,19 +121,27 @@ package final class ClusterJournal: DurableJournal {
   /// The way to the loops of other nodes.
   package let port: HopPort
 
+  /// - Parameter key: the last sequence of the node's key.
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: FileLock, port: HopPort,
+    _ lock: FileLock, key: UInt64, port: HopPort,
     report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
+    run = UInt64.random(in: .min ... .max)
     self.port = port
     self.configuration = configuration
     self.client = client
     self.stream = stream
     self.report = report
     self.onProblem = onProblem
-    core = Mutex(Core(lock: lock))
+    let node = JournalNode(
+      stamp: Stamp(node: configuration.node, run: run), partitionCount: stream.partitionCount,
+      stripeCount: stream.stripeCount,
+      lease: LeaseKeeper(
+        subject: SubjectWriter(run: run, last: key), length: configuration.lease),
+      report: NodeReport(number: port.number, loopCount: 0))
+    core = Mutex(Core(node: node, lock: lock))
   }
 
   package var partitionCount: Int { stream.partitionCount }
@@ -178,7 +186,7 @@ package final class ClusterJournal: DurableJournal {
 
   package var statistics: Journal.Statistics {
     core.withLock { core in
-      var statistics = core.node?.statistics ?? Journal.Statistics()
+      var statistics = core.node.statistics
       statistics.commitMicroseconds = core.commits
       return statistics
     }
@@ -188,9 +196,8 @@ package final class ClusterJournal: DurableJournal {
   package var lags: [Int: StripeWriter.Lag] {
     let now = Self.clock
     return core.withLock { core in
-      let stripes = core.node?.stripes ?? []
-      return Dictionary(
-        uniqueKeysWithValues: stripes.enumerated().compactMap { stripe, writer in
+      Dictionary(
+        uniqueKeysWithValues: core.node.stripes.enumerated().compactMap { stripe, writer in
           writer.map { (stripe, $0.lag(at: now)) }
         })
     }
@@ -207,26 +214,8 @@ package final class ClusterJournal: DurableJournal {
 
   // MARK: On the queue
 
-  /// Does something whose answer is awaited; whether the engine has taken it.
-  func answered(
-    _ work: @escaping @Sendable (inout JournalNode, UInt64, Instant) -> Void
-  ) async -> Bool {
-    await withCheckedContinuation { continuation in
-      queue.async {
-        let number = self.core.withLock { core -> UInt64? in
-          guard core.node != nil, !core.isStopped else { return nil }
-          core.nextAnswer += 1
-          core.answers[core.nextAnswer] = continuation
-          return core.nextAnswer
-        }
-        guard let number else { return continuation.resume(returning: false) }
-        self.perform { node, now in work(&node, number, now) }
-      }
-    }
-  }
-
   func onQueue<Value: Sendable>(
-    _ work: @escaping @Sendable (JournalNode?) -> Value
+    _ work: @escaping @Sendable (JournalNode) -> Value
   ) async -> Value {
     await withCheckedContinuation { continuation in
       queue.async { continuation.resume(returning: work(self.core.withLock { $0.node })) }
@@ -250,21 +239,21 @@ package final class ClusterJournal: DurableJournal {
     var wake: Instant?
     var idle: CheckedContinuation<Void, Never>?
     core.withLock { core in
-      guard core.node != nil, !core.isStopped else { return }
-      work(&core.node!, now)
-      core.node!.handle(.tick, at: now, wall: wall)
-      (effects, outcomes) = core.node!.take()
-      port.holdLease(until: core.node!.lease.heldUntil, at: now)
-      core.hasBegun = core.hasBegun || core.node!.lease.heldUntil > now
-      if core.hasBegun { trouble = (core.trouble, core.node!.trouble(at: now)) }
+      guard !core.isStopped else { return }
+      work(&core.node, now)
+      core.node.handle(.tick, at: now, wall: wall)
+      (effects, outcomes) = core.node.handOver()
+      port.holdLease(until: core.node.lease.heldUntil, at: now)
+      core.hasBegun = core.hasBegun || core.node.lease.heldUntil > now
+      if core.hasBegun { trouble = (core.trouble, core.node.trouble(at: now)) }
       core.trouble = trouble.now
-      if let deadline = core.node!.deadline, deadline < core.wakeAt {
+      if let deadline = core.node.deadline, deadline < core.wakeAt {
         core.wakeAt = deadline
         wake = deadline
       }
       // A stripe without room is no reason not to wait for the others.
-      let isInTrouble = core.node!.trouble(at: now).map { $0 != .full } ?? false
-      if core.node!.isIdle || isInTrouble { swap(&idle, &core.whenIdle) }
+      let isInTrouble = core.node.trouble(at: now).map { $0 != .full } ?? false
+      if core.node.isIdle || isInTrouble { swap(&idle, &core.whenIdle) }
     }
     for effect in effects { perform(effect) }
     if !outcomes.isEmpty { report(outcomes) }
@@ -286,15 +275,17 @@ package final class ClusterJournal: DurableJournal {
       core.withLock { core in
         if core.publishedAt[target] == nil { core.publishedAt[target] = now }
       }
-      client.publish(
-        message.bytes, to: subject(of: target),
-        headers: [("Nats-Expected-Last-Subject-Sequence", "\(sequence)")],
-        tag: EngineAnswer.Tag(kind: .written, target: target, number: message.number).text)
+      client.ask(subject(of: target), message.bytes, after: sequence) { [weak self] answer in
+        // When none comes, the writer asks what is there.
+        if let self, let answer = answer?.first { written(target, message.number, answer) }
+      }
     case .ask(let target, let question):
-      client.publish(
-        EngineAnswer.lastRequest(of: subject(of: target)),
-        to: EngineAnswer.directSubject(of: streamName(of: target)),
-        tag: EngineAnswer.Tag(kind: .last, target: target, number: question).text)
+      client.last(streamName(of: target), subject(of: target)) { [weak self] last in
+        guard let self, let last else { return }
+        hear(
+          .found(question: question, sequence: last.sequence, Stamp(ofMessage: last.body)),
+          of: target)
+      }
     case .snapshot(let stripe, let state, let number, let messageBytes):
       // Not on the queue: who renews the lease must not wait for it.
       DispatchQueue.global(qos: .utility).async { [weak self] in
@@ -317,8 +308,8 @@ package final class ClusterJournal: DurableJournal {
           onProblem(.compactionFailed(error.description))
         }
       }
-    case .answered(let number, let isPersisted):
-      core.withLock { $0.answers.removeValue(forKey: number) }?.resume(returning: isPersisted)
+    case .claimed(let stripe, let isOurs):
+      core.withLock { $0.claims.removeValue(forKey: stripe) }?.resume(returning: isOurs)
     case .lost(let stripe, let stamp):
       core.withLock { $0.onLost }?(stripe, stamp)
     }
@@ -338,24 +329,27 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// The engine has answered; called on a thread of the connection's.
-  func heard(_ message: NATSMessage) {
-    guard let (target, event) = EngineAnswer.read(message) else { return }
-    switch event {
-    case .stored: core.withLock { $0.refusal = nil }
-    case .refused: core.withLock { $0.refusal = EngineAnswer.refusal(message.body) }
-    case .found, .tick: break
+  /// The engine has answered to a message; on a thread of the connection's.
+  private func written(_ target: JournalNode.Target, _ number: UInt64, _ answer: NATSMessage) {
+    guard let sequence = answer.storedSequence else {
+      core.withLock { $0.refusal = EngineStream.refusal(answer.body) }
+      return hear(.refused(number: number), of: target)
     }
     let now = DispatchTime.now().uptimeNanoseconds
-    queue.async {
-      if case .stored = event, case .stripe = target {
-        self.core.withLock { core in
-          guard let began = core.publishedAt.removeValue(forKey: target) else { return }
-          core.commits.add(Int64(clamping: (now - began) / 1000))
-        }
+    core.withLock { core in
+      core.refusal = nil
+      guard let began = core.publishedAt.removeValue(forKey: target), target != .lease else {
+        return
       }
-      self.perform { node, moment in
-        node.handle(.subject(target, event), at: moment, wall: self.configuration.now())
+      core.commits.add(Int64(clamping: (now - began) / 1000))
+    }
+    hear(.stored(number: number, sequence: sequence), of: target)
+  }
+
+  private func hear(_ event: SubjectWriter.Event, of target: JournalNode.Target) {
+    queue.async {
+      self.perform { node, now in
+        node.handle(.subject(target, event), at: now, wall: self.configuration.now())
       }
     }
   }
@@ -366,7 +360,7 @@ package final class ClusterJournal: DurableJournal {
     guard before != now else { return }
     guard let now else {
       let failed = core.withLock { core in
-        let count = core.node?.statistics.failedBatches ?? 0
+        let count = core.node.statistics.failedBatches
         defer { core.failuresBefore = count }
         return count - core.failuresBefore
       }
@@ -395,26 +389,19 @@ package final class ClusterJournal: DurableJournal {
       queue.async {
         self.core.withLock { $0.whenIdle = continuation }
         self.perform { _, _ in }
-        // Without a node nothing waits.
-        self.core.withLock { core in core.node == nil ? core.whenIdle.take() : nil }?.resume()
       }
     }
-    let unwritten = core.withLock { $0.node?.owedCount ?? 0 }
+    let unwritten = core.withLock(\.node.owedCount)
     if unwritten > 0 { onProblem(.leftUnwritten(unwritten)) }
     let last = core.withLock { core -> UInt64? in
       core.isStopped = true
       defer { core.lock = nil }
-      guard let node = core.node, !node.lease.subject.isLost else { return nil }
-      return node.lease.subject.last
+      return core.node.lease.subject.isLost ? nil : core.node.lease.subject.last
     }
     // A deleted key says that nobody need wait for the lease to expire.
     if let last {
       _ = await client.ask(
-        subject(of: .lease), [],
-        headers: [
-          ("KV-Operation", "DEL"), ("Nats-Expected-Last-Subject-Sequence", "\(last)"),
-        ], within: .seconds(1))
+        subject(of: .lease), after: last, headers: [("KV-Operation", "DEL")], within: .seconds(1))
     }
-    client.setHandler(nil)
   }
 }

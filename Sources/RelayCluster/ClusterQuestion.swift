@@ -1,6 +1,6 @@
 import RelayCore
-import RelayRecording
-import RelayStore
+package import RelayRecording
+package import RelayStore
 
 /// What one node asks another.
 enum ClusterQuestion: Hashable, Sendable {
@@ -15,9 +15,9 @@ enum ClusterQuestion: Hashable, Sendable {
 }
 
 /// Part of the listing of unregistered tokens, and up to which place it is sure.
-struct ListingPart: Hashable, Sendable {
-  var items: [FeedbackItem]
-  var end: Int64
+package struct ListingPart: Hashable, Sendable {
+  package var items: [FeedbackItem]
+  package var end: Int64
 }
 
 extension ClusterQuestion: BinaryCodable {
@@ -42,9 +42,9 @@ extension ClusterQuestion: BinaryCodable {
 }
 
 extension ListingPart: BinaryCodable {
-  func write(to writer: inout ByteWriter) { writer.put(items, end) }
+  package func write(to writer: inout ByteWriter) { writer.put(items, end) }
 
-  init(from reader: inout ByteReader) throws(CodecError) {
+  package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(items: try reader.read(), end: try reader.read())
   }
 }

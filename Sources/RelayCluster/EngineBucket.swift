@@ -45,12 +45,9 @@ struct EngineBucket: Sendable {
     }
   }
 
-  /// What a look at the bucket shows.
   struct Sight: Sendable {
     var nodes: [Membership.Key] = []
-    var budgets: SharedBudgets?
-    var providerKeys: [StoredProviderKey]?
-    var authorities: String?
+    var settings = SharedSettings()
     /// Which run of a node is to drain, by the node's name.
     var drains: [String: UInt64] = [:]
   }
@@ -64,23 +61,22 @@ struct EngineBucket: Sendable {
   func look() async -> Sight? {
     let question =
       #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
-    let answers = await client.ask(
-      EngineAnswer.directSubject(of: EngineStream.bucket), Array(question.utf8), isMany: true,
-      within: .seconds(1))
-    guard let answers, let end = answers.last?.status, end == 204 || end == 404 else { return nil }
+    guard
+      let messages = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
+    else { return nil }
     var sight = Sight()
-    for message in answers where message.status == nil && !message.body.isEmpty {
+    for message in messages where !message.body.isEmpty {
       guard let subject = message.headers["Nats-Subject"] else { continue }
       if subject.hasPrefix(Self.leases) {
         if let key = Self.node(message) { sight.nodes.append(key) }
       } else if subject.hasPrefix(Self.drains) {
         sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
       } else if subject == Key.budgets.subject {
-        sight.budgets = Self.value(message.body)
+        sight.settings.budgets = Self.value(message.body)
       } else if subject == Key.providerKeys.subject {
-        sight.providerKeys = Self.value(message.body)
+        sight.settings.providerKeys = Self.value(message.body)
       } else if subject == Key.authorities.subject {
-        sight.authorities = Self.value(message.body)
+        sight.settings.authorities = Self.value(message.body)
       }
     }
     return sight
@@ -88,16 +84,13 @@ struct EngineBucket: Sendable {
 
   /// The keys of all nodes.
   func nodes() async throws(StoreError) -> [Membership.Key] {
-    for _ in 0..<ClusterJournal.patientTries {
-      if let sight = await look() { return sight.nodes }
-      guard !Task.isCancelled else { throw .stopped }
-      try? await Task.sleep(for: .milliseconds(100))
+    try await EngineClient.patiently("it does not say which nodes there are") {
+      await look()?.nodes
     }
-    throw .engineRefuses(reason: "it does not say which nodes there are")
   }
 
   private static func node(_ message: NATSMessage) -> Membership.Key? {
-    guard let revision = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
+    guard let revision = message.sequence,
       let name = message.headers["Nats-Subject"]?.dropFirst(leases.count)
     else { return nil }
     let value = try? StripeMessage(message.body)
@@ -129,7 +122,7 @@ struct EngineBucket: Sendable {
         let name = (message.headers["Nats-Subject"] ?? "").dropFirst(Self.cursors.count)
         let bytes = name.split(separator: "-").compactMap { UInt8($0, radix: 16) }
         cursors[String(decoding: bytes, as: UTF8.self)] = Self.value(message.body)
-        next = max(next, (message.headers["Nats-Sequence"].flatMap { UInt64($0) } ?? 0) + 1)
+        next = max(next, (message.sequence ?? 0) + 1)
       }
       if messages.isEmpty { return cursors }
     }
@@ -143,35 +136,17 @@ struct EngineBucket: Sendable {
 
   /// What cannot be read is something: it is not written over.
   private static func value<Value: BinaryCodable>(
-    _ bytes: [UInt8]?, of key: Key
+    _ bytes: [UInt8], of key: Key
   ) throws(StoreError) -> Value? {
-    guard let bytes else { return nil }
+    guard let first = bytes.first else { return nil }
     guard let value: Value = value(bytes) else {
-      throw .otherForm(of: key.subject, found: bytes.first.map { "\($0)" } ?? "none", "\(form)")
+      throw .otherForm(of: key.subject, found: "\(first)", "\(form)")
     }
     return value
   }
 
-  /// What a key has.
   func value<Value: BinaryCodable>(of key: Key) async throws(StoreError) -> Value? {
-    try Self.value(try await last(key).bytes, of: key)
-  }
-
-  private func last(_ key: Key) async throws(StoreError) -> (sequence: UInt64, bytes: [UInt8]?) {
-    for _ in 0..<ClusterJournal.patientTries {
-      guard !Task.isCancelled else { throw .stopped }
-      let answer = await client.ask(
-        EngineAnswer.directSubject(of: EngineStream.bucket),
-        EngineAnswer.lastRequest(of: key.subject), within: .seconds(1))
-      if let message = answer?.first {
-        if message.status == 404 { return (0, nil) }
-        if message.status == nil, let revision = message.headers["Nats-Sequence"] {
-          return (UInt64(revision) ?? 0, message.body.isEmpty ? nil : message.body)
-        }
-      }
-      try? await Task.sleep(for: .milliseconds(50))
-    }
-    throw .engineRefuses(reason: "it does not say what \(key.subject) is")
+    try Self.value(try await client.last(EngineStream.bucket, key.subject).body, of: key)
   }
 
   /// Changes what a key has, from whatever it is at that moment; `make` may be asked several times.
@@ -181,25 +156,36 @@ struct EngineBucket: Sendable {
   func change<Value: BinaryCodable>(
     _ key: Key, _ make: (Value?) -> Value?
   ) async throws(StoreError) -> Value? {
-    for _ in 0..<ClusterJournal.patientTries {
-      let (sequence, bytes) = try await last(key)
-      let old: Value? = try Self.value(bytes, of: key)
-      guard let new = make(old) else { return old }
+    let refusal = "it does not take a change of \(key.subject)"
+    return try await EngineClient.patiently(refusal, pause: .milliseconds(20)) {
+      () async throws(StoreError) -> Value?? in
+      let last = try await client.last(EngineStream.bucket, key.subject)
+      let old: Value? = try Self.value(last.body, of: key)
+      guard let new = make(old) else { return .some(old) }
       var writer = ByteWriter()
       writer.put(byte: Self.form)
       writer.put(new)
-      let answer = await client.ask(
-        key.subject, writer.bytes,
-        headers: [("Nats-Expected-Last-Subject-Sequence", "\(sequence)")], within: .seconds(1))
-      if let message = answer?.first, message.status == nil,
-        EngineAnswer.storedSequence(message.body) != nil
-      {
-        return new
+      // One message has all of it.
+      guard writer.count < client.maximumPayloadBytes / 4 else {
+        throw .engineRefuses(
+          reason: "\(writer.count) bytes are too many for one message, \(key.subject)")
       }
+      let answer = await client.ask(
+        key.subject, writer.bytes, after: last.sequence, within: .seconds(1))
       // Somebody else was faster; or the answer was lost, and then it is found to be so already.
-      try? await Task.sleep(for: .milliseconds(20))
+      return answer?.first?.storedSequence == nil ? nil : .some(new)
     }
-    throw .engineRefuses(reason: "it does not take a change of \(key.subject)")
+  }
+
+  func set<Value: BinaryCodable & Equatable>(_ key: Key, to value: Value) async throws(StoreError) {
+    try await change(key) { (stored: Value?) in stored == value ? nil : value }
+  }
+
+  /// What a key has: this when it has nothing yet.
+  func value<Value: BinaryCodable>(
+    of key: Key, elseFirst first: Value
+  ) async throws(StoreError) -> Value {
+    try await change(key) { (stored: Value?) in stored == nil ? first : nil } ?? first
   }
 
   /// How many runs there have been, with the one that begins.

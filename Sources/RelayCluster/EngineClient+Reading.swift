@@ -1,7 +1,11 @@
+import Dispatch
 import NATS
+import RelayCore
+import RelayRecording
 import RelayStore
 
-/// What is in the engine's streams, for nodes and for those who only look.
+/// Which messages are in the engine's streams, for nodes and for those who only look. Any server
+/// that has the stream answers (NATS documentation, "JetStream wire API Reference", "Direct Get").
 extension EngineClient {
   /// What comes on top of a message that is cut: one entry, the forgets and what is owed.
   private static let overheadBytes = 128 << 10
@@ -20,52 +24,71 @@ extension EngineClient {
     }
   }
 
-  typealias Last = (sequence: UInt64, head: StripeMessage.Head?)
+  private static func subject(of stream: String) -> String { "$JS.API.DIRECT.GET.\(stream)" }
 
-  func last(_ stream: String, _ subject: String) async throws(StoreError) -> Last {
-    for _ in 0..<ClusterJournal.patientTries {
-      guard !Task.isCancelled else { throw .stopped }
-      let answer = await ask(
-        EngineAnswer.directSubject(of: stream), EngineAnswer.lastRequest(of: subject))
-      if let message = answer?.first, let found = EngineAnswer.last(message) { return found }
-      try? await Task.sleep(for: .milliseconds(100))
+  /// The last message of a subject: sequence 0 when there is none.
+  typealias Last = (sequence: UInt64, body: [UInt8])
+
+  /// `done` is told nil when no answer comes in time, or none that says anything.
+  func last(
+    _ stream: String, _ subject: String, _ done: @escaping @Sendable (Last?) -> Void
+  ) {
+    let question = #"{"last_by_subj":"\#(subject)"}"#
+    ask(Self.subject(of: stream), Array(question.utf8), within: .seconds(1)) { answer in
+      done(answer?.first.flatMap(Self.last))
     }
-    throw .engineRefuses(reason: "it does not say what is last on \(subject)")
   }
 
-  /// The messages of a subject from a sequence on, as many as one question gives; none when there
-  /// are none.
+  static func last(_ answer: NATSMessage) -> Last? {
+    switch answer.status {
+    case 404: (0, [])
+    case .some: nil
+    case nil: answer.sequence.map { ($0, answer.body) }
+    }
+  }
+
+  func last(_ stream: String, _ subject: String) async throws(StoreError) -> Last {
+    try await Self.patiently("it does not say what is last on \(subject)") {
+      await withCheckedContinuation { continuation in
+        last(stream, subject) { continuation.resume(returning: $0) }
+      }
+    }
+  }
+
+  /// The messages that a question is about; nil when no answer comes in time, or not all of it.
+  func some(
+    of stream: String, _ question: String, within length: DispatchTimeInterval = .seconds(5)
+  ) async -> [NATSMessage]? {
+    let answer = await ask(
+      Self.subject(of: stream), Array(question.utf8), isMany: true, within: length)
+    guard let answer, let end = answer.last?.status, end == 204 || end == 404 else { return nil }
+    return answer.filter { $0.status == nil }
+  }
+
+  /// The messages of a subject from a sequence on, as many as one question gives.
   func some(
     of stream: String, _ subject: String, from first: UInt64
   ) async throws(StoreError) -> [NATSMessage] {
-    let question =
-      #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#
-    for _ in 0..<ClusterJournal.patientTries {
-      guard !Task.isCancelled else { throw .stopped }
-      let answer = await ask(
-        EngineAnswer.directSubject(of: stream), Array(question.utf8), isMany: true)
-      if let answer, let end = answer.last?.status, end == 204 || end == 404 {
-        return answer.filter { $0.status == nil }
-      }
-      try? await Task.sleep(for: .milliseconds(100))
+    try await Self.patiently("it does not say what is on \(subject)") {
+      await some(
+        of: stream,
+        #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#)
     }
-    throw .engineRefuses(reason: "it does not say what is on \(subject)")
   }
 
   /// Reads what there is of a stripe from a sequence on, as much as one question gives; returns
   /// behind what.
-  func readSome(
-    of stripe: Int, from first: UInt64, into replay: inout StripeReplay
+  private func readSome(
+    of stripe: Int, from first: UInt64, into contents: inout StripeContents
   ) async throws(StoreError) -> UInt64 {
     let subject = EngineStream.subject(ofStripe: stripe)
     var next = first
     for message in try await some(of: EngineStream.name, subject, from: first) {
-      guard let sequence = message.headers["Nats-Sequence"].flatMap({ UInt64($0) }),
-        message.headers["Nats-Subject"] == subject
+      guard let sequence = message.sequence, message.headers["Nats-Subject"] == subject
       else { throw .engineRefuses(reason: "it has answered with a message of another stream") }
       let previous = message.headers["Nats-Expected-Last-Subject-Sequence"].flatMap { UInt64($0) }
       do {
-        try replay.read(message.body, at: sequence, after: previous)
+        try contents.read(message.body, at: sequence, after: previous)
       } catch {
         throw .engineRefuses(
           reason:
@@ -87,18 +110,18 @@ extension EngineClient {
   func read(
     _ stripe: Int, empty: StripeState,
     onProgress: (UInt64, UInt64) -> Void = { _, _ in }
-  ) async throws(StoreError) -> StripeReplay {
-    var replay = StripeReplay(empty: empty)
+  ) async throws(StoreError) -> StripeContents {
+    var contents = StripeContents(empty: empty)
     let end = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe)).sequence
     var next: UInt64 = 1
     var tries = 0
-    while next <= end || !replay.isWhole {
+    while next <= end || !contents.isWhole {
       onProgress(next, end)
-      let read = try await readSome(of: stripe, from: next, into: &replay)
+      let read = try await readSome(of: stripe, from: next, into: &contents)
       tries = read == next ? tries + 1 : 0
-      guard tries < ClusterJournal.patientTries else {
+      guard tries < Self.patientTries else {
         throw .engineRefuses(
-          reason: replay.isWhole
+          reason: contents.isWhole
             ? "the stream cannot be read behind its message \(next)"
             : "messages of stripe \(stripe) are missing: somebody else has purged the stream")
       }
@@ -106,6 +129,34 @@ extension EngineClient {
       if read == next { try? await Task.sleep(for: .milliseconds(100)) }
       next = read
     }
-    return replay
+    return contents
+  }
+}
+
+extension NATSMessage {
+  /// Where a message that was read is in its stream.
+  var sequence: UInt64? { headers["Nats-Sequence"].flatMap { UInt64($0) } }
+
+  /// Where a message is now, by the answer to its publication; nil when it was refused.
+  var storedSequence: UInt64? {
+    guard status == nil, var cursor = try? ObjectCursor(body.span) else { return nil }
+    var sequence: UInt64?
+    while let member = try? cursor.next(body.span) {
+      let key = body[member.key]
+      if key.elementsEqual("error".utf8) { return nil }
+      if key.elementsEqual("seq".utf8) {
+        sequence = UInt64(String(decoding: body[member.value], as: UTF8.self))
+      }
+    }
+    return sequence == 0 ? nil : sequence
+  }
+}
+
+extension Stamp {
+  /// Who wrote a message; nil when no relay did.
+  init?(ofMessage body: [UInt8]) {
+    var reader = ByteReader(body)
+    guard let head = try? reader.read(StripeMessage.Head.self) else { return nil }
+    self = head.stamp
   }
 }

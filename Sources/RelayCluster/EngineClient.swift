@@ -1,48 +1,31 @@
 import Dispatch
 import FoundationEssentials
 import NATS
+import RelayCore
 import RelayStore
-import Synchronization
 
-/// Questions to the engine that somebody waits for, and the connection that they share with the
-/// journal's messages.
+/// Questions to the engine, the journal's messages among them, on one connection.
 final class EngineClient: Sendable {
-  private struct Waiter {
-    let continuation: CheckedContinuation<[NATSMessage]?, Never>
-    var messages: [NATSMessage] = []
-    /// Whether more than one message answers, the last of them with a status.
-    let isMany: Bool
-  }
-
-  private struct State {
-    var waiters: [UInt64: Waiter] = [:]
-    var next: UInt64 = 0
-    var handler: (@Sendable (NATSMessage) -> Void)?
-  }
-
   private let connection: NATSConnection
-  private let answers: Answers
+  private let questions: OpenQuestions
 
-  /// What the connection's threads reach, and nothing that would keep the connection alive.
-  private final class Answers: Sendable {
-    let state = Mutex(State())
-  }
-
-  private init(_ connection: NATSConnection, _ answers: Answers) {
+  private init(_ connection: NATSConnection, _ questions: OpenQuestions) {
     self.connection = connection
-    self.answers = answers
+    self.questions = questions
   }
 
   /// Connects to one of the servers.
   static func connect(_ access: NATSAccess, name: String) async throws(StoreError) -> EngineClient {
-    let answers = Answers()
+    let questions = OpenQuestions()
     let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
     let connection = try await blocking(access) { () throws(NATSError) in
       try NATSConnection(
         access: access, name: name, inbox: inbox,
-        onMessage: { Self.take($0, answers) }, onConnection: { _ in })
+        onMessage: { message in
+          if let number = UInt64(message.tag) { questions.hear(message, to: number) }
+        }, onConnection: { _ in })
     }
-    return EngineClient(connection, answers)
+    return EngineClient(connection, questions)
   }
 
   /// Does something that looks for servers, which blocks, and says what is wrong in words for
@@ -99,54 +82,52 @@ final class EngineClient: Sendable {
 
   var server: String? { connection.server }
 
-  /// Told of all answers but those to `ask`, on a thread of the connection's.
-  func setHandler(_ handler: (@Sendable (NATSMessage) -> Void)?) {
-    answers.state.withLock { $0.handler = handler }
-  }
-
-  /// Sends what the journal's machine wants; when it cannot be sent, no answer comes.
-  func publish(
-    _ body: [UInt8], to subject: String, headers: [(name: String, value: String)] = [], tag: String
-  ) {
-    try? connection.publish(body, to: subject, headers: headers, tag: tag)
-  }
-
-  /// The answer to a message, or nil when none comes in time.
+  /// Sends a message, which on a stream is stored only when `last` is the last sequence of its
+  /// subject. `done` is told the answer, on any thread, or nil when none comes in time.
+  ///
+  /// - Parameter isMany: whether several messages answer, the last of them with a status.
   func ask(
-    _ subject: String, _ body: [UInt8] = [], headers: [(name: String, value: String)] = [],
-    isMany: Bool = false, within length: DispatchTimeInterval = .seconds(5)
+    _ subject: String, _ body: [UInt8] = [], after last: UInt64? = nil,
+    headers: [(name: String, value: String)] = [], isMany: Bool = false,
+    within length: DispatchTimeInterval = .seconds(5),
+    _ done: @escaping @Sendable ([NATSMessage]?) -> Void
+  ) {
+    let number = questions.open(within: length, isLast: { !isMany || $0.status != nil }, done)
+    let condition = last.map { [("Nats-Expected-Last-Subject-Sequence", "\($0)")] } ?? []
+    do {
+      try connection.publish(body, to: subject, headers: headers + condition, tag: "\(number)")
+    } catch {
+      questions.giveUp(number)
+    }
+  }
+
+  func ask(
+    _ subject: String, _ body: [UInt8] = [], after last: UInt64? = nil,
+    headers: [(name: String, value: String)] = [], isMany: Bool = false,
+    within length: DispatchTimeInterval = .seconds(5)
   ) async -> [NATSMessage]? {
     await withCheckedContinuation { continuation in
-      let number = answers.state.withLock { state in
-        state.next += 1
-        state.waiters[state.next] = Waiter(continuation: continuation, isMany: isMany)
-        return state.next
-      }
-      DispatchQueue.global().asyncAfter(deadline: .now() + length) { [answers] in
-        answers.state.withLock { $0.waiters.removeValue(forKey: number) }?
-          .continuation.resume(returning: nil)
-      }
-      do {
-        try connection.publish(body, to: subject, headers: headers, tag: "q.\(number)")
-      } catch {
-        answers.state.withLock { $0.waiters.removeValue(forKey: number) }?
-          .continuation.resume(returning: nil)
+      ask(subject, body, after: last, headers: headers, isMany: isMany, within: length) {
+        continuation.resume(returning: $0)
       }
     }
   }
 
-  private static func take(_ message: NATSMessage, _ answers: Answers) {
-    guard message.tag.hasPrefix("q."), let number = UInt64(message.tag.dropFirst(2)) else {
-      answers.state.withLock { $0.handler }?(message)
-      return
+  /// Tries the same again and again while it comes to nothing.
+  ///
+  /// - Parameter refusal: what the engine does when it never comes to anything.
+  static func patiently<Value>(
+    _ refusal: @autoclosure () -> String, pause: Duration = .milliseconds(100),
+    _ attempt: () async throws(StoreError) -> Value?
+  ) async throws(StoreError) -> Value {
+    for _ in 0..<patientTries {
+      guard !Task.isCancelled else { throw .stopped }
+      if let value = try await attempt() { return value }
+      try? await Task.sleep(for: pause)
     }
-    let done = answers.state.withLock { state -> Waiter? in
-      guard var waiter = state.waiters[number] else { return nil }
-      waiter.messages.append(message)
-      let isLast = !waiter.isMany || message.status != nil
-      state.waiters[number] = isLast ? nil : waiter
-      return isLast ? waiter : nil
-    }
-    done?.continuation.resume(returning: done?.messages)
+    throw .engineRefuses(reason: refusal())
   }
+
+  /// How often the engine is asked the same again.
+  static let patientTries = 50
 }

@@ -85,8 +85,7 @@ struct EngineStream: Sendable {
   private static let oldestLevel = 2
 
   private static func checkVersion(_ client: EngineClient) async throws(StoreError) {
-    let answer: AccountInfo = try await ask("$JS.API.INFO", nil as StreamConfiguration?, client)
-    let level = answer.api?.level ?? 0
+    let level = try await ask("$JS.API.INFO", client).api?.level ?? 0
     guard level >= oldestLevel else {
       throw .engineTooOld(server: client.server ?? "the engine", level: level)
     }
@@ -98,7 +97,7 @@ struct EngineStream: Sendable {
   ) async throws(StoreError) -> StreamConfiguration {
     var answer = try await info(wanted.name, client)
     if answer.error?.code == 404 {
-      answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", wanted, client)
+      answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", client, wanted)
     }
     guard let found = answer.config else {
       throw .engineRefuses(
@@ -109,8 +108,8 @@ struct EngineStream: Sendable {
 
   private static func info(
     _ stream: String, _ client: EngineClient
-  ) async throws(StoreError) -> StreamAnswer {
-    try await ask("$JS.API.STREAM.INFO.\(stream)", nil as StreamConfiguration?, client)
+  ) async throws(StoreError) -> EngineReply {
+    try await ask("$JS.API.STREAM.INFO.\(stream)", client)
   }
 
   /// How many messages the stream of stripes has, and the sequence of its last one.
@@ -131,7 +130,7 @@ struct EngineStream: Sendable {
     before sequence: UInt64, of stripe: Int? = nil, _ client: EngineClient
   ) async throws(StoreError) {
     let question = PurgeQuestion(filter: stripe.map { subject(ofStripe: $0) }, seq: sequence)
-    let answer: PurgeAnswer = try await ask("$JS.API.STREAM.PURGE.\(name)", question, client)
+    let answer = try await ask("$JS.API.STREAM.PURGE.\(name)", client, question)
     guard answer.success == true else {
       throw .engineRefuses(
         reason: "the stream \(name): \(answer.error?.description ?? "it cannot be purged")")
@@ -148,93 +147,80 @@ struct EngineStream: Sendable {
   private static let patience = Duration.seconds(30)
 
   /// Asks, and asks again while the servers find together.
-  private static func ask<Answer: EngineReply>(
-    _ subject: String, _ body: (some Encodable)?, _ client: EngineClient
-  ) async throws(StoreError) -> Answer {
+  private static func ask(
+    _ subject: String, _ client: EngineClient, _ body: (any Encodable)? = nil
+  ) async throws(StoreError) -> EngineReply {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    let bytes = body.flatMap { try? encoder.encode($0) }.map { [UInt8]($0) } ?? []
     let deadline = ContinuousClock.now + patience
     while true {
-      let answer: Answer? = try await askOnce(subject, body, client)
-      if let answer, answer.error?.isTemporary != true { return answer }
+      let message = await client.ask(subject, bytes)?.first
+      guard message?.status == nil else {
+        throw .engineRefuses(reason: "JetStream is not switched on there (nats-server --jetstream)")
+      }
+      let reply = try message.map { message throws(StoreError) in
+        try EngineReply(message.body, to: subject)
+      }
+      if let reply, reply.error?.isTemporary != true { return reply }
       guard ContinuousClock.now < deadline else {
         throw .engineRefuses(
           reason: "no answer to \(subject): its servers have no leader "
-            + "(\(answer?.error?.description ?? "none answers"))")
+            + "(\(reply?.error?.description ?? "none answers"))")
       }
-      do {
-        try await Task.sleep(for: .milliseconds(200))
-      } catch {
-        throw .stopped
-      }
+      guard (try? await Task.sleep(for: .milliseconds(200))) != nil else { throw .stopped }
     }
   }
 
-  /// nil when no answer comes in time.
-  private static func askOnce<Answer: EngineReply>(
-    _ subject: String, _ body: (some Encodable)?, _ client: EngineClient
-  ) async throws(StoreError) -> Answer? {
-    let bytes: [UInt8]
+  /// Why a message was not taken; nil when somebody else's came before it, or nobody says.
+  static func refusal(_ body: [UInt8]) -> String? {
+    let error = try? EngineReply(body, to: "a message").error
+    return error?.errCode == wrongLastSequence ? nil : error?.description
+  }
+
+  /// `JSStreamWrongLastSequenceErrF` (nats-server, "errors.json").
+  private static let wrongLastSequence = 10_071
+}
+
+/// What the engine answers, with its own names in Swift's form.
+private struct EngineReply: Decodable {
+  struct API: Decodable { var level: Int? }
+
+  struct Problem: Decodable {
+    var code: Int?
+    var errCode: Int?
+    var description: String?
+
+    /// Whether servers that have not found each other yet say so: no leader, or too few servers for
+    /// that many replicas (`JSClusterNoPeersErrF`).
+    var isTemporary: Bool { code == 503 || errCode == 10_005 }
+  }
+
+  struct State: Decodable {
+    var messages: UInt64
+    var lastSeq: UInt64
+  }
+
+  var api: API?
+  var config: StreamConfiguration?
+  var state: State?
+  var success: Bool?
+  var error: Problem?
+
+  init(_ body: [UInt8], to subject: String) throws(StoreError) {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
     do {
-      let encoder = JSONEncoder()
-      encoder.keyEncodingStrategy = .convertToSnakeCase
-      bytes = try body.map { [UInt8](try encoder.encode($0)) } ?? []
-    } catch {
-      throw .engineRefuses(reason: "\(error)")
-    }
-    guard let message = await client.ask(subject, bytes)?.first else { return nil }
-    guard message.status == nil else {
-      throw .engineRefuses(reason: "JetStream is not switched on there (nats-server --jetstream)")
-    }
-    do {
-      let decoder = JSONDecoder()
-      decoder.keyDecodingStrategy = .convertFromSnakeCase
-      return try decoder.decode(Answer.self, from: Data(message.body))
+      self = try decoder.decode(Self.self, from: Data(body))
     } catch {
       throw .engineRefuses(reason: "an answer to \(subject) cannot be read: \(error)")
     }
   }
 }
 
-// The engine's own names, in Swift's form.
-
-private protocol EngineReply: Decodable {
-  var error: EngineProblem? { get }
-}
-
-private struct EngineProblem: Decodable {
-  var code: Int
-  var errCode: Int?
-  var description: String?
-
-  /// Whether servers that have not found each other yet say so: no leader, or too few servers for
-  /// that many replicas (`JSClusterNoPeersErrF`).
-  var isTemporary: Bool { code == 503 || errCode == 10_005 }
-}
-
-private struct AccountInfo: EngineReply {
-  struct API: Decodable { var level: Int? }
-  var api: API?
-  var error: EngineProblem?
-}
-
 private struct PurgeQuestion: Encodable {
   var filter: String?
   var seq: UInt64
-}
-
-private struct PurgeAnswer: EngineReply {
-  var success: Bool?
-  var error: EngineProblem?
-}
-
-private struct StreamAnswer: EngineReply {
-  struct State: Decodable {
-    var messages: UInt64
-    var lastSeq: UInt64
-  }
-
-  var config: StreamConfiguration?
-  var state: State?
-  var error: EngineProblem?
 }
 
 private struct StreamConfiguration: Codable {

@@ -18,11 +18,6 @@ package final class HopPort: Sendable {
     var from: UInt16
   }
 
-  struct Question {
-    let continuation: CheckedContinuation<[UInt8]?, Never>
-    var answer = AnswerParts()
-  }
-
   struct State {
     var windows: [Link: HopWindow] = [:]
     /// What has arrived and was not said to have: the number of the last message, and the bytes.
@@ -32,8 +27,6 @@ package final class HopPort: Sendable {
     /// On links that there are no more.
     var lostCount = 0
     var isFlushing = false
-    var questions: [UInt64: Question] = [:]
-    var lastQuestion: UInt64 = 0
 
     /// These are at work: what is kept of others, each start of which has another number, goes.
     mutating func keep(_ nodes: [UInt16]) {
@@ -45,26 +38,15 @@ package final class HopPort: Sendable {
   }
 
   /// What comes in, on a thread of the connection's.
-  package struct Handlers: Sendable {
+  struct Handlers: Sendable {
     /// A message for a loop.
-    package var onHop: @Sendable (_ body: [UInt8], _ loop: Int) -> Void
+    var onHop: @Sendable (_ body: [UInt8], _ loop: Int) -> Void
     /// Somebody has changed what they say of themselves.
-    package var onLook: @Sendable () -> Void
+    var onLook: @Sendable () -> Void
     /// The connection is there again: what was on its way may be lost.
-    package var onReturn: @Sendable () -> Void
+    var onReturn: @Sendable () -> Void
     /// A question of another node; the answer goes back.
-    package var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
-
-    package init(
-      onHop: @escaping @Sendable (_ body: [UInt8], _ loop: Int) -> Void,
-      onLook: @escaping @Sendable () -> Void, onReturn: @escaping @Sendable () -> Void,
-      onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
-    ) {
-      self.onHop = onHop
-      self.onLook = onLook
-      self.onReturn = onReturn
-      self.onQuestion = onQuestion
-    }
+    var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
   }
 
   /// Bytes of messages after which their arrival is told at once, not within a moment.
@@ -87,6 +69,7 @@ package final class HopPort: Sendable {
   /// What the connection's threads reach, and nothing that would keep the connection alive.
   private final class Arrivals: Sendable {
     let state = Mutex(State())
+    let questions = OpenQuestions(limitBytes: Limits.nodeAnswerBytes)
     let handlers = Mutex<Handlers?>(nil)
     let port = Mutex<WeakPort>(WeakPort())
   }
@@ -105,7 +88,7 @@ package final class HopPort: Sendable {
     self.arrivals = arrivals
     connection = try NATSConnection(
       access: access, name: name + " hops", inbox: Self.subject(number),
-      onMessage: { Self.take($0, arrivals) },
+      onMessage: { Self.hear($0, arrivals) },
       onConnection: { isThere in
         if isThere { arrivals.handlers.withLock { $0 }?.onReturn() }
       })
@@ -175,7 +158,7 @@ package final class HopPort: Sendable {
     standstill.withLock { $0.looked(after: lease.standstills) }
   }
 
-  package func setHandlers(_ handlers: Handlers?) {
+  func setHandlers(_ handlers: Handlers?) {
     arrivals.handlers.withLock { $0 = handlers }
   }
 
@@ -242,22 +225,14 @@ package final class HopPort: Sendable {
   }
 
   /// Asks another node; nil when no answer comes in time.
-  package func ask(_ node: UInt16, _ question: [UInt8], within length: Interval) async -> [UInt8]? {
-    await withCheckedContinuation { continuation in
-      let number = arrivals.state.withLock { state in
-        state.lastQuestion += 1
-        state.questions[state.lastQuestion] = Question(continuation: continuation)
-        return state.lastQuestion
-      }
+  func ask(_ node: UInt16, _ question: [UInt8]) async -> [UInt8]? {
+    let messages: [NATSMessage]? = await withCheckedContinuation { continuation in
+      let number = arrivals.questions.open(
+        within: .seconds(2), isLast: { $0.tag.hasPrefix("answer") }
+      ) { continuation.resume(returning: $0) }
       queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
-      let deadline = DispatchTime.now() + .milliseconds(Int(length.milliseconds))
-      queue.asyncAfter(deadline: deadline) { Self.answer(number, nil, self.arrivals) }
     }
-  }
-
-  private static func answer(_ number: UInt64, _ body: [UInt8]?, _ arrivals: Arrivals) {
-    arrivals.state.withLock { $0.questions.removeValue(forKey: number) }?.continuation
-      .resume(returning: body)
+    return messages.flatMap(AnswerParts.join)
   }
 
   private func send(_ answer: [UInt8], to node: UInt16, _ number: UInt64) {
@@ -274,7 +249,7 @@ package final class HopPort: Sendable {
 
   // MARK: In
 
-  private static func take(_ message: NATSMessage, _ arrivals: Arrivals) {
+  private static func hear(_ message: NATSMessage, _ arrivals: Arrivals) {
     let parts = message.tag.split(separator: ".")
     guard let handlers = arrivals.handlers.withLock({ $0 }), let kind = parts.first else { return }
     if let loop = Int(kind) { return handlers.onHop(message.body, loop) }
@@ -296,15 +271,9 @@ package final class HopPort: Sendable {
         guard let port = arrivals.port.withLock({ $0.port }) else { return }
         port.queue.async { port.send(answer, to: node, number) }
       }
-    case "part":
-      guard parts.count == 2, let number = UInt64(parts[1]) else { return }
-      arrivals.state.withLock { $0.questions[number]?.answer.add(message.body) }
-    case "answer":
-      guard parts.count == 3, let number = UInt64(parts[1]), let total = Int(parts[2]) else {
-        return
-      }
-      let before = arrivals.state.withLock { $0.questions[number]?.answer } ?? AnswerParts()
-      answer(number, before.whole(with: message.body, totalBytes: total), arrivals)
+    case "part", "answer":
+      guard parts.count > 1, let number = UInt64(parts[1]) else { return }
+      arrivals.questions.hear(message, to: number)
     default: break
     }
   }

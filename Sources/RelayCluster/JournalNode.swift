@@ -27,8 +27,8 @@ package struct JournalNode: Sendable {
     case snapshot(stripe: Int, StripeState, number: UInt64, messageBytes: Int)
     /// What is on the stripe before this sequence is not needed any more.
     case purge(stripe: Int, below: UInt64)
-    /// Somebody's claim is there, or is not going to be.
-    case answered(UInt64, isPersisted: Bool)
+    /// The claim of a stripe is there, or is not going to be.
+    case claimed(stripe: Int, Bool)
     /// Somebody else has the stripe; nil when what has written is no relay.
     case lost(stripe: Int, to: Stamp?)
   }
@@ -110,28 +110,23 @@ package struct JournalNode: Sendable {
   }
 
   /// What there is to do and to tell since the last call.
-  package mutating func take() -> (effects: [Effect], outcomes: [Journal.Outcome]) {
-    for index in lines.indices { lines[index].takeOutcomes(into: &outcomes) }
+  package mutating func handOver() -> (effects: [Effect], outcomes: [Journal.Outcome]) {
+    for index in lines.indices { lines[index].reportSettled(into: &outcomes) }
     defer { (effects, outcomes) = ([], []) }
     return (effects, outcomes)
   }
 
   // MARK: Stripes come and go
 
-  /// Writes the message by which this node takes a stripe; `answered` says whether it has it.
+  /// Writes the message by which this node takes a stripe; `claimed` says whether it has it.
   package mutating func claim(
-    _ stripe: Int, _ writer: StripeWriter, _ question: UInt64, at now: Instant, wall: Instant
+    _ stripe: Int, _ writer: StripeWriter, at now: Instant, wall: Instant
   ) {
+    var writer = writer
+    let effects = writer.claim(at: now, wall: wall)
     stripes[stripe] = writer
-    if let effects = stripes[stripe]?.claim(.question(question), at: now, wall: wall) {
-      perform(effects, stripe)
-    }
-  }
-
-  /// A stripe that was claimed has been read.
-  package mutating func restored(_ stripe: Int, _ replay: StripeReplay) {
-    stripes[stripe]?.restored(replay)
-    for sequence in replay.state.sequences { places[sequence] = UInt8(stripe) }
+    for sequence in writer.contents.state.sequences { places[sequence] = UInt8(stripe) }
+    perform(effects, stripe)
   }
 
   /// Writes nothing more on a stripe. What has not been written is refused.
@@ -159,7 +154,7 @@ package struct JournalNode: Sendable {
     shard: Int, records: [JournalRecord], forgets: [UInt64], failing: Bool = false, at now: Instant
   ) {
     let failedBefore = counts.recordsFailed
-    defer { noteFailures(since: failedBefore) }
+    defer { countFailure(since: failedBefore) }
     while lines.count <= shard { lines.append(SettlementLine(shard: lines.count)) }
     let refuses = failing || lostTo != nil || now >= lease.heldUntil
     for record in records {
@@ -239,7 +234,7 @@ package struct JournalNode: Sendable {
   ) {
     var settled: [StripeWriter.Effect] = []
     stripes[stripe]?.submit(entry, ticket, mayLinger: mayLinger, at: now, into: &settled)
-    if stripes[stripe] == nil { settle(ticket, isPersisted: false) }
+    if stripes[stripe] == nil { settle(ticket, isPersisted: false, stripe) }
     perform(settled, stripe)
   }
 
@@ -250,10 +245,10 @@ package struct JournalNode: Sendable {
     stripes[index]?.handle(event, at: now, wall: wall, into: &done)
     let failedBefore = counts.recordsFailed
     perform(done, index)
-    noteFailures(since: failedBefore)
+    countFailure(since: failedBefore)
   }
 
-  private mutating func noteFailures(since recordsFailed: Int) {
+  private mutating func countFailure(since recordsFailed: Int) {
     if counts.recordsFailed > recordsFailed { counts.failedBatches += 1 }
   }
 
@@ -261,7 +256,7 @@ package struct JournalNode: Sendable {
     for effect in done {
       switch effect {
       case .subject(let effect): perform(effect, .stripe(stripe))
-      case .settled(let ticket, let isPersisted): settle(ticket, isPersisted: isPersisted)
+      case .settled(let ticket, let isPersisted): settle(ticket, isPersisted: isPersisted, stripe)
       case .snapshot(let state, let number, let messageBytes):
         effects.append(
           .snapshot(stripe: stripe, state, number: number, messageBytes: messageBytes))
@@ -293,11 +288,10 @@ package struct JournalNode: Sendable {
     }
   }
 
-  private mutating func settle(_ ticket: StripeWriter.Ticket, isPersisted: Bool) {
+  private mutating func settle(_ ticket: StripeWriter.Ticket, isPersisted: Bool, _ stripe: Int) {
     switch ticket {
     case .nobody: break
-    case .question(let number):
-      effects.append(.answered(number, isPersisted: isPersisted))
+    case .claim: effects.append(.claimed(stripe: stripe, isPersisted))
     case .record(let shard, let place):
       guard let sequence = lines[shard].settle(place, isPersisted: isPersisted) else { return }
       guard !isPersisted else { return }
@@ -308,18 +302,20 @@ package struct JournalNode: Sendable {
 
   // MARK: Reading
 
+  private var states: [StripeState] {
+    stripes.compactMap(\.self).filter(\.isOurs).map(\.contents.state)
+  }
+
   /// Unregistered tokens of this node's stripes, and the last place of the listing that is sure:
   /// what is not there yet may come before what is behind it.
-  package func feedback(
-    after position: Int64, limit: Int
-  ) -> (items: [FeedbackItem], end: Int64) {
+  package func feedback(after position: Int64, limit: Int) -> ListingPart {
     let end = floors.compactMap(\.self).min().map { StripeState.position(of: $0 + 1) - 1 } ?? .max
-    let states = stripes.compactMap { $0?.state }
-    return (StripeState.feedback(states, after: position, through: end, limit: limit), end)
+    return ListingPart(
+      items: StripeState.feedback(states, after: position, through: end, limit: limit), end: end)
   }
 
   /// Which of these tokens apps have brought along, on this node's stripes.
   package func owned(_ tokens: [DeviceToken]) -> [DeviceToken] {
-    tokens.filter { token in stripes.contains { $0?.state.hasOwn(token) ?? false } }
+    tokens.filter { token in states.contains { $0.hasOwn(token) } }
   }
 }

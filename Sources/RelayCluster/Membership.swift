@@ -40,11 +40,11 @@ package struct Membership: Sendable {
   /// - Parameter length: how long a key may be unchanged before its node counts as gone.
   package init(length: Interval) { self.length = length }
 
-  /// Takes in all keys that there are. A name that is missing has given its lease up.
+  /// These are all keys that there are. A name that is missing has given its lease up.
   ///
   /// - Parameter wall: the time by this node's clock, that all share.
-  package mutating func take(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
-    // While nobody could look, nobody's silence was heard: all of them begin anew.
+  package mutating func observe(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
+    // While nobody could look, nobody's silence was heard: it counts from now on.
     if let takenAt, now - takenAt >= Interval(milliseconds: length.milliseconds / 2) {
       for name in known.keys { known[name]?.since = now }
     }

@@ -35,7 +35,7 @@ package struct SettlementLine: Sendable {
   }
 
   /// What the shard can be told now.
-  package mutating func takeOutcomes(into outcomes: inout [Journal.Outcome]) {
+  package mutating func reportSettled(into outcomes: inout [Journal.Outcome]) {
     while let first = records.first, first.fate != .open {
       var last = first.sequence
       while let next = records.first, next.fate == first.fate {

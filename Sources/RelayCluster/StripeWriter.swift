@@ -18,8 +18,8 @@ package struct StripeWriter: Sendable {
   package enum Ticket: Hashable, Sendable {
     /// A shard's record, by its place in the line.
     case record(shard: Int, place: UInt64)
-    /// Somebody who waits for an answer.
-    case question(UInt64)
+    /// The message by which a node takes the stripe.
+    case claim
     case nobody
   }
 
@@ -59,22 +59,32 @@ package struct StripeWriter: Sendable {
     var mayLinger: Bool
   }
 
-  /// What the message on its way is made of.
+  /// A message in the making, and then on its way.
   private struct Flight {
     var message: StripeMessage
-    var tickets: [Ticket]
+    var tickets: [Ticket] = []
+    var writer = ByteWriter()
     var begunAt: Instant
-    var bytes: Int
+
+    init(_ head: StripeMessage.Head, at now: Instant) {
+      message = StripeMessage(head: head, entries: [])
+      begunAt = now
+      writer.put(head)
+    }
+
+    mutating func add(_ entry: JournalEntry, _ ticket: Ticket = .nobody) {
+      writer.put(entry)
+      message.entries.append(entry)
+      if ticket != .nobody { tickets.append(ticket) }
+    }
   }
 
   private let configuration: Configuration
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
-  package private(set) var state: StripeState
-  /// Whether the state is all of what is on the stripe: before, it is no snapshot.
-  private var isRead: Bool
-  /// The highest sequence of a record that was ever on this stripe.
-  package private(set) var highest: UInt64
+  package private(set) var contents: StripeContents
+  /// Whether the engine has taken a message: before, the stripe may be somebody else's.
+  package private(set) var isOurs = false
   /// In the order in which they came; nil where nobody needs it any more, but never first.
   private var waiting: Deque<Waiting?> = []
   /// How many have left `waiting`.
@@ -88,14 +98,9 @@ package struct StripeWriter: Sendable {
   private var flight: Flight?
   /// Which snapshot is being made; then nothing else is written.
   private var making: UInt64?
-  /// Parts of a snapshot that are still to be written, and where the first one is.
+  /// Parts of a snapshot that are still to be written, of so many.
   private var parts: [[JournalEntry]] = []
   private var partCount: UInt32 = 0
-  private var firstPart: UInt64?
-  private var bytesSinceSnapshot = 0
-  private var snapshotSize = 0
-  /// Notifications of the last snapshot.
-  private var snapshotCount = 0
   /// Set while what comes is refused: since what is on its way has had no answer for too long.
   package private(set) var isFailing = false
   /// What nobody will submit again, for when the engine is back.
@@ -105,39 +110,23 @@ package struct StripeWriter: Sendable {
 
   /// - Parameters:
   ///   - stamp: the owner, with the epoch of its ownership and the number of its first message.
-  ///   - last: the last sequence on the subject.
+  ///   - contents: all of what is on the stripe.
   package init(
-    stamp: Stamp, last: UInt64, highest: UInt64, state: StripeState, isRead: Bool = false,
-    configuration: Configuration = Configuration()
+    stamp: Stamp, contents: StripeContents, configuration: Configuration = Configuration()
   ) {
-    self.isRead = isRead
     self.stamp = stamp
-    self.highest = highest
-    self.state = state
+    self.contents = contents
     self.configuration = configuration
-    subject = SubjectWriter(run: stamp.run, last: last, first: stamp.number)
+    subject = SubjectWriter(run: stamp.run, last: contents.last, first: stamp.number)
   }
 
   package var isLost: Bool { subject.isLost }
 
-  /// The stripe was read up to the owner's first message, and nothing was written since.
-  package mutating func restored(_ replay: StripeReplay) {
-    state = replay.state
-    isRead = true
-    highest = max(highest, replay.highest)
-    (bytesSinceSnapshot, snapshotSize) = (replay.bytesSinceSnapshot, replay.snapshotBytes)
-    snapshotCount = replay.snapshotCount
-  }
-
   /// Writes the message by which the owner takes the stripe.
-  package mutating func claim(
-    _ ticket: Ticket, at now: Instant, wall: Instant
-  ) -> [Effect] {
-    var effects: [Effect] = []
-    var draft = draft(.batch, wall)
-    draft.tickets = [ticket]
-    send(draft, at: now, into: &effects)
-    return effects
+  package mutating func claim(at now: Instant, wall: Instant) -> [Effect] {
+    var message = begin(.batch, at: now, wall)
+    message.tickets = [.claim]
+    return [send(message, at: now)]
   }
 
   /// When there is something to do.
@@ -173,7 +162,7 @@ package struct StripeWriter: Sendable {
     if let first = waiting.first, let first { lag.age = now - first.arrivedAt }
     guard let flight else { return lag }
     lag.entries += flight.tickets.count
-    lag.bytes = flight.bytes
+    lag.bytes = flight.writer.count
     lag.age = max(lag.age, now - flight.begunAt)
     return lag
   }
@@ -196,7 +185,7 @@ package struct StripeWriter: Sendable {
     }
     if let sequence = entry.accepted {
       places[sequence] = left + waiting.count
-      highest = max(highest, sequence)
+      contents.highest = max(contents.highest, sequence)
     }
     if !mayLinger { urgentCount += 1 }
     waiting.append(Waiting(entry: entry, ticket: ticket, arrivedAt: now, mayLinger: mayLinger))
@@ -247,15 +236,15 @@ package struct StripeWriter: Sendable {
     guard subject.isIdle, let due = deadline, due <= now else { return }
     guard parts.isEmpty else {
       let part = partCount - UInt32(parts.count)
-      var draft = draft(.snapshot(part: part, of: partCount), wall)
-      for entry in parts.removeFirst() { draft.add(entry) }
-      return send(draft, at: now, into: &effects)
+      var message = begin(.snapshot(part: part, of: partCount), at: now, wall)
+      for entry in parts.removeFirst() { message.add(entry) }
+      return effects.append(send(message, at: now))
     }
-    var draft = draft(.batch, wall)
-    for entry in owed { draft.add(entry) }
+    var message = begin(.batch, at: now, wall)
+    for entry in owed { message.add(entry) }
     owed = []
-    while draft.writer.count < configuration.messageBytes, let first = waiting.first, let first {
-      draft.add(first.entry, first.ticket)
+    while message.writer.count < configuration.messageBytes, let first = waiting.first, let first {
+      message.add(first.entry, first.ticket)
       if !first.mayLinger { urgentCount -= 1 }
       if let sequence = first.entry.accepted { places[sequence] = nil }
       waiting.removeFirst()
@@ -265,11 +254,11 @@ package struct StripeWriter: Sendable {
     // Behind the records: what is forgotten was written before it.
     let forgotten = Array(forgets.prefix(Self.forgetsPerMessage))
     if !forgotten.isEmpty {
-      draft.add(.forgotten(forgotten))
+      message.add(.forgotten(forgotten))
       forgets.removeFirst(forgotten.count)
       if forgets.isEmpty { forgetsDueAt = .never }
     }
-    send(draft, at: now, into: &effects)
+    effects.append(send(message, at: now))
   }
 
   /// Forgets of one message, which come on top of `messageBytes`: ten bytes each at most.
@@ -284,33 +273,18 @@ package struct StripeWriter: Sendable {
     }
   }
 
-  /// A message in the making.
-  private struct Draft {
-    var message: StripeMessage
-    var tickets: [Ticket] = []
-    var writer = ByteWriter()
-
-    mutating func add(_ entry: JournalEntry, _ ticket: Ticket = .nobody) {
-      writer.put(entry)
-      message.entries.append(entry)
-      if ticket != .nobody { tickets.append(ticket) }
-    }
+  private func begin(_ kind: StripeMessage.Kind, at now: Instant, _ wall: Instant) -> Flight {
+    Flight(
+      StripeMessage.Head(
+        stamp: stamp, kind: kind, highest: contents.highest, writtenAt: wall),
+      at: now)
   }
 
-  private func draft(_ kind: StripeMessage.Kind, _ wall: Instant) -> Draft {
-    let head = StripeMessage.Head(stamp: stamp, kind: kind, highest: highest, writtenAt: wall)
-    var draft = Draft(message: StripeMessage(head: head, entries: []))
-    draft.writer.put(head)
-    return draft
-  }
-
-  private mutating func send(_ draft: Draft, at now: Instant, into effects: inout [Effect]) {
-    let bytes = draft.writer.bytes
-    flight = Flight(
-      message: draft.message, tickets: draft.tickets, begunAt: now, bytes: bytes.count)
-    effects.append(
-      .subject(subject.write(.init(number: stamp.number, bytes: bytes), at: now)))
-    stamp.number += 1
+  private mutating func send(_ message: Flight, at now: Instant) -> Effect {
+    flight = message
+    defer { stamp.number += 1 }
+    return .subject(
+      subject.write(.init(number: stamp.number, bytes: message.writer.bytes), at: now))
   }
 
   private mutating func stored(
@@ -318,47 +292,46 @@ package struct StripeWriter: Sendable {
   ) {
     guard let flight else { return }
     self.flight = nil
-    switch flight.message.head.kind {
-    case .batch:
-      bytesSinceSnapshot += flight.bytes + StripeMessage.overheadBytes
-      state.apply(flight.message, at: sequence)
-      for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
-    case .snapshot(let part, let count):
-      if part == 0 { firstPart = sequence }
-      snapshotSize += flight.bytes + StripeMessage.overheadBytes
-      if part + 1 == count, let firstPart { effects.append(.purge(below: firstPart)) }
-    }
+    isOurs = true
+    let snapshot = contents.add(
+      flight.message, bytes: flight.writer.count, at: sequence, isOwn: true)
+    if let snapshot { effects.append(.purge(below: snapshot)) }
+    for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
     if isFailing { disown(flight, at: now) }
     isFailing = false
     let counts = flight.message.counts
     effects.append(.written(records: counts.records, forgets: counts.forgets))
-    if isRead, parts.isEmpty, isSnapshotDue {
-      making = stamp.number
-      effects.append(
-        .snapshot(state, number: stamp.number, messageBytes: configuration.messageBytes))
-    }
+    guard parts.isEmpty, isSnapshotDue else { return }
+    making = stamp.number
+    effects.append(
+      .snapshot(
+        contents.state, number: stamp.number, messageBytes: configuration.messageBytes))
   }
 
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
-    return bytesSinceSnapshot >= max(configuration.snapshotBytes, 2 * snapshotSize)
-      || isTight && (bytesSinceSnapshot >= room / 64 || hasShrunk)
+    let bytes = contents.bytesSinceSnapshot
+    return bytes >= max(configuration.snapshotBytes, 2 * contents.snapshotBytes)
+      || isTight && (bytes >= room / 64 || hasShrunk)
   }
 
   /// Whether an eighth of the last snapshot is not needed any more: then another one makes room.
   /// What is forgotten is few bytes, of which the first condition would never have enough.
-  private var hasShrunk: Bool { state.notificationCount < snapshotCount - snapshotCount / 8 }
+  private var hasShrunk: Bool {
+    contents.state.notificationCount < contents.snapshotCount - contents.snapshotCount / 8
+  }
 
   /// Whether a snapshot, which is no larger than what it stands for, and one message more only just
   /// have room beside it.
   private var isTight: Bool {
     guard let room = configuration.roomBytes else { return false }
-    return 2 * (snapshotSize + bytesSinceSnapshot + configuration.messageBytes) >= room
+    let bytes = contents.snapshotBytes + contents.bytesSinceSnapshot
+    return 2 * (bytes + configuration.messageBytes) >= room
   }
 
   /// Whether nothing more may come: what is there would not have room for its next snapshot, and a
   /// stream that is full takes no snapshot any more.
-  package var isFull: Bool { isTight && isRead && !isSnapshotDue }
+  package var isFull: Bool { isTight && !isSnapshotDue }
 
   /// Its records were called failed, and are there all the same.
   private mutating func disown(_ flight: Flight, at now: Instant) {
@@ -395,15 +368,12 @@ package struct StripeWriter: Sendable {
   /// Writes a snapshot from now on, in as many messages as it has parts. Only while nothing else is
   /// on its way.
   ///
-  /// - Parameter number: that of the effect that has asked for it; nil when none has.
-  package mutating func write(_ parts: [[JournalEntry]], of number: UInt64? = nil) {
+  /// - Parameter number: that of the effect that has asked for it.
+  package mutating func write(_ parts: [[JournalEntry]], of number: UInt64) {
     guard number == making else { return }
     making = nil
     self.parts = parts
     partCount = UInt32(parts.count)
-    firstPart = nil
-    (bytesSinceSnapshot, snapshotSize) = (0, 0)
-    snapshotCount = state.notificationCount
   }
 }
 

@@ -263,9 +263,7 @@ extension Relay {
   }
 
   private func credential(of device: DeviceID) async throws(NodeAway) -> DeviceCredential? {
-    try await inbox.askOwner(of: device, .credential(device)) {
-      await $0.credential(of: device)
-    }
+    try await inbox.askOwner(NodeQuestions.credential, device)
   }
 
   private func ask(

@@ -123,7 +123,7 @@ package actor FeedHolder {
   ) async {
     var position: UInt64?
     while await feed.hasReaders, await inbox.others[number] != nil {
-      guard let page: NodeFeedPage = await inbox.ask(number, .feed(since: position)) else {
+      guard let page = await inbox.ask(number, NodeQuestions.feed, position) else {
         onBegin()
         try? await Task.sleep(for: Self.retryPause)
         continue

@@ -33,12 +33,10 @@ package struct Found<Value: Sendable>: Sendable {
 
 extension ClusterJournal {
   /// nil when no answer comes in time, or none that can be read.
-  func ask<Answer: BinaryCodable>(
-    _ node: UInt16, _ question: NodeQuestion, within length: Interval = patience
+  func ask<Argument, Answer>(
+    _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
-    var writer = ByteWriter()
-    writer.put(question)
-    guard let bytes = await ask(relayOf: node, writer.bytes, within: length) else { return nil }
+    guard let bytes = await ask(relayOf: node, question.bytes(argument)) else { return nil }
     var reader = ByteReader(bytes)
     return try? reader.read(Answer.self)
   }
@@ -61,21 +59,31 @@ extension Inbox {
   var ownNumber: UInt16 { (journal as? ClusterJournal)?.port.number ?? 0 }
 
   /// nil when no answer comes in time, or none that can be read.
-  func ask<Answer: BinaryCodable>(
-    _ node: UInt16, _ question: NodeQuestion, within length: Interval = ClusterJournal.patience
+  func ask<Argument, Answer>(
+    _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
-    await (journal as? ClusterJournal)?.ask(node, question, within: length)
+    await (journal as? ClusterJournal)?.ask(node, question, argument)
+  }
+
+  /// This node's own answer.
+  func answer<Argument, Answer>(
+    _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
+  ) async -> Answer? {
+    guard let loops else { return nil }
+    return await question.answer(NodeView(inbox: self, loops: loops, feeds: nil), argument)
   }
 
   /// Asks all nodes at once; this one's answer is the first.
-  func askAll<Answer: BinaryCodable & Sendable>(
-    _ question: NodeQuestion, own: (LoopSet) async -> Answer
+  func askAll<Argument, Answer>(
+    _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Found<[Answer]> {
-    guard let loops else { return Found(value: []) }
+    guard let own = await answer(question, argument) else { return Found(value: []) }
     let others = await others
     return await withTaskGroup(of: (String, Answer?).self) { group in
-      for (number, name) in others { group.addTask { (name, await self.ask(number, question)) } }
-      var found = Found(value: [await own(loops)])
+      for (number, name) in others {
+        group.addTask { (name, await self.ask(number, question, argument)) }
+      }
+      var found = Found(value: [own])
       for await (name, answer) in group {
         if let answer { found.value.append(answer) } else { found.missing.nodes.append(name) }
       }
@@ -85,26 +93,25 @@ extension Inbox {
   }
 
   /// Asks the node that has a device, and waits for a moment while that changes.
-  func askOwner<Answer: BinaryCodable & Sendable>(
-    of device: DeviceID, _ question: NodeQuestion, own: (LoopSet) async -> Answer
+  func askOwner<Argument, Answer>(
+    _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async throws(NodeAway) -> Answer {
-    guard let loops else { throw NodeAway(description: "the relay is starting or ending") }
-    guard let director, let stripe = stripe(of: device) else { return await own(loops) }
     let deadline = ContinuousClock.now + .milliseconds(Limits.hopAge.milliseconds)
-    var problem = ""
-    repeat {
-      let (nodes, routes) = await director.status
-      switch stripe < routes.count ? routes[stripe] : .nobody {
-      case .here: return await own(loops)
+    var problem = "the relay is starting or ending"
+    while let device = question.device?(argument), let route = await route(of: device) {
+      switch route {
+      case .here:
+        if let answer = await answer(question, argument) { return answer }
       case .node(let number):
-        if let answer: Answer = await ask(number, question) { return answer }
-        let name = nodes.first { $0.report.number == number }?.name ?? "\(number)"
+        if let answer = await ask(number, question, argument) { return answer }
+        let name = await others[number] ?? "\(number)"
         problem = "node \(name), which has the device, does not answer"
       case .moving: problem = "the device is on its way from one node to another"
       case .nobody: throw NodeAway(description: "no node has the device's stripe at the moment")
       }
       try? await Task.sleep(for: .milliseconds(20))
-    } while ContinuousClock.now < deadline && !Task.isCancelled
+      guard ContinuousClock.now < deadline, !Task.isCancelled else { break }
+    }
     throw NodeAway(description: problem)
   }
 
@@ -116,22 +123,13 @@ extension Inbox {
     }
   }
 
-  private func stripe(of device: DeviceID) -> Int? {
+  /// Where a device's node is; nil while the relay is starting or ending.
+  func route(of device: DeviceID) async -> StripeRoute? {
     guard let loops else { return nil }
+    guard let routes = await director?.status.routes, let cluster = journal as? ClusterJournal
+    else { return .here }
     let partition = loops.table.partition(ofRoutingKey: device.routingKey)
-    return (journal as? ClusterJournal)?.stripe(of: partition)
-  }
-
-  /// The answer to a question of another node; empty when it is none, or about a device that this
-  /// node has not.
-  func answer(_ question: [UInt8], _ feeds: FeedHolder) async -> [UInt8] {
-    var reader = ByteReader(question)
-    guard let loops, let question = try? reader.read(NodeQuestion.self) else { return [] }
-    if let device = question.device {
-      guard let stripe = stripe(of: device), let routes = await director?.status.routes,
-        stripe < routes.count, routes[stripe] == .here
-      else { return [] }
-    }
-    return await loops.answer(question, feeds, standing)
+    let stripe = cluster.stripe(of: partition)
+    return stripe < routes.count ? routes[stripe] : .nobody
   }
 }

@@ -1,39 +1,222 @@
 import Primitives
+import RelayCluster
 import RelayCore
 import RelayFaults
 package import RelayRecording
 
-/// What the relay of one node asks that of another, for people. It is answered from what that node
-/// knows, and asked of nobody else.
-enum NodeQuestion: Sendable {
-  // Of the node that has the device; empty when it has not.
-  case report(DeviceID)
-  case credential(DeviceID)
-  case administer(DeviceID, AdminAction)
-  // Of all nodes.
-  case reports([DeviceID])
-  case devices(matching: String, after: Relay.DevicePosition?, limit: Int)
-  case app(DeviceToken)
-  case changes(DeviceID)
-  case reset(Topic?)
-  case heads(Relay.LifeFilter, limit: Int)
-  case steps([UniqueID])
-  case note(UniqueID)
-  case refusals(limit: Int)
-  case counters
-  case standing
+/// A node as its own relay sees it.
+struct NodeView: Sendable {
+  let inbox: Inbox
+  let loops: LoopSet
+  let feeds: FeedHolder?
+}
+
+/// A question of one node's relay to that of another, for people, with its number on the wire. It
+/// is answered from what a node knows, and asked of nobody else.
+struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & Sendable>: Sendable
+{
+  let number: UInt8
+  /// The device whose node alone is asked.
+  var device: (@Sendable (Argument) -> DeviceID)?
+  /// What this node answers; nil when it has nothing to say.
+  let answer: @Sendable (NodeView, Argument) async -> Answer?
+
+  init(
+    _ number: UInt8, of device: (@Sendable (Argument) -> DeviceID)? = nil,
+    _ answer: @escaping @Sendable (NodeView, Argument) async -> Answer?
+  ) {
+    (self.number, self.device, self.answer) = (number, device, answer)
+  }
+
+  func bytes(_ argument: Argument) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.put(tag: number, argument)
+    return writer.bytes
+  }
+}
+
+/// A question whose types only itself knows.
+protocol AnsweredQuestion: Sendable {
+  var number: UInt8 { get }
+  /// The answer to a question whose argument comes next; empty when there is none, or when it is
+  /// about a device that this node has not.
+  func answer(_ reader: ByteReader, _ node: NodeView) async -> [UInt8]
+}
+
+extension NodeQuestion: AnsweredQuestion {
+  func answer(_ reader: ByteReader, _ node: NodeView) async -> [UInt8] {
+    var (reader, writer) = (reader, ByteWriter())
+    guard let argument = try? reader.read(Argument.self) else { return [] }
+    if let device, await node.inbox.route(of: device(argument)) != .here { return [] }
+    if let answer = await answer(node, argument) { writer.put(answer) }
+    return writer.bytes
+  }
+}
+
+/// All of them.
+enum NodeQuestions {
+  static func answer(_ bytes: [UInt8], _ node: NodeView) async -> [UInt8] {
+    var reader = ByteReader(bytes)
+    let number = try? reader.byte()
+    return await all.first { $0.number == number }?.answer(reader, node) ?? []
+  }
+
+  private static let all: [any AnsweredQuestion] = [
+    report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
+    counters, feed, reports, standing,
+  ]
+
+  static let report = NodeQuestion(1, of: { $0 }) { node, device -> DeviceReport?? in
+    .some(await node.loops.first { $0.core.shard.report(of: device) })
+  }
+
+  static let credential = NodeQuestion(2, of: { $0 }) { node, device -> DeviceCredential?? in
+    .some(
+      await node.loops.first { runner in
+        runner.core.shard.secret(of: device).map { DeviceCredential(device: device, secret: $0) }
+      })
+  }
+
+  /// False when there is no device with this id.
+  static let administer = NodeQuestion(3, of: \.first) {
+    (node, wish: Pair<DeviceID, AdminAction>) -> Bool in
+    guard let known = await report.answer(node, wish.first), known != nil else { return false }
+    _ = await node.loops.ask(0) { runner in
+      runner.raise(.administered(wish.first, wish.second), for: wish.first, at: runner.now)
+      runner.finishBatch()
+    }
+    return true
+  }
+
+  static let devices = NodeQuestion(4) { node, search -> Relay.DevicePage? in
+    await node.loops.devices(search)
+  }
+
+  static let app = NodeQuestion(5) { node, token -> OwnToken?? in
+    .some(
+      await node.loops.first { runner in
+        runner.core.shard.app(with: token)
+          .map { OwnToken(token: token, device: $0.device, topic: $0.topic) }
+      })
+  }
+
+  static let changes = NodeQuestion(6) { node, device -> [DeviceChange]? in
+    await node.loops.onEach { $0.history.changes.filter { $0.device == device } }.flatMap(\.self)
+  }
+
+  static let reset = NodeQuestion(7) { (node, topic: Topic?) -> Bool in
+    _ = await node.loops.onEach { runner in
+      for device in runner.core.shard.deviceIDs(with: topic) {
+        for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
+          runner.raise(.administered(device, action), for: device, at: runner.now)
+        }
+      }
+      runner.finishBatch()
+    }
+    return true
+  }
+
+  /// The beginnings of the latest lives, newest first.
+  static let heads = NodeQuestion(8) {
+    (node, wish: Pair<Relay.LifeFilter, Int>) -> [DeliveryEvent] in
+    let heads = await node.loops.onEach { runner in
+      runner.ledger.lives.latest(limit: wish.second) { wish.first.matches($0) }
+    }
+    return Array(heads.joined().sorted { $0.at > $1.at }.prefix(wish.second))
+  }
+
+  /// The steps of each of these lives.
+  static let steps = NodeQuestion(9) { (node, ids: [UniqueID]) -> [[DeliveryEvent]] in
+    let parts = await node.loops.onEach { runner in ids.map { runner.ledger.lives.steps(of: $0) } }
+    return ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) }
+  }
+
+  static let note = NodeQuestion(10) { (node, id: UniqueID) -> PushNote in
+    await node.loops.onEach { $0.history.notes[id] }.compactMap(\.self).first ?? PushNote()
+  }
+
+  static let refusals = NodeQuestion(11) { (node, limit: Int) -> [RefusalReport] in
+    let all = await node.loops.onEach { Array($0.history.refusals) }
+    return all.joined().sorted { $0.at > $1.at }.prefix(limit).map(RefusalReport.init)
+  }
+
+  static let counters = NodeQuestion(12) { (node, _: Nothing) in await node.loops.counters() }
+
   /// What has happened since a place of the node's feed; nil asks where it ends. The answer waits
   /// for a moment until there is something.
-  case feed(since: UInt64?)
+  static let feed = NodeQuestion(13) { (node, position: UInt64?) in
+    await node.feeds?.page(since: position)
+  }
 
-  /// The device whose node is asked; nil when all are.
-  var device: DeviceID? {
-    switch self {
-    case .report(let device), .credential(let device), .administer(let device, _): device
-    case .reports, .devices, .app, .changes, .reset, .heads, .steps, .note, .refusals, .counters,
-      .standing, .feed:
-      nil
+  static let reports = NodeQuestion(14) { (node, devices: [DeviceID]) -> [DeviceReport] in
+    await node.loops.onEach { runner in devices.compactMap { runner.core.shard.report(of: $0) } }
+      .flatMap(\.self)
+  }
+
+  static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
+}
+
+/// Two values that are asked about together.
+struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: BinaryCodable,
+  Sendable
+{
+  let first: First
+  let second: Second
+
+  init(_ first: First, _ second: Second) { (self.first, self.second) = (first, second) }
+
+  func write(to writer: inout ByteWriter) { writer.put(first, second) }
+
+  init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(try reader.read(), try reader.read())
+  }
+}
+
+/// What is asked about where the question says it all.
+struct Nothing: BinaryCodable, Sendable {
+  init() {}
+  func write(to writer: inout ByteWriter) {}
+  init(from reader: inout ByteReader) throws(CodecError) {}
+}
+
+/// Devices whose id begins with a text, or that have an app whose topic contains it: so many from a
+/// place on.
+struct DeviceSearch: Sendable {
+  var text: String
+  var position: Relay.DevicePosition?
+  var limit: Int
+}
+
+extension LoopSet {
+  /// The answer of the loop that has one. It promotes nothing: an absent answer is nil inside.
+  fileprivate func first<Answer: Sendable>(
+    _ find: @escaping @Sendable (ShardRunner) -> Answer?
+  ) async -> Answer? {
+    for answer in await onEach(find) { if let answer { return answer } }
+    return nil
+  }
+
+  fileprivate func devices(_ search: DeviceSearch) async -> Relay.DevicePage {
+    let wanted = search.text.lowercased()
+    var reports: [DeviceReport] = []
+    var place = search.position?.place ?? 0
+    let begin = search.position?.loop ?? 0
+    for loop in begin..<max(begin, count) {
+      let (first, room) = (place, search.limit - reports.count)
+      let page = await ask(loop) { runner in
+        runner.core.shard.devices(from: first, limit: room) { id, topics in
+          wanted.isEmpty || id.description.hasPrefix(wanted)
+            || topics.contains { $0.description.lowercased().contains(wanted) }
+        }
+      }
+      guard let page else { break }
+      reports += page.reports
+      if let next = page.next {
+        return .init(reports: reports, next: .init(loop: loop, place: next))
+      }
+      place = 0
     }
+    return .init(reports: reports, next: nil)
   }
 }
 
@@ -47,48 +230,12 @@ struct NodeFeedPage: Sendable {
   var counters: ShardCounters
 }
 
-extension NodeQuestion: BinaryCodable {
-  func write(to writer: inout ByteWriter) {
-    switch self {
-    case .report(let device): writer.put(tag: 1, device)
-    case .credential(let device): writer.put(tag: 2, device)
-    case .administer(let device, let action): writer.put(tag: 3, device, action)
-    case .devices(let text, let position, let limit): writer.put(tag: 4, text, position, limit)
-    case .app(let token): writer.put(tag: 5, token)
-    case .changes(let device): writer.put(tag: 6, device)
-    case .reset(let topic): writer.put(tag: 7, topic)
-    case .heads(let filter, let limit): writer.put(tag: 8, filter, limit)
-    case .steps(let ids): writer.put(tag: 9, ids)
-    case .note(let id): writer.put(tag: 10, id)
-    case .refusals(let limit): writer.put(tag: 11, limit)
-    case .counters: writer.put(tag: 12)
-    case .feed(let position): writer.put(tag: 13, position)
-    case .reports(let devices): writer.put(tag: 14, devices)
-    case .standing: writer.put(tag: 15)
-    }
-  }
+extension DeviceSearch: BinaryCodable {
+  func write(to writer: inout ByteWriter) { writer.put(text, position, limit) }
 
   init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .report(try reader.read())
-    case 2: self = .credential(try reader.read())
-    case 3: self = .administer(try reader.read(), try reader.read())
-    case 4:
-      self = .devices(
-        matching: try reader.read(), after: try reader.read(), limit: try reader.read())
-    case 5: self = .app(try reader.read())
-    case 6: self = .changes(try reader.read())
-    case 7: self = .reset(try reader.read())
-    case 8: self = .heads(try reader.read(), limit: try reader.read())
-    case 9: self = .steps(try reader.read())
-    case 10: self = .note(try reader.read())
-    case 11: self = .refusals(limit: try reader.read())
-    case 12: self = .counters
-    case 13: self = .feed(since: try reader.read())
-    case 14: self = .reports(try reader.read())
-    case 15: self = .standing
-    default: throw reader.invalid(Self.self)
-    }
+    self.init(
+      text: try reader.read(), position: try reader.read(), limit: try reader.read())
   }
 }
 

@@ -24,66 +24,107 @@ extension NodeStanding: BinaryCodable {
   }
 }
 
-/// The numbers of a node in a cluster, for those who watch it.
-package struct ClusterMetrics: Sendable {
-  /// What a node, a stripe or a partition can be, in the words of the metrics.
-  package static let nodeStates = ["active", "draining", "gone"]
-  package static let stripeStates = ["own", "elsewhere", "moving", "unowned", "unreadable"]
+/// A number of a node in a cluster, for those who watch it.
+package struct ClusterMetric: Sendable {
+  package typealias Sample = (labels: [(name: String, value: String)], value: Double)
 
-  package var nodes: [String: Int] = [:]
-  package var stripes: [String: Int] = [:]
-  package var partitions: [String: Int] = [:]
-  package let leaseLeft: Interval
-  /// One for each of this node's stripes: what the engine has not said to have yet.
-  package let lags: [(stripe: Int, entries: Int, bytes: Int, age: Interval)]
-  /// Messages to loops of other nodes, by what became of them, and bytes that are on their way.
-  package let hops: [(fate: String, count: Int)]
-  package let hopBytes: Int
-  /// The most that another node's clock differs from this one's.
-  package let clockDifference: Interval
-  /// Stripes that have come and gone.
-  package let moves: [(how: String, count: Int)]
+  package let name: String
+  package let help: String
+  package let samples: [Sample]
 
-  init(
-    _ status: ClusterStatus, leaseLeft: Interval, lags: [Int: StripeWriter.Lag],
-    hops: HopPort.Statistics, moves: ClusterDirector.Moves, clockDifference: Interval = .zero
-  ) {
-    self.clockDifference = clockDifference
-    self.leaseLeft = leaseLeft
-    self.lags = lags.sorted { $0.key < $1.key }.map { stripe, lag in
-      (stripe, lag.entries, lag.bytes, lag.age)
+  package var isCounter: Bool { name.hasSuffix("_total") }
+
+  fileprivate init(_ name: String, _ help: String, _ samples: [Sample]) {
+    (self.name, self.help, self.samples) = (name, help, samples)
+  }
+
+  fileprivate init(_ name: String, _ help: String, _ value: Double?) {
+    self.init(name, help, value.map { [([], $0)] } ?? [])
+  }
+
+  fileprivate init(_ name: String, _ help: String, _ label: String, _ counts: [(String, Int)]?) {
+    self.init(name, help, counts?.map { ([(label, $0)], Double($1)) } ?? [])
+  }
+}
+
+extension Interval {
+  fileprivate var seconds: Double { Double(milliseconds) / 1000 }
+}
+
+extension ClusterStatus {
+  fileprivate var nodeCounts: [(String, Int)] {
+    ["active", "draining", "gone"].map { state in (state, nodes.count { $0.state == state }) }
+  }
+
+  /// So much for each stripe, by whose they are.
+  func count(_ weight: (Stripe) -> Int) -> [(String, Int)] {
+    ["own", "elsewhere", "moving", "unowned", "unreadable"].map { owner in
+      (owner, stripes.filter { self.owner(of: $0) == owner }.reduce(0) { $0 + weight($1) })
     }
-    self.hops = [("sent", hops.sent), ("refused", hops.refused), ("lost", hops.lost)]
-    hopBytes = hops.outstandingBytes
-    self.moves = [
-      ("received", moves.received), ("taken", moves.taken), ("given", moves.given),
-      ("lost", moves.lost), ("unread", moves.unread),
-    ]
-    for node in status.nodes { nodes[node.state, default: 0] += 1 }
-    for stripe in status.stripes {
-      let state =
-        switch stripe.node {
-        case status.node?: "own"
-        case _?: "elsewhere"
-        case nil: stripe.state == "nobody" ? "unowned" : stripe.state
-        }
-      stripes[state, default: 0] += 1
-      partitions[state, default: 0] += status.partitionCount(of: stripe.stripe)
+  }
+
+  private func owner(of stripe: Stripe) -> String {
+    switch stripe.node {
+    case node?: "own"
+    case _?: "elsewhere"
+    case nil: stripe.state == "nobody" ? "unowned" : stripe.state
     }
   }
 }
 
 extension Relay {
-  /// nil for a relay on its own.
-  package func clusterMetrics() async -> ClusterMetrics? {
-    guard let status = await clusterStatus(), let director = inbox.director,
-      let cluster = inbox.journal as? ClusterJournal
-    else { return nil }
-    let differences = await director.clockDifferences.values.map { max($0, .zero - $0) }
-    return ClusterMetrics(
-      status, leaseLeft: cluster.port.leaseLeft, lags: cluster.lags,
-      hops: cluster.port.statistics(at: RelayClock.wall), moves: await director.moves,
-      clockDifference: differences.max() ?? .zero)
+  /// Without samples for a relay on its own.
+  package func clusterMetrics() async -> [ClusterMetric] {
+    let (status, director) = (await clusterStatus(), inbox.director)
+    let cluster = director == nil ? nil : inbox.journal as? ClusterJournal
+    let clocks = await director?.clockDifferences.values.map { max($0, .zero - $0) }
+    let moves = await director?.moves
+    let hops = cluster?.port.statistics(at: RelayClock.wall)
+    let lags = (cluster?.lags ?? [:]).sorted { $0.key < $1.key }
+    func ofStripes(_ value: (StripeWriter.Lag) -> Double) -> [ClusterMetric.Sample] {
+      lags.map { ([("stripe", "\($0.key)")], value($0.value)) }
+    }
+    return [
+      .init("cluster_nodes", "Nodes, as this one sees them", "state", status?.nodeCounts),
+      .init(
+        "cluster_stripes", "Stripes by whose they are, as this node sees it", "state",
+        status?.count { _ in 1 }),
+      .init(
+        "cluster_partitions", "Partitions by whose their stripe is", "state",
+        status?.count { status?.partitionCount(of: $0.stripe) ?? 0 }),
+      .init(
+        "cluster_lease_left_seconds", "Until this node's lease runs out; below 0 since it has",
+        cluster?.port.leaseLeft.seconds),
+      .init(
+        "cluster_clock_difference_seconds",
+        "The most that the clock of another node differs from this one's",
+        clocks.map { ($0.max() ?? .zero).seconds }),
+      .init(
+        "cluster_stripe_moves_total",
+        "Stripes that came from another node or from nobody, were given, lost or not readable",
+        "how",
+        moves.map {
+          [
+            ("received", $0.received), ("taken", $0.taken), ("given", $0.given), ("lost", $0.lost),
+            ("unread", $0.unread),
+          ]
+        }),
+      .init(
+        "stripe_waiting_records", "Records of a stripe that the engine has not said to have",
+        ofStripes { Double($0.entries) }),
+      .init(
+        "stripe_unacknowledged_bytes", "Of the message on its way to the engine",
+        ofStripes { Double($0.bytes) }),
+      .init(
+        "stripe_waiting_seconds", "How long the oldest record that waits has waited",
+        ofStripes { $0.age.seconds }),
+      .init(
+        "hops_total", "Messages to loops of other nodes: sent, refused, given up as lost", "fate",
+        hops.map { [("sent", $0.sent), ("refused", $0.refused), ("lost", $0.lost)] }),
+      .init(
+        "hop_bytes", "Bytes of messages to loops of other nodes that are on their way",
+        hops.map { Double($0.outstandingBytes) }),
+    ]
   }
 }
 

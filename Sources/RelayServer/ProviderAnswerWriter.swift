@@ -38,10 +38,10 @@ struct ProviderAnswerWriter {
     swap(&text, &self.text)
     text.removeAll(keepingCapacity: true)
     request.providerID.write(to: &text, capitals: request.capitals)
-    head.append("apns-id", bytes: text.span, indexing: .nameOnly)
+    head.append("apns-id", bytes: text.span)
     text.removeAll(keepingCapacity: true)
     uniqueID.write(to: &text)
-    head.append("apns-unique-id", bytes: text.span, indexing: .nameOnly)
+    head.append("apns-unique-id", bytes: text.span)
     swap(&text, &self.text)
     submit(stream, body, on: handler)
   }

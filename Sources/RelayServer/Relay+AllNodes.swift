@@ -6,21 +6,19 @@ package import RelayCore
 extension Relay {
   /// How a device stands.
   package func report(of device: DeviceID) async throws(NodeAway) -> DeviceReport? {
-    try await inbox.askOwner(of: device, .report(device)) { await $0.report(of: device) }
+    try await inbox.askOwner(NodeQuestions.report, device)
   }
 
   /// How these devices stand, those that are known.
   package func reports(of devices: [DeviceID]) async -> Found<[DeviceReport]> {
-    let found = await inbox.askAll(.reports(devices)) { await $0.reports(of: devices) }
+    let found = await inbox.askAll(NodeQuestions.reports, devices)
     return Found(value: found.value.flatMap(\.self), missing: found.missing)
   }
 
   /// Has something done to a device; false when there is none with this id.
   package func administer(_ device: DeviceID, _ action: AdminAction) async throws(NodeAway) -> Bool
   {
-    try await inbox.askOwner(of: device, .administer(device, action)) {
-      await $0.administer(device, action)
-    }
+    try await inbox.askOwner(NodeQuestions.administer, Pair(device, action))
   }
 
   /// Forgets a device that has no apps; false while something of it is still under way. Asks for a
@@ -52,7 +50,7 @@ extension Relay {
   package func devices(
     matching text: String, after place: DevicePlace?, limit: Int
   ) async -> (found: Found<[DeviceReport]>, next: DevicePlace?)? {
-    guard let loops = inbox.loops else { return (Found(value: []), nil) }
+    guard isRunning else { return (Found(value: []), nil) }
     let (own, others) = (inbox.ownNumber, await inbox.others)
     let numbers = (others.keys + [own]).sorted()
     guard place.map({ numbers.contains($0.node) }) ?? true else { return nil }
@@ -61,11 +59,12 @@ extension Relay {
     for number in numbers.drop(while: { $0 < place?.node ?? 0 }) {
       let room = limit - found.value.count
       guard room > 0 else { return (found, DevicePlace(node: number, position: nil)) }
-      let position = number == place?.node ? place?.position : nil
-      let page: DevicePage? =
+      let search = DeviceSearch(
+        text: text, position: number == place?.node ? place?.position : nil, limit: room)
+      let page =
         number == own
-        ? await loops.devices(matching: text, after: position, limit: room)
-        : await inbox.ask(number, .devices(matching: text, after: position, limit: room))
+        ? await inbox.answer(NodeQuestions.devices, search)
+        : await inbox.ask(number, NodeQuestions.devices, search)
       guard let page else {
         found.missing.nodes.append(others[number] ?? "")
         continue
@@ -78,7 +77,7 @@ extension Relay {
 
   /// Whose app has a token, minted or own.
   package func app(with token: DeviceToken) async -> Found<OwnToken?> {
-    let found = await inbox.askAll(.app(token)) { await $0.app(with: token) }
+    let found = await inbox.askAll(NodeQuestions.app, token)
     return Found(value: found.value.compactMap(\.self).first, missing: found.missing)
   }
 
@@ -87,9 +86,7 @@ extension Relay {
 
   /// The latest lives, newest first.
   package func lives(_ filter: LifeFilter, limit: Int) async -> Found<[Life]> {
-    let heads = await inbox.askAll(.heads(filter, limit: limit)) {
-      await $0.heads(filter, limit: limit)
-    }
+    let heads = await inbox.askAll(NodeQuestions.heads, Pair(filter, limit))
     // One whose stripe has moved may have begun on two.
     var known: Set<UniqueID> = []
     let ids = heads.value.joined().sorted { $0.at > $1.at }.map(\.uniqueID)
@@ -101,23 +98,20 @@ extension Relay {
 
   /// What has changed last about a device, oldest first.
   package func changes(of device: DeviceID) async -> Found<[DeviceChange]> {
-    let found = await inbox.askAll(.changes(device)) { await $0.changes(of: device) }
+    let found = await inbox.askAll(NodeQuestions.changes, device)
     return Found(value: found.value.joined().sorted { $0.at < $1.at }, missing: found.missing)
   }
 
   /// Empties all slots and refills all budgets, of apps with one topic or of all.
   package func reset(_ topic: Topic?) async -> Missing {
-    var missing = await inbox.askAll(.reset(topic)) {
-      await $0.reset(topic)
-      return true
-    }.missing
+    var missing = await inbox.askAll(NodeQuestions.reset, topic).missing
     missing.stripes = await inbox.missingStripes
     return missing
   }
 
   /// The last refused requests of providers, newest first.
   package func refusals(limit: Int) async -> Found<[RefusalReport]> {
-    let found = await inbox.askAll(.refusals(limit: limit)) { await $0.refusals(limit: limit) }
+    let found = await inbox.askAll(NodeQuestions.refusals, limit)
     return Found(
       value: Array(found.value.joined().sorted { $0.at > $1.at }.prefix(limit)),
       missing: found.missing)
@@ -125,7 +119,7 @@ extension Relay {
 
   /// What the shards of all nodes have done, node by node.
   package func countersOfAll() async -> Found<[ShardCounters]> {
-    var found = await inbox.askAll(.counters) { await $0.counters() }
+    var found = await inbox.askAll(NodeQuestions.counters, Nothing())
     found.missing.stripes = await inbox.missingStripes
     return found
   }
@@ -141,13 +135,13 @@ extension Inbox {
     }
     if uniqueID != id { found = await steps(of: [uniqueID]) }
     var life = Relay.Life(found.value.first ?? [])
-    let notes = await askAll(.note(uniqueID)) { await $0.note(on: uniqueID) }
+    let notes = await askAll(NodeQuestions.note, uniqueID)
     life?.note = notes.value.first { !$0.isEmpty } ?? PushNote()
     return Found(value: life, missing: found.missing)
   }
 
   fileprivate func steps(of ids: [UniqueID]) async -> Found<[[DeliveryEvent]]> {
-    let found = await askAll(.steps(ids)) { await $0.steps(of: ids) }
+    let found = await askAll(NodeQuestions.steps, ids)
     let parts = found.value.filter { $0.count == ids.count }
     return Found(
       value: ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) },

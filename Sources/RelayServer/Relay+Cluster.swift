@@ -14,20 +14,17 @@ extension Relay {
     guard let cluster else { return }
     let link = ClusterLink(
       loops, stripeCount: cluster.stripeCount,
-      onBudgets: { [weak self] in await self?.adopt($0) },
-      onKeys: { [weak self] in await self?.adopt($0) },
-      onAuthorities: { [weak self] in self?.adopt(authorities: $0) })
+      onSettings: { [weak self] in await self?.adopt($0) },
+      onQuestion: { [inbox, feeds] question in
+        guard let loops = inbox.loops else { return [] }
+        return await NodeQuestions.answer(
+          question, NodeView(inbox: inbox, loops: loops, feeds: feeds))
+      })
     let director = ClusterDirector(
       cluster, loopCount: loops.count, delegate: link,
       onNotice: { [logger] in Self.say($0, to: logger) })
     inbox.director = director
-    await director.begin(
-      onHop: { bytes, loop in
-        guard loop < loops.count else { return }
-        loops.onLoop(loop) { $0.receiveHop(bytes) }
-      },
-      onReturn: { for loop in 0..<loops.count { loops.onLoop(loop) { $0.hopsReturned() } } },
-      onQuestion: { [inbox, feeds] in await inbox.answer($0, feeds) })
+    await director.begin()
     await director.settle(within: .milliseconds(configuration.lease.milliseconds * 3))
   }
 
@@ -60,7 +57,9 @@ extension Relay {
     standings[inbox.ownNumber] = inbox.standing
     let others = await inbox.others
     await withTaskGroup(of: (UInt16, NodeStanding?).self) { [inbox] group in
-      for number in others.keys { group.addTask { (number, await inbox.ask(number, .standing)) } }
+      for number in others.keys {
+        group.addTask { (number, await inbox.ask(number, NodeQuestions.standing, Nothing())) }
+      }
       for await (number, standing) in group { standings[number] = standing }
     }
     status.add(standings)
@@ -100,8 +99,16 @@ extension Relay {
     return try keyDirectory.load()
   }
 
-  /// Another node has changed the keys.
-  private func adopt(_ stored: [StoredProviderKey]) async {
+  /// Another node has changed what all share.
+  private func adopt(_ settings: SharedSettings) async {
+    if let keys = settings.providerKeys { adopt(keys) }
+    if let authorities = settings.authorities { adopt(authorities: authorities) }
+    if let shared = settings.budgets, await policy() != shared.budgets.policy {
+      inbox.send(.policyChanged(shared.budgets.policy, at: shared.changedAt))
+    }
+  }
+
+  private func adopt(_ stored: [StoredProviderKey]) {
     guard configuration.auth == .token, let loops = inbox.loops else { return }
     do throws(CredentialFileError) {
       let present = try keyDirectory.load().stored.sorted { $0.keyID < $1.keyID }
@@ -122,7 +129,6 @@ extension Relay {
     adopt(authorities: stored)
   }
 
-  /// Another node has changed whom all trust.
   private func adopt(authorities: String) {
     guard !configuration.plaintext, contexts.authorities != authorities else { return }
     do throws(TLSError) {
@@ -133,12 +139,6 @@ extension Relay {
         "the cluster's authorities are not used: those in force stay",
         metadata: ["problem": "\(error)"])
     }
-  }
-
-  /// Another node has changed the policy.
-  private func adopt(_ shared: SharedBudgets) async {
-    guard await policy() != shared.budgets.policy else { return }
-    inbox.send(.policyChanged(shared.budgets.policy, at: shared.changedAt))
   }
 
   static func say(_ notice: ClusterJournal.Notice, to logger: Logger) {

@@ -15,7 +15,7 @@ package enum TLSVersion: Comparable, Sendable, CaseIterable {
   }
 }
 
-/// Who the other side proved to be, and what was agreed. A snapshot, taken after the handshake.
+/// Who the other side proved to be. A snapshot, taken after the handshake.
 package struct TLSPeer: Equatable, Sendable {
   /// The outcome of looking at the peer's certificate. In a resumed connection it is the outcome
   /// of the full handshake that the ticket came from (at most two hours earlier).
@@ -31,14 +31,6 @@ package struct TLSPeer: Equatable, Sendable {
     case untrusted(reason: String)
   }
 
-  /// What ALPN selected (RFC 7301), or nil when it did not take place.
-  package var applicationProtocol: String?
-  /// The version in use.
-  package var version: TLSVersion
-  /// The cipher suite in use, by OpenSSL's name.
-  package var cipher: String
-  /// Whether the handshake was shortened by a ticket of an earlier connection.
-  package var resumed: Bool
   /// The peer's own certificate in DER (without its chain), if it showed one.
   package var certificate: [UInt8]?
   /// What became of that certificate.
@@ -46,17 +38,6 @@ package struct TLSPeer: Equatable, Sendable {
 
   /// Reads it all from a session whose handshake is complete.
   init(session: OpaquePointer, verifies: Bool) {
-    var name: UnsafePointer<UInt8>?
-    var nameLength: UInt32 = 0
-    SSL_get0_alpn_selected(session, &name, &nameLength)
-    if let name {
-      applicationProtocol = String(
-        decoding: UnsafeBufferPointer(start: name, count: Int(nameLength)), as: UTF8.self)
-    }
-    version = SSL_version(session) == TLS1_3_VERSION ? .tls13 : .tls12
-    cipher =
-      SSL_CIPHER_get_name(SSL_get_current_cipher(session)).map { String(cString: $0) } ?? ""
-    resumed = SSL_session_reused(session) == 1
     if let shown = SSL_get0_peer_certificate(session) {
       certificate = TLSPeer.encode { i2d_X509(shown, $0) }
       verification = verifies ? TLSPeer.verdict(of: session) : .unchecked

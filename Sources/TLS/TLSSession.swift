@@ -36,29 +36,24 @@ package struct TLSSession: ~Copyable {
   /// Where the session is.
   package private(set) var phase: Phase = .handshaking
 
-  private let session: OpaquePointer
+  let session: OpaquePointer
   private let buffers: UnsafeMutablePointer<BufferBIO>
   /// Kept because OpenSSL's callbacks read from it, not only for `peer`.
   private let context: TLSContext
-  private let serverName: String?
 
   /// A server's side of a new connection. Throws `library` when memory is short.
   package init(server context: TLSContext) throws(TLSError) {
     (session, buffers) = try Self.make(context)
     self.context = context
-    serverName = nil
     SSL_set_accept_state(session)
   }
 
   /// A client's side of a new connection; `start` sends the first bytes.
   ///
   /// The server's certificate must be for `serverName`, a DNS name (which is also sent as SNI) or
-  /// an IP address (which is not, RFC 6066, section 3). With nil any name will do. A `ticket` of
-  /// an earlier session with the same context and name shortens the handshake if the server
-  /// agrees. Throws `invalidServerName`, or `library` when memory is short.
-  package init(
-    client context: TLSContext, serverName: String?, resuming ticket: TLSTicket? = nil
-  ) throws(TLSError) {
+  /// an IP address (which is not, RFC 6066, section 3). With nil any name will do.
+  /// Throws `invalidServerName`, or `library` when memory is short.
+  package init(client context: TLSContext, serverName: String?) throws(TLSError) {
     let (session, buffers) = try Self.make(context)
     if let serverName, !Self.expect(serverName, from: session) {
       ErrorQueue.clear()
@@ -68,9 +63,7 @@ package struct TLSSession: ~Copyable {
     self.session = session
     self.buffers = buffers
     self.context = context
-    self.serverName = serverName
     SSL_set_connect_state(session)
-    ticket?.offer(by: session, context: context, serverName: serverName)
   }
 
   deinit {
@@ -164,13 +157,6 @@ package struct TLSSession: ~Copyable {
   package var peer: TLSPeer? {
     guard SSL_is_init_finished(session) == 1 else { return nil }
     return TLSPeer(session: session, verifies: context.verifies)
-  }
-
-  /// The newest ticket a client got from its server. TLS 1.3 servers send theirs after the
-  /// handshake, so ask late.
-  package var ticket: TLSTicket? {
-    guard SSL_is_server(session) == 0 else { return nil }
-    return TLSTicket(session: session, context: context, serverName: serverName)
   }
 
   // MARK: - Details
@@ -267,38 +253,4 @@ package struct TLSSession: ~Copyable {
   private static let recordOverhead = 29
   /// Enough for a handful of requests, so that the buffer grows once and not with each record.
   private static let leastSpace = 2_048
-}
-
-/// What a server gave this client so that the next handshake is shorter. It is only honoured for
-/// the context and server name it was made with: a resumed handshake shows no certificate, so a
-/// ticket from a context that verifies nothing must not open a connection of one that does.
-package struct TLSTicket: Sendable {
-  private let context: TLSContext
-  private let serverName: String?
-  /// The session in OpenSSL's own encoding. It holds keys: keep it as you keep a password.
-  private let bytes: [UInt8]
-
-  /// The ticket of a session, or nil while the server has not sent one.
-  init?(session: OpaquePointer, context: TLSContext, serverName: String?) {
-    guard let current = SSL_get_session(session), SSL_SESSION_is_resumable(current) == 1,
-      SSL_SESSION_has_ticket(current) == 1,
-      let bytes = TLSPeer.encode({ i2d_SSL_SESSION(current, $0) })
-    else { return nil }
-    self.context = context
-    self.serverName = serverName
-    self.bytes = bytes
-  }
-
-  /// Makes a new session offer this ticket. Does nothing when it is for someone else or stale:
-  /// the handshake is then a full one.
-  func offer(by session: OpaquePointer, context: TLSContext, serverName: String?) {
-    guard context === self.context, serverName == self.serverName else { return }
-    bytes.withUnsafeBufferPointer { buffer in
-      var cursor = buffer.baseAddress
-      guard let decoded = d2i_SSL_SESSION(nil, &cursor, buffer.count) else { return }
-      SSL_set_session(session, decoded)
-      SSL_SESSION_free(decoded)
-    }
-    ErrorQueue.clear()
-  }
 }

@@ -1,7 +1,7 @@
-import RelaySetup
 import NIOPosix
 import RelayClient
 import RelayServer
+import RelaySetup
 import TestSupport
 import Testing
 

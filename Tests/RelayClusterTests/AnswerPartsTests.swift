@@ -1,4 +1,7 @@
+import Dispatch
+import NATS
 import RelayCore
+import Synchronization
 import Testing
 
 @testable import RelayCluster
@@ -8,28 +11,35 @@ import Testing
     (0..<count).map { UInt8(truncatingIfNeeded: $0 / 1000 + $0) }
   }
 
+  private static func messages(_ parts: [[UInt8]], _ count: Int) -> [NATSMessage] {
+    parts.enumerated().map { index, part in
+      NATSMessage(tag: index + 1 < parts.count ? "part.7" : "answer.7.\(count)", body: part)
+    }
+  }
+
   @Test(arguments: [0, 1, Limits.hopMessageBytes, Limits.hopMessageBytes + 1, 3_000_000])
   func anAnswerComesWhole(_ count: Int) throws {
     let answer = Self.answer(count)
     let parts = AnswerParts.split(answer)
     #expect(parts.allSatisfy { $0.count <= Limits.hopMessageBytes })
-    var taken = AnswerParts()
-    for part in parts.dropLast() { taken.add(part) }
-    #expect(taken.whole(with: try #require(parts.last), totalBytes: count) == answer)
+    #expect(AnswerParts.join(Self.messages(parts, count)) == answer)
   }
 
   @Test func anAnswerWithAPartMissingIsNone() throws {
     let parts = AnswerParts.split(Self.answer(3_000_000))
-    var taken = AnswerParts()
-    for part in parts.dropFirst().dropLast() { taken.add(part) }
-    #expect(taken.whole(with: try #require(parts.last), totalBytes: 3_000_000) == nil)
+    #expect(AnswerParts.join(Self.messages(Array(parts.dropFirst()), 3_000_000)) == nil)
   }
 
   @Test func whatIsTooLongIsNotSentAndNotKept() {
     #expect(AnswerParts.split(Array(repeating: 7, count: Limits.nodeAnswerBytes + 1)) == [[]])
-    var taken = AnswerParts()
-    let half = [UInt8](repeating: 7, count: Limits.nodeAnswerBytes / 2)
-    for _ in 0..<5 { taken.add(half) }
-    #expect(taken.whole(with: [], totalBytes: Limits.nodeAnswerBytes)?.count == 2 * half.count)
+    let done = Mutex<[[NATSMessage]?]>([])
+    let questions = OpenQuestions(limitBytes: 100)
+    let number = questions.open(within: .seconds(60), isLast: { _ in false }) { answer in
+      done.withLock { $0.append(answer) }
+    }
+    for _ in 0..<5 {
+      questions.hear(NATSMessage(tag: "part", body: .init(repeating: 7, count: 40)), to: number)
+    }
+    #expect(done.withLock { $0 }.count == 1 && done.withLock { $0[0] } == nil)
   }
 }

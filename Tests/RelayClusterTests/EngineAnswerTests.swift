@@ -6,17 +6,12 @@ import Testing
 
 /// What nats-server 2.15 says, as it was recorded.
 @Suite("EngineAnswer") struct EngineAnswerTests {
-  private func read(
-    _ tag: String, _ body: String, _ headers: [String: String] = [:]
-  ) -> (target: JournalNode.Target, event: SubjectWriter.Event)? {
-    EngineAnswer.read(NATSMessage(tag: tag, body: Array(body.utf8), headers: headers))
+  private func message(_ body: String, _ headers: [String: String] = [:]) -> NATSMessage {
+    NATSMessage(tag: "7", body: Array(body.utf8), headers: headers)
   }
 
   @Test func anAckSaysWhere() {
-    let answer = read("w.3.7", #"{"stream":"pushrelay","seq":5}"#)
-    #expect(answer?.target == .stripe(3))
-    #expect(answer?.event == .stored(number: 7, sequence: 5))
-    #expect(read("w.lease.1", #"{"stream":"KV_pushrelay","seq":2}"#)?.target == .lease)
+    #expect(message(#"{"stream":"pushrelay","seq":5}"#).storedSequence == 5)
   }
 
   @Test(arguments: [
@@ -24,12 +19,12 @@ import Testing
     #"{"stream":"pushrelay","seq":0}"#, #"{"stream":"pushrelay"}"#, "{", "",
   ])
   func everythingElseIsARefusal(body: String) {
-    #expect(read("w.0.7", body)?.event == .refused(number: 7))
+    #expect(message(body).storedSequence == nil)
   }
 
   /// That somebody else came first is an answer like others; all else people should hear.
   @Test func whatTheEngineHasAgainstAMessageIsKnown() {
-    func refusal(_ body: String) -> String? { EngineAnswer.refusal(Array(body.utf8)) }
+    func refusal(_ body: String) -> String? { EngineStream.refusal(Array(body.utf8)) }
     #expect(
       refusal(#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#)
         == "maximum bytes exceeded")
@@ -40,35 +35,21 @@ import Testing
   }
 
   @Test func nobodyListens() {
-    #expect(read("w.0.7", "", ["Status": "503"])?.event == .refused(number: 7))
+    #expect(message(#"{"seq":5}"#, ["Status": "503"]).storedSequence == nil)
   }
 
   @Test func theLastMessageSaysWhoWroteIt() throws {
     let stamp = Stamp(node: "b", run: 9, epoch: 2, number: 4)
-    let message = StripeMessage(
-      head: .init(stamp: stamp, writtenAt: Instant(milliseconds: 0)), entries: [])
-    let answer = EngineAnswer.read(
-      NATSMessage(tag: "l.0.7", body: message.bytes, headers: ["Nats-Sequence": "12"]))
-    #expect(answer?.1 == .found(question: 7, sequence: 12, stamp))
-    #expect(
-      read("l.0.7", "", ["Status": "404"])?.event == .found(question: 7, sequence: 0, nil))
-    #expect(
-      read("l.0.7", "no relay's", ["Nats-Sequence": "3"])?.event
-        == .found(question: 7, sequence: 3, nil))
-    #expect(read("l.0.7", "", ["Status": "408"]) == nil)
-    #expect(read("l.0.7", "no sequence") == nil)
-  }
-
-  @Test(arguments: ["", "w", "w.0", "x.0.1", "w.300.1", "w.0.-1", "w.0.1.2", "q.1"])
-  func aTagThatIsNoneIsNoAnswer(tag: String) {
-    #expect(read(tag, #"{"seq":5}"#) == nil)
-  }
-
-  @Test func tagsAreReadAsTheyAreWritten() {
-    for target in [JournalNode.Target.stripe(0), .stripe(255), .lease] {
-      let tag = EngineAnswer.Tag(kind: .last, target: target, number: .max)
-      #expect(EngineAnswer.Tag(tag.text) == tag)
-    }
+    let bytes = StripeMessage(
+      head: .init(stamp: stamp, writtenAt: Instant(milliseconds: 0)), entries: []
+    ).bytes
+    let last = EngineClient.last(
+      NATSMessage(tag: "7", body: bytes, headers: ["Nats-Sequence": "12"]))
+    #expect(last?.sequence == 12 && last.flatMap { Stamp(ofMessage: $0.body) } == stamp)
+    #expect(EngineClient.last(message("", ["Status": "404"]))?.sequence == 0)
+    #expect(Stamp(ofMessage: Array("no relay's".utf8)) == nil && Stamp(ofMessage: []) == nil)
+    #expect(EngineClient.last(message("", ["Status": "408"])) == nil)
+    #expect(EngineClient.last(message("no sequence")) == nil)
   }
 
   @Test func aNodesNameIsPartOfASubject() {

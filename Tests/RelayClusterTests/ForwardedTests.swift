@@ -148,19 +148,19 @@ import Testing
         stamp: stamp, partitionCount: 16, stripeCount: count, lease: lease,
         report: NodeReport(number: 1, loopCount: 1))
       for stripe in 0..<count {
-        let writer = StripeWriter(stamp: stamp, last: 0, highest: 0, state: ForwardedTests.empty)
+        let writer = StripeWriter(
+          stamp: stamp, contents: StripeContents(empty: ForwardedTests.empty))
         let now = Instant(milliseconds: 2_000_000)
-        node.claim(stripe, writer, UInt64(stripe), at: now, wall: now)
+        node.claim(stripe, writer, at: now, wall: now)
       }
       run(at: 2_000_000)
-      for stripe in 0..<count { node.restored(stripe, StripeReplay(empty: ForwardedTests.empty)) }
     }
 
     mutating func run(at milliseconds: Int64) {
       let now = Instant(milliseconds: milliseconds)
       node.handle(.tick, at: now, wall: now)
       while true {
-        let effects = node.take().effects
+        let effects = node.handOver().effects
         guard !effects.isEmpty else { return }
         for case .publish(let target, let message, _) in effects {
           sequence += 1
@@ -205,6 +205,6 @@ import Testing
     #expect(apart > 50)
     node.run(at: 2_100_000)
     #expect(node.forgotten == node.stripes && node.forgotten.count == 100)
-    #expect(node.node.stripes.allSatisfy { $0?.state.sequences.isEmpty ?? false })
+    #expect(node.node.stripes.allSatisfy { $0?.contents.state.sequences.isEmpty ?? false })
   }
 }

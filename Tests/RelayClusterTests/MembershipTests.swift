@@ -17,13 +17,13 @@ import Testing
   @Test func aKeyThatDoesNotChangeForALeaseIsNobodys() {
     var membership = Membership(length: .seconds(3))
     for time in stride(from: Int64(0), through: 5000, by: 250) {
-      membership.take(
+      membership.observe(
         [Self.key(1, revision: 9), Self.key(2, revision: UInt64(time))], at: Self.at(time))
       let alive = membership.alive(at: Self.at(time)).map(\.report.number)
       #expect(alive == (time < 3000 ? [1, 2] : [2]), "at \(time)")
     }
     // It goes on.
-    membership.take([Self.key(1, revision: 10), Self.key(2, revision: 6000)], at: Self.at(5250))
+    membership.observe([Self.key(1, revision: 10), Self.key(2, revision: 6000)], at: Self.at(5250))
     #expect(membership.alive(at: Self.at(5250)).count == 2)
   }
 
@@ -31,15 +31,15 @@ import Testing
     var membership = Membership(length: .seconds(3))
     for time in stride(from: Int64(0), through: 4000, by: 250) {
       // A server that lags behind and one that does not answer in turn.
-      membership.take([Self.key(1, revision: time % 500 == 0 ? 7 : 5)], at: Self.at(time))
+      membership.observe([Self.key(1, revision: time % 500 == 0 ? 7 : 5)], at: Self.at(time))
     }
     #expect(membership.alive(at: Self.at(4000)).isEmpty)
   }
 
   @Test func whoHasGivenItsLeaseUpIsGoneAtOnce() {
     var membership = Membership(length: .seconds(3))
-    membership.take([Self.key(1), Self.key(2)], at: Self.at(0))
-    membership.take([Self.key(2)], at: Self.at(250))
+    membership.observe([Self.key(1), Self.key(2)], at: Self.at(0))
+    membership.observe([Self.key(2)], at: Self.at(250))
     #expect(membership.alive(at: Self.at(250)).map(\.report.number) == [2])
     #expect(membership.all(at: Self.at(500)).map(\.age) == [.milliseconds(500)])
   }
@@ -47,11 +47,11 @@ import Testing
   /// The engine was away for longer than a lease, and nobody could renew theirs.
   @Test func nobodyIsGoneBecauseNobodyCouldLook() {
     var membership = Membership(length: .seconds(3))
-    membership.take([Self.key(1)], at: Self.at(0))
-    membership.take([Self.key(1)], at: Self.at(10_000))
+    membership.observe([Self.key(1)], at: Self.at(0))
+    membership.observe([Self.key(1)], at: Self.at(10_000))
     #expect(membership.alive(at: Self.at(10_000)).count == 1)
     for time in stride(from: Int64(10_250), through: 13_000, by: 250) {
-      membership.take([Self.key(1)], at: Self.at(time))
+      membership.observe([Self.key(1)], at: Self.at(time))
     }
     #expect(membership.alive(at: Self.at(13_000)).isEmpty)
   }
@@ -75,7 +75,7 @@ import Testing
           report: NodeReport(number: UInt16(index) + 1, loopCount: 1),
           writtenAt: Self.at(wall - Int64(delay) + node.value))
       }
-      membership.take(keys, at: Self.at(round * 1000), wall: Self.at(wall))
+      membership.observe(keys, at: Self.at(round * 1000), wall: Self.at(wall))
       let found = membership.clockDifferences(at: Self.at(round * 1000))
       guard round >= 3 else {
         #expect(found.isEmpty)

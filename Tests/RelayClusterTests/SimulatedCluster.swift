@@ -128,7 +128,7 @@ struct SimulatedCluster {
         .toNode(index, .snapshot(stripe: stripe, number: number, parts)), isWild: isWild,
         mayDrop: false)
     case .purge(let stripe, let sequence): engine.purge(stripe, below: sequence)
-    case .answered, .lost: break
+    case .claimed, .lost: break
     }
   }
 
@@ -178,7 +178,7 @@ struct SimulatedCluster {
 
   /// What a node wants is on its way, and what it has reported is noted.
   private mutating func collect(_ index: Int, isWild: Bool) throws {
-    let (effects, outcomes) = processes[index].journal.take()
+    let (effects, outcomes) = processes[index].journal.handOver()
     for effect in effects {
       processes[index].take(effect)
       if case .snapshot = effect {

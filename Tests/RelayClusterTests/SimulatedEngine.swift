@@ -69,8 +69,8 @@ struct SimulatedEngine {
     }
   }
 
-  func replay(_ stripe: Int, through end: UInt64, empty: StripeState) throws -> StripeReplay {
-    var replay = StripeReplay(empty: empty)
+  func replay(_ stripe: Int, through end: UInt64, empty: StripeState) throws -> StripeContents {
+    var replay = StripeContents(empty: empty)
     for message in messages where message.target == .stripe(stripe) && message.sequence <= end {
       try replay.read(message.bytes, at: message.sequence)
     }

@@ -9,7 +9,7 @@ struct SimulatedNode {
   /// What is under way with a stripe.
   private enum Move {
     /// The message that claims it is on its way.
-    case claiming(Int, epoch: UInt64, StripeReplay)
+    case claiming(Int, epoch: UInt64, StripeContents)
     case finishing(Int, to: UInt64)
   }
 
@@ -90,7 +90,7 @@ struct SimulatedNode {
 
   mutating func take(_ effect: JournalNode.Effect) {
     switch effect {
-    case .answered(_, let isPersisted): answer = isPersisted
+    case .claimed(_, let isOurs): answer = isOurs
     case .lost(let stripe, _): lost.append(stripe)
     case .publish, .ask, .purge, .snapshot: break
     }
@@ -100,7 +100,7 @@ struct SimulatedNode {
 
   mutating func look(at engine: SimulatedEngine, isBehind: Bool, _ now: Instant) throws {
     let keys = try engine.keys(behind: isBehind).filter { $0.stamp.run != run }
-    membership.take(keys, at: now)
+    membership.observe(keys, at: now)
     let others = membership.alive(at: now)
     report.offers = report.offers.filter { offer in
       others.contains { $0.stamp.run == offer.run }
@@ -173,17 +173,15 @@ struct SimulatedNode {
     configuration.snapshotBytes = 3000
     let writer = StripeWriter(
       stamp: Stamp(node: name, run: run, epoch: epoch, number: attempts << 32),
-      last: done.last, highest: done.highest, state: SimulatedCluster.empty,
-      configuration: configuration)
+      contents: done, configuration: configuration)
     answer = nil
     underWay = .claiming(stripe, epoch: epoch, done)
-    journal.claim(stripe, writer, attempts, at: now, wall: now)
+    journal.claim(stripe, writer, at: now, wall: now)
   }
 
   private mutating func load(
-    _ stripe: Int, _ epoch: UInt64, _ replay: StripeReplay
+    _ stripe: Int, _ epoch: UInt64, _ replay: StripeContents
   ) -> Moved? {
-    journal.restored(stripe, replay)
     stored[stripe] = Set(replay.state.sequences)
     failed[stripe] = []
     report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .live))

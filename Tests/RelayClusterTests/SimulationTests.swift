@@ -99,7 +99,7 @@ import Testing
           stripe, through: .max, empty: SimulatedCluster.empty)
         let there = Set(replay.state.sequences)
         #expect(
-          Set(node.journal.stripes[stripe]?.state.sequences.map(\.self) ?? []) == there,
+          Set(node.journal.stripes[stripe]?.contents.state.sequences.map(\.self) ?? []) == there,
           "seed \(seed)")
         #expect(
           there.isDisjoint(with: node.failed[stripe] ?? []),

@@ -201,16 +201,16 @@ import Testing
     let places = (10...14).map { line.add($0) }
     var outcomes: [Journal.Outcome] = []
     line.settle(places[1], isPersisted: true)
-    line.takeOutcomes(into: &outcomes)
+    line.reportSettled(into: &outcomes)
     #expect(outcomes.isEmpty)
     line.settle(places[0], isPersisted: true)
     line.settle(places[2], isPersisted: false)
     #expect(line.settle(places[2], isPersisted: true) == nil)
     line.settle(places[4], isPersisted: true)
-    line.takeOutcomes(into: &outcomes)
+    line.reportSettled(into: &outcomes)
     #expect(outcomes == [.persisted(shard: 3, through: 11), .failed(shard: 3, through: 12)])
     #expect(line.settle(places[3], isPersisted: true) == 13)
-    line.takeOutcomes(into: &outcomes)
+    line.reportSettled(into: &outcomes)
     #expect(outcomes.last == .persisted(shard: 3, through: 14) && line.count == 0)
   }
 }

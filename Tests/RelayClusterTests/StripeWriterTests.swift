@@ -23,7 +23,7 @@ import Testing
       var configuration = StripeWriter.Configuration()
       configure(&configuration)
       writer = StripeWriter(
-        stamp: stamp, last: 0, highest: 0, state: StripeState(feedbackLimit: 10), isRead: true,
+        stamp: stamp, contents: StripeContents(empty: StripeState(feedbackLimit: 10)),
         configuration: configuration)
     }
 
@@ -109,7 +109,7 @@ import Testing
     #expect(scene.settled(1) == true && scene.settled(2) == nil)
     try scene.ack(at: 9)
     #expect(scene.settled(2) == true && scene.settled(3) == true)
-    #expect(Set(scene.writer.state.sequences) == [1, 2, 3])
+    #expect(Set(scene.writer.contents.state.sequences) == [1, 2, 3])
     #expect(scene.published.map(\.head.highest) == [1, 3])
     #expect(scene.published.map(\.head.stamp.number) == [0, 1])
   }
@@ -128,11 +128,11 @@ import Testing
     // On its way: the forget goes with the next one.
     scene.forget(2, at: 23)
     try scene.ack(at: 24)
-    #expect(scene.settled(2) == true && Array(scene.writer.state.sequences) == [2])
+    #expect(scene.settled(2) == true && Array(scene.writer.contents.state.sequences) == [2])
     scene.hear(at: 73)
     #expect(scene.published.last?.entries == [.forgotten([2])])
     try scene.ack(at: 74)
-    #expect(scene.writer.state.sequences.isEmpty)
+    #expect(scene.writer.contents.state.sequences.isEmpty)
   }
 
   @Test func whatCameOverAnAliasNeedNotBeWrittenEither() throws {
@@ -148,7 +148,7 @@ import Testing
     try scene.ack(at: 2500)
     #expect(scene.published.last?.entries == [.forgotten([2])])
     try scene.ack(at: 2501)
-    #expect(scene.writer.state.sequences.isEmpty)
+    #expect(scene.writer.contents.state.sequences.isEmpty)
   }
 
   @Test func aMessageIsCutWhereTheEngineWouldRefuseIt() throws {
@@ -184,7 +184,7 @@ import Testing
       scene.published.last?.entries
         == [.record(Self.spent(4)), .forgotten([1])])
     try scene.ack(at: 2501)
-    #expect(scene.writer.state.sequences.isEmpty)
+    #expect(scene.writer.contents.state.sequences.isEmpty)
     scene.submit(5, at: 2600)
     scene.hear(at: 2600)
     try scene.ack(at: 2601)
@@ -212,7 +212,7 @@ import Testing
     var configuration = StripeWriter.Configuration()
     configuration.snapshotBytes = 1
     var writer = StripeWriter(
-      stamp: Self.stamp, last: 0, highest: 0, state: StripeState(feedbackLimit: 10), isRead: true,
+      stamp: Self.stamp, contents: StripeContents(empty: StripeState(feedbackLimit: 10)),
       configuration: configuration)
     var effects: [StripeWriter.Effect] = []
     func submit(_ sequence: UInt64) {
@@ -273,7 +273,7 @@ import Testing
       scene.hear(at: now)
       try settle(at: now)
     }
-    #expect(scene.writer.state.sequences.isEmpty && !scene.writer.isFull)
+    #expect(scene.writer.contents.state.sequences.isEmpty && !scene.writer.isFull)
   }
 
   /// An engine that is full takes nothing more, not even what would make it smaller.
@@ -321,9 +321,9 @@ import Testing
 
   @Test func aClaimThatWasLateIsAllThatIsWritten() throws {
     var scene = Scene()
-    scene.effects += scene.writer.claim(.question(1), at: Self.time(0), wall: Self.time(0))
+    scene.effects += scene.writer.claim(at: Self.time(0), wall: Self.time(0))
     scene.hear(at: 2000)
-    guard case .settled(.question(1), isPersisted: false) = scene.effects.last else {
+    guard case .settled(.claim, isPersisted: false) = scene.effects.last else {
       Issue.record("\(scene.effects)")
       return
     }
@@ -362,8 +362,8 @@ import Testing
     let first = try #require(purges.first)
     // The messages from there on make the same state as all of them.
     var (all, rest) = (
-      StripeReplay(empty: StripeState(feedbackLimit: 10)),
-      StripeReplay(empty: StripeState(feedbackLimit: 10))
+      StripeContents(empty: StripeState(feedbackLimit: 10)),
+      StripeContents(empty: StripeState(feedbackLimit: 10))
     )
     for (index, message) in scene.published.enumerated() {
       let sequence = UInt64(101 + index)
@@ -375,7 +375,7 @@ import Testing
     #expect(rest.highest == 12)
     // Parts of a snapshot that was broken off count for nothing.
     let part = try #require(scene.published.firstIndex { $0.head.kind != .batch })
-    var broken = StripeReplay(empty: StripeState(feedbackLimit: 10))
+    var broken = StripeContents(empty: StripeState(feedbackLimit: 10))
     for message in scene.published[...part] { try broken.read(message.bytes, at: 1) }
     #expect(broken.state.sequences.count == part)
   }

@@ -1,9 +1,10 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayRecording
 import RelayStore
 import Testing
+
+@testable import RelayCluster
 
 /// A journal of SQLite on its way to the stripes, and reading stripes to which others write.
 @Suite("Transfer") struct TransferTests {
@@ -32,7 +33,7 @@ import Testing
   // MARK: Reading while others write
 
   @Test func whatFollowsOneAnotherIsWhole() throws {
-    var replay = StripeReplay(empty: Self.empty)
+    var replay = StripeContents(empty: Self.empty)
     #expect(replay.isWhole)
     try replay.read(Self.message(1), at: 5, after: 0)
     try replay.read(Self.message(2), at: 9, after: 5)
@@ -43,7 +44,7 @@ import Testing
   }
 
   @Test func whatWasPurgedIsMissingUntilItsSnapshotIsRead() throws {
-    var replay = StripeReplay(empty: Self.empty)
+    var replay = StripeContents(empty: Self.empty)
     try replay.read(Self.message(1, .batch, Self.device(1)), at: 5, after: 0)
     // The purge took 9 and 11 away; what is left begins with the snapshot behind them.
     try replay.read(Self.message(4, .snapshot(part: 0, of: 2), Self.device(2)), at: 12, after: 11)
@@ -57,7 +58,7 @@ import Testing
   }
 
   @Test func aMessageThatDoesNotSayWhatWasBeforeItProvesNothing() throws {
-    var replay = StripeReplay(empty: Self.empty)
+    var replay = StripeContents(empty: Self.empty)
     try replay.read(Self.message(1), at: 1)
     #expect(!replay.isWhole)
   }
@@ -191,27 +192,16 @@ import Testing
     let sorter = Self.sort(
       (1...200).map { .device(Make.device($0), Make.secret, budget: .init(written: 1)) }
         + (1...200).map { Self.push($0, token: $0, at: 1) }, stripes: 1)
-    var configuration = StripeWriter.Configuration()
-    configuration.messageBytes = 2000
-    var writer = StripeWriter(
-      stamp: Stamp(node: "import", run: 3, epoch: 1), last: 0, highest: sorter.lastSequence,
-      state: sorter.states[0], isRead: true, configuration: configuration)
-    writer.write(sorter.states[0].snapshot(messageBytes: 2000))
-    var replay = StripeReplay(empty: Self.empty)
-    var (messages, sequence) = (0, UInt64(10))
-    var event = SubjectWriter.Event.tick
-    while writer.deadline != nil {
-      var effects: [StripeWriter.Effect] = []
-      writer.handle(event, at: Self.now, wall: Self.now, into: &effects)
-      event = .tick
-      for case .subject(.publish(let message, let last)) in effects {
-        #expect(message.bytes.count < 3000)
-        try replay.read(message.bytes, at: sequence, after: last)
-        event = .stored(number: message.number, sequence: sequence)
-        (messages, sequence) = (messages + 1, sequence + 2)
-      }
+    let messages = ClusterImport.messages(
+      of: sorter.states[0], run: 3, highest: sorter.lastSequence, at: Self.now, messageBytes: 2000)
+    var (replay, last) = (StripeContents(empty: Self.empty), UInt64(0))
+    for (index, message) in messages.enumerated() {
+      #expect(message.bytes.count < 3000)
+      let sequence = UInt64(10 + 2 * index)
+      try replay.read(message.bytes, at: sequence, after: last)
+      last = sequence
     }
-    #expect(messages > 10)
+    #expect(messages.count > 3)
     #expect(replay.isWhole && replay.highest == 200)
     #expect(Self.devices(replay.state) == Self.devices(sorter.states[0]))
   }

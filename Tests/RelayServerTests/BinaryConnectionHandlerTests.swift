@@ -1,8 +1,8 @@
-import ProviderCredentials
 import FoundationEssentials
 import NIOCore
 import NIOEmbedded
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelayFaults
 import Testing

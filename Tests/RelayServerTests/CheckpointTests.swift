@@ -1,5 +1,4 @@
 import AdminAPI
-import RelaySetup
 import DeviceLink
 import Foundation
 import Primitives
@@ -7,6 +6,7 @@ import RelayClient
 import RelayCore
 import RelayFaults
 import RelayRecording
+import RelaySetup
 import TestSupport
 import Testing
 

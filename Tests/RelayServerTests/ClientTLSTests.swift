@@ -1,10 +1,10 @@
 import AdminAPI
-import RelaySetup
 import FoundationEssentials
 import NIOPosix
 import ProviderCredentials
 import RelayClient
 import RelayServer
+import RelaySetup
 import TLS
 import TestSupport
 import Testing

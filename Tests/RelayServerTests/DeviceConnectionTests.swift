@@ -1,8 +1,8 @@
-import RelaySetup
 import HTTP2
 import NIOCore
 import NIOEmbedded
 import RelayCore
+import RelaySetup
 import TLS
 import Testing
 import Transport

@@ -1,9 +1,9 @@
 import AdminAPI
-import RelaySetup
 import DeviceLink
 import Foundation
 import RelayClient
 import RelayCore
+import RelaySetup
 import RelayStore
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
-import RelaySetup
 import AdminAPI
 import Foundation
 import RelayClient
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 

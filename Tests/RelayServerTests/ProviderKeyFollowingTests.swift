@@ -1,10 +1,10 @@
-import RelaySetup
 import Foundation
 import Logging
 import Primitives
 import ProviderCredentials
 import RelayClient
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 

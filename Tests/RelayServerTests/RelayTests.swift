@@ -1,8 +1,8 @@
 import AdminAPI
-import RelaySetup
 import DeviceLink
 import RelayClient
 import RelayCore
+import RelaySetup
 import ServiceLifecycle
 import TestSupport
 import Testing
@@ -34,6 +34,16 @@ import Testing
       }
     }
     return nil
+  }
+
+  /// Nobody knows it, which is an answer: whoever asks must not wait for one.
+  @Test func aDeviceThatIsNotThereIsToldApartFromNoAnswer() async throws {
+    try await LoopbackRelay.runRelay { relay, _, _ in
+      let nobody = DeviceID(UniqueID(high: 1, low: 2))
+      #expect(try await relay.report(of: nobody) == nil)
+      #expect(try await relay.register("com.example.app", on: nobody, token: nil) == nil)
+      #expect(await relay.app(with: DeviceToken(name: 1, routingKey: 2)).value == nil)
+    }
   }
 
   @Test func devicesOfAllShardsAreReachedFromAnyConnection() async throws {

@@ -1,9 +1,9 @@
 import AdminAPI
-import RelaySetup
 import DeviceLink
 import Primitives
 import RelayClient
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 

@@ -21,7 +21,8 @@ final class Pipe {
     client clientContext: TLSContext, server serverContext: TLSContext,
     serverName: String? = "localhost", resuming ticket: TLSTicket? = nil
   ) throws {
-    client = try TLSSession(client: clientContext, serverName: serverName, resuming: ticket)
+    client = try TLSSession(client: clientContext, serverName: serverName)
+    ticket?.offer(by: client)
     server = try TLSSession(server: serverContext)
     try client.start(output: &toServer)
   }
@@ -71,8 +72,56 @@ final class Pipe {
   // The testing macros cannot look into a session, which is not copyable.
   var clientPeer: TLSPeer? { client.peer }
   var serverPeer: TLSPeer? { server.peer }
-  var clientTicket: TLSTicket? { client.ticket }
+  var clientTicket: TLSTicket? { TLSTicket(client) }
+  var clientResumed: Bool { client.resumed }
+  var serverResumed: Bool { server.resumed }
+  var clientVersion: TLSVersion { client.version }
+  var serverVersion: TLSVersion { server.version }
+  var clientCipher: String { client.cipher }
+  var serverCipher: String { server.cipher }
+  var clientProtocol: String? { client.applicationProtocol }
+  var serverProtocol: String? { server.applicationProtocol }
   var isEstablished: Bool { client.phase == .established && server.phase == .established }
+}
+
+/// What a server gave a client so that its next handshake is shorter, in OpenSSL's own encoding.
+struct TLSTicket {
+  private let bytes: [UInt8]
+
+  /// nil while the server has not sent one.
+  init?(_ client: borrowing TLSSession) {
+    guard let current = SSL_get_session(client.session), SSL_SESSION_is_resumable(current) == 1,
+      SSL_SESSION_has_ticket(current) == 1,
+      let bytes = TLSPeer.encode({ i2d_SSL_SESSION(current, $0) })
+    else { return nil }
+    self.bytes = bytes
+  }
+
+  func offer(by client: borrowing TLSSession) {
+    bytes.withUnsafeBufferPointer { buffer in
+      var cursor = buffer.baseAddress
+      let decoded = d2i_SSL_SESSION(nil, &cursor, buffer.count)
+      SSL_set_session(client.session, decoded)
+      SSL_SESSION_free(decoded)
+    }
+  }
+}
+
+/// What both sides agreed upon.
+extension TLSSession {
+  /// What ALPN selected (RFC 7301), or nil when it did not take place.
+  var applicationProtocol: String? {
+    var name: UnsafePointer<UInt8>?
+    var length: UInt32 = 0
+    SSL_get0_alpn_selected(session, &name, &length)
+    return name.map {
+      String(decoding: UnsafeBufferPointer(start: $0, count: Int(length)), as: UTF8.self)
+    }
+  }
+  var version: TLSVersion { SSL_version(session) == TLS1_3_VERSION ? .tls13 : .tls12 }
+  var cipher: String { String(cString: SSL_CIPHER_get_name(SSL_get_current_cipher(session))) }
+  /// Whether the handshake was shortened by a ticket of an earlier connection.
+  var resumed: Bool { SSL_session_reused(session) == 1 }
 }
 
 /// Contexts as most tests want them.

@@ -15,11 +15,11 @@ import Testing
     let server = try #require(pipe.serverPeer)
     let cipher =
       version == .tls13 ? "TLS_AES_128_GCM_SHA256" : "ECDHE-ECDSA-AES128-GCM-SHA256"
-    for peer in [client, server] {
-      #expect(peer.version == version && peer.cipher == cipher)
-      #expect(peer.applicationProtocol == "h2" && !peer.resumed)
-      #expect(peer.verification == .trusted)
-    }
+    #expect(pipe.clientVersion == version && pipe.serverVersion == version)
+    #expect(pipe.clientCipher == cipher && pipe.serverCipher == cipher)
+    #expect(pipe.clientProtocol == "h2" && pipe.serverProtocol == "h2")
+    #expect(!pipe.clientResumed && !pipe.serverResumed)
+    #expect(client.verification == .trusted && server.verification == .trusted)
     #expect(client.certificate == Self.der(certificates.server.certificatePEM))
     #expect(server.certificate == Self.der(certificates.client.certificatePEM))
     pipe.client.close(output: &pipe.toServer)

@@ -21,16 +21,10 @@ package enum AES {
   static func seal(
     _ content: [UInt8], authenticating header: [UInt8], under key: SymmetricKey, nonce: [UInt8]
   ) throws(TLSError) -> [UInt8] {
-    let cipher = try Cipher()
-    var ciphertext: [UInt8] = []
     var tag = [UInt8](repeating: 0, count: tagLength)
-    guard
-      EVP_EncryptInit_ex(cipher.context, EVP_aes_256_gcm(), nil, key.bytes, nonce) == 1,
-      cipher.authenticate(header, using: EVP_EncryptUpdate),
-      cipher.update(content, into: &ciphertext, using: EVP_EncryptUpdate),
-      cipher.finish(using: EVP_EncryptFinal_ex),
-      EVP_CIPHER_CTX_ctrl(cipher.context, EVP_CTRL_AEAD_GET_TAG, Int32(tagLength), &tag) == 1
-    else { throw .library(ErrorQueue.takeText()) }
+    let ciphertext = try run(
+      EVP_aes_256_gcm(), key, nonce, encrypts: true, header: header, content, tag: &tag)
+    guard let ciphertext else { throw .library(ErrorQueue.takeText()) }
     return nonce + ciphertext + tag
   }
 
@@ -39,19 +33,11 @@ package enum AES {
     _ sealed: ArraySlice<UInt8>, authenticating header: [UInt8], under key: SymmetricKey
   ) throws(TLSError) -> [UInt8]? {
     guard sealed.count >= nonceLength + tagLength else { return nil }
-    let cipher = try Cipher()
-    let nonce = Array(sealed.prefix(nonceLength))
+    defer { ErrorQueue.clear() }
     var tag = Array(sealed.suffix(tagLength))
-    let ciphertext = Array(sealed.dropFirst(nonceLength).dropLast(tagLength))
-    var content: [UInt8] = []
-    let isGenuine =
-      EVP_DecryptInit_ex(cipher.context, EVP_aes_256_gcm(), nil, key.bytes, nonce) == 1
-      && cipher.authenticate(header, using: EVP_DecryptUpdate)
-      && cipher.update(ciphertext, into: &content, using: EVP_DecryptUpdate)
-      && EVP_CIPHER_CTX_ctrl(cipher.context, EVP_CTRL_AEAD_SET_TAG, Int32(tagLength), &tag) == 1
-      && cipher.finish(using: EVP_DecryptFinal_ex)
-    ErrorQueue.clear()
-    return isGenuine ? content : nil
+    return try run(
+      EVP_aes_256_gcm(), key, Array(sealed.prefix(nonceLength)), encrypts: false, header: header,
+      Array(sealed.dropFirst(nonceLength).dropLast(tagLength)), tag: &tag)
   }
 
   // MARK: Key wrap
@@ -61,13 +47,9 @@ package enum AES {
   package static func wrap(
     _ key: SymmetricKey, under wrapping: SymmetricKey
   ) throws(TLSError) -> [UInt8] {
-    let cipher = try Cipher()
-    EVP_CIPHER_CTX_set_flags(cipher.context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
-    var wrapped: [UInt8] = []
-    guard
-      EVP_EncryptInit_ex(cipher.context, EVP_aes_256_wrap(), nil, wrapping.bytes, nil) == 1,
-      cipher.update(key.bytes, into: &wrapped, using: EVP_EncryptUpdate)
-    else { throw .library(ErrorQueue.takeText()) }
+    var tag: [UInt8] = []
+    let wrapped = try run(EVP_aes_256_wrap(), wrapping, nil, encrypts: true, key.bytes, tag: &tag)
+    guard let wrapped else { throw .library(ErrorQueue.takeText()) }
     return wrapped
   }
 
@@ -78,62 +60,51 @@ package enum AES {
   ) throws(TLSError) -> SymmetricKey? {
     // OpenSSL takes an empty input for the end of one.
     guard wrapped.count == SymmetricKey.length + 8 else { return nil }
-    let cipher = try Cipher()
-    EVP_CIPHER_CTX_set_flags(cipher.context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
-    var key: [UInt8] = []
-    let isGenuine =
-      EVP_DecryptInit_ex(cipher.context, EVP_aes_256_wrap(), nil, wrapping.bytes, nil) == 1
-      && cipher.update(wrapped, into: &key, using: EVP_DecryptUpdate)
-    ErrorQueue.clear()
-    return isGenuine ? SymmetricKey(bytes: key) : nil
+    defer { ErrorQueue.clear() }
+    var tag: [UInt8] = []
+    return try run(EVP_aes_256_wrap(), wrapping, nil, encrypts: false, wrapped, tag: &tag)
+      .flatMap { SymmetricKey(bytes: $0) }
   }
-}
 
-/// OpenSSL's state of one encryption or decryption.
-private struct Cipher: ~Copyable {
-  typealias Update = (
-    OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?,
-    UnsafePointer<UInt8>?, Int32
-  ) -> Int32
-  typealias Finish = (
-    OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?
-  ) -> Int32
+  // MARK: By OpenSSL
 
-  let context: OpaquePointer
-
-  init() throws(TLSError) {
+  /// One whole encryption or decryption; nil when OpenSSL refuses it.
+  ///
+  /// - Parameter tag: of GCM: what comes out or what must; empty for key wrap, which has none.
+  private static func run(
+    _ cipher: OpaquePointer?, _ key: SymmetricKey, _ nonce: [UInt8]?, encrypts: Bool,
+    header: [UInt8] = [], _ input: [UInt8], tag: inout [UInt8]
+  ) throws(TLSError) -> [UInt8]? {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
     guard let context = EVP_CIPHER_CTX_new() else { throw .library(ErrorQueue.takeText()) }
-    self.context = context
-  }
-
-  deinit { EVP_CIPHER_CTX_free(context) }
-
-  /// Takes in what is authenticated only.
-  func authenticate(_ header: [UInt8], using update: Update) -> Bool {
-    guard let length = Int32(exactly: header.count) else { return false }
-    var count: Int32 = 0
-    return header.isEmpty || update(context, nil, &count, header, length) == 1
-  }
-
-  /// Appends what becomes of the input; never more than a block longer than that.
-  func update(_ input: [UInt8], into output: inout [UInt8], using update: Update) -> Bool {
-    guard let length = Int32(exactly: input.count) else { return false }
-    guard length > 0 else { return true }
-    var isDone = false
-    output = [UInt8](unsafeUninitializedCapacity: input.count + 16) { buffer, count in
-      var written: Int32 = 0
-      isDone = update(context, buffer.baseAddress, &written, input, length) == 1
-      count = isDone ? Int(written) : 0
+    defer { EVP_CIPHER_CTX_free(context) }
+    let isGCM = !tag.isEmpty
+    if !isGCM { EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW) }
+    guard let headerCount = Int32(exactly: header.count), let count = Int32(exactly: input.count),
+      EVP_CipherInit_ex(context, cipher, nil, key.bytes, nonce, encrypts ? 1 : 0) == 1
+    else { return nil }
+    var written: Int32 = 0
+    // With key wrap a block more comes out than went in, with GCM as much.
+    var output = [UInt8](repeating: 0, count: input.count + 16)
+    guard headerCount == 0 || EVP_CipherUpdate(context, nil, &written, header, headerCount) == 1
+    else { return nil }
+    written = 0
+    guard count == 0 || EVP_CipherUpdate(context, &output, &written, input, count) == 1 else {
+      return nil
     }
-    return isDone
-  }
-
-  /// The end of the input. With GCM nothing is left to come out.
-  func finish(using finish: Finish) -> Bool {
+    output.removeLast(output.count - Int(written))
+    guard isGCM else { return output }
+    let tagCount = Int32(tagLength)
+    if !encrypts, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tagCount, &tag) != 1 {
+      return nil
+    }
+    // Nothing is left to come out.
     var rest = [UInt8](repeating: 0, count: 16)
-    var count: Int32 = 0
-    return finish(context, &rest, &count) == 1
+    guard EVP_CipherFinal_ex(context, &rest, &written) == 1 else { return nil }
+    if encrypts, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, tagCount, &tag) != 1 {
+      return nil
+    }
+    return output
   }
 }

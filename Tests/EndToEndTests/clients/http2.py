@@ -14,6 +14,12 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 STATUSES = {0x88: 200, 0x89: 204, 0x8A: 206, 0x8B: 304, 0x8C: 400, 0x8D: 404, 0x8E: 500}
 
 
+def status(payload):
+    """The status of an answer's head, where the static table has it. The size of the peer's table,
+    0x20 when there is none, may come first (RFC 7541 section 6.3)."""
+    return STATUSES.get(payload.lstrip(b"\x20")[0])
+
+
 def dial(address, ca=None, receive_buffer=None):
     """A socket to HOST:PORT, with TLS and ALPN h2 when `ca` is given."""
     host, port = address.rsplit(":", 1)

@@ -39,9 +39,8 @@ if options.never_read:
 threading.Thread(target=speak, daemon=True).start()
 rest = b""
 for kind, flags, _, payload in connection.frames():
-    if kind == http2.HEADERS and payload[0] in http2.STATUSES:
-        if http2.STATUSES[payload[0]] != 200:
-            print(f"status {http2.STATUSES[payload[0]]}", flush=True)
+    if kind == http2.HEADERS and http2.status(payload) not in (None, 200):
+        print(f"status {http2.status(payload)}", flush=True)
     if kind == http2.DATA:
         *lines, rest = (rest + payload).split(b"\n")
         for line in lines:

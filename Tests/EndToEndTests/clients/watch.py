@@ -22,5 +22,5 @@ for kind, flags, _, payload in connection.frames():
         print(f"goaway {code} {payload[8:].decode()}", flush=True)
         connection.send(stream, b'{"aps":{"alert":"Late"}}', end=True)
     if kind == http2.HEADERS:
-        print(f"status {http2.STATUSES.get(payload[0])}", flush=True)
+        print(f"status {http2.status(payload)}", flush=True)
 print("closed", flush=True)

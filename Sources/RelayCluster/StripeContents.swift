@@ -1,13 +1,13 @@
 package import RelayRecording
 
-/// Makes a stripe's state of its messages, read in their order.
-package struct StripeReplay: Sendable {
+/// What the messages of a stripe, read or written in their order, have made.
+package struct StripeContents: Sendable {
   package private(set) var state: StripeState
   /// The highest sequence of a record that was ever on the stripe.
-  package private(set) var highest: UInt64 = 0
+  package var highest: UInt64 = 0
   /// A snapshot of which these parts have been read. It counts when it is complete: what it stands
   /// for is purged afterwards.
-  private var draft: (state: StripeState, parts: UInt32, bytes: Int)?
+  private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int)?
   private let empty: StripeState
   /// Whether the state is that of all messages up to the last one: none of them is missing, but for
   /// those that a snapshot behind them stands for.
@@ -34,25 +34,37 @@ package struct StripeReplay: Sendable {
     if previous != last { isWhole = false }
     (last, stamp) = (sequence, message.head.stamp)
     highest = max(highest, message.head.highest)
-    switch message.head.kind {
-    case .batch:
+    add(message, bytes: bytes.count, at: sequence)
+  }
+
+  /// A message is on the stripe. Returns where a snapshot begins that is complete with it.
+  ///
+  /// - Parameter isOwn: whether a snapshot was made of this state.
+  @discardableResult
+  package mutating func add(
+    _ message: StripeMessage, bytes: Int, at sequence: UInt64, isOwn: Bool = false
+  ) -> UInt64? {
+    let size = bytes + StripeMessage.overheadBytes
+    guard case .snapshot(let part, let count) = message.head.kind else {
       draft = nil
       state.apply(message, at: sequence)
-      bytesSinceSnapshot += bytes.count + StripeMessage.overheadBytes
-    case .snapshot(let part, let count):
-      if part == 0 { draft = (empty, 0, 0) }
-      guard var draft, draft.parts == part else { return self.draft = nil }
-      draft.state.apply(message, at: sequence)
-      draft.parts += 1
-      draft.bytes += bytes.count + StripeMessage.overheadBytes
-      self.draft = draft
-      if draft.parts == count {
-        state = draft.state
-        self.draft = nil
-        isWhole = true
-        (bytesSinceSnapshot, snapshotBytes) = (0, draft.bytes)
-        snapshotCount = state.notificationCount
-      }
+      bytesSinceSnapshot += size
+      return nil
     }
+    if part == 0 { draft = (isOwn ? state : empty, sequence, 0, 0) }
+    guard draft?.parts == part else {
+      draft = nil
+      return nil
+    }
+    if !isOwn { draft?.state.apply(message, at: sequence) }
+    draft?.parts += 1
+    draft?.bytes += size
+    guard let whole = draft, whole.parts == count else { return nil }
+    draft = nil
+    state = whole.state
+    isWhole = true
+    (bytesSinceSnapshot, snapshotBytes) = (0, whole.bytes)
+    snapshotCount = state.notificationCount
+    return whole.first
   }
 }
