@@ -39,7 +39,7 @@ func measureCheckpoint(
     relay.sum(UInt64(relay.shard.keptBytes))
     note(since: start)
     start = .now
-    relay.handle(.checkpoint(.saved(round + 1)))
+    relay.handle(.operated(.checkpointSaved(round + 1)))
     lifeLog = relay.lifeLog
     for device in [0, devices - 1] {
       next += 1
@@ -51,7 +51,7 @@ func measureCheckpoint(
     relay.tick()
     note(since: start)
     start = .now
-    relay.handle(.checkpoint(.dropped(round)))
+    relay.handle(.operated(.checkpointDropped(round)))
     note(since: start)
     relay.now.milliseconds += 1
   }

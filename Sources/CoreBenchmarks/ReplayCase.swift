@@ -64,12 +64,12 @@ private func recordedTraffic(
 private func change(_ device: Int, _ relay: inout Relay, _ random: inout SeededRandom) {
   let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(device * 2 + 1))
   switch random.below(4) {
-  case 0: relay.handle(.disconnected(connection))
-  case 1: relay.handle(.connected(Relay.credential(device), connection))
+  case 0: relay.handle(.stream(connection, .disconnected))
+  case 1: relay.handle(.asked(.connected, Relay.credential(device), from: connection))
   case 2:
     let power: Power = random.below(2) == 0 ? .battery : .charging
     relay.handle(
-      .reported(connection, ConditionReport(power: power, network: .wifi, screen: .off)))
-  default: relay.handle(.keptAlive(connection))
+      .stream(connection, .reported(ConditionReport(power: power, network: .wifi, screen: .off))))
+  default: relay.handle(.stream(connection, .keptAlive))
   }
 }

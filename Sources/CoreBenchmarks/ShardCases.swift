@@ -44,9 +44,10 @@ struct Relay {
     for number in 0..<count {
       let credential = Self.credential(number)
       shard.handle(
-        .enrolled(credential.device, credential.secret, from: request), at: now, into: &effects)
+        .asked(.enrolled, credential, from: request), at: now, into: &effects)
       shard.handle(
-        .registered(credential, topic, token(of: number), isOwn: false, from: request), at: now,
+        .asked(.registered(topic, token(of: number), isOwn: false), credential, from: request),
+        at: now,
         into: &effects)
     }
     perform()
@@ -65,7 +66,7 @@ struct Relay {
     for number in 0..<count {
       let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(number * 2 + 1))
       shard.handle(
-        .connected(Self.credential(number), connection), at: now, into: &effects)
+        .asked(.connected, Self.credential(number), from: connection), at: now, into: &effects)
     }
     perform()
   }
@@ -108,7 +109,7 @@ struct Relay {
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &performing)
       if lastPersist > 0 {
-        handle(.persisted(through: lastPersist))
+        handle(.journal(.persisted(through: lastPersist)))
         lastPersist = 0
       }
     }
@@ -134,21 +135,23 @@ struct Relay {
 
   /// Every device acknowledges what it was sent.
   mutating func acknowledge() {
-    for (connection, id) in sent { handle(.acked(connection, id, nil)) }
+    for (connection, id) in sent { handle(.stream(connection, .acked(id, nil))) }
     sent.removeAll(keepingCapacity: true)
     perform()
   }
 
   /// Devices acknowledge most of what they were sent.
   mutating func acknowledge(most random: inout SeededRandom) {
-    for (connection, id) in sent where random.below(10) > 0 { handle(.acked(connection, id, nil)) }
+    for (connection, id) in sent where random.below(10) > 0 {
+      handle(.stream(connection, .acked(id, nil)))
+    }
     sent.removeAll(keepingCapacity: true)
     perform()
   }
 
   mutating func tick() {
     guard let wake = shard.nextWake, wake <= now else { return }
-    handle(.tick)
+    handle(.clock(.tick))
     perform()
   }
 }
@@ -232,7 +235,7 @@ func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandError) ->
       .submitted(made[index % made.count], from: Pushes.request(index)), at: relay.now,
       into: &effects)
     if index % batch == batch - 1 {
-      relay.shard.handle(.persisted(through: .max), at: relay.now, into: &effects)
+      relay.shard.handle(.journal(.persisted(through: .max)), at: relay.now, into: &effects)
       effects.removeAll(keepingCapacity: true)
     }
     return 1

@@ -67,7 +67,8 @@ struct ModelledJournal: Sendable {
     }
     guard let place else { return nil }
     finish(place + 1)
-    return isFailing ? .persistFailed(through: sequence) : .persisted(through: sequence)
+    return isFailing
+      ? .journal(.persistFailed(through: sequence)) : .journal(.persisted(through: sequence))
   }
 
   /// The process is gone, and with it all that is not due yet.

@@ -105,13 +105,13 @@ extension Simulation {
     relay?.start(at: now)
     guard let journal = relay?.journal else { return }
     record(.started(journal.accepted.count))
-    for record in journal.registrations { tellRelay(.restored(record)) }
+    for record in journal.registrations { tellRelay(.journal(.restored(record))) }
     tellRelay(.alias(.allConfirmed))
-    for record in journal.accepted { tellRelay(.restored(record)) }
+    for record in journal.accepted { tellRelay(.journal(.restored(record))) }
     // Who never got an answer asks again.
     for phone in phones where !journal.knows(phone.credential.device) {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
-      request { .enrolled(id, secret, from: $0) }
+      request { .asked(.enrolled, DeviceCredential(device: id, secret: secret), from: $0) }
     }
     for app in apps where app.topic != .vacant {
       let device = phones[Int(app.phone)].credential.device
@@ -161,13 +161,13 @@ extension Simulation {
     }
     let credential = phones[Int(app.phone)].credential
     order(.unregister(topic: app.name), app.phone)
-    request { .unregistered(credential, app.topic, from: $0) }
+    request { .asked(.unregistered(app.topic), credential, from: $0) }
   }
 
   mutating func register(_ app: AppEntry) {
     let credential = phones[Int(app.phone)].credential
     order(.register(topic: app.name), app.phone)
-    request { .registered(credential, app.topic, app.token, isOwn: false, from: $0) }
+    request { .asked(.registered(app.topic, app.token, isOwn: false), credential, from: $0) }
   }
 
   /// A provider that hears nothing.
@@ -178,6 +178,8 @@ extension Simulation {
 
   /// What a link has swallowed is told with the push that it was about.
   mutating func lost(_ push: Int32, _ place: String) {
-    tellRelay(.faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop")))
+    tellRelay(
+      .operated(
+        .faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop"))))
   }
 }

@@ -183,7 +183,7 @@ extension Simulation {
     case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
     case .checkQueue(let connection):
       // A modelled link takes everything at once.
-      tellRelay(.queueChecked(connection, isEmpty: true))
+      tellRelay(.stream(connection, .queueChecked(isEmpty: true)))
     case .close(let connection, let reason): closed(connection.connection, reason)
     case .log(let event):
       // What a phone decides it has told itself.
@@ -269,14 +269,15 @@ extension Simulation {
     case .hello:
       record(.connected, phone: phone)
       phones[Int(phone)].connectionAtRelay = connection
-      tellRelay(.connected(phones[Int(phone)].credential, id))
+      tellRelay(.asked(.connected, phones[Int(phone)].credential, from: id))
     case .condition(let condition):
-      tellRelay(.reported(id, ConditionReport(condition)))
-    case .decision(let push, let decision): tellRelay(.decided(id, uniqueID(push), decision))
+      tellRelay(.stream(id, .reported(ConditionReport(condition))))
+    case .decision(let push, let decision):
+      tellRelay(.stream(id, .decided(uniqueID(push), decision)))
     case .ack(let push, let outcome):
-      tellRelay(.acked(id, uniqueID(push), outcome))
+      tellRelay(.stream(id, .acked(uniqueID(push), outcome)))
       noticeMissing(push, outcome)
-    case .keepAlive: tellRelay(.keptAlive(id))
+    case .keepAlive: tellRelay(.stream(id, .keptAlive))
     }
   }
 
@@ -295,7 +296,7 @@ extension Simulation {
     guard phones[Int(phone)].connectionAtRelay == connection else { return }
     let isOff = phones[Int(phone)].model.wakefulness == .off
     record(.disconnected(isOff ? "switched off" : "airplane mode"), phone: phone)
-    tellRelay(.disconnected(Self.connectionID(connection)))
+    tellRelay(.stream(Self.connectionID(connection), .disconnected))
   }
 
   private static func connectionID(_ number: UInt32) -> ConnectionID {

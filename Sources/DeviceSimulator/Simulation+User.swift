@@ -189,6 +189,6 @@ extension Simulation {
   public mutating func setPolicy(_ policy: RelayPolicy) {
     let now = instant
     relay?.journal.budgets.change(to: policy.policy, at: now)
-    tellRelay(.policyChanged(policy.policy, at: now))
+    tellRelay(.operated(.policyChanged(policy.policy, at: now)))
   }
 }

@@ -123,7 +123,7 @@ public struct Simulation: Sendable {
     case .relayWakes:
       guard relay?.wake == scheduled.at else { return }
       relay?.wake = .max
-      tellRelay(.tick)
+      tellRelay(.clock(.tick))
     case .phoneWakes(let phone):
       guard phones[Int(phone)].wake == scheduled.at else { return }
       phones[Int(phone)].wake = .max
@@ -219,7 +219,7 @@ extension Simulation {
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),
         path: relay?.link ?? LinkModel(), network: .none))
-    request { .enrolled(id, secret, from: $0) }
+    request { .asked(.enrolled, DeviceCredential(device: id, secret: secret), from: $0) }
     if network != .wifi { tell(number, .networkChanged(network)) }
     if isCharging { tell(number, .chargerChanged(isConnected: true)) }
     if isLowPower { tell(number, .lowPowerSwitched(isOn: true)) }

@@ -106,22 +106,6 @@ extension HopItem: BinaryCodable {
   }
 }
 
-extension Event {
-  /// Whether one node may tell another: what is about a device or a token, not about a whole shard.
-  package var mayHop: Bool {
-    switch self {
-    case .submitted, .enrolled, .registered, .unregistered, .inspected, .connected, .acked,
-      .decided, .reported, .keptAlive, .heard, .queueChecked, .disconnected, .administered:
-      true
-    case .alias(let event): event != .allConfirmed
-    // No cluster has a virtual clock, so none follows one.
-    case .persisted, .persistFailed, .clockFollowed, .partitionDropped, .restored, .policyChanged,
-      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
-      false
-    }
-  }
-}
-
 extension Effect {
   /// Whether it may be performed by another node: what is said to a stream.
   package var mayHop: Bool {

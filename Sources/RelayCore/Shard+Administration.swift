@@ -18,7 +18,19 @@ package enum AdminAction: Hashable, Sendable {
 }
 
 extension Shard {
-  mutating func administer(
+  mutating func handle(_ event: OperatorEvent, into effects: inout [Effect]) {
+    switch event {
+    case .policyChanged(let policy, let moment): change(to: policy, at: moment)
+    case .administered(let device, let action): administer(action, device, into: &effects)
+    case .faulted(let id, let mark): log(.faulted(mark), id, into: &effects)
+    case .checkpointSaved(let number): save(number)
+    case .rewound(let number): rewind(to: number)
+    case .checkpointDropped(let number): checkpoints[number] = nil
+    case .shutDown: shutDown(into: &effects)
+    }
+  }
+
+  private mutating func administer(
     _ action: AdminAction, _ id: DeviceID, into effects: inout [Effect]
   ) {
     guard let device = deviceNumber(id) else { return }
@@ -26,7 +38,7 @@ extension Shard {
     case .disconnect:
       guard let connection = devices[device].connection else { return }
       effects.append(.close(connection, .dropped))
-      disconnected(connection, into: &effects)
+      end(connection, device, into: &effects)
     case .emptySlots(let topic):
       for app in appNumbers(of: device, topic) {
         for notificationClass in NotificationClass.allCases {
@@ -57,7 +69,7 @@ extension Shard {
     else { return }
     if let connection = devices[device].connection {
       effects.append(.close(connection, .dropped))
-      disconnected(connection, into: &effects)
+      end(connection, device, into: &effects)
     }
     guard !apps.indices.contains(where: { apps[$0].device == device }) else { return }
     _ = formerBudgets.take(of: id) { _ in true }

@@ -1,13 +1,3 @@
-/// What is done with a state that a shard can be taken back to; numbers name such states.
-package enum CheckpointEvent: Hashable, Sendable {
-  /// The state as it is now is kept.
-  case saved(UInt32)
-  /// The shard is as it was then, its time too. What is kept stays kept.
-  case rewound(to: UInt32)
-  /// It is not needed any more.
-  case dropped(UInt32)
-}
-
 /// A shard is a value, so a state that is kept costs nothing until the shard changes, and being
 /// taken back to it is an assignment: nothing can be forgotten.
 final class ShardCheckpoint: Sendable {
@@ -22,21 +12,19 @@ final class ShardCheckpoint: Sendable {
 }
 
 extension Shard {
-  mutating func handle(_ event: CheckpointEvent) {
-    switch event {
-    case .saved(let number):
-      var shard = self
-      // Each is kept once, by the shard as it is now.
-      shard.checkpoints = [:]
-      checkpoints[number] = ShardCheckpoint(shard)
-    case .rewound(let number):
-      // A recording can say anything.
-      guard let checkpoint = checkpoints[number] else { return }
-      let all = checkpoints
-      self = checkpoint.shard
-      checkpoints = all
-    case .dropped(let number): checkpoints[number] = nil
-    }
+  mutating func save(_ number: UInt32) {
+    var shard = self
+    // Each is kept once, by the shard as it is now.
+    shard.checkpoints = [:]
+    checkpoints[number] = ShardCheckpoint(shard)
+  }
+
+  mutating func rewind(to number: UInt32) {
+    // A recording can say anything.
+    guard let checkpoint = checkpoints[number] else { return }
+    let all = checkpoints
+    self = checkpoint.shard
+    checkpoints = all
   }
 
   /// About what a copy of this shard takes, in bytes.

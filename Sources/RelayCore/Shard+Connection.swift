@@ -3,10 +3,26 @@ import Primitives
 
 /// Devices come, speak, acknowledge, fall silent and go.
 extension Shard {
-  mutating func connect(
-    _ credential: DeviceCredential, _ connection: ConnectionID, into effects: inout [Effect]
+  mutating func handle(
+    _ event: StreamEvent, on connection: ConnectionID, into effects: inout [Effect]
   ) {
-    guard let device = authenticate(credential, connection, into: &effects) else { return }
+    guard let device = deviceNumber(of: connection) else { return }
+    switch event {
+    case .acked(let id, let outcome): acked(device, id, outcome, into: &effects)
+    case .decided(let id, let decision): decided(device, id, decision, into: &effects)
+    case .reported(let report): reported(device, report, into: &effects)
+    case .keptAlive: keptAlive(device, into: &effects)
+    case .heard: heard(device, into: &effects)
+    case .queueChecked(let isEmpty):
+      if isEmpty { resendOverdue(device, over: connection, into: &effects) }
+    case .clockFollowed: clockFollowed(device, connection)
+    case .disconnected: end(connection, device, into: &effects)
+    }
+  }
+
+  mutating func connect(
+    _ device: Int32, _ connection: ConnectionID, into effects: inout [Effect]
+  ) {
     if let older = devices[device].connection {
       effects.append(.close(older, .superseded))
       end(older, device, into: &effects)
@@ -23,8 +39,8 @@ extension Shard {
     }
   }
 
-  mutating func clockFollowed(_ connection: ConnectionID) {
-    guard let device = deviceNumber(of: connection), !devices[device].hasDeadlines else { return }
+  private mutating func clockFollowed(_ device: Int32, _ connection: ConnectionID) {
+    guard !devices[device].hasDeadlines else { return }
     devices[device].hasDeadlines = true
     // It has spoken: what it was asked before is answered.
     devices[device].phase = .live(connection)
@@ -34,20 +50,14 @@ extension Shard {
     }
   }
 
-  mutating func disconnected(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = deviceNumber(of: connection) else { return }
-    end(connection, device, into: &effects)
-  }
-
-  mutating func heard(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = deviceNumber(of: connection) else { return }
+  /// It has answered something.
+  private mutating func heard(_ device: Int32, into effects: inout [Effect]) {
     answered(device)
     sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
   /// The answer to a keep-alive belongs to its question, which has opened the ride already.
-  mutating func keptAlive(_ connection: ConnectionID, into effects: inout [Effect]) {
-    guard let device = deviceNumber(of: connection) else { return }
+  private mutating func keptAlive(_ device: Int32, into effects: inout [Effect]) {
     switch devices[device].phase {
     case .live:
       sendHeld(of: device, .piggyback, with: .line(.keepAlive), .device, into: &effects)
@@ -59,10 +69,9 @@ extension Shard {
     }
   }
 
-  mutating func reported(
-    _ connection: ConnectionID, _ report: ConditionReport, into effects: inout [Effect]
+  private mutating func reported(
+    _ device: Int32, _ report: ConditionReport, into effects: inout [Effect]
   ) {
-    guard let device = deviceNumber(of: connection) else { return }
     let before = devices[device].condition
     devices[device].condition.take(report)
     answered(device)
@@ -74,35 +83,30 @@ extension Shard {
       isChange ? .device : .none, into: &effects)
   }
 
-  mutating func acked(
-    _ connection: ConnectionID, _ id: UniqueID, _ outcome: DeliveryOutcome?,
-    into effects: inout [Effect]
+  @inline(__always)
+  private mutating func acked(
+    _ device: Int32, _ id: UniqueID, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
   ) {
-    guard let device = deviceNumber(of: connection) else { return }
     if let entry = inFlightEntry(of: device, id) {
       finish(entry, of: device, outcome, into: &effects)
     } else if let outcome, outcome != .later, awaitedOutcomes[id]?.device == device {
       awaitedOutcomes.remove(id)
       log(.outcome(outcome), id, into: &effects)
     }
-    answered(device)
-    sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
+    heard(device, into: &effects)
   }
 
   /// Told of what the device has promised an outcome of.
-  mutating func decided(
-    _ connection: ConnectionID, _ id: UniqueID, _ decision: PushDecision,
-    into effects: inout [Effect]
+  private mutating func decided(
+    _ device: Int32, _ id: UniqueID, _ decision: PushDecision, into effects: inout [Effect]
   ) {
-    guard let device = deviceNumber(of: connection) else { return }
     if let awaited = awaitedOutcomes[id], awaited.device == device,
       awaited.decisions < Limits.decisionsPerPush
     {
       awaitedOutcomes.change(id) { $0.decisions += 1 }
       log(.decided(decision), id, into: &effects)
     }
-    answered(device)
-    sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
+    heard(device, into: &effects)
   }
 
   mutating func shutDown(into effects: inout [Effect]) {
@@ -148,10 +152,9 @@ extension Shard {
 
   /// What is overdue is sent again, with the same id, in the same order. A device that has let
   /// several frames of one notification pass is not served by more of them.
-  mutating func queueChecked(
-    _ connection: ConnectionID, isEmpty: Bool, into effects: inout [Effect]
+  private mutating func resendOverdue(
+    _ device: Int32, over connection: ConnectionID, into effects: inout [Effect]
   ) {
-    guard let device = deviceNumber(of: connection), isEmpty else { return }
     var overdue: [Int32] = []
     var entry = devices[device].firstInFlight
     while entry >= 0, case .inFlight(let next) = entries[entry].phase {
@@ -247,7 +250,7 @@ extension Shard {
   }
 
   /// Ends a connection: what was in flight goes back.
-  private mutating func end(
+  mutating func end(
     _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
   ) {
     connectionIndex.remove(device, KeyedHash.hash(connection))

@@ -10,12 +10,6 @@ import Primitives
 ///    journal finds what it is about.
 /// 3. A life is counted where it ends; in between `handedOver` keeps the counters adding up.
 extension Shard {
-  /// Lets the partition go as soon as the journal has nothing of it.
-  mutating func drop(_ partition: PartitionID, into effects: inout [Effect]) {
-    leaving = partition
-    dropWhenSettled(into: &effects)
-  }
-
   /// Whether a partition has yet to leave.
   package var isDropping: Bool { leaving != nil }
 

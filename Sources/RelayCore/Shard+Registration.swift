@@ -3,9 +3,26 @@ import Primitives
 
 /// Devices and apps: made, removed, looked at.
 extension Shard {
-  mutating func enroll(
-    _ id: DeviceID, _ secret: SecretHash, from request: RequestID, into effects: inout [Effect]
+  mutating func handle(
+    _ wanted: RequestEvent, of credential: DeviceCredential, from request: RequestID,
+    into effects: inout [Effect]
   ) {
+    if case .enrolled = wanted { return enroll(credential, from: request, into: &effects) }
+    guard let device = authenticate(credential, request, into: &effects) else { return }
+    switch wanted {
+    case .enrolled: break
+    case .registered(let topic, let token, let isOwn):
+      register(device, topic, token, isOwn: isOwn, from: request, into: &effects)
+    case .unregistered(let topic): unregister(device, topic, from: request, into: &effects)
+    case .inspected: effects.append(.answer(request, .inspected(report(device))))
+    case .connected: connect(device, request, into: &effects)
+    }
+  }
+
+  private mutating func enroll(
+    _ credential: DeviceCredential, from request: RequestID, into effects: inout [Effect]
+  ) {
+    let id = credential.device
     guard devices.count < Limits.devicesPerShard else {
       return effects.append(.answer(request, .refused(.tooManyDevices)))
     }
@@ -14,35 +31,35 @@ extension Shard {
     }
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
-      devices.insert(Device(id: id, secret: secret)), KeyedHash.hash(id))
+      devices.insert(Device(id: id, secret: credential.secret)), KeyedHash.hash(id))
     counters.devices += 1
     answerWhenPersisted(
-      .enrolled(id), to: request, of: id, record: .enrolled(id, secret), into: &effects)
+      .enrolled(id), to: request, of: id, record: .enrolled(id, credential.secret), into: &effects)
   }
 
-  mutating func register(
-    _ credential: DeviceCredential, _ topic: Topic, _ token: DeviceToken, isOwn: Bool,
-    from request: RequestID, into effects: inout [Effect]
+  private mutating func register(
+    _ device: Int32, _ topic: Topic, _ token: DeviceToken, isOwn: Bool, from request: RequestID,
+    into effects: inout [Effect]
   ) {
-    guard let device = authenticate(credential, request, into: &effects) else { return }
+    let id = devices[device].id
     let known = appNumber(of: device, topic)
     // Idempotent: the token it has, unless it brings another one of its own.
     if let known, !isOwn || apps[known].token == token {
       // Nothing is promised twice before the journal has it once: its record may still fail. Nor
       // while the app is about to get another token.
       let isSafe =
-        !isPending(apps[known].registration) && !tokenChanges.contains(credential.device, topic)
+        !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
       let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
       return effects.append(.answer(request, answer))
     }
-    guard !tokenChanges.contains(credential.device, topic) else {
+    guard !tokenChanges.contains(id, topic) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
     guard known != nil || hasRoomForApp(device) else {
       return effects.append(.answer(request, .refused(.tooManyApps)))
     }
     guard !isOwn else {
-      let own = OwnToken(token: token, device: credential.device, topic: topic)
+      let own = OwnToken(token: token, device: id, topic: topic)
       return claim(own, from: request, into: &effects)
     }
     guard appNumber(token) == nil, aliasNumber(token) == nil else {
@@ -55,16 +72,14 @@ extension Shard {
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
     goneTokens.remove(token)
     answerWhenPersisted(
-      .registered(token), to: request, of: credential.device,
-      record: .registered(credential.device, topic, token, isOwn: false), into: &effects)
+      .registered(token), to: request, of: id, record: .registered(id, topic, token, isOwn: false),
+      into: &effects)
   }
 
-  mutating func unregister(
-    _ credential: DeviceCredential, _ topic: Topic, from request: RequestID,
-    into effects: inout [Effect]
+  private mutating func unregister(
+    _ device: Int32, _ topic: Topic, from request: RequestID, into effects: inout [Effect]
   ) {
-    guard let device = authenticate(credential, request, into: &effects) else { return }
-    guard !tokenChanges.contains(credential.device, topic) else {
+    guard !tokenChanges.contains(devices[device].id, topic) else {
       return effects.append(.answer(request, .refused(.unavailable)))
     }
     guard let app = appNumber(of: device, topic) else {
@@ -77,13 +92,6 @@ extension Shard {
     change(
       own, .removal(own, at: now), from: request,
       .unregistered(own.device, topic, own.token, at: now), into: &effects)
-  }
-
-  mutating func inspect(
-    _ credential: DeviceCredential, from request: RequestID, into effects: inout [Effect]
-  ) {
-    guard let device = authenticate(credential, request, into: &effects) else { return }
-    effects.append(.answer(request, .inspected(report(device))))
   }
 
   /// Another policy: what was used carries over, and what is held is looked at again, a step with
@@ -123,7 +131,7 @@ extension Shard {
   }
 
   /// The device, if the secret is right; otherwise it answers and returns nil.
-  mutating func authenticate(
+  private mutating func authenticate(
     _ credential: DeviceCredential, _ request: RequestID, into effects: inout [Effect]
   ) -> Int32? {
     guard let device = deviceNumber(credential.device) else {

@@ -90,21 +90,19 @@ extension Shard {
       return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")
     }
     switch event {
-    case .clockStepped(let interval):
+    case .clock(.clockStepped(let interval)):
       return Soundness.moments.contains(now + interval)
         ? nil : StateFlaw("no clock is set to \((now + interval).milliseconds)")
-    case .enrolled(let id, _, _):
+    case .asked(.enrolled, let credential, _):
+      let id = credential.device
       return deviceNumber(id) == nil ? nil : StateFlaw("device \(id) was enrolled before")
-    case .restored(.notification(_, let sequence, _)), .restored(.forwarded(_, _, let sequence, _)),
+    case .journal(.restored(.notification(_, let sequence, _))),
+      .journal(.restored(.forwarded(_, _, let sequence, _))),
       .alias(.restored(_, _, let sequence, _)):
       return isForeign(sequence) ? nil : StateFlaw("record \(sequence) is not of another run")
-    case .checkpoint(.saved(let number)):
+    case .operated(.checkpointSaved(let number)):
       return mayKeep(number) ? nil : StateFlaw("more states are kept than a relay keeps")
-    case .submitted, .persisted, .persistFailed, .registered, .unregistered, .inspected, .alias,
-      .connected, .acked, .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-      .disconnected, .partitionDropped, .restored, .policyChanged, .administered, .faulted,
-      .checkpoint, .shutDown, .tick:
-      return nil
+    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: return nil
     }
   }
 

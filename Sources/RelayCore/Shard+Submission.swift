@@ -153,7 +153,17 @@ extension Shard {
     return .forwarded(notification, to: device, at: now)
   }
 
-  mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
+  mutating func handle(_ event: JournalEvent, into effects: inout [Effect]) {
+    switch event {
+    case .persisted(let sequence): persisted(through: sequence, into: &effects)
+    case .persistFailed(let sequence): persistFailed(through: sequence, into: &effects)
+    case .restored(let record): restore(record, into: &effects)
+    case .partitionDropped(let partition): leaving = partition
+    }
+    if leaving != nil { dropWhenSettled(into: &effects) }
+  }
+
+  private mutating func persisted(through sequence: UInt64, into effects: inout [Effect]) {
     while firstPendingSequence <= sequence, let first = popPending() {
       switch first {
       case .submission(let request, let uniqueID, let entry):
@@ -170,7 +180,7 @@ extension Shard {
     }
   }
 
-  mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
+  private mutating func persistFailed(through sequence: UInt64, into effects: inout [Effect]) {
     while firstPendingSequence <= sequence {
       let failed = firstPendingSequence
       guard let first = popPending() else { return }

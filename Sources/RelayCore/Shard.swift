@@ -58,7 +58,7 @@ package struct Shard: Sendable {
     /// How many partitions all shards hold together.
     package var partitionCount: Int
     /// Whether keep-alives and acknowledgements have timers only on streams whose phones go by the
-    /// relay's time (`Event.clockFollowed`): with a clock that leaps nobody else could keep them.
+    /// relay's time (`StreamEvent.clockFollowed`): with a clock that leaps nobody else could keep them.
     package var deadlinesNeedClock = false
 
     package init(
@@ -185,63 +185,19 @@ package struct Shard: Sendable {
 
   /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
   package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
-    if case .clockStepped(let interval) = event { stepClock(by: interval) }
+    if case .clock(.clockStepped(let interval)) = event { stepClock(by: interval) }
     now = max(now, instant)
     switch event {
     case .submitted(let notification, let request):
       submit(notification, from: request, into: &effects)
-    case .persisted(let sequence):
-      persisted(through: sequence, into: &effects)
-      if leaving != nil { dropWhenSettled(into: &effects) }
-    case .persistFailed(let sequence):
-      persistFailed(through: sequence, into: &effects)
-      if leaving != nil { dropWhenSettled(into: &effects) }
-    case .enrolled(let device, let secret, let request):
-      enroll(device, secret, from: request, into: &effects)
-    case .registered(let credential, let topic, let token, let isOwn, let request):
-      register(credential, topic, token, isOwn: isOwn, from: request, into: &effects)
-    case .unregistered(let credential, let topic, let request):
-      unregister(credential, topic, from: request, into: &effects)
-    case .inspected(let credential, let request):
-      inspect(credential, from: request, into: &effects)
-    case .alias(let event):
-      handle(event, into: &effects)
-    case .connected(let credential, let connection):
-      connect(credential, connection, into: &effects)
-    case .acked(let connection, let id, let outcome):
-      acked(connection, id, outcome, into: &effects)
-    case .decided(let connection, let id, let decision):
-      decided(connection, id, decision, into: &effects)
-    case .reported(let connection, let report):
-      reported(connection, report, into: &effects)
-    case .keptAlive(let connection):
-      keptAlive(connection, into: &effects)
-    case .heard(let connection):
-      heard(connection, into: &effects)
-    case .queueChecked(let connection, let isEmpty):
-      queueChecked(connection, isEmpty: isEmpty, into: &effects)
-    case .clockFollowed(let connection):
-      clockFollowed(connection)
-    case .disconnected(let connection):
-      disconnected(connection, into: &effects)
-    case .partitionDropped(let partition):
-      drop(partition, into: &effects)
-    case .restored(let record):
-      restore(record, into: &effects)
-    case .policyChanged(let policy, let moment):
-      change(to: policy, at: moment)
-    case .administered(let device, let action):
-      administer(action, device, into: &effects)
-    case .faulted(let id, let mark):
-      log(.faulted(mark), id, into: &effects)
-    case .checkpoint(let event):
-      handle(event)
-    case .shutDown:
-      shutDown(into: &effects)
-    case .tick:
-      tick(into: &effects)
-    case .clockStepped:
-      break
+    case .journal(let event): handle(event, into: &effects)
+    case .stream(let connection, let event): handle(event, on: connection, into: &effects)
+    case .asked(let wanted, let credential, let request):
+      handle(wanted, of: credential, from: request, into: &effects)
+    case .alias(let event): handle(event, into: &effects)
+    case .operated(let event): handle(event, into: &effects)
+    case .clock(.tick): tick(into: &effects)
+    case .clock(.clockStepped): break
     }
   }
 

@@ -5,7 +5,7 @@ import RelayCore
 ///
 /// Numbers are varints (LEB128, signed ones in zigzag), words and ids are little-endian, a case of
 /// an enum is one byte. The numbers of cases are part of the format: never change one, append.
-package protocol BinaryCodable {
+package protocol BinaryCodable: SendableMetatype {
   func write(to writer: inout ByteWriter)
   init(from reader: inout ByteReader) throws(CodecError)
 }

@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 
 // Numbers, texts, lists; then what `Primitives` holds.
 
@@ -159,20 +159,14 @@ extension RateLimit.State: BinaryCodable {
   }
 }
 
-extension DeviceCondition: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(power, network, screen) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      power: try reader.read(), network: try reader.read(), screen: try reader.read())
+extension DeviceCondition: Composite {
+  package static let fields = Fields(Self.init(power:network:screen:)) {
+    ($0.power, $0.network, $0.screen)
   }
 }
 
-extension ConditionReport: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(power, network, screen) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      power: try reader.read(), network: try reader.read(), screen: try reader.read())
+extension ConditionReport: Composite {
+  package static let fields = Fields(Self.init(power:network:screen:)) {
+    ($0.power, $0.network, $0.screen)
   }
 }

@@ -1,12 +1,8 @@
 import Primitives
-import RelayCore
+package import RelayCore
 
-extension OwnBudgets: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(device, budgets) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(device: try reader.read(), budgets: try reader.read())
-  }
+extension OwnBudgets: Composite {
+  package static let fields = Fields(Self.init(device:budgets:)) { ($0.device, $0.budgets) }
 }
 
 extension ShardState.Timer: BinaryCodable {
@@ -78,12 +74,8 @@ extension Device.Phase: BinaryCodable {
   }
 }
 
-extension PerClass: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(visible, silent) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(visible: try reader.read(), silent: try reader.read())
-  }
+extension PerClass: Composite {
+  package static let fields = Fields(Self.init(visible:silent:)) { ($0.visible, $0.silent) }
 }
 
 extension App: BinaryCodable {
@@ -145,25 +137,15 @@ extension AcceptedNotification.Phase: BinaryCodable {
   }
 }
 
-extension Alias: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(own, grant, goneBefore, isConfirmed)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      own: try reader.read(), grant: try reader.read(), goneBefore: try reader.read(),
-      isConfirmed: try reader.read())
+extension Alias: Composite {
+  package static let fields = Fields(Self.init(own:grant:goneBefore:isConfirmed:)) {
+    ($0.own, $0.grant, $0.goneBefore, $0.isConfirmed)
   }
 }
 
-extension TokenChanges.Change: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(own, step, questions, nextAt) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      own: try reader.read(), step: try reader.read(), questions: try reader.read(),
-      nextAt: try reader.read())
+extension TokenChanges.Change: Composite {
+  package static let fields = Fields(Self.init(own:step:questions:nextAt:)) {
+    ($0.own, $0.step, $0.questions, $0.nextAt)
   }
 }
 
@@ -186,28 +168,18 @@ extension TokenChanges.Step: BinaryCodable {
   }
 }
 
-extension TokenChanges.Reply: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(request, answer) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(request: try reader.read(), answer: try reader.read())
-  }
+extension TokenChanges.Reply: Composite {
+  package static let fields = Fields(Self.init(request:answer:)) { ($0.request, $0.answer) }
 }
 
-extension FormerBudget: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(key.device, key.topic, spent) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      key: BudgetKey(device: try reader.read(), topic: try reader.read()),
-      spent: try reader.read())
-  }
+extension BudgetKey: Composite {
+  package static let fields = Fields(Self.init(device:topic:)) { ($0.device, $0.topic) }
 }
 
-extension AwaitedOutcome: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(device, decisions) }
+extension FormerBudget: Composite {
+  package static let fields = Fields(Self.init(key:spent:)) { ($0.key, $0.spent) }
+}
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(device: try reader.read(), decisions: try reader.read())
-  }
+extension AwaitedOutcome: Composite {
+  package static let fields = Fields(Self.init(device:decisions:)) { ($0.device, $0.decisions) }
 }

@@ -1,5 +1,5 @@
-import Primitives
-import RelayCore
+package import Primitives
+package import RelayCore
 
 extension Effect: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
@@ -80,40 +80,21 @@ extension DeviceAnswer: BinaryCodable {
   }
 }
 
-extension DeviceReport: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(device, isConnected, condition, policy, remaining, inFlight, apps)
-  }
+extension DeviceReport: Composite {
+  package static let fields = Fields(
+    Self.init(device:isConnected:condition:policy:remaining:inFlight:apps:)
+  ) { ($0.device, $0.isConnected, $0.condition, $0.policy, $0.remaining, $0.inFlight, $0.apps) }
+}
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      device: try reader.read(), isConnected: try reader.read(), condition: try reader.read(),
-      policy: try reader.read(), remaining: try reader.read(), inFlight: try reader.read(),
-      apps: try reader.read())
+extension DeviceReport.AppReport: Composite {
+  package static let fields = Fields(Self.init(topic:token:visible:silent:budget:remaining:)) {
+    ($0.topic, $0.token, $0.visible, $0.silent, $0.budget, $0.remaining)
   }
 }
 
-extension DeviceReport.AppReport: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(topic, token, visible, silent, budget, remaining)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      topic: try reader.read(), token: try reader.read(), visible: try reader.read(),
-      silent: try reader.read(), budget: try reader.read(), remaining: try reader.read())
-  }
-}
-
-extension DeviceReport.Slot: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(uniqueID, apnsID, acceptedAt, expiresAt)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      uniqueID: try reader.read(), apnsID: try reader.read(), acceptedAt: try reader.read(),
-      expiresAt: try reader.read())
+extension DeviceReport.Slot: Composite {
+  package static let fields = Fields(Self.init(uniqueID:apnsID:acceptedAt:expiresAt:)) {
+    ($0.uniqueID, $0.apnsID, $0.acceptedAt, $0.expiresAt)
   }
 }
 
@@ -134,24 +115,15 @@ extension BudgetDecision: BinaryCodable {
   }
 }
 
-extension Delivery: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(notification, via, acceptedAt, sentAt)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      notification: try reader.read(), via: try reader.read(), acceptedAt: try reader.read(),
-      sentAt: try reader.read())
+extension Delivery: Composite {
+  package static let fields = Fields(Self.init(notification:via:acceptedAt:sentAt:)) {
+    ($0.notification, $0.via, $0.acceptedAt, $0.sentAt)
   }
 }
 
-extension JournalRecord: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(sequence, content, mayLinger) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      sequence: try reader.read(), content: try reader.read(), mayLinger: try reader.read())
+extension JournalRecord: Composite {
+  package static let fields = Fields(Self.init(sequence:content:mayLinger:)) {
+    ($0.sequence, $0.content, $0.mayLinger)
   }
 }
 
@@ -197,12 +169,8 @@ extension JournalRecord.Content: BinaryCodable {
   }
 }
 
-extension DeliveryEvent: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(at, uniqueID, step) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(at: try reader.read(), uniqueID: try reader.read(), step: try reader.read())
-  }
+extension DeliveryEvent: Composite {
+  package static let fields = Fields(Self.init(at:uniqueID:step:)) { ($0.at, $0.uniqueID, $0.step) }
 }
 
 extension DeliveryStep: BinaryCodable {
@@ -282,11 +250,9 @@ extension PushDecision: BinaryCodable {
 
 extension PushLimit: BinaryCodable {}
 
-extension FaultMark: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(name, place, action) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(name: try reader.read(), place: try reader.read(), action: try reader.read())
+extension FaultMark: Composite {
+  package static let fields = Fields(Self.init(name:place:action:)) {
+    ($0.name, $0.place, $0.action)
   }
 }
 

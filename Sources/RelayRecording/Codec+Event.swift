@@ -1,5 +1,5 @@
 import Primitives
-import RelayCore
+package import RelayCore
 
 extension Event: BinaryCodable {
   /// What stands where no event is.
@@ -10,70 +10,135 @@ extension Event: BinaryCodable {
     switch self {
     case .submitted(let notification, let request):
       writer.put(tag: Self.submittedTag, notification, request)
-    case .persisted(let sequence): writer.put(tag: 2, sequence)
-    case .persistFailed(let sequence): writer.put(tag: 3, sequence)
-    case .enrolled(let device, let secret, let request):
-      writer.put(tag: 4, device, secret, request)
-    case .registered(let credential, let topic, let token, let isOwn, let request):
-      writer.put(tag: 5, credential, topic, token, isOwn, request)
-    case .unregistered(let credential, let topic, let request):
-      writer.put(tag: 6, credential, topic, request)
-    case .inspected(let credential, let request): writer.put(tag: 7, credential, request)
+    case .asked(let wanted, let credential, let request):
+      wanted.write(to: &writer, credential)
+      writer.put(request)
+    case .stream(let connection, let event): event.write(to: &writer, connection)
+    case .journal(let event): event.write(to: &writer)
     case .alias(let event): writer.put(tag: 8, event)
-    case .connected(let credential, let connection): writer.put(tag: 9, credential, connection)
-    case .acked(let connection, let id, let outcome): writer.put(tag: 10, connection, id, outcome)
-    case .reported(let connection, let report): writer.put(tag: 11, connection, report)
-    case .keptAlive(let connection): writer.put(tag: 12, connection)
-    case .heard(let connection): writer.put(tag: 13, connection)
-    case .queueChecked(let connection, let isEmpty): writer.put(tag: 14, connection, isEmpty)
-    case .disconnected(let connection): writer.put(tag: 15, connection)
-    case .partitionDropped(let partition): writer.put(tag: 16, partition)
-    case .restored(let record): writer.put(tag: 18, record)
-    case .policyChanged(let policy, let moment): writer.put(tag: 19, policy, moment)
-    case .shutDown: writer.put(tag: 20)
-    case .tick: writer.put(tag: 21)
-    case .clockFollowed(let connection): writer.put(tag: 22, connection)
-    case .checkpoint(let event): writer.put(tag: 23, event)
-    case .administered(let device, let action): writer.put(tag: 24, device, action)
-    case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
-    case .decided(let connection, let id, let decision):
-      writer.put(tag: 26, connection, id, decision)
-    case .clockStepped(let interval): writer.put(tag: 29, interval)
+    case .operated(let event): event.write(to: &writer)
+    case .clock(.tick): writer.put(tag: 21)
+    case .clock(.clockStepped(let interval)): writer.put(tag: 29, interval)
     }
   }
 
+  /// The numbers are one row through all the rooms.
   package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
+    let tag = try reader.byte()
+    switch tag {
     case Self.submittedTag: self = .submitted(try reader.read(), from: try reader.read())
+    case 2, 3, 16, 18: self = .journal(try JournalEvent(tag, from: &reader))
+    case 4...7, 9:
+      let credential: DeviceCredential = try reader.read()
+      self = .asked(try RequestEvent(tag, from: &reader), credential, from: try reader.read())
+    case 8: self = .alias(try reader.read())
+    case 10...15, 22, 26:
+      self = .stream(try reader.read(), try StreamEvent(tag, from: &reader))
+    case 19, 20, 23...25: self = .operated(try OperatorEvent(tag, from: &reader))
+    case 21: self = .clock(.tick)
+    case 29: self = .clock(.clockStepped(by: try reader.read()))
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
+extension RequestEvent {
+  fileprivate func write(to writer: inout ByteWriter, _ credential: DeviceCredential) {
+    switch self {
+    case .enrolled: writer.put(tag: 4, credential)
+    case .registered(let topic, let token, let isOwn):
+      writer.put(tag: 5, credential, topic, token, isOwn)
+    case .unregistered(let topic): writer.put(tag: 6, credential, topic)
+    case .inspected: writer.put(tag: 7, credential)
+    case .connected: writer.put(tag: 9, credential)
+    }
+  }
+
+  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
+    switch tag {
+    case 4: self = .enrolled
+    case 5: self = .registered(try reader.read(), try reader.read(), isOwn: try reader.read())
+    case 6: self = .unregistered(try reader.read())
+    case 7: self = .inspected
+    case 9: self = .connected
+    default: throw reader.invalid(Event.self)
+    }
+  }
+}
+
+extension StreamEvent {
+  fileprivate func write(to writer: inout ByteWriter, _ connection: ConnectionID) {
+    switch self {
+    case .acked(let id, let outcome): writer.put(tag: 10, connection, id, outcome)
+    case .reported(let report): writer.put(tag: 11, connection, report)
+    case .keptAlive: writer.put(tag: 12, connection)
+    case .heard: writer.put(tag: 13, connection)
+    case .queueChecked(let isEmpty): writer.put(tag: 14, connection, isEmpty)
+    case .disconnected: writer.put(tag: 15, connection)
+    case .clockFollowed: writer.put(tag: 22, connection)
+    case .decided(let id, let decision): writer.put(tag: 26, connection, id, decision)
+    }
+  }
+
+  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
+    switch tag {
+    case 10: self = .acked(try reader.read(), try reader.read())
+    case 11: self = .reported(try reader.read())
+    case 12: self = .keptAlive
+    case 13: self = .heard
+    case 14: self = .queueChecked(isEmpty: try reader.read())
+    case 15: self = .disconnected
+    case 22: self = .clockFollowed
+    case 26: self = .decided(try reader.read(), try reader.read())
+    default: throw reader.invalid(Event.self)
+    }
+  }
+}
+
+extension JournalEvent {
+  fileprivate func write(to writer: inout ByteWriter) {
+    switch self {
+    case .persisted(let sequence): writer.put(tag: 2, sequence)
+    case .persistFailed(let sequence): writer.put(tag: 3, sequence)
+    case .partitionDropped(let partition): writer.put(tag: 16, partition)
+    case .restored(let record): writer.put(tag: 18, record)
+    }
+  }
+
+  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
+    switch tag {
     case 2: self = .persisted(through: try reader.read())
     case 3: self = .persistFailed(through: try reader.read())
-    case 4: self = .enrolled(try reader.read(), try reader.read(), from: try reader.read())
-    case 5:
-      self = .registered(
-        try reader.read(), try reader.read(), try reader.read(), isOwn: try reader.read(),
-        from: try reader.read())
-    case 6: self = .unregistered(try reader.read(), try reader.read(), from: try reader.read())
-    case 7: self = .inspected(try reader.read(), from: try reader.read())
-    case 8: self = .alias(try reader.read())
-    case 9: self = .connected(try reader.read(), try reader.read())
-    case 10: self = .acked(try reader.read(), try reader.read(), try reader.read())
-    case 11: self = .reported(try reader.read(), try reader.read())
-    case 12: self = .keptAlive(try reader.read())
-    case 13: self = .heard(try reader.read())
-    case 14: self = .queueChecked(try reader.read(), isEmpty: try reader.read())
-    case 15: self = .disconnected(try reader.read())
     case 16: self = .partitionDropped(try reader.read())
     case 18: self = .restored(try reader.read())
-    case 19: self = .policyChanged(try reader.read(), at: try reader.read())
-    case 20: self = .shutDown
-    case 21: self = .tick
-    case 22: self = .clockFollowed(try reader.read())
-    case 23: self = .checkpoint(try reader.read())
-    case 24: self = .administered(try reader.read(), try reader.read())
-    case 25: self = .faulted(try reader.read(), try reader.read())
-    case 26: self = .decided(try reader.read(), try reader.read(), try reader.read())
-    case 29: self = .clockStepped(by: try reader.read())
-    default: throw reader.invalid(Self.self)
+    default: throw reader.invalid(Event.self)
+    }
+  }
+}
+
+extension OperatorEvent {
+  fileprivate func write(to writer: inout ByteWriter) {
+    switch self {
+    case .policyChanged(let policy, let moment): writer.put(tag: 19, policy, moment)
+    case .shutDown: writer.put(tag: 20)
+    case .checkpointSaved(let number): writer.put(tag: 23, UInt8(1), number)
+    case .rewound(let number): writer.put(tag: 23, UInt8(2), number)
+    case .checkpointDropped(let number): writer.put(tag: 23, UInt8(3), number)
+    case .administered(let device, let action): writer.put(tag: 24, device, action)
+    case .faulted(let id, let mark): writer.put(tag: 25, id, mark)
+    }
+  }
+
+  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
+    switch (tag, tag == 23 ? try reader.byte() : 0) {
+    case (19, _): self = .policyChanged(try reader.read(), at: try reader.read())
+    case (20, _): self = .shutDown
+    case (23, 1): self = .checkpointSaved(try reader.read())
+    case (23, 2): self = .rewound(to: try reader.read())
+    case (23, 3): self = .checkpointDropped(try reader.read())
+    case (24, _): self = .administered(try reader.read(), try reader.read())
+    case (25, _): self = .faulted(try reader.read(), try reader.read())
+    default: throw reader.invalid(Event.self)
     }
   }
 }
@@ -96,25 +161,6 @@ extension AdminAction: BinaryCodable {
     case 3: self = .refillBudget(try reader.read())
     case 4: self = .setPolicy(try reader.read(), at: try reader.read())
     case 5: self = .forget
-    default: throw reader.invalid(Self.self)
-    }
-  }
-}
-
-extension CheckpointEvent: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    switch self {
-    case .saved(let number): writer.put(tag: 1, number)
-    case .rewound(let number): writer.put(tag: 2, number)
-    case .dropped(let number): writer.put(tag: 3, number)
-    }
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .saved(try reader.read())
-    case 2: self = .rewound(to: try reader.read())
-    case 3: self = .dropped(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
@@ -215,11 +261,8 @@ extension RestoredRecord: BinaryCodable {
   }
 }
 
-extension SilentPolicy: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(name, perApp, perDevice) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      name: try reader.read(), perApp: try reader.read(), perDevice: try reader.read())
+extension SilentPolicy: Composite {
+  package static let fields = Fields(Self.init(name:perApp:perDevice:)) {
+    ($0.name, $0.perApp, $0.perDevice)
   }
 }

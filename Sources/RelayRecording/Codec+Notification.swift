@@ -1,5 +1,5 @@
 import Primitives
-import RelayCore
+package import RelayCore
 
 // Names and addresses, tokens and secrets, notifications.
 
@@ -94,20 +94,14 @@ extension Topic: BinaryCodable {
   }
 }
 
-extension OwnToken: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(token, device, topic) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(token: try reader.read(), device: try reader.read(), topic: try reader.read())
+extension OwnToken: Composite {
+  package static let fields = Fields(Self.init(token:device:topic:)) {
+    ($0.token, $0.device, $0.topic)
   }
 }
 
-extension DeviceCredential: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(device, secret) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(device: try reader.read(), secret: try reader.read())
-  }
+extension DeviceCredential: Composite {
+  package static let fields = Fields(Self.init(device:secret:)) { ($0.device, $0.secret) }
 }
 
 extension NotificationClass: BinaryCodable {}

@@ -41,53 +41,33 @@ extension ShardState: BinaryCodable {
   }
 }
 
-extension ShardState.Places: BinaryCodable where Element: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(taken, free) }
+extension ShardState.Places: BinaryCodable, Composite where Element: BinaryCodable {
+  package static var fields: Fields<Self> { Fields(Self.init(taken:free:)) { ($0.taken, $0.free) } }
+}
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(taken: try reader.read(), free: try reader.read())
+extension ShardState.Places.Taken: BinaryCodable, Composite where Element: BinaryCodable {
+  package static var fields: Fields<Self> {
+    Fields(Self.init(number:element:)) { ($0.number, $0.element) }
   }
 }
 
-extension ShardState.Places.Taken: BinaryCodable where Element: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(number, element) }
+extension RecentTable.Place: BinaryCodable, Composite
+where Key: BinaryCodable, Value: BinaryCodable {
+  package static var fields: Fields<Self> { Fields(Self.init) { ($0.key, $0.value) } }
+}
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(number: try reader.read(), element: try reader.read())
+extension ShardState.Unanswered: Composite {
+  package static let fields = Fields(Self.init(entry:request:)) { ($0.entry, $0.request) }
+}
+
+extension TakenPush: Composite {
+  package static let fields = Fields(Self.init(notification:acceptedAt:takenAt:)) {
+    ($0.notification, $0.acceptedAt, $0.takenAt)
   }
 }
 
-extension RecentTable.Place: BinaryCodable where Key: BinaryCodable, Value: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(key, value) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(try reader.read(), try reader.read())
-  }
-}
-
-extension ShardState.Unanswered: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(entry, request) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(entry: try reader.read(), request: try reader.read())
-  }
-}
-
-extension TakenPush: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(notification, acceptedAt, takenAt) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      notification: try reader.read(), acceptedAt: try reader.read(), takenAt: try reader.read())
-  }
-}
-
-extension TakenPush.Key: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(apnsID, device) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(apnsID: try reader.read(), device: try reader.read())
-  }
+extension TakenPush.Key: Composite {
+  package static let fields = Fields(Self.init(apnsID:device:)) { ($0.apnsID, $0.device) }
 }
 
 extension Shard.Pending: BinaryCodable {

@@ -80,7 +80,7 @@ package struct PolicyTrial: Sendable {
     case .state(_, let running):
       shard = Self.shard(goingOn: running)
       let now = running.state.now
-      handle(.policyChanged(policy, at: now), at: now)
+      handle(.operated(.policyChanged(policy, at: now)), at: now)
     }
   }
 
@@ -95,7 +95,7 @@ package struct PolicyTrial: Sendable {
   /// The same shard, for which the journal has everything; nil when it was none.
   private static func shard(goingOn running: Shard) -> Shard? {
     var (settled, effects) = (running, [Effect]())
-    settled.handle(.persisted(through: .max), at: running.state.now, into: &effects)
+    settled.handle(.journal(.persisted(through: .max)), at: running.state.now, into: &effects)
     var state = settled.state
     leaveOutDeadlines(&state.configuration)
     state.sequences = sequences
@@ -107,7 +107,7 @@ package struct PolicyTrial: Sendable {
   /// One step of the exact replay.
   package mutating func take(_ step: Replay.Step) {
     // The clock was set: nothing waits for longer by that.
-    if case .clockStepped(let interval) = step.event {
+    if case .clock(.clockStepped(let interval)) = step.event {
       for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
     }
     guard policy != nil else { return note(step.effects) }
@@ -130,20 +130,17 @@ package struct PolicyTrial: Sendable {
   /// Whether the event is of the peers' own accord.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .persisted, .persistFailed, .acked, .policyChanged, .queueChecked:
+    case .journal(.persisted), .journal(.persistFailed), .stream(_, .acked),
+      .stream(_, .queueChecked), .operated(.policyChanged):
       false
-    case .keptAlive(let connection): questioned.remove(connection) == nil
-    case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected,
-      .decided, .reported, .heard, .clockFollowed, .disconnected, .partitionDropped, .restored,
-      .checkpoint, .administered, .faulted, .shutDown, .tick,
-      .clockStepped:
-      true
+    case .stream(let connection, .keptAlive): questioned.remove(connection) == nil
+    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: true
     }
   }
 
   /// Timers of this policy fire at their own times.
   private mutating func catchUp(to moment: Instant) {
-    while let wake = shard?.nextWake, wake < moment { handle(.tick, at: wake) }
+    while let wake = shard?.nextWake, wake < moment { handle(.clock(.tick), at: wake) }
   }
 
   private mutating func handle(_ first: Event, at moment: Instant) {
@@ -155,11 +152,11 @@ package struct PolicyTrial: Sendable {
       shard?.handle(event, at: moment, into: &effects)
       note(effects)
       for case .send(let connection, let delivery) in effects {
-        events.append(.acked(connection, delivery.notification.uniqueID, nil))
+        events.append(.stream(connection, .acked(delivery.notification.uniqueID, nil)))
       }
       for case .persist(let record) in effects { lastPersist = record.sequence }
       if events.isEmpty, lastPersist > 0 {
-        events.append(.persisted(through: lastPersist))
+        events.append(.journal(.persisted(through: lastPersist)))
         lastPersist = 0
       }
     }

@@ -65,7 +65,7 @@ package struct RecordingFrame: Hashable, Sendable {
 }
 
 /// What a recording says of itself.
-package struct RecordingHeader: Hashable, Sendable, BinaryCodable {
+package struct RecordingHeader: Hashable, Sendable, Composite {
   /// The build that recorded, in words.
   package var build: String
   /// Which decisions it made.
@@ -85,14 +85,8 @@ package struct RecordingHeader: Hashable, Sendable, BinaryCodable {
     self.began = began
   }
 
-  package func write(to writer: inout ByteWriter) {
-    writer.put(build, coreVersion, payloads, shardCount, began)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      build: try reader.read(), coreVersion: try reader.read(), payloads: try reader.read(),
-      shardCount: try reader.read(), began: try reader.read())
+  package static let fields = Fields(Self.init(build:coreVersion:payloads:shardCount:began:)) {
+    ($0.build, $0.coreVersion, $0.payloads, $0.shardCount, $0.began)
   }
 
   /// How a file begins.
@@ -237,11 +231,9 @@ extension SequenceRanges: BinaryCodable {
   }
 }
 
-extension SilentBudgets: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(policy, appClock, deviceClock) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(try reader.read(), appClock: try reader.read(), deviceClock: try reader.read())
+extension SilentBudgets: Composite {
+  package static let fields = Fields(Self.init(_:appClock:deviceClock:)) {
+    ($0.policy, $0.appClock, $0.deviceClock)
   }
 }
 

@@ -153,7 +153,7 @@ package struct Replay: Sendable {
       now = now + (try chunk.read(Interval.self))
       let check = try chunk.byte()
       if case .moment(let end) = until {
-        if case .checkpoint(.rewound) = event { lane.isBeyond = false }
+        if case .operated(.rewound) = event { lane.isBeyond = false }
         lane.isBeyond = lane.isBeyond || now > end
         guard !lane.isBeyond else {
           isWhole = false
@@ -179,7 +179,7 @@ package struct Replay: Sendable {
       }
     }
     _ = try chunk.byte()
-    if try chunk.word() != digest.value, isWhole { differ(&lane, number, now, .tick) }
+    if try chunk.word() != digest.value, isWhole { differ(&lane, number, now, .clock(.tick)) }
     lane.nextBatch += 1
     summary.batches += 1
   }
@@ -196,40 +196,6 @@ package struct Replay: Sendable {
 }
 
 extension Event {
-  /// The word for it.
-  package var name: String {
-    switch self {
-    case .submitted: "submitted"
-    case .persisted: "persisted"
-    case .persistFailed: "persistFailed"
-    case .enrolled: "enrolled"
-    case .registered: "registered"
-    case .unregistered: "unregistered"
-    case .inspected: "inspected"
-    case .alias: "alias"
-    case .connected: "connected"
-    case .acked: "acked"
-    case .decided: "decided"
-    case .reported: "reported"
-    case .keptAlive: "keptAlive"
-    case .heard: "heard"
-    case .queueChecked: "queueChecked"
-    case .clockFollowed: "clockFollowed"
-    case .disconnected: "disconnected"
-    case .partitionDropped: "partitionDropped"
-    case .restored: "restored"
-    case .policyChanged: "policyChanged"
-    case .administered: "administered"
-    case .faulted: "faulted"
-    case .checkpoint(.saved): "checkpointSaved"
-    case .checkpoint(.rewound): "rewound"
-    case .checkpoint(.dropped): "checkpointDropped"
-    case .shutDown: "shutDown"
-    case .tick: "tick"
-    case .clockStepped: "clockStepped"
-    }
-  }
-
   /// Whether the notification came with it.
   func accepts(_ id: UniqueID) -> Bool {
     guard let notification else { return false }

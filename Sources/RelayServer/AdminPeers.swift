@@ -175,7 +175,7 @@ extension ShardRunner {
     case .checkQueue(let address):
       guard let device = adminPeers.device(on: address.stream) else { return }
       let isEmpty = adminPeers.isEmpty(address.stream)
-      raise(.queueChecked(address, isEmpty: isEmpty), for: device, at: now)
+      raise(.stream(address, .queueChecked(isEmpty: isEmpty)), for: device, at: now)
     case .close(let address, let reason): adminPeers.close(address.stream, reason)
     case .persist, .forget, .tell, .log: break
     }
@@ -188,7 +188,7 @@ extension ShardRunner {
     let stream = adminPeers.listen(as: device, lines)
     let address = StreamAddress(
       loop: index, connection: 0, stream: stream, node: node)
-    raise(.connected(credential, address), for: device, at: now)
+    raise(.asked(.connected, credential, from: address), for: device, at: now)
     finishBatch()
     return address
   }
@@ -196,17 +196,17 @@ extension ShardRunner {
   fileprivate func wrote(_ line: AdminLine, _ stream: AdminStream) {
     let now = now
     if let id = line.notification {
-      raise(.acked(stream.address, id, nil), for: stream.device, at: now)
+      raise(.stream(stream.address, .acked(id, nil)), for: stream.device, at: now)
     }
     if adminPeers.wrote(stream.address.stream), line.notification != nil {
-      raise(.heard(stream.address), for: stream.device, at: now)
+      raise(.stream(stream.address, .heard), for: stream.device, at: now)
     }
     finishBatch()
   }
 
   fileprivate func hangUp(_ stream: AdminStream) {
     adminPeers.remove(stream.address.stream)
-    raise(.disconnected(stream.address), for: stream.device, at: now)
+    raise(.stream(stream.address, .disconnected), for: stream.device, at: now)
     finishBatch()
   }
 }
@@ -218,7 +218,10 @@ extension Relay {
     let made = await inbox.loops?.ask(0) { ($0.ids.makeDevice(), $0.ids.makeSecret()) }
     guard let (device, secret) = made else { return nil }
     let hash = DeviceRequest.hash(Array(secret.utf8))
-    guard let answer = await ask(device, { .enrolled(device, hash, from: $0) }) else { return nil }
+    guard
+      let answer = await ask(
+        device, { .asked(.enrolled, DeviceCredential(device: device, secret: hash), from: $0) })
+    else { return nil }
     return (answer, secret)
   }
 
@@ -230,7 +233,7 @@ extension Relay {
     let minted = await inbox.loops?.ask(0) { $0.ids.makeToken(for: device) }
     guard let token = own ?? minted else { return nil }
     return await ask(device) {
-      .registered(credential, topic, token, isOwn: own != nil, from: $0)
+      .asked(.registered(topic, token, isOwn: own != nil), credential, from: $0)
     }
   }
 
@@ -239,7 +242,7 @@ extension Relay {
     _ topic: Topic, on device: DeviceID
   ) async throws(NodeAway) -> DeviceAnswer? {
     guard let credential = try await credential(of: device) else { return nil }
-    return await ask(device) { .unregistered(credential, topic, from: $0) }
+    return await ask(device) { .asked(.unregistered(topic), credential, from: $0) }
   }
 
   /// Listens as a device; nil for no such device.

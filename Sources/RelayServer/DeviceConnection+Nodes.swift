@@ -10,7 +10,8 @@ extension DeviceConnection {
     let now = handler.runner.now
     for (stream, state) in streams.all {
       guard case .listening(let listener) = state, hasMoved(listener.device) else { continue }
-      handler.runner.raise(.disconnected(handler.address(stream)), for: listener.device, at: now)
+      handler.runner.raise(
+        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       close(stream, .moved, on: handler)
     }
   }
@@ -27,7 +28,8 @@ extension DeviceConnection {
         guard now - since >= Limits.hopPatience else { continue }
         if case .connecting(let listener) = state {
           handler.runner.raise(
-            .disconnected(handler.address(stream)), for: listener.device, at: handler.runner.now)
+            .stream(handler.address(stream), .disconnected), for: listener.device,
+            at: handler.runner.now)
         }
         answer(stream, .refused(.unavailable), on: handler)
       case .collecting, .listening, .ending: askedSince[stream] = nil

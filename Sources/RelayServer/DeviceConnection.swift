@@ -103,7 +103,7 @@ final class DeviceConnection {
         streams[stream] = .connecting(
           Listener(device: device, acknowledgesItself: acknowledgesItself))
         handler.runner.raise(
-          .connected(credential, handler.address(stream)), for: device, at: now)
+          .asked(.connected, credential, from: handler.address(stream)), for: device, at: now)
       } else {
         streams[stream] = .collecting(request, since: handler.runner.clock.steady(now))
       }
@@ -153,7 +153,7 @@ final class DeviceConnection {
       .connecting(let listener) where !listener.acknowledgesItself:
       // A device that can speak no more has hung up.
       handler.runner.raise(
-        .disconnected(handler.address(stream)), for: listener.device, at: now)
+        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       end(stream, at: now, on: handler)
     case .connecting, .listening, .asked, .ending, nil:
       break
@@ -177,24 +177,28 @@ final class DeviceConnection {
       let secret = runner.ids.makeSecret()
       streams[stream] = .asked(secret: secret)
       runner.raise(
-        .enrolled(device, DeviceRequest.hash(Array(secret.utf8)), from: address), for: device,
+        .asked(
+          .enrolled,
+          DeviceCredential(device: device, secret: DeviceRequest.hash(Array(secret.utf8))),
+          from: address), for: device,
         at: now)
     case .inspect(let device):
       let credential = try request.credential(for: device)
       streams[stream] = .asked(secret: nil)
-      runner.raise(.inspected(credential, from: address), for: device, at: now)
+      runner.raise(.asked(.inspected, credential, from: address), for: device, at: now)
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
       guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
       let token = own ?? runner.ids.makeToken(for: device)
-      let event = Event.registered(credential, topic, token, isOwn: own != nil, from: address)
+      let event = Event.asked(
+        .registered(topic, token, isOwn: own != nil), credential, from: address)
       streams[stream] = .asked(secret: nil)
       runner.raise(event, for: device, at: now)
     case .unregisterApp(let device, let topic):
       let credential = try request.credential(for: device)
       streams[stream] = .asked(secret: nil)
-      runner.raise(.unregistered(credential, topic, from: address), for: device, at: now)
+      runner.raise(.asked(.unregistered(topic), credential, from: address), for: device, at: now)
     case .listen:
       preconditionFailure("listening begins with the head")
     }
@@ -239,15 +243,15 @@ extension DeviceConnection {
       guard case .line(let line) = piece else { throw .tooLong }
       switch try UpLine(line.span) {
       case .ack(let id, let outcome):
-        handler.runner.raise(.acked(address, id, outcome), for: device, at: now)
+        handler.runner.raise(.stream(address, .acked(id, outcome)), for: device, at: now)
       case .keepAlive:
-        handler.runner.raise(.keptAlive(address), for: device, at: now)
+        handler.runner.raise(.stream(address, .keptAlive), for: device, at: now)
       case .barrier(let number, let next):
         handler.runner.barrier(from: address, device, number, next: next)
       case .decision(let id, let decision):
-        handler.runner.raise(.decided(address, id, decision), for: device, at: now)
+        handler.runner.raise(.stream(address, .decided(id, decision)), for: device, at: now)
       case .state(let report):
-        handler.runner.raise(.reported(address, report), for: device, at: now)
+        handler.runner.raise(.stream(address, .reported(report)), for: device, at: now)
       }
     } catch {
       unusable(stream, error, at: now, on: handler)
@@ -263,7 +267,7 @@ extension DeviceConnection {
     send(.error(reason: problem.text), to: stream, on: handler)
     if listener.unusableCount >= Limits.unusableLines {
       handler.runner.raise(
-        .disconnected(handler.address(stream)), for: listener.device, at: now)
+        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       close(stream, .unusableLines, on: handler)
     }
   }
@@ -331,7 +335,8 @@ extension DeviceConnection {
     guard let device = listener(of: stream)?.device else { return }
     let isEmpty = handler.transport.http2.queuedBytes(of: stream) == 0
     handler.runner.raise(
-      .queueChecked(handler.address(stream), isEmpty: isEmpty), for: device, at: handler.runner.now)
+      .stream(handler.address(stream), .queueChecked(isEmpty: isEmpty)), for: device,
+      at: handler.runner.now)
   }
 
   /// Says `bye` and ends the stream.
@@ -374,15 +379,15 @@ extension DeviceConnection {
     modifyListener(stream) { $0.unacknowledged.removeAll() }
     let address = handler.address(stream)
     for id in listener.unacknowledged {
-      handler.runner.raise(.acked(address, id, nil), for: listener.device, at: now)
+      handler.runner.raise(.stream(address, .acked(id, nil)), for: listener.device, at: now)
     }
-    handler.runner.raise(.heard(address), for: listener.device, at: now)
+    handler.runner.raise(.stream(address, .heard), for: listener.device, at: now)
   }
 
   func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     if let device = listener(of: stream)?.device {
       handler.runner.timers.followers.remove(handler.address(stream))
-      handler.runner.raise(.disconnected(handler.address(stream)), for: device, at: now)
+      handler.runner.raise(.stream(handler.address(stream), .disconnected), for: device, at: now)
     }
     streams[stream] = nil
   }

@@ -187,9 +187,9 @@ final class LoopSet: Sendable {
     for outcome in outcomes {
       switch outcome {
       case .persisted(let shard, let sequence):
-        onLoop(shard) { $0.journalAnswered(.persisted(through: sequence)) }
+        onLoop(shard) { $0.journalAnswered(.journal(.persisted(through: sequence))) }
       case .failed(let shard, let sequence):
-        onLoop(shard) { $0.journalAnswered(.persistFailed(through: sequence)) }
+        onLoop(shard) { $0.journalAnswered(.journal(.persistFailed(through: sequence))) }
       }
     }
   }

@@ -35,7 +35,7 @@ struct LoopShard {
   @inline(never)
   private mutating func decideWatched(_ event: Event, at now: Instant) -> DeviceChange? {
     var gone: DeviceID?
-    if case .disconnected(let stream) = event { gone = shard.device(on: stream) }
+    if case .stream(let stream, .disconnected) = event { gone = shard.device(on: stream) }
     let first = effects.count
     shard.handle(event, at: now, into: &effects)
     recorder?.record(event, at: now, &effects, from: first)
@@ -44,7 +44,7 @@ struct LoopShard {
     guard feed.isOpen else { return change }
     if let change { feed.append(.device(change)) }
     // Every loop is told; once is enough.
-    if case .policyChanged(let policy, let moment) = event, number == 0 {
+    if case .operated(.policyChanged(let policy, let moment)) = event, number == 0 {
       feed.append(.policy(policy, at: moment))
     }
     for case .persist(let record) in effects[first...] {
@@ -69,35 +69,36 @@ struct LoopShard {
       return isRefused ? nil : DeviceChange(at: now, device: device, what: what, topic: topic)
     }
     switch event {
-    case .connected(let credential, let stream):
-      guard shard.isConnected(credential.device, on: stream) else { return nil }
-      return change(credential.device, .connected)
-    case .disconnected: return gone.flatMap { change($0, .disconnected) }
-    case .reported(let stream, _):
+    case .asked(let request, let credential, let stream):
+      let device = credential.device
+      switch request {
+      case .connected:
+        return shard.isConnected(device, on: stream) ? change(device, .connected) : nil
+      case .enrolled: return change(device, .enrolled)
+      case .registered(let topic, _, _): return change(device, .registered, topic)
+      case .unregistered(let topic): return change(device, .unregistered, topic)
+      case .inspected: return nil
+      }
+    case .stream(_, .disconnected): return gone.flatMap { change($0, .disconnected) }
+    case .stream(let stream, .reported):
       guard let device = shard.device(on: stream) else { return nil }
       var change = change(device, .condition)
       change?.condition = shard.condition(of: device)
       return change
-    case .enrolled(let device, _, _): return change(device, .enrolled)
-    case .registered(let credential, let topic, _, _, _):
-      return change(credential.device, .registered, topic)
-    case .unregistered(let credential, let topic, _):
-      return change(credential.device, .unregistered, topic)
-    case .administered(let device, .disconnect):
-      let hasEnded = effects.contains { if case .close = $0 { true } else { false } }
-      return hasEnded ? change(device, .disconnected) : nil
-    case .administered(let device, .emptySlots(let topic)): return change(device, .emptied, topic)
-    case .administered(let device, .refillBudget(let topic)): return change(device, .budget, topic)
-    case .administered(let device, .setPolicy):
-      var change = change(device, .policy)
-      change?.policy = shard.report(of: device)?.policy
-      return change
-    case .administered(let device, .forget):
-      return shard.report(of: device) == nil ? change(device, .forgotten) : nil
-    case .policyChanged, .submitted, .persisted, .persistFailed, .inspected, .alias, .acked,
-      .decided, .keptAlive, .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored,
-      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
-      return nil
+    case .operated(.administered(let device, let action)):
+      switch action {
+      case .disconnect:
+        let hasEnded = effects.contains { if case .close = $0 { true } else { false } }
+        return hasEnded ? change(device, .disconnected) : nil
+      case .emptySlots(let topic): return change(device, .emptied, topic)
+      case .refillBudget(let topic): return change(device, .budget, topic)
+      case .setPolicy:
+        var change = change(device, .policy)
+        change?.policy = shard.report(of: device)?.policy
+        return change
+      case .forget: return shard.report(of: device) == nil ? change(device, .forgotten) : nil
+      }
+    case .submitted, .stream, .journal, .alias, .operated, .clock: return nil
     }
   }
 
@@ -149,13 +150,11 @@ extension Event {
   @inline(__always)
   fileprivate var isAboutDevice: Bool {
     switch self {
-    case .connected, .disconnected, .reported, .enrolled, .registered, .unregistered,
-      .administered:
+    case .asked(let request, _, _): request != .inspected
+    case .stream(_, .disconnected), .stream(_, .reported), .operated(.administered),
+      .operated(.policyChanged):
       true
-    case .submitted, .persisted, .persistFailed, .inspected, .alias, .acked, .decided, .keptAlive,
-      .heard, .queueChecked, .clockFollowed, .partitionDropped, .restored, .policyChanged,
-      .faulted, .checkpoint, .shutDown, .tick, .clockStepped:
-      false
+    case .submitted, .stream, .journal, .alias, .operated, .clock: false
     }
   }
 }

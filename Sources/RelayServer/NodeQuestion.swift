@@ -82,7 +82,7 @@ enum NodeQuestions {
     (node, wish: Pair<DeviceID, AdminAction>) -> Bool in
     guard let known = await report.answer(node, wish.first), known != nil else { return false }
     _ = await node.loops.ask(0) { runner in
-      runner.raise(.administered(wish.first, wish.second), for: wish.first, at: runner.now)
+      runner.raise(.operated(.administered(wish.first, wish.second)), for: wish.first, at: runner.now)
       runner.finishBatch()
     }
     return true
@@ -108,7 +108,7 @@ enum NodeQuestions {
     _ = await node.loops.onEach { runner in
       for device in runner.core.shard.deviceIDs(with: topic) {
         for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
-          runner.raise(.administered(device, action), for: device, at: runner.now)
+          runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
         }
       }
       runner.finishBatch()

@@ -104,7 +104,7 @@ extension Relay {
     if let keys = settings.providerKeys { adopt(keys) }
     if let authorities = settings.authorities { adopt(authorities: authorities) }
     if let shared = settings.budgets, await policy() != shared.budgets.policy {
-      inbox.send(.policyChanged(shared.budgets.policy, at: shared.changedAt))
+      inbox.send(.operated(.policyChanged(shared.budgets.policy, at: shared.changedAt)))
     }
   }
 

@@ -95,7 +95,7 @@ package final class Relay: Service {
     defer { endTurn?() }
     let now = settings.clock.now()
     if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
-    inbox.send(.policyChanged(policy, at: now))
+    inbox.send(.operated(.policyChanged(policy, at: now)))
   }
 
   /// The clock, if it moves only when told and the relay runs.

@@ -17,7 +17,7 @@ extension ShardRunner {
 
   /// Keeps everything as it is.
   func saveCheckpoint(_ number: UInt32) {
-    decide(.checkpoint(.saved(number)), at: now)
+    decide(.operated(.checkpointSaved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
       lives: ledger.lives, history: history, ids: ids, followers: timers.followers)
     tellFollowers(.saved(number: number))
@@ -25,7 +25,7 @@ extension ShardRunner {
 
   func dropCheckpoint(_ number: UInt32) {
     guard checkpoints.removeValue(forKey: number) != nil else { return }
-    decide(.checkpoint(.dropped(number)), at: now)
+    decide(.operated(.checkpointDropped(number)), at: now)
     tellFollowers(.dropped(number: number))
   }
 
@@ -42,7 +42,7 @@ extension ShardRunner {
     guard let then = checkpoints[number] else { return }
     let now = now
     peers.epoch = epoch
-    decide(.checkpoint(.rewound(to: number)), at: now)
+    decide(.operated(.rewound(to: number)), at: now)
     ledger.lives = then.lives
     history = then.history
     ids = then.ids
@@ -57,7 +57,7 @@ extension ShardRunner {
     adminPeers.closeListeners(.rewound)
     // Whoever listened then and does not now has hung up.
     for stream in core.shard.connections where !staying.contains(stream) {
-      decide(.disconnected(stream), at: now)
+      decide(.stream(stream, .disconnected), at: now)
     }
     feed.append(.rewound(at: now))
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
@@ -66,7 +66,7 @@ extension ShardRunner {
   /// The word of a journal in memory that a fault kept back then comes now, when all loops are as
   /// they were: it may be for another one.
   func memoryAnswersAll() {
-    if !core.shard.isSettled { decide(.persisted(through: .max), at: now) }
+    if !core.shard.isSettled { decide(.journal(.persisted(through: .max)), at: now) }
     finishBatch()
   }
 

@@ -30,13 +30,13 @@ extension ShardRunner {
     let next = next.map { max($0, now + .milliseconds(1)) }
     guard number == 0 else { return timers.followers.answered(stream, number, next: next) }
     guard timers.followers.add(stream, device, next: next) else { return }
-    raise(.clockFollowed(stream), for: device, at: now)
+    raise(.stream(stream, .clockFollowed), for: device, at: now)
   }
 
   /// Asks the phones that something was said to.
   func quiet() -> Quiet {
     // After a change of policy what is held is looked at tick by tick, and no timer is set.
-    if !core.shard.isSettled { decide(.tick, at: now) }
+    if !core.shard.isSettled { decide(.clock(.tick), at: now) }
     for (stream, number) in timers.followers.ask() {
       deliver(.barrier(number: number, time: now), to: stream)
     }
@@ -60,7 +60,7 @@ extension ShardRunner {
   /// It is another time; answers how many phones have something to do by themselves.
   func timeMoved() -> Int {
     let due = timers.followers.touchDue(at: now)
-    decide(.tick, at: now)
+    decide(.clock(.tick), at: now)
     performDue()
     finishBatch()
     return due
@@ -90,7 +90,7 @@ extension ShardRunner {
 
   private func wakeUp() {
     timers.cancelWake()
-    decide(.tick, at: now)
+    decide(.clock(.tick), at: now)
     performDue()
     finishBatch()
   }
@@ -107,7 +107,7 @@ extension ShardRunner {
     timers.putOff.stepClock(by: interval)
     faults.stepClock(by: interval)
     timers.cancelWake()
-    decide(.clockStepped(by: interval), at: now)
+    decide(.clock(.clockStepped(by: interval)), at: now)
     finishBatch()
   }
 }

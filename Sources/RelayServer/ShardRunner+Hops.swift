@@ -80,7 +80,7 @@ extension ShardRunner {
 
   /// What it would send then may be older than what another one has sent: the phone connects again.
   func withhold(_ address: StreamAddress) {
-    decide(.disconnected(address), at: now)
+    decide(.stream(address, .disconnected), at: now)
     core.effects.append(.close(address, .moved))
   }
 
@@ -120,7 +120,7 @@ extension ShardRunner {
   func hop(_ effect: Effect, to address: StreamAddress) {
     if let stream = effect.listener, hops?.loopCounts[address.node] == nil {
       // That node is gone, and its streams with it.
-      return decide(.disconnected(stream), at: now)
+      return decide(.stream(stream, .disconnected), at: now)
     }
     let place = HopSet.Place(node: address.node, loop: address.loop)
     hops?.outboxes[place, default: []].append(.effect(effect))
@@ -215,8 +215,8 @@ extension ShardRunner {
       hops?.outboxes[place, default: []].append(.gone(stream))
     case .gone(let stream):
       // Which shard has its device is not said; all others do not know it.
-      decide(.disconnected(stream), at: now)
-      peers.tellOthers(.disconnected(stream))
+      decide(.stream(stream, .disconnected), at: now)
+      peers.tellOthers(.stream(stream, .disconnected))
     }
   }
 
@@ -242,7 +242,7 @@ extension ShardRunner {
       hops?.lastNumbers = before.lastNumbers.filter { !gone.contains($0.key.node) }
       let now = now
       for stream in core.shard.connections where gone.contains(stream.node) {
-        decide(.disconnected(stream), at: now)
+        decide(.stream(stream, .disconnected), at: now)
       }
     }
     var moved: Set<Int> = []
@@ -288,7 +288,7 @@ extension ShardRunner {
   /// Whether its peer does not wait for it any more. It may have said the same, and something else
   /// behind it, to another node by now: what has waited here must not come behind that.
   private func isGivenUp(_ event: Event) -> Bool {
-    if case .connected = event { return false }
+    if case .asked(.connected, _, _) = event { return false }
     guard event.notification == nil, let request = event.request, request.node == node,
       request.loop == index, request.connection != 0
     else { return false }

@@ -16,7 +16,7 @@ extension ShardRunner {
   /// Has the shard let a partition go; that it has is told when the journal has nothing of it.
   func drop(_ partition: PartitionID, done: EventLoopPromise<Void>) {
     peers.departure = done
-    administer(.partitionDropped(partition))
+    administer(.journal(.partitionDropped(partition)))
   }
 
   /// Tells whoever waits, once the partition has left.

@@ -13,13 +13,13 @@ extension ShardRunner {
 
   /// The memory store: what is in memory is as safe as it will get.
   func memoryAnswered(_ sequence: UInt64, _ retired: [LoopLedger.RetiredToken]) {
-    if faults.inForce != nil, memoryWriteFails() { return hear(.persistFailed(through: sequence)) }
+    if faults.inForce != nil, memoryWriteFails() { return hear(.journal(.persistFailed(through: sequence))) }
     if !retired.isEmpty, case .memory(let feedback) = settings.storage {
       Task {
         for token in retired { await feedback.append(token.token, token.topic, at: token.since) }
       }
     }
-    hear(.persisted(through: sequence))
+    hear(.journal(.persisted(through: sequence)))
   }
 
   /// What the journal says reaches the shard, at once but for faults.
@@ -40,7 +40,7 @@ extension ShardRunner {
         if let moment = record.acceptedAt { time.advance(to: moment) }
       }
     }
-    for record in records { decide(.restored(record), at: now) }
+    for record in records { decide(.journal(.restored(record)), at: now) }
     finishBatch()
   }
 }

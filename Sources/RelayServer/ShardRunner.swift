@@ -274,7 +274,7 @@ final class ShardRunner {
   func drain() {
     guard !connections.isDraining else { return }
     connections.isDraining = true
-    administer(.shutDown)
+    administer(.operated(.shutDown))
     for connection in connections.http2.values { connection.drain() }
     for connection in connections.binary.values { connection.drain() }
     finishBatch()

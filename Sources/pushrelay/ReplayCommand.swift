@@ -188,21 +188,16 @@ extension ReplayCommand {
     let detail =
       switch step.event {
       case .submitted(let notification, _): "\(notification.uniqueID) \(notification.topic)"
-      case .acked(_, let id, _), .decided(_, let id, _): "\(id)"
-      case .connected(let credential, _), .inspected(let credential, _),
-        .registered(let credential, _, _, _, _), .unregistered(let credential, _, _):
-        "\(credential.device)"
-      case .enrolled(let device, _, _), .administered(let device, _): "\(device)"
-      case .persisted(let sequence), .persistFailed(let sequence): "\(sequence)"
-      case .policyChanged(let policy, _): policy.name
-      case .faulted(let id, let mark): "\(id) \(mark.name)"
-      case .checkpoint(.saved(let number)), .checkpoint(.rewound(let number)),
-        .checkpoint(.dropped(let number)):
+      case .asked(_, let credential, _): "\(credential.device)"
+      case .stream(_, .acked(let id, _)), .stream(_, .decided(let id, _)): "\(id)"
+      case .journal(.persisted(let sequence)), .journal(.persistFailed(let sequence)): "\(sequence)"
+      case .operated(.administered(let device, _)): "\(device)"
+      case .operated(.policyChanged(let policy, _)): policy.name
+      case .operated(.faulted(let id, let mark)): "\(id) \(mark.name)"
+      case .operated(.checkpointSaved(let number)), .operated(.rewound(let number)),
+        .operated(.checkpointDropped(let number)):
         "\(number)"
-      case .alias, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed,
-        .disconnected,
-        .partitionDropped, .restored, .shutDown, .tick, .clockStepped:
-        ""
+      case .stream, .journal, .alias, .operated, .clock: ""
       }
     let steps: [String] = step.effects.compactMap { effect in
       guard case .log(let event) = effect else { return nil }

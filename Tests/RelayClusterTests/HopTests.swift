@@ -17,7 +17,8 @@ import Testing
       .submitted(Make.notification(2, token: 2), from: other), routingKey: 1,
       HopItem.Journey(lifetime: 0, since: Instant(milliseconds: 0))),
     .event(
-      .connected(DeviceCredential(device: Make.device(1), secret: Make.secret), stream),
+      .asked(
+        .connected, DeviceCredential(device: Make.device(1), secret: Make.secret), from: stream),
       routingKey: 7, HopItem.Journey(lifetime: 1, since: Instant(milliseconds: -1))),
     .effect(.respond(stream, .accepted(uniqueID: UniqueID(high: 1, low: 2)))),
     .effect(
@@ -61,9 +62,11 @@ import Testing
 
   /// What concerns a whole shard is nobody else's to say.
   @Test(arguments: [
-    Event.tick, .shutDown, .persisted(through: 1), .persistFailed(through: 1),
-    .alias(.allConfirmed), .partitionDropped(PartitionID(1)), .checkpoint(.saved(1)),
-    .policyChanged(.documented, at: Instant(milliseconds: 1)),
+    Event.clock(.tick), .operated(.shutDown), .journal(.persisted(through: 1)),
+    .journal(.persistFailed(through: 1)),
+    .alias(.allConfirmed), .journal(.partitionDropped(PartitionID(1))),
+    .operated(.checkpointSaved(1)),
+    .operated(.policyChanged(.documented, at: Instant(milliseconds: 1))),
   ]) func aShardsOwnEventsAreRefused(event: Event) {
     #expect(!event.mayHop)
     #expect(throws: CodecError.self) {
@@ -85,7 +88,7 @@ import Testing
   }
 
   @Test func aShardsOwnEffectsAreRefused() {
-    for effect in [Effect.forget(1), .tell(routingKey: 1, .tick)] {
+    for effect in [Effect.forget(1), .tell(routingKey: 1, .clock(.tick))] {
       #expect(throws: CodecError.self) { try HopMessage(bytes([.effect(effect)])) }
     }
   }

@@ -10,7 +10,7 @@ extension Checker {
     case .accepted, .forwarded, .granted, .released, .forgotten: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
-      if case .persistFailed = eventAtHand {
+      if case .journal(.persistFailed) = eventAtHand {
         guard let known = alive(device, topic) else { return expect(false, "said again of no app") }
         expect(registrations[known].app.token == token, "said again with another token")
         restated[sequence] = known
@@ -30,7 +30,7 @@ extension Checker {
       }
       registrations.append(registration)
     case .unregistered(_, _, let token, _) where registrationOf[token] == nil:
-      if case .persistFailed = eventAtHand { return }
+      if case .journal(.persistFailed) = eventAtHand { return }
       expect(false, "unregistered twice")
     case .unregistered(let device, let topic, let token, let moment):
       guard let registration = registrationOf[token] else {
@@ -39,7 +39,7 @@ extension Checker {
       let app = registrations[registration].app
       expect(app.phone.credential.device == device && app.topic == topic, "another's app")
       expect(moment == now, "the time of unregistration")
-      guard case .unregistered(_, _, let request) = eventAtHand else {
+      guard case .asked(.unregistered(_), _, let request) = eventAtHand else {
         return remove(registration, by: sequence)
       }
       registrations[registration].removal = sequence
@@ -75,7 +75,7 @@ extension Checker {
     of topic: Topic, _ token: DeviceToken
   ) -> (DeviceCredential, RequestID)? {
     switch eventAtHand {
-    case .registered(let credential, topic, token, isOwn: false, let request):
+    case .asked(.registered(topic, token, isOwn: false), let credential, let request):
       return (credential, request)
     case .alias(.decided(let own, .granted)) where own.token == token && own.topic == topic:
       for (request, asked) in deviceRequests {

@@ -13,7 +13,7 @@ extension Checker {
     }
     checkCarriers(effects)
     expect(spentSequence == nil, "a budget was noted that nothing was sent for")
-    if case .tick = eventAtHand { checkNothingIsOverdue() }
+    if case .clock(.tick) = eventAtHand { checkNothingIsOverdue() }
   }
 
   private mutating func check(_ effect: Effect) {
@@ -87,7 +87,7 @@ extension Checker {
     } else {
       expect(delivery.via == .direct, "what is tried once goes directly")
     }
-    let isConnecting = if case .connected = eventAtHand { true } else { false }
+    let isConnecting = if case .asked(.connected, _, _) = eventAtHand { true } else { false }
     expect(delivery.via != .connect || isConnecting, "via \(delivery.via)")
     expect(
       delivery.via == .direct || life.isInSlot, "only what was in a slot goes via \(delivery.via)")
@@ -129,7 +129,8 @@ extension Checker {
     case .accepted(let id):
       guard let life = lives[id] else { return expect(false, "200 for nothing") }
       guard life.request == request else { return checkRepetition(of: life, request) }
-      let isAcknowledged = if case .acked = eventAtHand { life.flight != nil } else { false }
+      let isAcknowledged =
+        if case .stream(_, .acked) = eventAtHand { life.flight != nil } else { false }
       expect(
         life.isPersisted || isAcknowledged || life.sequence == nil,
         "200 before the journal or the device has it")

@@ -28,22 +28,19 @@ extension Checker {
   mutating func noteRides(_ event: Event) {
     rides.device = nil
     switch event {
-    case .connected(let credential, _): rides.device = credential.device
-    case .keptAlive(let connection):
+    case .asked(.connected, let credential, _): rides.device = credential.device
+    case .stream(let connection, .keptAlive):
       if rides.questioned.remove(connection) == nil { rides.device = live[connection] }
-    case .reported(let connection, let report):
+    case .stream(let connection, .reported(let report)):
       rides.questioned.remove(connection)
       guard let device = live[connection] else { return }
       var condition = conditions[device] ?? DeviceCondition()
       condition.take(report)
       if condition != conditions[device] ?? DeviceCondition() { rides.device = device }
-    case .heard(let connection), .acked(let connection, _, _), .decided(let connection, _, _):
+    case .stream(let connection, .heard), .stream(let connection, .acked),
+      .stream(let connection, .decided):
       rides.questioned.remove(connection)
-    case .submitted, .persisted, .persistFailed, .enrolled, .registered, .unregistered, .inspected,
-      .alias, .queueChecked, .clockFollowed, .disconnected,
-      .partitionDropped, .restored, .policyChanged, .checkpoint, .administered, .faulted,
-      .shutDown, .tick, .clockStepped:
-      break
+    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: break
     }
   }
 
@@ -92,7 +89,7 @@ extension Checker {
     expect(count < Int(Limits.framesPerConnection), "sent again too often")
     rides.frames[id] = (count + 1, now)
     rides.resent += 1
-    if case .queueChecked(connection, true) = eventAtHand { return }
+    if case .stream(connection, .queueChecked(true)) = eventAtHand { return }
     expect(false, "sent again without a look at the queue")
   }
 
@@ -130,13 +127,14 @@ extension Checker {
       switch (carrier, eventAtHand) {
       case (.push(let other), _):
         expect(other != id && sent.contains(other), "along with what was not sent")
-      case (.line(.keepAlive), .keptAlive), (.line(.condition), .reported), (.line(.room), .tick):
+      case (.line(.keepAlive), .stream(_, .keptAlive)), (.line(.condition), .stream(_, .reported)),
+        (.line(.room), .clock(.tick)):
         break
-      case (.line(.keepAlive), .tick):
+      case (.line(.keepAlive), .clock(.tick)):
         let isAsked = effects.contains { if case .sendKeepAlive = $0 { true } else { false } }
         expect(isAsked, "along with no keep-alive")
-      case (.line(.answer), .heard), (.line(.answer), .acked), (.line(.answer), .decided),
-        (.line(.answer), .reported):
+      case (.line(.answer), .stream(_, .heard)), (.line(.answer), .stream(_, .acked)),
+        (.line(.answer), .stream(_, .decided)), (.line(.answer), .stream(_, .reported)):
         break
       default: expect(false, "along with \(carrier)")
       }

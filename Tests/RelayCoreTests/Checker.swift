@@ -172,28 +172,27 @@ struct Checker {
       lives[notification.uniqueID] = Life(
         notification: notification, request: request, acceptedAt: moment, order: lastOrder,
         registration: registration)
-    case .persisted(let sequence): settle(through: sequence, isPersisted: true)
-    case .persistFailed(let sequence): settle(through: sequence, isPersisted: false)
-    case .enrolled(let device, _, let request): expectAnswer(to: request, .enroll(device))
-    case .registered(let credential, let topic, let token, _, let request):
+    case .journal(.persisted(let sequence)): settle(through: sequence, isPersisted: true)
+    case .journal(.persistFailed(let sequence)): settle(through: sequence, isPersisted: false)
+    case .asked(.enrolled, let credential, let request):
+      expectAnswer(to: request, .enroll(credential.device))
+    case .asked(.registered(let topic, let token, _), let credential, let request):
       let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
       expectAnswer(to: request, .register(app, made: nil))
-    case .unregistered(_, _, let request): expectAnswer(to: request, .unregister(made: nil))
-    case .inspected(_, let request): expectAnswer(to: request, .other)
+    case .asked(.unregistered, _, let request): expectAnswer(to: request, .unregister(made: nil))
+    case .asked(.inspected, _, let request): expectAnswer(to: request, .other)
     case .alias: break
-    case .connected(let credential, let connection):
+    case .asked(.connected, let credential, let connection):
       live[connection] = credential.device
-    case .disconnected(let connection): lose(connection)
-    case .reported(let connection, let report):
+    case .stream(let connection, .disconnected): lose(connection)
+    case .stream(let connection, .reported(let report)):
       if let device = live[connection] {
         conditions[device, default: DeviceCondition()].take(report)
       }
-    case .policyChanged(let policy, _): change(to: policy)
-    case .administered(let device, .setPolicy(let policy, _)): change(to: policy, of: device)
-    case .acked, .decided, .heard, .keptAlive, .queueChecked, .clockFollowed, .partitionDropped,
-      .restored, .checkpoint, .administered, .faulted, .shutDown, .tick,
-      .clockStepped:
-      break
+    case .operated(.policyChanged(let policy, _)): change(to: policy)
+    case .operated(.administered(let device, .setPolicy(let policy, _))):
+      change(to: policy, of: device)
+    case .stream, .journal, .operated, .clock: break
     }
   }
 

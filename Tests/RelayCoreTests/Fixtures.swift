@@ -65,7 +65,7 @@ struct ShardFixture {
       if case .persist(let record) = effects[index] {
         lastSequence = record.sequence
         if journal == .prompt {
-          shard.handle(.persisted(through: record.sequence), at: now, into: &effects)
+          shard.handle(.journal(.persisted(through: record.sequence)), at: now, into: &effects)
         }
       } else if case .tell(_, let event) = effects[index] {
         shard.handle(event, at: now, into: &effects)
@@ -75,20 +75,20 @@ struct ShardFixture {
     return effects
   }
 
-  mutating func persistAll() -> [Effect] { handle(.persisted(through: lastSequence)) }
+  mutating func persistAll() -> [Effect] { handle(.journal(.persisted(through: lastSequence))) }
 
-  mutating func failAll() -> [Effect] { handle(.persistFailed(through: lastSequence)) }
+  mutating func failAll() -> [Effect] { handle(.journal(.persistFailed(through: lastSequence))) }
 
   /// Lets time pass in one step, then ticks.
   mutating func advance(_ interval: Interval) -> [Effect] {
     now = now + interval
-    return handle(.tick)
+    return handle(.clock(.tick))
   }
 
   /// The machine's clock is set.
   mutating func stepClock(by interval: Interval) -> [Effect] {
     now = now + interval
-    return handle(.clockStepped(by: interval))
+    return handle(.clock(.clockStepped(by: interval)))
   }
 
   mutating func enroll() -> Phone {
@@ -97,7 +97,7 @@ struct ShardFixture {
     let credential = DeviceCredential(
       device: DeviceID(UniqueID(high: number, low: ~number)),
       secret: SecretHash(words: (number, 1, 2, 3)))
-    _ = handle(.enrolled(credential.device, credential.secret, from: newRequest()))
+    _ = handle(.asked(.enrolled, credential, from: newRequest()))
     return Phone(credential: credential)
   }
 
@@ -107,7 +107,7 @@ struct ShardFixture {
       random: (UInt64(lastNumber), 7, 7), routingKey: phone.credential.device.routingKey)
     let app = PhoneApp(phone: phone, topic: Topic(topic)!, token: token)
     _ = handle(
-      .registered(phone.credential, app.topic, token, isOwn: false, from: newRequest()))
+      .asked(.registered(app.topic, token, isOwn: false), phone.credential, from: newRequest()))
     return app
   }
 
@@ -115,11 +115,11 @@ struct ShardFixture {
   mutating func register(
     _ phone: Phone, _ topic: Topic, own token: DeviceToken
   ) -> [Effect] {
-    handle(.registered(phone.credential, topic, token, isOwn: true, from: newRequest()))
+    handle(.asked(.registered(topic, token, isOwn: true), phone.credential, from: newRequest()))
   }
 
   mutating func unregister(_ app: PhoneApp) -> [Effect] {
-    handle(.unregistered(app.phone.credential, app.topic, from: newRequest()))
+    handle(.asked(.unregistered(app.topic), app.phone.credential, from: newRequest()))
   }
 
   /// A device with one app.
@@ -130,7 +130,7 @@ struct ShardFixture {
 
   mutating func connect(_ phone: Phone) -> (connection: ConnectionID, effects: [Effect]) {
     let connection = newConnection()
-    return (connection, handle(.connected(phone.credential, connection)))
+    return (connection, handle(.asked(.connected, phone.credential, from: connection)))
   }
 
   /// Submits it; the request is the one that `newRequest` gave last.
@@ -139,7 +139,7 @@ struct ShardFixture {
   }
 
   mutating func ack(_ notification: Notification, _ connection: ConnectionID) -> [Effect] {
-    handle(.acked(connection, notification.uniqueID, nil))
+    handle(.stream(connection, .acked(notification.uniqueID, nil)))
   }
 
   // MARK: Values

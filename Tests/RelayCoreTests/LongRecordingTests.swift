@@ -43,12 +43,12 @@ import Testing
       for phone in 0..<Self.phones {
         let credential = Self.credential(phone)
         handle(
-          .enrolled(credential.device, credential.secret, from: Self.request),
+          .asked(.enrolled, credential, from: Self.request),
           key: credential.device.routingKey)
         for app in 0..<Self.appsPerPhone {
           handle(
-            .registered(
-              credential, Self.topic(app), Self.token(phone, app), isOwn: false,
+            .asked(
+              .registered(Self.topic(app), Self.token(phone, app), isOwn: false), credential,
               from: Self.request), key: credential.device.routingKey)
         }
         if phone % 50 == 49 { journal() }
@@ -91,11 +91,11 @@ import Testing
       for (shard, records) in (restored ?? []).enumerated() {
         let notifications = records.firstIndex { $0.acceptedAt != nil }
         for record in records[..<(notifications ?? records.count)] {
-          handle(.restored(record), on: shard)
+          handle(.journal(.restored(record)), on: shard)
         }
         handle(.alias(.allConfirmed), on: shard)
         for record in records[(notifications ?? records.count)...] {
-          handle(.restored(record), on: shard)
+          handle(.journal(.restored(record)), on: shard)
         }
       }
     }
@@ -146,7 +146,9 @@ import Testing
         } else {
           disks[shard].write(through: last, at: now, using: &random)
         }
-        handle(isFailure ? .persistFailed(through: last) : .persisted(through: last), on: shard)
+        handle(
+          isFailure ? .journal(.persistFailed(through: last)) : .journal(.persisted(through: last)),
+          on: shard)
         disks[shard].forget(percent: 100, using: &random)
       }
     }
@@ -174,17 +176,18 @@ import Testing
     mutating func step() {
       now = now + .milliseconds(100)
       for shard in shards.indices where shards[shard].nextWake.map({ $0 <= now }) ?? false {
-        handle(.tick, on: shard)
+        handle(.clock(.tick), on: shard)
       }
       for _ in 0..<6 { push() }
       for _ in 0..<2 { change(Int(random.below(Int64(Self.phones)))) }
       for _ in 0..<min(unacknowledged.count, 8) where random.below(20) > 0 {
         let (connection, id) = unacknowledged.removeFirst()
-        handle(.acked(connection, id, random.below(3) == 0 ? .noData : nil), on: connection)
+        handle(
+          .stream(connection, .acked(id, random.below(3) == 0 ? .noData : nil)), on: connection)
       }
       for connection in asked {
-        handle(.queueChecked(connection, isEmpty: true), on: connection)
-        if random.below(5) > 0 { handle(.keptAlive(connection), on: connection) }
+        handle(.stream(connection, .queueChecked(isEmpty: true)), on: connection)
+        if random.below(5) > 0 { handle(.stream(connection, .keptAlive), on: connection) }
       }
       asked = []
       journal()
@@ -219,20 +222,23 @@ import Testing
         let connection = ConnectionID(loop: 0, connection: UInt32(numbers), stream: 1)
         connections[phone] = connection
         phoneOf[connection] = phone
-        return handle(.connected(credential, connection), key: credential.device.routingKey)
+        return handle(
+          .asked(.connected, credential, from: connection), key: credential.device.routingKey)
       }
       switch random.below(4) {
       case 0:
         connections[phone] = nil
         phoneOf[connection] = nil
-        handle(.disconnected(connection), key: credential.device.routingKey)
+        handle(.stream(connection, .disconnected), key: credential.device.routingKey)
       case 1:
         let report = ConditionReport(
           power: Power.allCases.randomElement(using: &random), network: .wifi,
           screen: Screen.allCases.randomElement(using: &random))
-        handle(.reported(connection, report), key: credential.device.routingKey)
-      case 2: handle(.heard(connection), key: credential.device.routingKey)
-      default: handle(.inspected(credential, from: Self.request), key: credential.device.routingKey)
+        handle(.stream(connection, .reported(report)), key: credential.device.routingKey)
+      case 2: handle(.stream(connection, .heard), key: credential.device.routingKey)
+      default:
+        handle(
+          .asked(.inspected, credential, from: Self.request), key: credential.device.routingKey)
       }
     }
 
@@ -241,7 +247,7 @@ import Testing
       policyChanges += 1
       for shard in shards.indices {
         disks[shard].budgets.change(to: policy, at: now)
-        handle(.policyChanged(policy, at: now), on: shard)
+        handle(.operated(.policyChanged(policy, at: now)), on: shard)
       }
     }
   }

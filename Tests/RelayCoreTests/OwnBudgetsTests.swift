@@ -47,9 +47,9 @@ import Testing
     if let own {
       let device = app.phone.credential.device
       // Its own clocks differ from those of all.
-      _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+      _ = fixture.handle(.operated(.administered(device, .setPolicy(.strict, at: fixture.now))))
       _ = fixture.advance(.minutes(40))
-      _ = fixture.handle(.administered(device, .setPolicy(own, at: fixture.now)))
+      _ = fixture.handle(.operated(.administered(device, .setPolicy(own, at: fixture.now))))
     }
     let (connection, _) = fixture.connect(app.phone)
     var sent = 0
@@ -88,7 +88,8 @@ import Testing
       let spent = RateLimit.State(full: reading + RefillClock.event * 3)
       fixture.now = fixture.now + .minutes(minutes)
       let topic = Topic("com.example.app")!
-      let effects = fixture.handle(.restored(.spent(phone.credential.device, topic, spent)))
+      let effects = fixture.handle(
+        .journal(.restored(.spent(phone.credential.device, topic, spent))))
       #expect(spentOf(effects).count == (minutes > 60 ? 1 : 0))
       let app = fixture.register(phone)
       let (connection, _) = fixture.connect(phone)
@@ -104,7 +105,7 @@ import Testing
     _ = fixture.unregister(app)
     #expect(fixture.shard.formerBudgets.count == 1)
     let key = app.phone.credential.device.routingKey
-    _ = fixture.handle(.partitionDropped(fixture.shard.partition(ofRoutingKey: key)))
+    _ = fixture.handle(.journal(.partitionDropped(fixture.shard.partition(ofRoutingKey: key))))
     #expect(fixture.shard.formerBudgets.count == 0)
   }
 
@@ -115,7 +116,8 @@ import Testing
     _ = spend(&fixture, app, connection, of: 3)
     _ = fixture.unregister(app)
     let device = app.phone.credential.device
-    #expect(spentOf(fixture.handle(.administered(device, .refillBudget(nil)))).count == 1)
+    #expect(
+      spentOf(fixture.handle(.operated(.administered(device, .refillBudget(nil))))).count == 1)
     let again = fixture.register(app.phone)
     #expect(spend(&fixture, again, connection, of: 4) == 3)
   }

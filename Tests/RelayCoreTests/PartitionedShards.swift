@@ -40,27 +40,21 @@ struct PartitionedShards {
     now = max(now, instant)
     var outcomes: [Outcome] = []
     switch event {
-    case .persisted(let sequence): answer(sequence, isPersisted: true, &outcomes)
-    case .persistFailed(let sequence): answer(sequence, isPersisted: false, &outcomes)
-    case .policyChanged, .checkpoint, .shutDown, .tick, .clockStepped:
-      for shard in shards.indices { handle(event, on: shard, &outcomes) }
-    case .alias, .partitionDropped, .restored, .faulted:
+    case .journal(.persisted(let sequence)): answer(sequence, isPersisted: true, &outcomes)
+    case .journal(.persistFailed(let sequence)): answer(sequence, isPersisted: false, &outcomes)
+    case .operated(.administered(let device, _)):
+      handle(event, key: device.routingKey, &outcomes)
+    case .alias, .journal, .operated(.faulted):
       // What shards tell each other they tell each other here, too.
       break
+    case .operated, .clock:
+      for shard in shards.indices { handle(event, on: shard, &outcomes) }
     case .submitted(let notification, _):
       handle(event, key: notification.token.routingKey, &outcomes)
-    case .enrolled(let device, _, _), .administered(let device, _):
-      handle(event, key: device.routingKey, &outcomes)
-    case .registered(let credential, _, _, _, _), .unregistered(let credential, _, _),
-      .inspected(let credential, _):
+    case .asked(let wanted, let credential, let address):
+      if wanted == .connected { keys[address] = credential.device.routingKey }
       handle(event, key: credential.device.routingKey, &outcomes)
-    case .connected(let credential, let connection):
-      keys[connection] = credential.device.routingKey
-      handle(event, key: credential.device.routingKey, &outcomes)
-    case .acked(let connection, _, _), .decided(let connection, _, _),
-      .reported(let connection, _), .keptAlive(let connection),
-      .heard(let connection), .queueChecked(let connection, _), .clockFollowed(let connection),
-      .disconnected(let connection):
+    case .stream(let connection, _):
       if let key = keys[connection] { handle(event, key: key, &outcomes) }
     }
     return outcomes
@@ -76,7 +70,8 @@ struct PartitionedShards {
       let (shard, sequence) = records[answeredCount]
       answeredCount += 1
       let event =
-        isPersisted ? Event.persisted(through: sequence) : .persistFailed(through: sequence)
+        isPersisted
+        ? Event.journal(.persisted(through: sequence)) : .journal(.persistFailed(through: sequence))
       handle(event, on: shard, &outcomes)
     }
   }
@@ -91,7 +86,7 @@ struct PartitionedShards {
     var outcomes: [Outcome] = []
     let first = restored.firstIndex { $0.acceptedAt != nil } ?? restored.count
     for record in restored[..<first] {
-      handle(.restored(record), key: record.routingKey, &outcomes)
+      handle(.journal(.restored(record)), key: record.routingKey, &outcomes)
     }
     for shard in shards.indices { handle(.alias(.allConfirmed), on: shard, &outcomes) }
     for record in restored[first...] {
@@ -101,7 +96,7 @@ struct PartitionedShards {
         notifications[sequence] = notification.uniqueID
       case .device, .app, .spent, .alias, .gone: break
       }
-      handle(.restored(record), key: record.routingKey, &outcomes)
+      handle(.journal(.restored(record)), key: record.routingKey, &outcomes)
     }
     return outcomes
   }
@@ -151,7 +146,7 @@ struct PartitionedShards {
   /// A partition leaves; false when something of it waits for the journal.
   mutating func drop(_ partition: PartitionID) -> Bool {
     var effects: [Outcome] = []
-    handle(.partitionDropped(partition), on: table[partition], &effects)
+    handle(.journal(.partitionDropped(partition)), on: table[partition], &effects)
     return !shards[table[partition]].isDropping
   }
 

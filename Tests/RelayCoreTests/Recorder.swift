@@ -67,7 +67,7 @@ struct Recorder {
       case .restart(let restart):
         add(begin.0, at: begin.1, begin.2, budgets: begin.3, run)
         begin = (restart.configuration, restart.at, restart.sequences, restart.budgets)
-        run = restart.records.map { (.restored($0), restart.at) }
+        run = restart.records.map { (.journal(.restored($0)), restart.at) }
         run.append((.alias(.allConfirmed), restart.at))
       }
     }

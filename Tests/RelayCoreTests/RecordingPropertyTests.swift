@@ -62,8 +62,9 @@ import Testing
       }
       let (before, after) = (events[..<(events.count / 2)], events[(events.count / 2)...])
       let then = before.last!.1
-      let back = [(Event.checkpoint(.rewound(to: 7)), then)]
-      let history = before + [(.checkpoint(.saved(7)), then)] + after + back + after + back + after
+      let back = [(Event.operated(.rewound(to: 7)), then)]
+      let history =
+        before + [(.operated(.checkpointSaved(7)), then)] + after + back + after + back + after
       for chunksBetweenStates in [nil, 1] {
         var recorder = Recorder(payloads, chunksBetweenStates: chunksBetweenStates)
         recorder.add(
@@ -87,7 +88,7 @@ import Testing
         if case .event(let event, let moment) = happening { (event, moment) } else { nil }
       }
       let (before, after) = (events[..<(events.count / 2)], events[(events.count / 2)...])
-      let stepped = [(Event.clockStepped(by: step), before.last!.1 + step)]
+      let stepped = [(Event.clock(.clockStepped(by: step)), before.last!.1 + step)]
       let history = before + stepped + after.map { ($0.0, $0.1 + step) }
       for chunksBetweenStates in [nil, 1] {
         var recorder = Recorder(.none, chunksBetweenStates: chunksBetweenStates)
@@ -174,19 +175,23 @@ import Testing
     let history: [(Event, Instant)] =
       [
         (
-          .restored(
-            .device(
-              app.phone.credential.device, app.phone.credential.secret, budget: .init())),
+          .journal(
+            .restored(
+              .device(
+                app.phone.credential.device, app.phone.credential.secret, budget: .init()))),
           fixture.now
         ),
         (
-          .restored(
-            .app(app.phone.credential.device, app.topic, app.token, isOwn: false, budget: .init())),
+          .journal(
+            .restored(
+              .app(app.phone.credential.device, app.topic, app.token, isOwn: false, budget: .init())
+            )),
           fixture.now
         ),
         (
-          .connected(
-            app.phone.credential, ConnectionID(loop: 0, connection: 9, stream: 1)), fixture.now
+          .asked(
+            .connected, app.phone.credential, from: ConnectionID(loop: 0, connection: 9, stream: 1)),
+          fixture.now
         ),
       ] + pushes.map { (.submitted($0, from: fixture.newRequest()), fixture.now) }
     var recorder = Recorder()

@@ -42,10 +42,10 @@ import Testing
       for case .persist(let record) in effects { sequences.append(record.sequence) }
     }
     #expect(sequences == [10, 11, 1032, 1033, 1034])
-    let first = fixture.handle(.persisted(through: 1032))
+    let first = fixture.handle(.journal(.persisted(through: 1032)))
     #expect(first.contains(fixture.accepted(pushes[2], requests[2])))
     #expect(!first.contains(fixture.accepted(pushes[3], requests[3])))
-    let rest = fixture.handle(.persistFailed(through: 1034))
+    let rest = fixture.handle(.journal(.persistFailed(through: 1034)))
     #expect(rest.contains(fixture.rejected(.serviceUnavailable, requests[4])))
     #expect(fixture.connect(app.phone).effects.sendings == [Sending(pushes[2], .connect)])
     expectSound(fixture)

@@ -24,7 +24,7 @@ import Testing
     }
 
     mutating func checked(isEmpty: Bool = true) -> [Effect] {
-      fixture.handle(.queueChecked(connection, isEmpty: isEmpty))
+      fixture.handle(.stream(connection, .queueChecked(isEmpty: isEmpty)))
     }
   }
 

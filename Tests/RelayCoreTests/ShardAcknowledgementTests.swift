@@ -13,13 +13,13 @@ struct ShardAcknowledgementTests {
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
     #expect(fixture.shard.counters.delivered == 0, "only the ack makes it delivered")
-    let acked = fixture.handle(.acked(connection, push.uniqueID, outcome))
+    let acked = fixture.handle(.stream(connection, .acked(push.uniqueID, outcome)))
     expectEffects(
       fixture, acked,
       [fixture.log(.delivered, push)] + (outcome.map { [fixture.log(.outcome($0), push)] } ?? [])
         + [.forget(3)])
-    expectEffects(fixture, fixture.handle(.acked(connection, push.uniqueID, outcome)), [])
-    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .acked(push.uniqueID, outcome))), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .disconnected)), [])
     #expect(fixture.connect(app.phone).effects.sendings == [])
   }
 
@@ -32,18 +32,18 @@ struct ShardAcknowledgementTests {
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
     expectEffects(
-      fixture, fixture.handle(.acked(connection, push.uniqueID, .later)),
+      fixture, fixture.handle(.stream(connection, .acked(push.uniqueID, .later))),
       [fixture.log(.delivered, push), .forget(5)])
     // Nobody else may add to its life, and a promise repeated is none kept.
-    expectEffects(fixture, fixture.handle(.acked(stranger, push.uniqueID, .newData)), [])
-    expectEffects(fixture, fixture.handle(.acked(connection, push.uniqueID, .later)), [])
-    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(stranger, .acked(push.uniqueID, .newData))), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .acked(push.uniqueID, .later))), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .disconnected)), [])
     let (again, _) = fixture.connect(app.phone)
     let outcome = DeliveryOutcome.notLaunched(reason: "low power")
     expectEffects(
-      fixture, fixture.handle(.acked(again, push.uniqueID, outcome)),
+      fixture, fixture.handle(.stream(again, .acked(push.uniqueID, outcome))),
       [fixture.log(.outcome(outcome), push)])
-    expectEffects(fixture, fixture.handle(.acked(again, push.uniqueID, outcome)), [])
+    expectEffects(fixture, fixture.handle(.stream(again, .acked(push.uniqueID, outcome))), [])
   }
 
   @Test func anAckByTheProvidersIDEndsTheOldestOfThem() {
@@ -58,7 +58,7 @@ struct ShardAcknowledgementTests {
       return push
     }
     for push in pushes {
-      let effects = fixture.handle(.acked(connection, push.apnsID, nil))
+      let effects = fixture.handle(.stream(connection, .acked(push.apnsID, nil)))
       #expect(effects.first == fixture.log(.delivered, push))
       expectSound(fixture)
     }

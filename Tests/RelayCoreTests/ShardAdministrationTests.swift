@@ -21,7 +21,7 @@ import Testing
     }
     let device = app.phone.credential.device
     let released = fixture.handle(
-      .administered(device, .setPolicy(.unlimited, at: fixture.now)))
+      .operated(.administered(device, .setPolicy(.unlimited, at: fixture.now))))
     #expect(released.sendings.map(\.via) == [.refill], "what was held goes at once")
     #expect(fixture.submit(fixture.push(.silent, app)).sendings.count == 1)
     #expect(fixture.submit(fixture.push(.silent, other)).sendings.isEmpty)
@@ -36,11 +36,11 @@ import Testing
     let device = app.phone.credential.device
     _ = fixture.connect(app.phone)
     for _ in 0..<3 { #expect(fixture.submit(fixture.push(.silent, app)).sendings.count == 1) }
-    _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+    _ = fixture.handle(.operated(.administered(device, .setPolicy(.strict, at: fixture.now))))
     // At one an hour; a third of an hour later, under the policy of all, one would have come back.
     _ = fixture.advance(.minutes(20))
     #expect(fixture.submit(fixture.push(.silent, app)).sendings.isEmpty)
-    let back = fixture.handle(.administered(device, .setPolicy(nil, at: fixture.now)))
+    let back = fixture.handle(.operated(.administered(device, .setPolicy(nil, at: fixture.now))))
     #expect(back.sendings.isEmpty, "a third of one has come back, at an hour for one")
     #expect(
       report(fixture, app.phone)?.apps[0].budget
@@ -56,7 +56,7 @@ import Testing
     let app = fixture.phoneWithApp()
     let device = app.phone.credential.device
     _ = fixture.connect(app.phone)
-    _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+    _ = fixture.handle(.operated(.administered(device, .setPolicy(.strict, at: fixture.now))))
     _ = fixture.advance(.hours(5))
     let effects = fixture.submit(fixture.push(.silent, app))
     let spent = effects.compactMap { effect -> RateLimit.State? in
@@ -72,7 +72,7 @@ import Testing
   @Test func aDeviceThatIsTakenBackLeavesNone() {
     var fixture = ShardFixture(.manual)
     let device = fixture.enroll().credential.device
-    _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+    _ = fixture.handle(.operated(.administered(device, .setPolicy(.strict, at: fixture.now))))
     #expect(fixture.shard.ownBudgets.count == 1)
     _ = fixture.failAll()
     #expect(fixture.shard.ownBudgets.isEmpty && fixture.shard.report(of: device) == nil)
@@ -82,7 +82,8 @@ import Testing
     var fixture = ShardFixture()
     let nobody = DeviceID(UniqueID(high: 9, low: 9))
     expectEffects(
-      fixture, fixture.handle(.administered(nobody, .setPolicy(.strict, at: fixture.now))), [])
+      fixture,
+      fixture.handle(.operated(.administered(nobody, .setPolicy(.strict, at: fixture.now)))), [])
     #expect(fixture.shard.ownBudgets.isEmpty)
   }
 
@@ -94,9 +95,9 @@ import Testing
     let device = app.phone.credential.device
     let (connection, _) = fixture.connect(app.phone)
     _ = fixture.submit(fixture.push(.visible, app))
-    _ = fixture.handle(.administered(device, .setPolicy(.strict, at: fixture.now)))
+    _ = fixture.handle(.operated(.administered(device, .setPolicy(.strict, at: fixture.now))))
     _ = fixture.unregister(app)
-    let effects = fixture.handle(.administered(device, .forget))
+    let effects = fixture.handle(.operated(.administered(device, .forget)))
     #expect(effects.contains(.close(connection, .dropped)))
     #expect(
       effects.contains { effect in
@@ -118,7 +119,7 @@ import Testing
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let device = app.phone.credential.device
-    expectEffects(fixture, fixture.handle(.administered(device, .forget)), [])
+    expectEffects(fixture, fixture.handle(.operated(.administered(device, .forget))), [])
     #expect(report(fixture, app.phone)?.apps.count == 1)
   }
 
@@ -130,10 +131,10 @@ import Testing
     let device = app.phone.credential.device
     _ = fixture.submit(fixture.push(.visible, app))
     _ = fixture.unregister(app)
-    _ = fixture.handle(.administered(device, .forget))
+    _ = fixture.handle(.operated(.administered(device, .forget)))
     #expect(report(fixture, app.phone) != nil)
     _ = fixture.persistAll()
-    _ = fixture.handle(.administered(device, .forget))
+    _ = fixture.handle(.operated(.administered(device, .forget)))
     #expect(report(fixture, app.phone) == nil)
     #expect(fixture.shard.counters.addsUp)
     expectSound(fixture)
@@ -146,6 +147,6 @@ import Testing
     let id = UniqueID(high: 1, low: 2)
     let mark = FaultMark(name: "flaky", place: "delivery", action: "drop")
     let step = DeliveryEvent(at: fixture.now, uniqueID: id, step: .faulted(mark))
-    expectEffects(fixture, fixture.handle(.faulted(id, mark)), [.log(step)])
+    expectEffects(fixture, fixture.handle(.operated(.faulted(id, mark))), [.log(step)])
   }
 }

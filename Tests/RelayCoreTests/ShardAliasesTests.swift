@@ -121,9 +121,9 @@ import Testing
       let other = DeviceToken(random: (number, 2, 3), routingKey: number)
       let isUnknown = number % 3 == 0
       let refusal = isUnknown ? DeviceRefusal.unknownDevice : .unauthorized
-      let attempt = Event.registered(
-        isUnknown ? nobody : stranger, app.topic, number % 2 == 0 ? own : other, isOwn: true,
-        from: request)
+      let attempt = Event.asked(
+        .registered(app.topic, number % 2 == 0 ? own : other, isOwn: true),
+        isUnknown ? nobody : stranger, from: request)
       attempts.append((attempt, .answer(request, .refused(refusal))))
     }
     var effects: [Effect] = []
@@ -221,8 +221,8 @@ import Testing
     let own = DeviceToken(hexadecimal: "abcd")!
     _ = fixture.register(phone, Self.topic, own: own)
     let request = fixture.lastRequest
-    _ = fixture.handle(.persistFailed(through: 1))
-    let effects = fixture.handle(.persisted(through: 2))
+    _ = fixture.handle(.journal(.persistFailed(through: 1)))
+    let effects = fixture.handle(.journal(.persisted(through: 2)))
     #expect(effects.contains(.answer(request, .refused(.unknownDevice))))
     #expect(fixture.shard.aliases.count == 0 && fixture.shard.tokenChanges.count == 0)
     expectSound(fixture)

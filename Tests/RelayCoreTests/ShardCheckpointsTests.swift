@@ -34,11 +34,11 @@ import Testing
       _ = play(events[..<middle], on: &shard)
       let then = shard.now
       let counters = shard.counters
-      _ = play([(.checkpoint(.saved(7)), then)], on: &shard)
+      _ = play([(.operated(.checkpointSaved(7)), then)], on: &shard)
       let first = play(events[middle...], on: &shard)
       #expect(shard.now > then)
       for _ in 0..<2 {
-        #expect(play([(.checkpoint(.rewound(to: 7)), then)], on: &shard) == [])
+        #expect(play([(.operated(.rewound(to: 7)), then)], on: &shard) == [])
         #expect(shard.now == then && shard.counters == counters)
         #expect(play(events[middle...], on: &shard) == first, "seed \(seed)")
       }
@@ -48,13 +48,13 @@ import Testing
   @Test func whatWasDroppedOrNeverWasChangesNothing() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
-    _ = fixture.handle(.checkpoint(.saved(1)))
+    _ = fixture.handle(.operated(.checkpointSaved(1)))
     _ = fixture.connect(app.phone)
-    _ = fixture.handle(.checkpoint(.dropped(1)))
+    _ = fixture.handle(.operated(.checkpointDropped(1)))
     let connected = fixture.shard.connections
     #expect(connected.count == 1)
     for number in [UInt32(1), 2] {
-      #expect(fixture.handle(.checkpoint(.rewound(to: number))) == [])
+      #expect(fixture.handle(.operated(.rewound(to: number))) == [])
       #expect(fixture.shard.connections == connected)
     }
   }
@@ -63,10 +63,10 @@ import Testing
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let empty = fixture.shard.keptBytes
-    for number in UInt32(1)...3 { _ = fixture.handle(.checkpoint(.saved(number))) }
+    for number in UInt32(1)...3 { _ = fixture.handle(.operated(.checkpointSaved(number))) }
     _ = fixture.submit(fixture.push(.visible, app))
     #expect(fixture.shard.keptBytes > empty)
-    _ = fixture.handle(.checkpoint(.rewound(to: 1)))
+    _ = fixture.handle(.operated(.rewound(to: 1)))
     #expect(fixture.shard.keptBytes == empty && fixture.shard.checkpoints.count == 3)
   }
 }

@@ -49,10 +49,10 @@ import Testing
     #expect(fixture.advance(.seconds(50) - .milliseconds(1)) == [])
     #expect(fixture.advance(.milliseconds(1)) == [.checkQueue(connection)])
     #expect(
-      fixture.handle(.queueChecked(connection, isEmpty: true)).contains {
+      fixture.handle(.stream(connection, .queueChecked(isEmpty: true))).contains {
         if case .send = $0 { true } else { false }
       })
-    _ = fixture.handle(.heard(connection))
+    _ = fixture.handle(.stream(connection, .heard))
     _ = fixture.advance(.minutes(14) - .milliseconds(1))
     let effects = fixture.advance(.milliseconds(1))
     #expect(effects.contains(.sendKeepAlive(connection)))
@@ -63,7 +63,7 @@ import Testing
     var fixture = ShardFixture(configuration: .init(keepAlive: .days(2)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, ConditionReport(power: .low, screen: .off)))
+    _ = fixture.handle(.stream(connection, .reported(ConditionReport(power: .low, screen: .off))))
     let push = fixture.push(
       .visible, app, priority: .powerAware, expiration: Self.far)
     #expect(fixture.submit(push).sendings.isEmpty)
@@ -81,7 +81,7 @@ import Testing
     let early = fixture.push(.visible, app, expiration: .at(fixture.now + .minutes(10)))
     _ = fixture.submit(early)
     let isOver = step >= .minutes(10)
-    let effects = fixture.stepClock(by: step) + fixture.handle(.tick)
+    let effects = fixture.stepClock(by: step) + fixture.handle(.clock(.tick))
     #expect(effects.discards == (isOver ? [.expired] : []))
     if !isOver {
       #expect(fixture.advance(.minutes(10) - step - .milliseconds(1)).discards == [])
@@ -112,9 +112,9 @@ import Testing
   @Test func aStepOutOfAllTimeIsAFlaw() {
     var fixture = ShardFixture()
     for step in [Interval.milliseconds(.max), .milliseconds(.min), .days(-365 * 100)] {
-      #expect(fixture.shard.flaw(in: .clockStepped(by: step), at: fixture.now) != nil)
+      #expect(fixture.shard.flaw(in: .clock(.clockStepped(by: step)), at: fixture.now) != nil)
     }
-    #expect(fixture.shard.flaw(in: .clockStepped(by: .hours(-1)), at: fixture.now) == nil)
+    #expect(fixture.shard.flaw(in: .clock(.clockStepped(by: .hours(-1))), at: fixture.now) == nil)
   }
 
   // MARK: Any history
@@ -161,7 +161,7 @@ import Testing
           shift = shift + step
           var effects: [Effect] = []
           let now = shards[1].now + step
-          shards[1].handle(.clockStepped(by: step), at: now, into: &effects)
+          shards[1].handle(.clock(.clockStepped(by: step)), at: now, into: &effects)
           #expect(effects == [] && shards[1].now == now && shards[1].inconsistencies == [])
           steps += 1
         }
@@ -192,10 +192,10 @@ extension Event {
     case .alias(.forwarded(let notification, let device, let request)):
       guard case .at = notification.expiration else { return self }
       return .alias(.forwarded(notification.expiring(.at(far)), to: device, from: request))
-    case .policyChanged(let policy, let moment):
-      return .policyChanged(policy, at: moment + interval)
-    case .administered(let device, .setPolicy(let policy, let moment)):
-      return .administered(device, .setPolicy(policy, at: moment + interval))
+    case .operated(.policyChanged(let policy, let moment)):
+      return .operated(.policyChanged(policy, at: moment + interval))
+    case .operated(.administered(let device, .setPolicy(let policy, let moment))):
+      return .operated(.administered(device, .setPolicy(policy, at: moment + interval)))
     default: return self
     }
   }

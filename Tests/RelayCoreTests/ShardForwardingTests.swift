@@ -60,7 +60,7 @@ import Testing
   // MARK: Coming back
 
   private func restore(_ records: [RestoredRecord], _ fixture: inout ShardFixture) -> [Effect] {
-    records.flatMap { fixture.handle(.restored($0)) }
+    records.flatMap { fixture.handle(.journal(.restored($0))) }
   }
 
   /// No alias is there: the token's partition may be another node's.
@@ -124,7 +124,10 @@ import Testing
     let other = DeviceCredential(
       device: DeviceID(UniqueID(high: number, low: number)),
       secret: SecretHash(words: (number, 1, 2, 3)))
-    _ = fixture.handle(.enrolled(other.device, other.secret, from: fixture.newRequest()))
+    _ = fixture.handle(
+      .asked(
+        .enrolled, DeviceCredential(device: other.device, secret: other.secret),
+        from: fixture.newRequest()))
     return (fixture, app, Phone(credential: other))
   }
 
@@ -189,7 +192,7 @@ import Testing
   @Test func whatComesBackDoesNotReplaceAGrant() {
     var (fixture, app) = fixture()
     let alias = fixture.shard.grantedAlias(app.token).map { fixture.shard.aliases[$0] }
-    _ = fixture.handle(.restored(.alias(own(app))))
+    _ = fixture.handle(.journal(.restored(.alias(own(app)))))
     #expect(fixture.shard.grantedAlias(app.token).map { fixture.shard.aliases[$0] } == alias)
   }
 }

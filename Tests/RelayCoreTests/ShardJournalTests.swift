@@ -21,7 +21,7 @@ import Testing
     expectEffects(
       fixture, fixture.submit(push), [fixture.received(push), fixture.persist(push, 3)])
     let request = fixture.lastRequest
-    expectEffects(fixture, fixture.handle(.persisted(through: 2)), [])
+    expectEffects(fixture, fixture.handle(.journal(.persisted(through: 2))), [])
     expectEffects(
       fixture, fixture.persistAll(),
       [fixture.accepted(push, request), fixture.log(.storedOffline, push)])
@@ -79,7 +79,7 @@ import Testing
     let request = fixture.lastRequest
     expectEffects(fixture, fixture.failAll(), [])
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)),
+      fixture, fixture.handle(.stream(connection, .disconnected)),
       [fixture.discarded(push, .notStored), fixture.rejected(.serviceUnavailable, request)])
   }
 
@@ -89,7 +89,7 @@ import Testing
     var (fixture, app) = manual(.init(inFlightPerDevice: window))
     let (connection, _) = fixture.connect(app.phone)
     let low = DeviceCondition(power: .low)
-    _ = fixture.handle(.reported(connection, ConditionReport(low)))
+    _ = fixture.handle(.stream(connection, .reported(ConditionReport(low))))
     let stored = fixture.push(notificationClass, app, priority: .powerAware)
     _ = fixture.submit(stored)
     _ = fixture.persistAll()
@@ -99,7 +99,7 @@ import Testing
     let newer = fixture.push(notificationClass, app)
     let sendings = fixture.submit(newer).sendings
     _ = fixture.failAll()
-    let back = fixture.handle(.disconnected(connection))
+    let back = fixture.handle(.stream(connection, .disconnected))
     #expect(sendings.isEmpty || sendings.first == Sending(stored, .piggyback))
     #expect(!(back.discards.contains(.replaced(by: newer.uniqueID))))
     #expect(stored.isHeld(in: fixture), "what was answered 200 is still there")
@@ -112,7 +112,7 @@ import Testing
     let push = fixture.push(.visible, app)
     _ = fixture.submit(push)
     let request = fixture.lastRequest
-    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .disconnected)), [])
     #expect(fixture.shard.counters.waiting == 1)
     expectEffects(
       fixture, fixture.persistAll(),

@@ -17,7 +17,8 @@ import Testing
     _ = fixture.submit(push)
     _ = fixture.advance(.seconds(5))
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)), [fixture.log(.storedOffline, push)])
+      fixture, fixture.handle(.stream(connection, .disconnected)),
+      [fixture.log(.storedOffline, push)])
     let (again, effects) = fixture.connect(app.phone)
     expectEffects(
       fixture, effects,
@@ -34,7 +35,7 @@ import Testing
     let newer = fixture.push(notificationClass, app)
     _ = fixture.submit(newer)
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)),
+      fixture, fixture.handle(.stream(connection, .disconnected)),
       [
         fixture.log(.storedOffline, newer),
         fixture.discarded(older, .replaced(by: newer.uniqueID)), .forget(3),
@@ -50,7 +51,7 @@ import Testing
     let newer = fixture.push(.silent, app)
     _ = fixture.submit(newer)
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)),
+      fixture, fixture.handle(.stream(connection, .disconnected)),
       [fixture.discarded(older, .replaced(by: newer.uniqueID)), .forget(3)])
     #expect(fixture.connect(app.phone).effects.sendings == [Sending(newer, .connect)])
   }
@@ -64,7 +65,8 @@ import Testing
       fixture, fixture.submit(once),
       [fixture.received(once), fixture.accepted(once)] + fixture.sent(once, .direct, connection))
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)), [fixture.discarded(once, .notStored)])
+      fixture, fixture.handle(.stream(connection, .disconnected)),
+      [fixture.discarded(once, .notStored)])
   }
 
   @Test func anUnknownConnectionChangesNothing() {
@@ -74,8 +76,9 @@ import Testing
     _ = fixture.submit(push)
     let stranger = fixture.newConnection()
     for event: Event in [
-      .heard(stranger), .disconnected(stranger), .acked(stranger, push.uniqueID, nil),
-      .reported(stranger, ConditionReport(DeviceCondition())),
+      .stream(stranger, .heard), .stream(stranger, .disconnected),
+      .stream(stranger, .acked(push.uniqueID, nil)),
+      .stream(stranger, .reported(ConditionReport(DeviceCondition()))),
     ] {
       expectEffects(fixture, fixture.handle(event), [])
     }
@@ -93,7 +96,7 @@ import Testing
       [.close(old, .superseded), fixture.log(.storedOffline, push), .hello(new)]
         + fixture.sent(push, .connect, new))
     expectEffects(fixture, fixture.ack(push, old), [])
-    expectEffects(fixture, fixture.handle(.disconnected(old)), [])
+    expectEffects(fixture, fixture.handle(.stream(old, .disconnected)), [])
     #expect(fixture.shard.counters.connections == 1)
     #expect(fixture.ack(push, new).first == fixture.log(.delivered, push))
   }
@@ -146,7 +149,8 @@ import Testing
     var fixture = ShardFixture(configuration: .init(keepAlive: .days(1)))
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, ConditionReport(DeviceCondition(power: .low))))
+    _ = fixture.handle(
+      .stream(connection, .reported(ConditionReport(DeviceCondition(power: .low)))))
     let held = fixture.push(
       .visible, app, priority: .powerAware, expiration: .at(fixture.now + .minutes(16)))
     #expect(fixture.submit(held).sendings == [])
@@ -195,7 +199,7 @@ import Testing
       fixture, fixture.advance(.milliseconds(1)),
       [fixture.discarded(lost, .expired), .forget(4)])
     expectEffects(fixture, fixture.ack(lost, connection), [])
-    expectEffects(fixture, fixture.handle(.disconnected(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .disconnected)), [])
   }
 
   // MARK: App unregistered
@@ -244,7 +248,7 @@ import Testing
     let request = fixture.lastRequest
     // Nobody sends it again: the journal forgets it before it hears of another app with the token.
     _ = fixture.unregister(app)
-    let placed = fixture.handle(.persisted(through: 5))
+    let placed = fixture.handle(.journal(.persisted(through: 5)))
     #expect(placed.first == fixture.accepted(waiting, request))
     expectEffects(
       fixture, fixture.persistAll(),
@@ -253,7 +257,7 @@ import Testing
         .answer(fixture.lastRequest, .unregistered),
       ])
     expectEffects(
-      fixture, fixture.handle(.disconnected(connection)),
+      fixture, fixture.handle(.stream(connection, .disconnected)),
       [fixture.discarded(inFlight, .unregistered)])
     #expect(fixture.shard.apps.count == 0)
   }

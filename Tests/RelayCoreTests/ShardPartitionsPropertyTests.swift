@@ -24,7 +24,7 @@ import Testing
     let events: [(Event, Instant)] = world.history.compactMap { happening in
       guard case .event(let event, let moment) = happening else { return nil }
       // Held pushes are looked at by the numbers of their apps, which are a shard's own.
-      if case .policyChanged = event { return nil }
+      if case .operated(.policyChanged) = event { return nil }
       return (event, moment)
     }
     return (world, events)
@@ -87,7 +87,7 @@ extension [PartitionedShards.Outcome] {
   /// once, the order between them is not fixed.
   func isSame(as other: Self, after event: Event) -> Bool {
     guard self != other else { return true }
-    guard event == .tick || event == .shutDown else { return false }
+    guard event == .clock(.tick) || event == .operated(.shutDown) else { return false }
     return Dictionary(grouping: self, by: \.subject) == Dictionary(grouping: other, by: \.subject)
   }
 }

@@ -22,9 +22,9 @@ import Testing
     let sequence = fixture.lastSequence
     // Another partition's goes on waiting.
     _ = fixture.submit(fixture.push(.visible, other))
-    expectEffects(fixture, fixture.handle(.partitionDropped(partition(phone))), [])
+    expectEffects(fixture, fixture.handle(.journal(.partitionDropped(partition(phone)))), [])
     #expect(fixture.shard.isDropping)
-    let effects = fixture.handle(.persisted(through: sequence))
+    let effects = fixture.handle(.journal(.persisted(through: sequence)))
     #expect(effects == [fixture.accepted(push, request), .close(connection, .moved)])
     expectSound(fixture)
     #expect(fixture.shard.counters.handedOver == 1 && fixture.shard.counters.waiting == 1)
@@ -38,7 +38,7 @@ import Testing
   @Test func anAnswerThatCannotBeWrittenIsTakenBackBeforeThePartitionLeaves() throws {
     var fixture = ShardFixture(.manual)
     let phone = fixture.enroll()
-    #expect(fixture.handle(.partitionDropped(partition(phone))).isEmpty)
+    #expect(fixture.handle(.journal(.partitionDropped(partition(phone)))).isEmpty)
     let effects = fixture.failAll()
     #expect(effects.answers == [.refused(.unavailable)])
     #expect(!fixture.shard.isDropping)
@@ -56,7 +56,7 @@ import Testing
     // Something waits, so that the partition does not leave yet.
     fixture.journal = .manual
     _ = fixture.register(phone, "com.example.other")
-    #expect(fixture.handle(.partitionDropped(partition(phone))).isEmpty)
+    #expect(fixture.handle(.journal(.partitionDropped(partition(phone)))).isEmpty)
     let push = fixture.push(.visible, app)
     let request = fixture.newRequest()
     var effects: [Effect] = []
@@ -83,10 +83,10 @@ import Testing
     _ = fixture.register(phone, topic, own: token)
     let elsewhere = PartitionID(routingKey: ~0, count: PartitionTable.defaultCount)
     #expect(elsewhere != partition(phone))
-    _ = fixture.handle(.partitionDropped(partition(phone)))
+    _ = fixture.handle(.journal(.partitionDropped(partition(phone))))
     #expect(fixture.shard.goneTokens.count == 0)
     #expect(fixture.shard.counters.aliases == 1 && fixture.shard.counters.apps == 0)
-    _ = fixture.handle(.partitionDropped(elsewhere))
+    _ = fixture.handle(.journal(.partitionDropped(elsewhere)))
     #expect(fixture.shard.counters.aliases == 0)
     expectSound(fixture)
   }

@@ -25,7 +25,7 @@ import Testing
 
   private func held(_ fixture: inout ShardFixture, _ app: PhoneApp) -> BudgetDecision? {
     let answers = fixture.handle(
-      .inspected(app.phone.credential, from: fixture.newRequest())
+      .asked(.inspected, app.phone.credential, from: fixture.newRequest())
     ).answers
     guard case .inspected(let report)? = answers.first else { return nil }
     return report.apps[0].budget
@@ -35,7 +35,8 @@ import Testing
     var (fixture, app, _) = usedUp(.documented)
     _ = fixture.advance(.minutes(5))
     let (before, wake) = (held(&fixture, app), fixture.shard.nextWake)
-    expectEffects(fixture, fixture.handle(.policyChanged(.documented, at: fixture.now)), [])
+    expectEffects(
+      fixture, fixture.handle(.operated(.policyChanged(.documented, at: fixture.now))), [])
     #expect(held(&fixture, app) == before)
     #expect(fixture.shard.nextWake == wake)
   }
@@ -43,7 +44,8 @@ import Testing
   @Test func whatWasUsedCarriesOverToAStricterPolicy() {
     var (fixture, app, _) = usedUp(Self.minute)
     _ = fixture.advance(.seconds(30))
-    expectEffects(fixture, fixture.handle(.policyChanged(Self.hour, at: fixture.now)), [])
+    expectEffects(
+      fixture, fixture.handle(.operated(.policyChanged(Self.hour, at: fixture.now))), [])
     // Half of it had come back, at a minute an event.
     #expect(held(&fixture, app) == .held(until: fixture.now + .minutes(30), by: .perApp))
     #expect(fixture.advance(.minutes(29)).sendings.isEmpty)
@@ -54,7 +56,7 @@ import Testing
   @Test func whatWasUsedCarriesOverToALooserPolicy() {
     var (fixture, _, held) = usedUp(Self.hour)
     _ = fixture.advance(.minutes(30))
-    _ = fixture.handle(.policyChanged(Self.minute, at: fixture.now))
+    _ = fixture.handle(.operated(.policyChanged(Self.minute, at: fixture.now)))
     #expect(fixture.shard.nextWake == fixture.now)
     #expect(fixture.advance(.seconds(0)).sendings.isEmpty, "not a fresh budget")
     #expect(fixture.advance(.seconds(30)).sendings == [Sending(held, .refill)])
@@ -63,13 +65,13 @@ import Testing
 
   @Test func aPolicyWithoutALimitLeavesTheBudgetAsItIs() {
     var (fixture, app, held) = usedUp(.documented)
-    _ = fixture.handle(.policyChanged(.unlimited, at: fixture.now))
+    _ = fixture.handle(.operated(.policyChanged(.unlimited, at: fixture.now)))
     #expect(fixture.advance(.seconds(0)).sendings == [Sending(held, .refill)])
     for _ in 0..<5 {
       #expect(fixture.submit(fixture.push(.silent, app)).sendings.map(\.via) == [.direct])
     }
     _ = fixture.advance(.minutes(5))
-    _ = fixture.handle(.policyChanged(.documented, at: fixture.now))
+    _ = fixture.handle(.operated(.policyChanged(.documented, at: fixture.now)))
     let last = fixture.push(.silent, app)
     #expect(fixture.submit(last).sendings.isEmpty)
     // Of the twenty minutes, five have passed.
@@ -88,7 +90,7 @@ import Testing
       _ = fixture.submit(fixture.push(.silent, app))
     }
     #expect(fixture.shard.counters.inSlots == count)
-    #expect(fixture.handle(.policyChanged(.unlimited, at: fixture.now)).isEmpty)
+    #expect(fixture.handle(.operated(.policyChanged(.unlimited, at: fixture.now))).isEmpty)
     var steps: [Int] = []
     while fixture.shard.nextWake == fixture.now {
       steps.append(fixture.advance(.seconds(0)).sendings.count)
@@ -104,7 +106,7 @@ import Testing
       var fixture = ShardFixture()
       let moment = fixture.now + .minutes(1)
       fixture.now = moment + delay
-      _ = fixture.handle(.policyChanged(.strict, at: moment))
+      _ = fixture.handle(.operated(.policyChanged(.strict, at: moment)))
       return fixture.shard.budgets
     }
     #expect(budgets[0] == budgets[1])

@@ -70,8 +70,8 @@ import Testing
     let late = fixture.push(.visible, app)
     _ = fixture.submit(late)
     let (request, sequence) = (fixture.lastRequest, fixture.lastSequence)
-    #expect(fixture.handle(.persisted(through: removal)).contains(.forget(sequence)))
-    _ = fixture.handle(.persisted(through: sequence - 1))
+    #expect(fixture.handle(.journal(.persisted(through: removal))).contains(.forget(sequence)))
+    _ = fixture.handle(.journal(.persisted(through: sequence - 1)))
     #expect(fixture.persistAll().contains(fixture.accepted(late, request)))
     expectSound(fixture)
   }
@@ -121,7 +121,7 @@ import Testing
 
   @Test func withoutAnAcknowledgementItIsRefused() {
     var (fixture, _, connection, push, request) = inFlight()
-    let effects = fixture.handle(.disconnected(connection))
+    let effects = fixture.handle(.stream(connection, .disconnected))
     #expect(
       effects == [
         fixture.discarded(push, .notStored), fixture.rejected(.serviceUnavailable, request),
@@ -132,7 +132,7 @@ import Testing
   @Test func whatIsSentAgainIsRefusedAtTheLatest() {
     var (fixture, _, connection, push, request) = inFlight()
     _ = fixture.advance(fixture.shard.configuration.ackTimeout)
-    let effects = fixture.handle(.queueChecked(connection, isEmpty: true))
+    let effects = fixture.handle(.stream(connection, .queueChecked(isEmpty: true)))
     #expect(effects.contains(fixture.rejected(.serviceUnavailable, request)))
     #expect(effects.sendings == [Sending(push, .resend)])
     // Which it may take nevertheless: then it is known.
@@ -155,7 +155,7 @@ import Testing
         fixture.discarded(second, .repeated(of: push.uniqueID)), fixture.accepted(push, request),
       ])
     // It outlives the connection now.
-    _ = fixture.handle(.disconnected(connection))
+    _ = fixture.handle(.stream(connection, .disconnected))
     let (next, sent) = fixture.connect(app.phone)
     #expect(sent.sendings == [Sending(push, .connect)])
     #expect(fixture.ack(push, next).contains(.forget(fixture.lastSequence)))
@@ -204,7 +204,7 @@ import Testing
     var (fixture, app, connection, push, request) = inFlight()
     let partition = fixture.shard.partition(
       ofRoutingKey: app.phone.credential.device.routingKey)
-    let effects = fixture.handle(.partitionDropped(partition))
+    let effects = fixture.handle(.journal(.partitionDropped(partition)))
     #expect(
       effects == [
         .respond(request, .rejected(.serviceUnavailable)), .close(connection, .moved),

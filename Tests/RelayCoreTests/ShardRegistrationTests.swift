@@ -21,8 +21,9 @@ import Testing
     let app = fixture.phoneWithApp()
     let minted = DeviceToken(random: (9, 9, 9), routingKey: 9)
     let again = fixture.handle(
-      .registered(
-        app.phone.credential, app.topic, minted, isOwn: false, from: fixture.newRequest()))
+      .asked(
+        .registered(app.topic, minted, isOwn: false), app.phone.credential,
+        from: fixture.newRequest()))
     expectEffects(fixture, again, [.answer(fixture.lastRequest, .registered(app.token))])
   }
 
@@ -32,8 +33,8 @@ import Testing
     let phone = fixture.enroll()
     fixture.journal = .manual
     let app = fixture.register(phone)
-    let again = Event.registered(
-      phone.credential, app.topic, app.token, isOwn: false, from: fixture.newRequest())
+    let again = Event.asked(
+      .registered(app.topic, app.token, isOwn: false), phone.credential, from: fixture.newRequest())
     let request = fixture.lastRequest
     expectEffects(fixture, fixture.handle(again), [.answer(request, .refused(.unavailable))])
     _ = fixture.persistAll()
@@ -59,7 +60,7 @@ import Testing
     // Until the journal has it, the app is what it was.
     let push = fixture.push(.visible, app)
     #expect(fixture.submit(push).contains(fixture.persist(push, 5)))
-    let replaced = fixture.handle(.persisted(through: 4))
+    let replaced = fixture.handle(.journal(.persisted(through: 4)))
     #expect(replaced.answers == [.registered(own)])
     #expect(replaced.contains(fixture.discarded(push, .unregistered)))
     expectSound(fixture)
@@ -85,13 +86,14 @@ import Testing
     let app = fixture.phoneWithApp()
     let other = fixture.phoneWithApp()
     let taken = fixture.handle(
-      .registered(
-        other.phone.credential, Topic("com.example.third")!, app.token, isOwn: true,
+      .asked(
+        .registered(Topic("com.example.third")!, app.token, isOwn: true), other.phone.credential,
         from: fixture.newRequest()))
     #expect(taken.answers == [.refused(.tokenTaken)])
     let moved = fixture.handle(
-      .registered(
-        other.phone.credential, other.topic, app.token, isOwn: true, from: fixture.newRequest()))
+      .asked(
+        .registered(other.topic, app.token, isOwn: true), other.phone.credential,
+        from: fixture.newRequest()))
     #expect(moved.answers == [.refused(.tokenTaken)])
     expectSound(fixture)
   }
@@ -102,8 +104,9 @@ import Testing
     let own = DeviceToken(hexadecimal: "abcd")!
     for _ in 0..<3 {
       _ = fixture.handle(
-        .registered(
-          app.phone.credential, app.topic, own, isOwn: true, from: fixture.newRequest()))
+        .asked(
+          .registered(app.topic, own, isOwn: true), app.phone.credential, from: fixture.newRequest()
+        ))
       app.token = own
       #expect(fixture.submit(fixture.push(.visible, app)).count >= 4)
       _ = fixture.unregister(app)
@@ -127,9 +130,10 @@ import Testing
     ] {
       let request = fixture.newRequest()
       let events: [Event] = [
-        .registered(credential, app.topic, app.token, isOwn: false, from: request),
-        .unregistered(credential, app.topic, from: request),
-        .inspected(credential, from: request), .connected(credential, request),
+        .asked(.registered(app.topic, app.token, isOwn: false), credential, from: request),
+        .asked(.unregistered(app.topic), credential, from: request),
+        .asked(.inspected, credential, from: request),
+        .asked(.connected, credential, from: request),
       ]
       for event in events {
         expectEffects(fixture, fixture.handle(event), [.answer(request, .refused(refusal))])
@@ -150,8 +154,9 @@ import Testing
     for number in 0..<Limits.appsPerDevice { _ = fixture.register(phone, "app.\(number)") }
     let token = DeviceToken(random: (1, 2, 3), routingKey: 4)
     let effects = fixture.handle(
-      .registered(
-        phone.credential, Topic("one.more")!, token, isOwn: false, from: fixture.newRequest()))
+      .asked(
+        .registered(Topic("one.more")!, token, isOwn: false), phone.credential,
+        from: fixture.newRequest()))
     #expect(effects.answers == [.refused(.tooManyApps)])
     #expect(fixture.shard.counters.apps == Limits.appsPerDevice)
     expectSound(fixture)
@@ -177,7 +182,7 @@ import Testing
     let app = fixture.register(phone)
     let request = fixture.lastRequest
     expectEffects(
-      fixture, fixture.handle(.persistFailed(through: 2)),
+      fixture, fixture.handle(.journal(.persistFailed(through: 2))),
       [
         .answer(enrolment, .refused(.unavailable)), .answer(request, .refused(.unavailable)),
       ])
@@ -194,14 +199,16 @@ import Testing
     let app = PhoneApp(phone: phone, topic: Topic("com.example.app")!, token: own)
     let registration = { (fixture: inout ShardFixture) in
       fixture.handle(
-        .registered(phone.credential, app.topic, own, isOwn: false, from: fixture.newRequest()))
+        .asked(
+          .registered(app.topic, own, isOwn: false), phone.credential, from: fixture.newRequest()))
     }
     _ = registration(&fixture)
     _ = fixture.unregister(app)
     #expect(registration(&fixture).answers == [.refused(.unavailable)])
-    #expect(fixture.handle(.persistFailed(through: 2)).answers == [.refused(.unavailable)])
+    #expect(
+      fixture.handle(.journal(.persistFailed(through: 2))).answers == [.refused(.unavailable)])
     #expect(registration(&fixture).answers == [.refused(.unavailable)])
-    #expect(fixture.handle(.persisted(through: 3)).answers == [.unregistered])
+    #expect(fixture.handle(.journal(.persisted(through: 3))).answers == [.unregistered])
     _ = registration(&fixture)
     #expect(fixture.persistAll().answers == [.registered(own)])
     #expect(fixture.submit(fixture.push(.visible, app)).count == 2, "the token is alive")
@@ -215,8 +222,9 @@ import Testing
     var app = PhoneApp(phone: phone, topic: Topic("com.example.app")!, token: cycled)
     func cycle(_ app: PhoneApp) {
       _ = fixture.handle(
-        .registered(
-          phone.credential, app.topic, app.token, isOwn: true, from: fixture.newRequest()))
+        .asked(
+          .registered(app.topic, app.token, isOwn: true), phone.credential,
+          from: fixture.newRequest()))
       _ = fixture.unregister(app)
     }
     cycle(app)
@@ -248,7 +256,8 @@ import Testing
     let expiresAt = fixture.now + .hours(2)
     let held = fixture.push(.silent, app, expiration: .at(expiresAt))
     _ = fixture.submit(held)
-    let answers = fixture.handle(.inspected(phone.credential, from: fixture.newRequest())).answers
+    let answers = fixture.handle(.asked(.inspected, phone.credential, from: fixture.newRequest()))
+      .answers
     guard case .inspected(let report) = try #require(answers.first) else {
       Issue.record("no report: \(answers)")
       return

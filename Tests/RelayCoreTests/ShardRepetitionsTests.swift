@@ -93,7 +93,8 @@ import Testing
   @Test func whatWasRestoredIsKnown() {
     var (fixture, app) = manual()
     let first = fixture.push(.visible, app)
-    _ = fixture.handle(.restored(.notification(first, sequence: 1 << 50, acceptedAt: fixture.now)))
+    _ = fixture.handle(
+      .journal(.restored(.notification(first, sequence: 1 << 50, acceptedAt: fixture.now))))
     expectRecognized(&fixture, first)
   }
 

@@ -33,7 +33,7 @@ import Testing
     history.compactMap { happening in
       guard case .event(let event, let moment) = happening else { return nil }
       // Held pushes are looked at by the numbers of their apps, which are a shard's own.
-      if case .policyChanged = event { return nil }
+      if case .operated(.policyChanged) = event { return nil }
       return (event, moment)
     }
   }
@@ -115,13 +115,9 @@ import Testing
   ) -> Event {
     let end = UInt64(max(0, askedCount - Int.random(in: 0...3, using: &generator)))
     return switch event {
-    case .persisted: .persisted(through: end)
-    case .persistFailed: .persistFailed(through: end)
-    case .submitted, .enrolled, .registered, .unregistered, .inspected, .alias, .connected, .acked,
-      .decided, .reported, .keptAlive, .heard, .queueChecked, .clockFollowed, .disconnected,
-      .partitionDropped, .restored, .policyChanged, .administered, .faulted,
-      .checkpoint, .shutDown, .tick, .clockStepped:
-      event
+    case .journal(.persisted): .journal(.persisted(through: end))
+    case .journal(.persistFailed): .journal(.persistFailed(through: end))
+    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: event
     }
   }
 

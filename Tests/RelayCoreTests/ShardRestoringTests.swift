@@ -18,7 +18,7 @@ import Testing
   ) -> [Effect] {
     var effects: [Effect] = []
     for record in records {
-      fixture.shard.handle(.restored(record), at: fixture.now, into: &effects)
+      fixture.shard.handle(.journal(.restored(record)), at: fixture.now, into: &effects)
     }
     return effects
   }
@@ -80,7 +80,7 @@ import Testing
     let acknowledged = fixture.ack(newer, connection)
     #expect(acknowledged.contains(.forget(1001)) && !acknowledged.contains(.forget(1000)))
     var lost = fixture
-    _ = lost.handle(.disconnected(connection))
+    _ = lost.handle(.stream(connection, .disconnected))
     #expect(lost.connect(Self.phone).effects.sendings == [Sending(older, .connect)])
     var next = ShardFixture(firstSequence: 2000)
     _ = restored(
@@ -216,7 +216,7 @@ import Testing
     let push = fixture.push(.visible, Self.app)
     let sequence = 1000 + distance
     let record = RestoredRecord.notification(push, sequence: sequence, acceptedAt: fixture.now)
-    #expect(fixture.shard.flaw(in: .restored(record), at: fixture.now) == nil)
+    #expect(fixture.shard.flaw(in: .journal(.restored(record)), at: fixture.now) == nil)
     let effects = restored(records([record]), fixture: &fixture)
     #expect(effects.contains(fixture.log(.storedOffline, push)))
     expectSound(fixture)
@@ -243,7 +243,7 @@ import Testing
       .forwarded(
         waiting, to: mine.phone.credential.device, sequence: 1002, acceptedAt: fixture.now),
     ] {
-      #expect(fixture.shard.flaw(in: .restored(record), at: fixture.now) != nil)
+      #expect(fixture.shard.flaw(in: .journal(.restored(record)), at: fixture.now) != nil)
     }
     #expect(
       restored(
@@ -258,7 +258,7 @@ import Testing
     _ = fixture.submit(
       fixture.push(.visible, mine, expiration: .at(fixture.now + .minutes(30))))
     _ = fixture.advance(.minutes(20))
-    _ = fixture.handle(.policyChanged(.strict, at: fixture.now))
+    _ = fixture.handle(.operated(.policyChanged(.strict, at: fixture.now)))
     let late = fixture.push(.silent, Self.app, expiration: .at(fixture.now - .minutes(10)))
     let soon = fixture.push(.visible, Self.app, expiration: .at(fixture.now + .minutes(5)))
     let effects = restored(

@@ -79,11 +79,12 @@ import Testing
     var scene = Scene()
     let lifted = DeviceCondition(power: .charging, network: .wifi)
     for _ in 0..<3 {
-      _ = scene.fixture.handle(.keptAlive(scene.connection))
+      _ = scene.fixture.handle(.stream(scene.connection, .keptAlive))
       for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
       scene.hold()
     }
-    let effects = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    let effects = scene.fixture.handle(
+      .stream(scene.connection, .reported(ConditionReport(lifted))))
     #expect(
       effects.carriers == [scene.held[1].uniqueID: .push(scene.held[0].uniqueID)],
       "the other is sent by its budget")
@@ -93,15 +94,15 @@ import Testing
     var scene = Scene()
     #expect(scene.fixture.advance(.minutes(15)).sendings == scene.rides)
     scene.hold()
-    #expect(scene.fixture.handle(.keptAlive(scene.connection)).sendings == [])
+    #expect(scene.fixture.handle(.stream(scene.connection, .keptAlive)).sendings == [])
     // Asked for by nobody, it is the phone's own ride.
-    #expect(scene.fixture.handle(.keptAlive(scene.connection)).sendings == scene.rides)
+    #expect(scene.fixture.handle(.stream(scene.connection, .keptAlive)).sendings == scene.rides)
     expectSound(scene.fixture)
   }
 
   @Test func aRefillTakesOthersAlong() {
     var scene = Scene()
-    _ = scene.fixture.handle(.disconnected(scene.connection))
+    _ = scene.fixture.handle(.stream(scene.connection, .disconnected))
     // The first app's budget refills while the phone is away, the second one's later.
     let app = scene.apps[0]
     let before = scene.fixture.shard.counters.sent
@@ -121,11 +122,11 @@ import Testing
     var delivered = 0
     for _ in 0..<10_000 {
       fixture.now = fixture.now + .milliseconds(30)
-      var effects = fixture.handle(.tick)
+      var effects = fixture.handle(.clock(.tick))
       effects += fixture.submit(fixture.push(.silent, app))
       while let first = acks.first, first.at <= fixture.now {
         acks.removeFirst()
-        effects += fixture.handle(.acked(connection, first.push, nil))
+        effects += fixture.handle(.stream(connection, .acked(first.push, nil)))
       }
       delivered += effects.sendings.count
       acks += effects.sendings.map { (fixture.now + .milliseconds(100), $0.uniqueID) }
@@ -141,14 +142,14 @@ import Testing
     let rode = scene.held
     scene.hold()
     var words: [Event] = [
-      .heard(scene.connection), .queueChecked(scene.connection, isEmpty: true),
-      .acked(scene.connection, visible.uniqueID, nil),
-      .acked(scene.connection, rode[0].uniqueID, .later),
-      .acked(scene.connection, rode[0].uniqueID, .newData),
+      .stream(scene.connection, .heard), .stream(scene.connection, .queueChecked(isEmpty: true)),
+      .stream(scene.connection, .acked(visible.uniqueID, nil)),
+      .stream(scene.connection, .acked(rode[0].uniqueID, .later)),
+      .stream(scene.connection, .acked(rode[0].uniqueID, .newData)),
       // Nothing has changed.
-      .reported(scene.connection, ConditionReport(DeviceCondition())),
+      .stream(scene.connection, .reported(ConditionReport(DeviceCondition()))),
     ]
-    words.append(.acked(scene.connection, UniqueID(high: 0, low: 0), nil))
+    words.append(.stream(scene.connection, .acked(UniqueID(high: 0, low: 0), nil)))
     for word in words {
       #expect(scene.fixture.handle(word).sendings == [], "\(word)")
       expectSound(scene.fixture)
@@ -164,9 +165,9 @@ import Testing
     for _ in 0..<3 {
       let (connection, effects) = scene.fixture.connect(scene.apps[0].phone)
       for sending in effects.sendings {
-        _ = scene.fixture.handle(.acked(connection, sending.uniqueID, nil))
+        _ = scene.fixture.handle(.stream(connection, .acked(sending.uniqueID, nil)))
       }
-      _ = scene.fixture.handle(.disconnected(connection))
+      _ = scene.fixture.handle(.stream(connection, .disconnected))
       scene.hold()
     }
     let stored = scene.fixture.push(.visible, scene.apps[0], showsNothing: true)
@@ -183,7 +184,7 @@ import Testing
     for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
     scene.hold()
     #expect(scene.fixture.advance(.seconds(60)) == [.checkQueue(scene.connection)])
-    let effects = scene.fixture.handle(.queueChecked(scene.connection, isEmpty: true))
+    let effects = scene.fixture.handle(.stream(scene.connection, .queueChecked(isEmpty: true)))
     #expect(effects.sendings == [Sending(visible, .resend)])
   }
 
@@ -199,20 +200,21 @@ import Testing
     var delivered = 0
     for second in 0..<600 {
       scene.fixture.now = scene.fixture.now + .seconds(1)
-      var effects = scene.fixture.handle(.tick)
+      var effects = scene.fixture.handle(.clock(.tick))
       let isEven = second % 2 == 0
       switch trick {
-      case .keepAlives: effects += scene.fixture.handle(.keptAlive(scene.connection))
+      case .keepAlives: effects += scene.fixture.handle(.stream(scene.connection, .keptAlive))
       case .conditions:
         let condition = DeviceCondition(screen: isEven ? .on : .off)
-        effects += scene.fixture.handle(.reported(scene.connection, ConditionReport(condition)))
+        effects += scene.fixture.handle(
+          .stream(scene.connection, .reported(ConditionReport(condition))))
       case .connects:
         let (connection, more) = scene.fixture.connect(scene.apps[0].phone)
         scene.connection = connection
         effects += more
       }
       for sending in effects.sendings {
-        effects += scene.fixture.handle(.acked(scene.connection, sending.uniqueID, nil))
+        effects += scene.fixture.handle(.stream(scene.connection, .acked(sending.uniqueID, nil)))
       }
       delivered += effects.sendings.count
       scene.hold()
@@ -239,7 +241,7 @@ import Testing
     let (last, effects) = scene.fixture.connect(scene.apps[0].phone)
     // Not empty, but nothing may go.
     #expect(effects.sendings == [] && !effects.contains(.sendEmpty(last)))
-    _ = scene.fixture.handle(.disconnected(last))
+    _ = scene.fixture.handle(.stream(last, .disconnected))
     let visible = scene.fixture.push(.visible, scene.apps[0])
     _ = scene.fixture.submit(visible)
     let (_, more) = scene.fixture.connect(scene.apps[0].phone)
@@ -249,7 +251,7 @@ import Testing
 
   @Test func aVisiblePushThatComesAgainOpensNoRide() {
     var scene = Scene()
-    _ = scene.fixture.handle(.disconnected(scene.connection))
+    _ = scene.fixture.handle(.stream(scene.connection, .disconnected))
     let visible = scene.fixture.push(.visible, scene.apps[0])
     _ = scene.fixture.submit(visible)
     var delivered: Set<UniqueID> = []
@@ -258,9 +260,9 @@ import Testing
       #expect(effects.sendings.first == Sending(visible, .connect))
       for sending in effects.sendings.dropFirst() {
         delivered.insert(sending.uniqueID)
-        _ = scene.fixture.handle(.acked(connection, sending.uniqueID, nil))
+        _ = scene.fixture.handle(.stream(connection, .acked(sending.uniqueID, nil)))
       }
-      _ = scene.fixture.handle(.disconnected(connection))
+      _ = scene.fixture.handle(.stream(connection, .disconnected))
       scene.hold()
     }
     // The visible one's first frame, and three rides of the phone's own.
@@ -270,12 +272,13 @@ import Testing
   @Test func chargingOnWiFiFreesWhatIsHeldWithoutARide() {
     var scene = Scene()
     for _ in 0..<4 {
-      _ = scene.fixture.handle(.keptAlive(scene.connection))
+      _ = scene.fixture.handle(.stream(scene.connection, .keptAlive))
       for push in scene.held { _ = scene.fixture.ack(push, scene.connection) }
       scene.hold()
     }
     let lifted = DeviceCondition(power: .charging, network: .wifi)
-    let effects = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    let effects = scene.fixture.handle(
+      .stream(scene.connection, .reported(ConditionReport(lifted))))
     // The first one needs no budget and takes the other along.
     #expect(effects.sendings == [Sending(scene.held[0], .refill), scene.rides[1]])
     expectSound(scene.fixture)
@@ -286,7 +289,7 @@ import Testing
     for _ in 0..<3 {
       let (connection, _) = scene.fixture.connect(scene.apps[0].phone)
       for push in scene.held { _ = scene.fixture.ack(push, connection) }
-      _ = scene.fixture.handle(.disconnected(connection))
+      _ = scene.fixture.handle(.stream(connection, .disconnected))
       scene.hold()
     }
     let effects = scene.fixture.connect(scene.apps[0].phone).effects
@@ -310,7 +313,7 @@ import Testing
     let lifted = DeviceCondition(power: .charging, network: .wifi)
     // Nothing may go while the window is full, so that slots are taken although the budget allows.
     scene.fixture.shard.configuration.inFlightPerDevice = 0
-    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
+    _ = scene.fixture.handle(.stream(scene.connection, .reported(ConditionReport(lifted))))
     scene.fixture.shard.configuration.inFlightPerDevice = 32
     let newer = scene.fixture.push(.silent, scene.apps[0])
     #expect(scene.fixture.submit(newer).sendings == [], "until the journal has it")
@@ -324,8 +327,9 @@ import Testing
     var scene = Scene()
     scene.fixture.shard.configuration.inFlightPerDevice = 0
     let lifted = DeviceCondition(power: .charging, network: .wifi)
-    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(lifted)))
-    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(DeviceCondition())))
+    _ = scene.fixture.handle(.stream(scene.connection, .reported(ConditionReport(lifted))))
+    _ = scene.fixture.handle(
+      .stream(scene.connection, .reported(ConditionReport(DeviceCondition()))))
     scene.fixture.shard.configuration.inFlightPerDevice = 32
     scene.fixture.now = scene.fixture.now + .hours(2)
     let once = scene.fixture.push(.silent, scene.apps[0], expiration: .once)
@@ -360,10 +364,10 @@ import Testing
   @Test func theConditionSurvivesAReconnect() {
     var scene = Scene()
     let low = DeviceCondition(power: .low)
-    _ = scene.fixture.handle(.reported(scene.connection, ConditionReport(low)))
+    _ = scene.fixture.handle(.stream(scene.connection, .reported(ConditionReport(low))))
     _ = scene.fixture.connect(scene.apps[0].phone)
     _ = scene.fixture.handle(
-      .inspected(scene.apps[0].phone.credential, from: scene.fixture.newRequest()))
+      .asked(.inspected, scene.apps[0].phone.credential, from: scene.fixture.newRequest()))
     let silent = scene.fixture.push(.silent, scene.apps[0])
     #expect(
       scene.fixture.submit(silent).last

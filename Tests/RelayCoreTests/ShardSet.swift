@@ -128,12 +128,12 @@ struct ShardSet {
       owed = []
       let (record, forgetCount) = lines[shard].removeFirst()
       write(record, forgetCount)
-      handle(.persisted(through: record.sequence), on: shard)
+      handle(.journal(.persisted(through: record.sequence)), on: shard)
     case .fail(let shard):
       hasFailed = true
       let record = lines[shard].removeFirst().record
       if record.isOwed { owed.append(record) }
-      handle(.persistFailed(through: record.sequence), on: shard)
+      handle(.journal(.persistFailed(through: record.sequence)), on: shard)
     }
   }
 
@@ -154,7 +154,7 @@ struct ShardSet {
   /// A second goes by.
   mutating func wait() {
     now = now + .seconds(1)
-    for shard in shards.indices { handle(.tick, on: shard) }
+    for shard in shards.indices { handle(.clock(.tick), on: shard) }
   }
 
   /// The process ends, and starts again with so many shards. Of what waits for the journal, each
@@ -198,7 +198,7 @@ struct ShardSet {
   private mutating func restore(_ record: RestoredRecord) {
     var effects: [Effect] = []
     let shard = index(of: record.routingKey)
-    shards[shard].handle(.restored(record), at: now, into: &effects)
+    shards[shard].handle(.journal(.restored(record)), at: now, into: &effects)
     perform(effects, of: shard)
   }
 
@@ -221,7 +221,9 @@ struct ShardSet {
     let secret = SecretHash(words: (UInt64(lastNumber), 1, 2, 3))
     let device = DeviceID(UniqueID(high: key(of: shard), low: UInt64(lastNumber)))
     let phone = Phone(credential: DeviceCredential(device: device, secret: secret))
-    raise(.enrolled(device, secret, from: newRequest()), key: device.routingKey)
+    raise(
+      .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: newRequest()),
+      key: device.routingKey)
     settle()
     return phone
   }
@@ -242,8 +244,8 @@ struct ShardSet {
     let request = newRequest()
     let device = phone.credential.device
     let minted = DeviceToken(random: (generator.next(), 1, 1), routingKey: device.routingKey)
-    let event = Event.registered(
-      phone.credential, topic, token ?? minted, isOwn: token != nil, from: request)
+    let event = Event.asked(
+      .registered(topic, token ?? minted, isOwn: token != nil), phone.credential, from: request)
     raise(event, key: device.routingKey)
     return request
   }
@@ -251,7 +253,7 @@ struct ShardSet {
   mutating func delete(_ phone: Phone, _ topic: Topic) -> RequestID {
     let request = newRequest()
     raise(
-      .unregistered(phone.credential, topic, from: request),
+      .asked(.unregistered(topic), phone.credential, from: request),
       key: phone.credential.device.routingKey)
     return request
   }
@@ -270,7 +272,9 @@ struct ShardSet {
   mutating func connect(_ phone: Phone) -> ConnectionID {
     lastNumber += 1
     let connection = ConnectionID(loop: 1, connection: lastNumber, stream: 1)
-    raise(.connected(phone.credential, connection), key: phone.credential.device.routingKey)
+    raise(
+      .asked(.connected, phone.credential, from: connection),
+      key: phone.credential.device.routingKey)
     return connection
   }
 

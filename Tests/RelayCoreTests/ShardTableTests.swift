@@ -220,15 +220,16 @@ import Testing
   @Test func aReportTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
     expectEffects(
-      fixture, fixture.handle(.reported(connection, ConditionReport(DeviceCondition(screen: .on)))),
+      fixture,
+      fixture.handle(.stream(connection, .reported(ConditionReport(DeviceCondition(screen: .on))))),
       fixture.sent(held, .piggyback, with: .line(.condition), connection))
   }
 
   @Test func aKeepAliveOfThePhoneTakesTheHeldOneAlong() {
     var (fixture, _, connection, _, held) = held()
-    expectEffects(fixture, fixture.handle(.heard(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .heard)), [])
     expectEffects(
-      fixture, fixture.handle(.keptAlive(connection)),
+      fixture, fixture.handle(.stream(connection, .keptAlive)),
       fixture.sent(held, .piggyback, with: .line(.keepAlive), connection))
   }
 

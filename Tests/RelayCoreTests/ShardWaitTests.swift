@@ -15,7 +15,7 @@ import Testing
     var fixture = ShardFixture(configuration: configuration)
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
-    _ = fixture.handle(.reported(connection, ConditionReport(Self.asleep)))
+    _ = fixture.handle(.stream(connection, .reported(ConditionReport(Self.asleep))))
     return (fixture, app, connection)
   }
 
@@ -57,7 +57,7 @@ import Testing
     let low = fixture.push(.visible, app, priority: .powerAware)
     _ = fixture.submit(low)
     expectEffects(
-      fixture, fixture.handle(.heard(connection)),
+      fixture, fixture.handle(.stream(connection, .heard)),
       fixture.sent(low, .piggyback, with: .line(.answer), connection))
   }
 
@@ -66,7 +66,7 @@ import Testing
       for screen in Screen.allCases {
         var (fixture, app, connection) = sleeping()
         let condition = DeviceCondition(power: power, screen: screen)
-        _ = fixture.handle(.reported(connection, ConditionReport(condition)))
+        _ = fixture.handle(.stream(connection, .reported(ConditionReport(condition))))
         let low = fixture.push(.visible, app, priority: .powerAware)
         let waits = power == .low && screen == .off
         #expect(fixture.submit(low).sendings.isEmpty == waits, "\(condition)")
@@ -83,7 +83,7 @@ import Testing
         == fixture.log(.storedPower(until: nil, limit: .lowPowerMode), silent))
     #expect(fixture.advance(.hours(20)).sendings == [])
     #expect(
-      fixture.handle(.reported(connection, ConditionReport(DeviceCondition()))).sendings
+      fixture.handle(.stream(connection, .reported(ConditionReport(DeviceCondition())))).sendings
         == [Sending(silent, .piggyback)])
   }
 
@@ -97,18 +97,20 @@ import Testing
     #expect(fixture.submit(visible).sendings == [Sending(visible, .direct)])
     _ = fixture.ack(visible, connection)
     #expect(fixture.advance(.minutes(15)).sendings == [])
-    #expect(fixture.handle(.keptAlive(connection)).sendings == [])
+    #expect(fixture.handle(.stream(connection, .keptAlive)).sendings == [])
     var report = ConditionReport(Self.asleep)
     report.network = .cellular
-    #expect(fixture.handle(.reported(connection, report)).sendings == [])
+    #expect(fixture.handle(.stream(connection, .reported(report))).sendings == [])
     let (newer, effects) = fixture.connect(app.phone)
     #expect(effects.sendings == [])
     let normal = ConditionReport(DeviceCondition())
-    #expect(fixture.handle(.reported(newer, normal)).sendings == [Sending(silent, .piggyback)])
-    _ = fixture.handle(.reported(newer, ConditionReport(Self.asleep)))
+    #expect(
+      fixture.handle(.stream(newer, .reported(normal))).sendings == [Sending(silent, .piggyback)])
+    _ = fixture.handle(.stream(newer, .reported(ConditionReport(Self.asleep))))
     let (newest, again) = fixture.connect(app.phone)
     #expect(again.sendings == [])
-    #expect(fixture.handle(.reported(newest, normal)).sendings == [Sending(silent, .piggyback)])
+    #expect(
+      fixture.handle(.stream(newest, .reported(normal))).sendings == [Sending(silent, .piggyback)])
     expectSound(fixture)
   }
 
@@ -117,12 +119,13 @@ import Testing
     let app = fixture.phoneWithApp()
     let (connection, _) = fixture.connect(app.phone)
     _ = fixture.handle(
-      .reported(connection, ConditionReport(DeviceCondition(power: .charging, network: .wifi))))
+      .stream(
+        connection, .reported(ConditionReport(DeviceCondition(power: .charging, network: .wifi)))))
     for _ in 0..<5 {
       let push = fixture.push(.silent, app)
       #expect(fixture.submit(push).sendings == [Sending(push, .direct)])
     }
-    _ = fixture.handle(.reported(connection, ConditionReport(DeviceCondition())))
+    _ = fixture.handle(.stream(connection, .reported(ConditionReport(DeviceCondition()))))
     let first = fixture.push(.silent, app)
     #expect(fixture.submit(first).sendings == [Sending(first, .direct)])
     #expect(fixture.submit(fixture.push(.silent, app)).sendings == [])
@@ -139,7 +142,7 @@ import Testing
       expectEffects(fixture, fixture.advance(.milliseconds(59_999)), [])
       expectEffects(fixture, fixture.advance(.milliseconds(1)), [.sendKeepAlive(connection)])
       expectEffects(fixture, fixture.advance(.milliseconds(9999)), [])
-      expectEffects(fixture, fixture.handle(.heard(connection)), [])
+      expectEffects(fixture, fixture.handle(.stream(connection, .heard)), [])
     }
   }
 
@@ -156,7 +159,7 @@ import Testing
       fixture, fixture.advance(.seconds(10)),
       [.close(connection, .keepAliveTimeout), fixture.log(.storedOffline, push)])
     #expect(fixture.shard.counters.connections == 0)
-    expectEffects(fixture, fixture.handle(.heard(connection)), [])
+    expectEffects(fixture, fixture.handle(.stream(connection, .heard)), [])
   }
 
   @Test func everyWordAnswersAKeepAlive() {
@@ -168,8 +171,8 @@ import Testing
       let (connection, _) = fixture.connect(app.phone)
       _ = fixture.advance(.seconds(60))
       let words: [Event] = [
-        .heard(connection), .acked(connection, id, nil),
-        .reported(connection, ConditionReport(DeviceCondition())),
+        .stream(connection, .heard), .stream(connection, .acked(id, nil)),
+        .stream(connection, .reported(ConditionReport(DeviceCondition()))),
       ]
       _ = fixture.handle(words[word])
       expectEffects(fixture, fixture.advance(.seconds(59)), [])
@@ -184,7 +187,7 @@ import Testing
     let push = fixture.push(.visible, apps[1])
     _ = fixture.submit(push)
     expectEffects(
-      fixture, fixture.handle(.shutDown),
+      fixture, fixture.handle(.operated(.shutDown)),
       [
         .close(connections[0], .shutdown), .close(connections[1], .shutdown),
         fixture.log(.storedOffline, push), .close(connections[2], .shutdown),
@@ -227,12 +230,12 @@ import Testing
       }
     }
     let connection = fixture.newConnection()
-    var effects = fixture.handle(.connected(phone.credential, connection))
+    var effects = fixture.handle(.asked(.connected, phone.credential, from: connection))
     var seen: [UniqueID] = []
     while let sending = effects.sendings.first {
       #expect(effects.sendings.count == 1)
       seen.append(sending.uniqueID)
-      effects = fixture.handle(.acked(connection, sending.uniqueID, nil))
+      effects = fixture.handle(.stream(connection, .acked(sending.uniqueID, nil)))
       expectSound(fixture)
     }
     let order = [0, 2, 4, 6, 1, 3, 5, 7]
@@ -250,13 +253,13 @@ import Testing
     let push = fixture.push(.visible, app)
     #expect(fixture.submit(push).sendings.count == 1)
     #expect(fixture.advance(.hours(1)) == [], "neither keep-alive nor acknowledgement is due")
-    #expect(fixture.handle(.clockFollowed(connection)) == [])
+    #expect(fixture.handle(.stream(connection, .clockFollowed)) == [])
     #expect(fixture.advance(.zero) == [.checkQueue(connection)])
     #expect(
-      fixture.handle(.queueChecked(connection, isEmpty: true)).sendings
+      fixture.handle(.stream(connection, .queueChecked(isEmpty: true))).sendings
         == [Sending(push, .resend)])
     #expect(fixture.advance(configuration.keepAlive).contains(.sendKeepAlive(connection)))
-    let again = fixture.handle(.clockFollowed(connection))
+    let again = fixture.handle(.stream(connection, .clockFollowed))
     #expect(again == [], "said twice, it changes nothing")
     let fired = fixture.shard.counters.fired
     #expect(fired[TimerWheel.Subject.Kind.keepAlive.rawValue] == 1)

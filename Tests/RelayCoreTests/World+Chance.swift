@@ -7,7 +7,7 @@ extension World {
   /// One thing happens.
   mutating func step() {
     if let connection = queueChecks.popLast() {
-      handle(.queueChecked(connection, isEmpty: generator.chance(80)))
+      handle(.stream(connection, .queueChecked(isEmpty: generator.chance(80))))
     }
     if Int.random(in: 0..<1000, using: &generator) < plan.crashes { return fail() }
     let dice = Int.random(in: 0..<100, using: &generator)
@@ -71,7 +71,8 @@ extension World {
     guard checker.lastSequence > settled else { return }
     let sequence = UInt64.random(in: (settled + 1)...checker.lastSequence, using: &generator)
     let fails = generator.chance(plan.failures)
-    handle(fails ? .persistFailed(through: sequence) : .persisted(through: sequence))
+    handle(
+      fails ? .journal(.persistFailed(through: sequence)) : .journal(.persisted(through: sequence)))
   }
 
   private mutating func connect() {
@@ -80,50 +81,52 @@ extension World {
     guard !isConnected || generator.chance(30) else { return report() }
     let connection = fixture.newConnection()
     connections.append(connection)
-    handle(.connected(phone.credential, connection))
+    handle(.asked(.connected, phone.credential, from: connection))
     if generator.chance(30) { report() }
   }
 
   private mutating func disconnect() {
     guard let connection = connections.randomElement(using: &generator) else { return }
     connections.removeAll { $0 == connection }
-    handle(.disconnected(connection))
-    if generator.chance(20) { handle(.heard(connection)) }
-    if generator.chance(20) { handle(.keptAlive(connection)) }
-    if generator.chance(20) { handle(.queueChecked(connection, isEmpty: true)) }
+    handle(.stream(connection, .disconnected))
+    if generator.chance(20) { handle(.stream(connection, .heard)) }
+    if generator.chance(20) { handle(.stream(connection, .keptAlive)) }
+    if generator.chance(20) { handle(.stream(connection, .queueChecked(isEmpty: true))) }
   }
 
   private mutating func acknowledge() {
     guard let connection = connections.randomElement(using: &generator) else { return }
     let flights = checker.flights(on: connection)
     guard let id = flights.randomElement(using: &generator), !generator.chance(3) else {
-      return handle(.acked(connection, UniqueID(high: 0, low: 0), .newData))
+      return handle(.stream(connection, .acked(UniqueID(high: 0, low: 0), .newData)))
     }
     if generator.chance(10) {
-      handle(.acked(connection, id, .later))
+      handle(.stream(connection, .acked(id, .later)))
       let limit = PushLimit.allCases.randomElement(using: &generator)!
-      handle(.decided(connection, id, .waits(limit, until: fixture.now + .minutes(5))))
-      if generator.chance(50) { handle(.decided(connection, id, .runs)) }
-      return handle(.acked(connection, id, .newData))
+      handle(.stream(connection, .decided(id, .waits(limit, until: fixture.now + .minutes(5)))))
+      if generator.chance(50) { handle(.stream(connection, .decided(id, .runs))) }
+      return handle(.stream(connection, .acked(id, .newData)))
     }
-    handle(.acked(connection, id, generator.chance(30) ? .noData : nil))
+    handle(.stream(connection, .acked(id, generator.chance(30) ? .noData : nil)))
   }
 
   private mutating func report() {
     guard let connection = connections.randomElement(using: &generator) else { return }
     handle(
-      .reported(
+      .stream(
         connection,
-        ConditionReport(
-          power: generator.chance(30) ? nil : Power.allCases.randomElement(using: &generator),
-          network: generator.chance(30)
-            ? nil : [Network.wifi, .cellular].randomElement(using: &generator),
-          screen: generator.chance(30) ? nil : Screen.allCases.randomElement(using: &generator))))
+        .reported(
+          ConditionReport(
+            power: generator.chance(30) ? nil : Power.allCases.randomElement(using: &generator),
+            network: generator.chance(30)
+              ? nil : [Network.wifi, .cellular].randomElement(using: &generator),
+            screen: generator.chance(30) ? nil : Screen.allCases.randomElement(using: &generator))))
+    )
   }
 
   private mutating func hear() {
     guard let connection = connections.randomElement(using: &generator) else { return }
-    handle(generator.chance(50) ? .heard(connection) : .keptAlive(connection))
+    handle(generator.chance(50) ? .stream(connection, .heard) : .stream(connection, .keptAlive))
   }
 
   private mutating func letTimePass() {
@@ -135,12 +138,12 @@ extension World {
       if let wake = fixture.shard.nextWake { fixture.now = max(fixture.now, wake) }
     }
     // Now and then the tick is late.
-    if !generator.chance(30) { handle(.tick) }
+    if !generator.chance(30) { handle(.clock(.tick)) }
   }
 
   private mutating func unregister() {
     guard let app = checker.apps.randomElement(using: &generator) else { return }
-    handle(.unregistered(app.phone.credential, app.topic, from: fixture.newRequest()))
+    handle(.asked(.unregistered(app.topic), app.phone.credential, from: fixture.newRequest()))
     // A provider that has not heard of it yet.
     if generator.chance(50) {
       let late = fixture.push(.visible, app)
@@ -156,15 +159,16 @@ extension World {
     else { return }
     let isSilent = generator.chance(50)
     handle(
-      .reported(connection, ConditionReport(DeviceCondition(power: isSilent ? .battery : .low))))
+      .stream(
+        connection, .reported(ConditionReport(DeviceCondition(power: isSilent ? .battery : .low)))))
     for _ in 0..<5 {
       let push = fixture.push(isSilent ? .silent : .visible, app, priority: .powerAware)
       handle(.submitted(push, from: fixture.newRequest()))
     }
-    handle(.persisted(through: checker.lastSequence))
+    handle(.journal(.persisted(through: checker.lastSequence)))
     for _ in 0..<8 {
       fixture.now = max(fixture.now, fixture.shard.nextWake ?? fixture.now)
-      handle(.tick)
+      handle(.clock(.tick))
     }
   }
 
@@ -173,19 +177,19 @@ extension World {
     if generator.chance(40), let phone = phones.randomElement(using: &generator) {
       let own = generator.chance(30) ? nil : policy
       let action = AdminAction.setPolicy(own, at: fixture.now)
-      return handle(.administered(phone.credential.device, action))
+      return handle(.operated(.administered(phone.credential.device, action)))
     }
-    handle(.policyChanged(policy, at: fixture.now))
+    handle(.operated(.policyChanged(policy, at: fixture.now)))
   }
 
   private mutating func rare() {
     switch Int.random(in: 0..<5, using: &generator) {
-    case 0: if generator.chance(20) { handle(.shutDown) }
-    case 1: handle(.tick)
+    case 0: if generator.chance(20) { handle(.operated(.shutDown)) }
+    case 1: handle(.clock(.tick))
     case 2: if checker.enrolments.count < 5 { enroll() }
     default:
       guard let phone = phones.randomElement(using: &generator) else { return }
-      handle(.inspected(phone.credential, from: fixture.newRequest()))
+      handle(.asked(.inspected, phone.credential, from: fixture.newRequest()))
     }
   }
 }

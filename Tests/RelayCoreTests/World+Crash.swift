@@ -41,7 +41,7 @@ extension World {
           hear(.alias(.allConfirmed), &effects)
           isConfirmed = true
         }
-        hear(.restored(record), &effects)
+        hear(.journal(.restored(record)), &effects)
       }
       if !isConfirmed {
         hearItself(&effects)
@@ -66,7 +66,7 @@ extension World {
   private mutating func spendAndCrash() {
     guard let phone = phones.randomElement(using: &generator) else { return crash() }
     connectAndSpend(phone)
-    if generator.chance(70) { handle(.persisted(through: checker.lastSequence)) }
+    if generator.chance(70) { handle(.journal(.persisted(through: checker.lastSequence))) }
     crash()
     connectAndSpend(phone)
   }
@@ -75,7 +75,7 @@ extension World {
     guard phones.contains(phone) else { return }
     let connection = fixture.newConnection()
     connections.append(connection)
-    handle(.connected(phone.credential, connection))
+    handle(.asked(.connected, phone.credential, from: connection))
     for app in checker.apps.filter({ $0.phone == phone }) + checker.apps where app.phone == phone {
       handle(.submitted(fixture.push(.silent, app), from: fixture.newRequest()))
     }
@@ -89,23 +89,23 @@ extension World {
     for topic in topics {
       let app = PhoneApp(phone: phone, topic: Topic(topic)!, token: token)
       handle(
-        .registered(
-          phone.credential, app.topic, token, isOwn: true, from: fixture.newRequest()))
+        .asked(
+          .registered(app.topic, token, isOwn: true), phone.credential, from: fixture.newRequest()))
       // The grant, and mostly the registration.
-      handle(.persisted(through: checker.lastSequence))
-      if generator.chance(80) { handle(.persisted(through: checker.lastSequence)) }
+      handle(.journal(.persisted(through: checker.lastSequence)))
+      if generator.chance(80) { handle(.journal(.persisted(through: checker.lastSequence))) }
       handle(.submitted(fixture.push(.visible, app), from: fixture.newRequest()))
       if topic == topics[0] {
-        if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
-        handle(.unregistered(phone.credential, app.topic, from: fixture.newRequest()))
+        if generator.chance(50) { handle(.journal(.persisted(through: checker.lastSequence))) }
+        handle(.asked(.unregistered(app.topic), phone.credential, from: fixture.newRequest()))
         let fails = generator.chance(plan.failures)
         handle(
           fails
-            ? .persistFailed(through: checker.lastSequence)
-            : .persisted(through: checker.lastSequence))
+            ? .journal(.persistFailed(through: checker.lastSequence))
+            : .journal(.persisted(through: checker.lastSequence)))
       }
     }
-    if generator.chance(50) { handle(.persisted(through: checker.lastSequence)) }
+    if generator.chance(50) { handle(.journal(.persisted(through: checker.lastSequence))) }
     crash()
   }
 

@@ -9,23 +9,23 @@ extension World {
     if plan.crashes > 0, generator.chance(50) { crash() }
     // What waits for the journal may bring more to write.
     while checker.settledSequence < checker.lastSequence {
-      handle(.persisted(through: checker.lastSequence))
+      handle(.journal(.persisted(through: checker.lastSequence)))
     }
     for phone in phones {
       let connection = fixture.newConnection()
       connections.append(connection)
-      handle(.connected(phone.credential, connection))
+      handle(.asked(.connected, phone.credential, from: connection))
     }
     acknowledgeAll()
     fixture.now = fixture.now + .days(31)
-    handle(.tick)
+    handle(.clock(.tick))
     acknowledgeAll()
     for connection in connections {
       connections.removeAll { $0 == connection }
-      handle(.disconnected(connection))
+      handle(.stream(connection, .disconnected))
     }
     while checker.settledSequence < checker.lastSequence {
-      handle(.persisted(through: checker.lastSequence))
+      handle(.journal(.persisted(through: checker.lastSequence)))
     }
     disk.writeOwed(at: fixture.now)
     disk.forget(percent: 100, using: &generator)
@@ -35,7 +35,7 @@ extension World {
   private mutating func acknowledgeAll() {
     for connection in connections {
       while let id = checker.flights(on: connection).first {
-        handle(.acked(connection, id, nil))
+        handle(.stream(connection, .acked(id, nil)))
       }
     }
   }

@@ -75,11 +75,11 @@ struct World {
     // Not the generator's to say: the worlds that are remembered stay what they are.
     disk.keepsDevices = seed & 8 != 0
     for _ in 0..<plan.phones { enroll() }
-    handle(.persisted(through: checker.lastSequence))
+    handle(.journal(.persisted(through: checker.lastSequence)))
     for phone in phones {
       for app in 0..<plan.appsPerPhone { register(phone, app) }
     }
-    handle(.persisted(through: checker.lastSequence))
+    handle(.journal(.persisted(through: checker.lastSequence)))
   }
 
   private static func plan(_ generator: inout SeededRandom) -> Plan {
@@ -119,10 +119,11 @@ struct World {
     history.append(.event(event, at: fixture.now))
     checker.note(event, at: fixture.now)
     switch event {
-    case .persisted(let sequence):
+    case .journal(.persisted(let sequence)):
       disk.write(through: sequence, at: fixture.now, using: &generator)
-    case .persistFailed(let sequence): disk.fail(through: sequence)
-    case .policyChanged(let policy, let moment): disk.budgets.change(to: policy, at: moment)
+    case .journal(.persistFailed(let sequence)): disk.fail(through: sequence)
+    case .operated(.policyChanged(let policy, let moment)):
+      disk.budgets.change(to: policy, at: moment)
     default: break
     }
     var effects: [Effect] = []
@@ -180,7 +181,10 @@ struct World {
         secret: SecretHash(words: (number, 0, 0, 0))))
     newPhones[phone.credential.device] = phone
     handle(
-      .enrolled(phone.credential.device, phone.credential.secret, from: fixture.newRequest()))
+      .asked(
+        .enrolled,
+        DeviceCredential(device: phone.credential.device, secret: phone.credential.secret),
+        from: fixture.newRequest()))
   }
 
   /// The app may be there already, and the token may be anyone's or have been.
@@ -194,8 +198,8 @@ struct World {
       ownTokens.append(token)
     }
     handle(
-      .registered(
-        phone.credential, Topic("com.example.app\(number)")!, token, isOwn: isOwn,
+      .asked(
+        .registered(Topic("com.example.app\(number)")!, token, isOwn: isOwn), phone.credential,
         from: fixture.newRequest()))
   }
 }

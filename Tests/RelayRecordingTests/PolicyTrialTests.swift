@@ -30,11 +30,13 @@ import Testing
       bytes = header.fileHead + writer.frame(of: start).bytes
       for phone in 0..<2 {
         let credential = credential(phone)
-        handle(.restored(.device(credential.device, credential.secret, budget: .init())))
+        handle(.journal(.restored(.device(credential.device, credential.secret, budget: .init()))))
         for app in 0..<2 {
           handle(
-            .restored(
-              .app(credential.device, topics[app], token(phone, app), isOwn: false, budget: .init())
+            .journal(
+              .restored(
+                .app(
+                  credential.device, topics[app], token(phone, app), isOwn: false, budget: .init()))
             ))
         }
       }
@@ -64,12 +66,12 @@ import Testing
         writer.note(event, at: now, asked.span)
         for effect in effects {
           if case .send(let connection, let delivery) = effect {
-            events.append(.acked(connection, delivery.notification.uniqueID, nil))
+            events.append(.stream(connection, .acked(delivery.notification.uniqueID, nil)))
           }
           if case .persist(let record) = effect { lastPersist = record.sequence }
         }
         if events.isEmpty, lastPersist > 0 {
-          events.append(.persisted(through: lastPersist))
+          events.append(.journal(.persisted(through: lastPersist)))
           lastPersist = 0
         }
       }
@@ -80,7 +82,7 @@ import Testing
       let moment = now + .seconds(random.below(400))
       while let wake = shard.nextWake, wake < moment {
         now = max(now, wake)
-        handle(.tick)
+        handle(.clock(.tick))
       }
       now = moment
       let phone = Int(random.below(2))
@@ -91,8 +93,8 @@ import Testing
         connections += 1
         handle(
           isConnected[phone]
-            ? .connected(credential(phone), address(connections))
-            : .disconnected(address(connections)))
+            ? .asked(.connected, credential(phone), from: address(connections))
+            : .stream(address(connections), .disconnected))
       default:
         number += 1
         let isSilent = random.below(4) > 0

@@ -20,10 +20,10 @@ import Testing
     var shard = begin.makeShard()
     let push = Samples.push(.at(start + .days(1)))
     let events: [Event] = [
-      .restored(.device(Samples.device, Samples.secret, budget: .init())),
-      .restored(
-        .app(Samples.device, Samples.topic, push.token, isOwn: false, budget: .init())),
-      .submitted(push, from: Samples.request), .persisted(through: 10), .tick,
+      .journal(.restored(.device(Samples.device, Samples.secret, budget: .init()))),
+      .journal(
+        .restored(.app(Samples.device, Samples.topic, push.token, isOwn: false, budget: .init()))),
+      .submitted(push, from: Samples.request), .journal(.persisted(through: 10)), .clock(.tick),
     ]
     for (number, event) in events.enumerated() {
       var effects: [Effect] = []

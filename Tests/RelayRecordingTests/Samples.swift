@@ -127,26 +127,33 @@ enum Samples {
     [
       .submitted(stored, from: request), .submitted(push(.once), from: request),
       .submitted(stored.addressed(to: .vacant), from: request),
-      .persisted(through: 5), .persistFailed(through: .max),
-      .enrolled(device, secret, from: request),
-      .registered(credential, topic, token, isOwn: true, from: request),
-      .unregistered(credential, topic, from: request), .inspected(credential, from: request),
-      .connected(credential, request), .reported(request, ConditionReport()),
-      .reported(request, ConditionReport(power: .charging, network: .airplane, screen: .on)),
-      .keptAlive(request), .heard(request), .queueChecked(request, isEmpty: false),
-      .clockFollowed(request),
-      .disconnected(request), .partitionDropped(PartitionID(.max)),
-      .policyChanged(.unlimited, at: now),
-      .policyChanged(.documented, at: now), .checkpoint(.saved(1)),
-      .checkpoint(.rewound(to: 300)), .checkpoint(.dropped(.max)),
-      .administered(device, .disconnect), .administered(device, .emptySlots(topic)),
-      .administered(device, .refillBudget(nil)), .administered(device, .forget),
-      .administered(device, .setPolicy(.strict, at: now)),
-      .administered(device, .setPolicy(nil, at: now)), .faulted(id, mark), .shutDown, .tick,
-      .clockStepped(by: .hours(-1)),
-    ] + outcomes.map { .acked(request, id, $0) } + decisions.map { .decided(request, id, $0) }
+      .journal(.persisted(through: 5)), .journal(.persistFailed(through: .max)),
+      .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: request),
+      .asked(.registered(topic, token, isOwn: true), credential, from: request),
+      .asked(.unregistered(topic), credential, from: request),
+      .asked(.inspected, credential, from: request),
+      .asked(.connected, credential, from: request), .stream(request, .reported(ConditionReport())),
+      .stream(
+        request, .reported(ConditionReport(power: .charging, network: .airplane, screen: .on))),
+      .stream(request, .keptAlive), .stream(request, .heard),
+      .stream(request, .queueChecked(isEmpty: false)),
+      .stream(request, .clockFollowed),
+      .stream(request, .disconnected), .journal(.partitionDropped(PartitionID(.max))),
+      .operated(.policyChanged(.unlimited, at: now)),
+      .operated(.policyChanged(.documented, at: now)), .operated(.checkpointSaved(1)),
+      .operated(.rewound(to: 300)), .operated(.checkpointDropped(.max)),
+      .operated(.administered(device, .disconnect)),
+      .operated(.administered(device, .emptySlots(topic))),
+      .operated(.administered(device, .refillBudget(nil))),
+      .operated(.administered(device, .forget)),
+      .operated(.administered(device, .setPolicy(.strict, at: now))),
+      .operated(.administered(device, .setPolicy(nil, at: now))), .operated(.faulted(id, mark)),
+      .operated(.shutDown), .clock(.tick),
+      .clock(.clockStepped(by: .hours(-1))),
+    ] + outcomes.map { .stream(request, .acked(id, $0)) }
+    + decisions.map { .stream(request, .decided(id, $0)) }
     + aliasEvents.map { .alias($0) }
-    + restored.map { .restored($0) }
+    + restored.map { .journal(.restored($0)) }
 
   static let contents: [JournalRecord.Content] = [
     .accepted(stored, at: now), .enrolled(device, secret),

@@ -112,7 +112,7 @@ extension VirtualClockTests {
       #expect(connected == [true, false, false, false])
       try await scene.silent(tokens[0])
       _ = try await clock.advance(.by(.seconds(1)))
-      scene.relay.inbox.send(.shutDown)
+      scene.relay.inbox.send(.operated(.shutDown))
       #expect(
         try await listening[0].value == ["empty", "direct", "rewound", "direct", "bye shutdown"])
     }
@@ -188,7 +188,7 @@ extension VirtualClockTests {
     var rewound = 0
     try replay.run { _ in
     } observe: {
-      if case .checkpoint(.rewound) = $0.event { rewound += 1 }
+      if case .operated(.rewound) = $0.event { rewound += 1 }
     }
     #expect(replay.summary.differences.isEmpty, "\(replay.summary.differences)")
     #expect(rewound == 6 && replay.summary.ending == .stopped)

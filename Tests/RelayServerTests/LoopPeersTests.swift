@@ -31,8 +31,10 @@ import Testing
     let (sender, receiver) = (runners[1 - owner], runners[owner])
     let request = RequestID(loop: sender.index, connection: 9, stream: 1)
     let secret = SecretHash(words: (1, 2, 3, 4))
-    sender.raise(.enrolled(device, secret, from: request), for: device, at: sender.now)
-    sender.raise(.administered(device, .disconnect), for: device, at: sender.now)
+    sender.raise(
+      .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: request),
+      for: device, at: sender.now)
+    sender.raise(.operated(.administered(device, .disconnect)), for: device, at: sender.now)
     sender.finishBatch()
     loop.run()
     #expect(sender.peers.sentCount == 1 && receiver.peers.receivedCount == 1)
@@ -47,7 +49,8 @@ import Testing
     runners[1].peers.epoch = 1
     let secret = SecretHash(words: (1, 2, 3, 4))
     let request = RequestID(loop: 0, connection: 9, stream: 1)
-    runners[0].peers.tell(.enrolled(device, secret, from: request), loop: 1)
+    runners[0].peers.tell(
+      .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: request), loop: 1)
     runners[0].finishBatch()
     loop.run()
     #expect(runners[1].core.shard.report(of: device) == nil)

@@ -20,14 +20,15 @@ import Testing
   @Test func whatChangesAboutDevicesIsReturned() {
     var core = makeShard(FeedOutlet())
     let hash = SecretHash(words: (1, 2, 3, 4))
-    let enrolled = core.decide(.enrolled(device, hash, from: request), at: now)
+    let enrolled = core.decide(
+      .asked(.enrolled, DeviceCredential(device: device, secret: hash), from: request), at: now)
     #expect(enrolled?.what == .enrolled && enrolled?.device == device)
     let credential = DeviceCredential(device: device, secret: hash)
-    let connected = core.decide(.connected(credential, request), at: now)
+    let connected = core.decide(.asked(.connected, credential, from: request), at: now)
     #expect(connected?.what == .connected)
-    let gone = core.decide(.disconnected(request), at: now)
+    let gone = core.decide(.stream(request, .disconnected), at: now)
     #expect(gone?.what == .disconnected && gone?.device == device)
-    let again = core.decide(.disconnected(request), at: now)
+    let again = core.decide(.stream(request, .disconnected), at: now)
     #expect(again == nil)
   }
 
@@ -35,7 +36,7 @@ import Testing
     var core = makeShard(FeedOutlet())
     let stranger = DeviceCredential(device: device, secret: SecretHash(words: (0, 0, 0, 0)))
     let topic = Topic("com.example.app")!
-    let change = core.decide(.unregistered(stranger, topic, from: request), at: now)
+    let change = core.decide(.asked(.unregistered(topic), stranger, from: request), at: now)
     #expect(change == nil)
     #expect(!core.effects.isEmpty)
   }
@@ -45,7 +46,7 @@ import Testing
     let (stream, continuation) = AsyncStream.makeStream(of: FeedBatch.self)
     feed.open(continuation)
     var core = makeShard(feed, number: number)
-    _ = core.decide(.policyChanged(Shard.Configuration().policy, at: now), at: now)
+    _ = core.decide(.operated(.policyChanged(Shard.Configuration().policy, at: now)), at: now)
     core.endBatch()
     continuation.finish()
     var told = 0

@@ -160,8 +160,8 @@ import Testing
       for round in 0..<2000 {
         var effects: [Effect] = []
         let moment = start.at + .seconds(Int64(round))
-        shard.handle(.tick, at: moment, into: &effects)
-        recorder.record(.tick, at: moment, &effects, from: 0)
+        shard.handle(.clock(.tick), at: moment, into: &effects)
+        recorder.record(.clock(.tick), at: moment, &effects, from: 0)
         let isTaken = recorder.ends(&shard)
         #expect(isTaken)
       }
@@ -295,7 +295,7 @@ import Testing
         for file in [Recording.previous(path), path] {
           var replay = Replay(try RecordingReader(try bytes(file)))
           try replay.run(observe: { step in
-            if case .checkpoint(.rewound) = step.event { counts.returns += 1 }
+            if case .operated(.rewound) = step.event { counts.returns += 1 }
             for effect in step.effects {
               switch effect {
               case .log(let event):
@@ -346,8 +346,8 @@ import Testing
       sequences: SequenceRanges(first: 1), budgets: nil)
     var (shard, recorder) = (start.makeShard(), ShardRecorder(start, to: recording))
     var effects: [Effect] = []
-    shard.handle(.tick, at: start.at, into: &effects)
-    recorder.record(.tick, at: start.at, &effects, from: 0)
+    shard.handle(.clock(.tick), at: start.at, into: &effects)
+    recorder.record(.clock(.tick), at: start.at, &effects, from: 0)
     return (shard, recorder)
   }
 

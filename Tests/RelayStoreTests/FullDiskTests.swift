@@ -54,10 +54,10 @@ private final class FullDisk {
   private var request: RequestID { RequestID(loop: 0, connection: 1, stream: 1) }
 
   func begin(isConnected: Bool) async {
-    handle(.enrolled(credential.device, credential.secret, from: request))
-    handle(.registered(credential, topic, Make.token(0), isOwn: false, from: request))
+    handle(.asked(.enrolled, credential, from: request))
+    handle(.asked(.registered(topic, Make.token(0), isOwn: false), credential, from: request))
     await writeBatch()
-    if isConnected { handle(.connected(credential, connection)) }
+    if isConnected { handle(.asked(.connected, credential, from: connection)) }
   }
 
   /// The writer has its turn; what it reports, the shard hears when `hear` says so.
@@ -72,8 +72,8 @@ private final class FullDisk {
     let outcomes = listener.allOutcomes
     for outcome in outcomes[reported...] {
       switch outcome {
-      case .persisted(_, let sequence): handle(.persisted(through: sequence))
-      case .failed(_, let sequence): handle(.persistFailed(through: sequence))
+      case .persisted(_, let sequence): handle(.journal(.persisted(through: sequence)))
+      case .failed(_, let sequence): handle(.journal(.persistFailed(through: sequence)))
       }
     }
     reported = outcomes.count
@@ -92,14 +92,14 @@ private final class FullDisk {
     journal.submit(shard: 0, records: records, forgets: forgets)
     (records, forgets) = ([], [])
     await journal.flush()
-    for id in inFlight { handle(.acked(connection, id, nil)) }
+    for id in inFlight { handle(.stream(connection, .acked(id, nil))) }
     inFlight = []
     hear()
   }
 
   func advance(_ interval: Interval) {
     now = now + interval
-    handle(.tick)
+    handle(.clock(.tick))
   }
 
   /// Everything that is kept, in shard and journal.

@@ -158,11 +158,11 @@ import Testing
         var shard = Shard(configuration: .init(), at: start, budgets: budgets)
         var effects: [Effect] = []
         for record in try journal.everything() {
-          shard.handle(.restored(record), at: start, into: &effects)
+          shard.handle(.journal(.restored(record)), at: start, into: &effects)
         }
         let credential = DeviceCredential(device: Make.device(1), secret: Make.secret(1))
         let request = RequestID(loop: 0, connection: 1, stream: 1)
-        shard.handle(.inspected(credential, from: request), at: start, into: &effects)
+        shard.handle(.asked(.inspected, credential, from: request), at: start, into: &effects)
         guard case .answer(_, .inspected(let report))? = effects.last else {
           return #expect(Bool(false), "no report: \(effects)")
         }

@@ -13,7 +13,7 @@ private let linesPerTarget = [
   "AdminAPI": 650, "Cockpit": 3000, "CoreBenchmarks": 900, "DeviceLink": 600, "DeviceModel": 6550,
   "DeviceSimulator": 5500, "HTTP2": 3350, "NATS": 350, "PhoneRuntime": 2800, "Primitives": 700,
   "ProviderCredentials": 2100, "RelayClient": 1900, "RelayCluster": 4900, "RelayCore": 9150,
-  "RelayFaults": 350, "RelayRecording": 3150, "RelayServer": 9050, "RelaySetup": 650,
+  "RelayFaults": 350, "RelayRecording": 3100, "RelayServer": 9050, "RelaySetup": 650,
   "RelayStore": 2800, "RelayTestKit": 400, "SQLite": 450, "TLS": 1850, "Transport": 150,
   "pushrelay": 5150,
 ]

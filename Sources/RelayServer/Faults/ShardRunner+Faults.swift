@@ -203,9 +203,10 @@ extension ShardRunner {
     hit.topic = notification.topic
     feed.append(.fault(hit))
     decide(
-      .faulted(
-        notification.uniqueID,
-        FaultMark(name: rule.name, place: hit.place.rawValue, action: hit.action)), at: now)
+      .operated(
+        .faulted(
+          notification.uniqueID,
+          FaultMark(name: rule.name, place: hit.place.rawValue, action: hit.action))), at: now)
     logger.debug(
       "fault", metadata: ["name": "\(rule.name)", "uniqueID": "\(notification.uniqueID)"])
   }

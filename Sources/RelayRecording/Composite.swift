@@ -1,0 +1,30 @@
+/// A value that is written field by field: one list says which, for both directions.
+package protocol Composite: BinaryCodable, Sendable {
+  static var fields: Fields<Self> { get }
+}
+
+/// The fields of a value in the order of their bytes, which is part of the format.
+package struct Fields<Whole: Sendable>: Sendable {
+  fileprivate let write: @Sendable (Whole, inout ByteWriter) -> Void
+  fileprivate let read: @Sendable (inout ByteReader) throws(CodecError) -> Whole
+
+  /// - Parameter make: makes the value of its `parts`.
+  package init<each Field: BinaryCodable>(
+    _ make: @escaping @Sendable (repeat each Field) -> Whole,
+    _ parts: @escaping @Sendable (Whole) -> (repeat each Field)
+  ) {
+    write = { whole, writer in
+      let parts = parts(whole)
+      repeat (each parts).write(to: &writer)
+    }
+    read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
+  }
+}
+
+extension Composite {
+  package func write(to writer: inout ByteWriter) { Self.fields.write(self, &writer) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self = try Self.fields.read(&reader)
+  }
+}
