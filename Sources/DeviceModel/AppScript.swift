@@ -1,18 +1,17 @@
 public import Primitives
 
-/// What an app is and does, as a value: the phone asks it nothing, it plays the script. Mistakes
-/// that real apps make can be scripted too.
+/// An app as data: the phone plays its script. Common mistakes of real apps can be scripted too.
 public struct AppDefinition: Hashable, Codable, Sendable {
   /// The bundle identifier, which is also the topic of its pushes.
   public var name: String
   public var version: String
   public var modes: BackgroundModes
-  /// What it asks for at its first start (WWDC 2013 session 204).
+  /// Requested at its first start (WWDC 2013 session 204).
   public var fetchInterval: FetchInterval
   public var script: AppScript
-  /// Who keeps the documents in its container the same on all devices; nil for the system.
+  /// Nil means `cloud`.
   public var container: DocumentContainer?
-  /// What the picker offers it, by the ends of names such as `txt`; nil for everything.
+  /// File extensions the picker offers it, such as `txt`; nil for all.
   public var documentTypes: [String]?
 
   public init(
@@ -31,20 +30,19 @@ public struct AppDefinition: Hashable, Codable, Sendable {
   }
 }
 
-/// Who keeps the documents in an app's container the same on all devices, and who else sees them.
+/// What syncs the documents in an app's container between devices, and which apps see them.
 public enum DocumentContainer: String, CaseIterable, Hashable, Codable, Sendable {
-  /// The app, by transfers of its own.
+  /// The app itself, by transfers.
   case own
   /// The system.
   case cloud
-  /// The system, and other apps are offered them in the picker.
+  /// The system; the picker offers them to other apps.
   case shared = "public"
-  /// The app provides them to others, once its user has switched it on.
+  /// The app provides them to other apps once the user has switched it on.
   case provider
 }
 
-/// What an app declares to do in the background; transfers need no declaration (WWDC 2013 session
-/// 204).
+/// Declared background modes; transfers need none (WWDC 2013 session 204).
 public struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
   public let rawValue: UInt8
 
@@ -52,114 +50,108 @@ public struct BackgroundModes: OptionSet, Hashable, Codable, Sendable {
 
   public static let fetch = BackgroundModes(rawValue: 1)
   public static let remoteNotification = BackgroundModes(rawValue: 2)
-  /// Run when its user comes to a place that it watches.
+  /// Runs when the user enters a place it watches.
   public static let location = BackgroundModes(rawValue: 4)
-  /// Goes on for as long as it plays.
+  /// Goes on while it plays.
   public static let audio = BackgroundModes(rawValue: 8)
-  /// Woken by pushes once a day, on Wi-Fi.
+  /// Woken by a push at most once a day, on Wi-Fi.
   public static let newsstand = BackgroundModes(rawValue: 16)
 
-  /// As scenarios and the command line call them.
   package static let names: [(String, BackgroundModes)] = [
     ("fetch", .fetch), ("remote-notification", .remoteNotification), ("location", .location),
     ("audio", .audio), ("newsstand", .newsstand),
   ]
 }
 
-/// How often an app wants background fetches at most (WWDC 2013 session 204).
+/// The shortest time between background fetches that an app wants (WWDC 2013 session 204).
 public enum FetchInterval: Hashable, Codable, Sendable {
   case never
-  /// As the system sees fit.
+  /// The system decides.
   case minimum
   case seconds(Int64)
 }
 
-/// What the app does when.
+/// What an app does at each event.
 public struct AppScript: Hashable, Codable, Sendable {
   public var onPush = CallbackScript()
   public var onFetch = CallbackScript()
-  /// When the transfers of one of its sessions have all ended.
+  /// When all transfers of one of its sessions have ended.
   public var onTransfers = CallbackScript()
-  /// At a place that it watches; nil for the usual work. What was stored before there was such a
-  /// thing has none.
+  /// At a place it watches; nil for the defaults. Older stored scripts have none.
   public var onRegion: CallbackScript?
-  /// What it does when it provides documents, and is called for each that is wanted or was written;
-  /// nil for the usual work.
+  /// When a document it provides is wanted or was written; nil for the defaults.
   public var onDocument: CallbackScript?
   public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   public var onLeave = LeaveScript()
-  /// Opened from a banner whose content is not there: how long the user waits for it.
+  /// How long the user waits for the content when a banner opens the app without it.
   public var contentTime = Interval.seconds(3)
   public var handlers = HandlerKeeping.eachItsOwn
-  /// Its state at a first start: the base objects.
+  /// The base objects at a first start.
   public var interface = StateGraph()
   public var restoration = RestorationScript()
-  /// It hides what is sensitive before a snapshot is taken (WWDC 2013 session 204).
+  /// Hides sensitive content before a snapshot (WWDC 2013 session 204).
   public var hidesContent = false
 
   public init() {}
 }
 
-/// How an app keeps the handlers it is given.
+/// How an app keeps its completion handlers.
 public enum HandlerKeeping: Hashable, Codable, Sendable {
-  /// Each callback is paired with its own, as it should be.
   case eachItsOwn
-  /// The mistake: one property holds the latest. Of two overlapping callbacks the first to finish
-  /// calls the second one's handler, and the first one's is lost (WWDC 2013 session 204).
+  /// A mistake: one property holds the latest handler. Of two overlapping callbacks the first to
+  /// finish calls the second one's handler, and its own is lost (WWDC 2013 session 204).
   case oneProperty
 }
 
-/// One callback: what it costs and how it ends.
+/// The cost and the outcome of one callback.
 public struct CallbackScript: Hashable, Codable, Sendable {
-  /// From the callback to the end of its work.
   public var work = Interval.seconds(2)
-  /// A random part on top, up to this.
+  /// The most that is randomly added to `work`.
   public var workJitter = Interval.zero
-  /// What goes over the radio, and the energy beside the radio's, in millijoules.
+  /// Bytes over the radio, and millijoules in addition to the radio's.
   public var bytes: Int64 = 50_000
   public var energy: Int64 = 500
   public var outcome = OutcomeRule.always(.newData)
   public var handler = HandlerCall.afterWork
-  /// The protection of the credential it needs, and of the file it writes to (Apple, "Encrypting
-  /// Your App's Files").
+  /// Protection of the credential it needs, and of the file it writes (Apple, "Encrypting Your
+  /// App's Files").
   public var reads = DataProtection.untilFirstUnlock
   public var writes = DataProtection.unlessOpen
-  /// Where it may not read `reads` while locked, it makes do with a derived credential that is good
-  /// for this work only and there after the first unlock; nil for no.
+  /// While locked and unable to read `reads`, it uses a derived credential that is good for this
+  /// work only and available after the first unlock; nil means no.
   public var hasLimitedCredential: Bool?
-  /// What it does when there was something new.
+  /// From here on: only if there was new data.
   public var transfers: [TransferRequest] = []
   public var notification: LocalNotification?
   public var changes: [StateChange] = []
-  /// Asks for another interval, unless it failed.
+  /// Also without new data, unless it failed.
   public var setsFetchInterval: FetchInterval?
-  /// Asks for the plain image at the next launch, once.
+  /// Asks once for the plain image at the next launch.
   public var ignoresNextSnapshot = false
-  /// A background task begun then, and whether it stops when its time is over.
   public var task: TaskScript?
-  /// What its database holds more when there was something new.
+  /// Items added to its database.
   public var brings: [String]?
-  /// The documents that it uses then; its handler is called when all of that has ended.
+  /// The handler is called when all of these have ended.
   public var uses: [DocumentUse]?
 
   public init() {}
 }
 
-/// What a callback reports.
+/// How a callback's outcome is chosen.
 public enum OutcomeRule: Hashable, Codable, Sendable {
   case always(CallbackOutcome)
-  /// New data so often in a hundred, by the phone's seed; no data otherwise.
+  /// New data in this percentage of cases, by the phone's seed; otherwise no data.
   case newDataPercent(Int64)
 }
 
-/// What a handler is called with (WWDC 2013 session 204).
+/// The argument of a completion handler (WWDC 2013 session 204).
 public enum CallbackOutcome: String, CaseIterable, Hashable, Codable, Sendable {
   case newData
   case noData
   case failed
 }
 
-/// When the handler is called.
+/// When a completion handler is called after the work.
 public enum HandlerCall: Hashable, Codable, Sendable {
   case afterWork
   case late(Interval)
@@ -167,19 +159,17 @@ public enum HandlerCall: Hashable, Codable, Sendable {
   case never
 }
 
-/// An answer to a server that asks a transfer for credentials (WWDC 2013 session 204).
+/// The answer to a server's authentication challenge (WWDC 2013 session 204).
 public enum AuthenticationScript: Hashable, Codable, Sendable {
   case provides(after: Interval)
   case cancels(after: Interval)
-  /// What it answers is not taken.
   case wrong(after: Interval)
 }
 
-/// Time asked for beyond a callback or beyond the foreground.
+/// A request for background time beyond a callback or the foreground.
 public struct TaskScript: Hashable, Codable, Sendable {
-  /// How long it takes, slices added up.
   public var work: Interval
-  /// Whether it ends itself when the system says that time is over; if not, the app is killed.
+  /// Ends itself when its time is over; otherwise the app is killed.
   public var endsInTime: Bool
   /// Millijoules for all of it.
   public var energy: Int64
@@ -191,42 +181,38 @@ public struct TaskScript: Hashable, Codable, Sendable {
   }
 }
 
-/// What an app does when it leaves the foreground.
+/// Actions of an app when it leaves the foreground.
 public struct LeaveScript: Hashable, Codable, Sendable {
-  /// A background task begun on the way out.
   public var task: TaskScript?
   public var transfers: [TransferRequest] = []
 
   public init() {}
 }
 
-/// How an app takes part in restoration.
+/// How an app takes part in state restoration.
 public struct RestorationScript: Hashable, Codable, Sendable {
-  /// An older archive is declined; nil takes any (WWDC 2013 session 222).
+  /// The greatest age of an archive it accepts; nil for any (WWDC 2013 session 222).
   public var oldest: Interval?
-  /// Restoration classes that answer nothing.
   public var answersNothing: Set<String> = []
-  /// What single restoration classes do beyond making what was saved.
+  /// Restoration classes that do more than recreate what was saved.
   public var classes: [RestorationClass]?
-  /// What the app delegate makes when nobody else does.
+  /// Objects the app delegate makes when there is no restoration class.
   public var appDelegate: Set<StatePath>?
-  /// Tables whose source gives identifiers: under that key is the selected row's.
   public var tables: [StateTable]?
-  /// Single objects whose data is gone.
+  /// Objects whose data no longer exists.
   public var gone: Set<StatePath> = []
-  /// The mistake that costs the archive.
+  /// A mistake that costs the archive.
   public var crashes = false
-  /// How the archive of an older version becomes one of a later version. What was stored before
-  /// there was such a thing has none, here and below.
+  /// How to convert archives between versions. Older stored scripts lack this and the fields below.
   public var transforms: [ArchiveTransform]?
-  /// An archive that is of another version than the app, when that is done, is declined.
+  /// Declines an archive that is still of another version after `transforms`.
   public var declinesOtherVersions: Bool?
-  /// What objects do when they are told that restoring has finished.
+  /// Run when restoring has finished.
   public var applies: [StateApplication]?
 
   public init() {}
 
-  /// What a restoration class makes of an object: of which class the new one is; nil for nothing.
+  /// The class of the object that a restoration class makes; nil for none.
   func answer(_ name: String, _ object: StateObject, _ items: [String]) -> String? {
     guard !answersNothing.contains(name) else { return nil }
     let own = classes?.first { $0.name == name }
@@ -236,7 +222,7 @@ public struct RestorationScript: Hashable, Codable, Sendable {
     return own?.answers ?? object.className
   }
 
-  /// The transforms from one version to another, as far as they lead; each at most once.
+  /// The transforms from one version towards another, each used at most once.
   func path(from version: String, to wanted: String) -> [ArchiveTransform] {
     var left = transforms ?? []
     var (path, version) = ([ArchiveTransform](), version)
@@ -249,13 +235,12 @@ public struct RestorationScript: Hashable, Codable, Sendable {
   }
 }
 
-/// A restoration class: given the identifiers and what was saved, it decides by that (WWDC 2013
-/// session 222).
+/// A restoration class; it decides by the identifiers and the saved state (WWDC 2013 session 222).
 public struct RestorationClass: Hashable, Codable, Sendable {
   public var name: String
-  /// It answers nothing unless the app still has what is saved under this key.
+  /// Returns nothing unless the database still has the item saved under this key.
   public var needs: String?
-  /// Another class than the one that was saved.
+  /// The class it makes instead of the saved one.
   public var answers: String?
 
   public init(name: String, needs: String? = nil, answers: String? = nil) {
@@ -263,7 +248,7 @@ public struct RestorationClass: Hashable, Codable, Sendable {
   }
 }
 
-/// A table of what the app's database holds, newest first.
+/// A table of the app's database, newest first; `key` holds the selected row.
 public struct StateTable: Hashable, Codable, Sendable {
   public var path: StatePath
   public var key: String
@@ -271,12 +256,12 @@ public struct StateTable: Hashable, Codable, Sendable {
   public init(path: StatePath, key: String) { (self.path, self.key) = (path, key) }
 }
 
-/// An object takes over, under a key, what the object that it refers to has decoded: whoever of the
-/// two was decoded first (WWDC 2013 session 222).
+/// After decoding, an object copies a value of the object it refers to, whichever of the two was
+/// decoded first (WWDC 2013 session 222).
 public struct StateApplication: Hashable, Codable, Sendable {
   public var path: StatePath
   public var key: String
-  /// Its key that refers to the other, and that one's key.
+  /// The key of the reference, and the key of the value in the other object.
   public var through: String
   public var theirs: String
 
@@ -288,7 +273,7 @@ public struct StateApplication: Hashable, Codable, Sendable {
   }
 }
 
-/// A notification that the app posts itself.
+/// A notification posted by the app itself.
 public struct LocalNotification: Hashable, Codable, Sendable {
   public var text: String
   public var badge: Int?
@@ -301,36 +286,34 @@ public struct LocalNotification: Hashable, Codable, Sendable {
   }
 }
 
-/// A piece of work for the transfer service (WWDC 2013 session 204).
+/// A background transfer (WWDC 2013 session 204).
 public struct TransferRequest: Hashable, Codable, Sendable {
   public enum Direction: Hashable, Codable, Sendable {
     case download
     case upload
   }
 
-  /// By which the app reconnects to it, and what it is.
+  /// The session identifier by which the app reconnects.
   public var session: String
   public var name: String
   public var direction: Direction
-  /// Its size; of a performed one a guess, its server knows better.
+  /// For a performed transfer an estimate; the server knows better.
   public var bytes: Int64
-  /// A choice in the foreground; queued from the background it always is.
+  /// A choice in the foreground; always so when queued from the background.
   public var isDiscretionary: Bool
-  /// Whether its server asks who it is, once. Of a performed one the server itself decides.
+  /// The server challenges once. For a performed transfer the server itself decides.
   public var demandsCredentials: Bool
-  /// Whether it goes on where it was interrupted; else it starts over.
+  /// Resumes after an interruption; otherwise starts over.
   public var resumes: Bool
-  /// The document that a download brings up to date.
   public var document: DocumentID?
-  /// Where `TransferMode.performed` gets it from or takes it to, by HTTP; nil for the modelled
-  /// network in any mode.
+  /// The HTTP address for `TransferMode.performed`; nil uses the modelled network in any mode.
   public var url: String?
-  /// What the app provides when that server asks: the value of the field `Authorization`.
+  /// The `Authorization` field the app provides when challenged.
   public var authorization: String?
-  /// What its server really has, if that is not `bytes`: a transfer that turns out larger than was
-  /// said fails there. Modelled transfers only, as is the next.
+  /// The real size, if not `bytes`; a larger one fails the transfer. Modelled transfers only, like
+  /// `breaksAt`.
   public var actualBytes: Int64?
-  /// The connection breaks there, once, and the transfer is tried again.
+  /// The byte at which the connection breaks, once; then the transfer is tried again.
   public var breaksAt: Int64?
 
   public init(
@@ -351,14 +334,13 @@ public struct TransferRequest: Hashable, Codable, Sendable {
   }
 }
 
-/// The protection classes of files and keys (Apple, "Encrypting Your App's Files").
+/// Protection classes of files and keys (Apple, "Encrypting Your App's Files").
 public enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
   case complete
   case unlessOpen
   case untilFirstUnlock
   case none
 
-  /// Whether what exists can be read.
   public func isReadable(_ lock: LockState) -> Bool {
     switch self {
     case .complete, .unlessOpen: lock == .unlocked
@@ -367,15 +349,14 @@ public enum DataProtection: String, CaseIterable, Hashable, Codable, Sendable {
     }
   }
 
-  /// Whether a new file can be created and written until it is closed.
+  /// A new file can be created, and written until it is closed.
   public func isWritable(_ lock: LockState) -> Bool {
     self == .unlessOpen || isReadable(lock)
   }
 }
 
-/// Whether the keys of protected data exist.
+/// Which keys of protected data are available.
 public enum LockState: String, CaseIterable, Hashable, Sendable {
-  /// Since the last start nobody has entered the code.
   case beforeFirstUnlock
   case locked
   case unlocked

@@ -1,77 +1,67 @@
 package import Primitives
 
-/// One unit to its user, kept the same on several devices (Apple, "File System Programming Guide").
+/// A document, synced between devices (Apple, "File System Programming Guide").
 package struct Document: Hashable, Codable, Sendable {
-  /// What of it is on this phone.
   package enum Content: Hashable, Codable, Sendable {
     /// Metadata only.
     case placeholder
-    /// On its way; the placeholder is all there is until then.
+    /// A placeholder whose download is under way.
     case coming(TransferID)
     case local
   }
 
   package let id: DocumentID
-  /// Where it came to be, if that was on another phone of the same account.
+  /// Set if it was created on another phone of the account.
   package var origin: DocumentOrigin?
-  /// The app in whose container it lies.
   package internal(set) var container: AppID
   package internal(set) var name: String
-  /// Its size, here or, for a placeholder, elsewhere.
+  /// The remote size for a placeholder.
   package internal(set) var bytes: Int64
   package internal(set) var modifiedAt: Instant
-  /// What of it is here.
   package internal(set) var content: Content
-  /// Which version is here, and which the other devices have.
   package internal(set) var revision: Int
   package internal(set) var remoteRevision: Int
-  /// Changed here, and the service has not heard so.
+  /// Changed here and not yet sent to the service.
   package internal(set) var isUnsent = false
-  /// How large the download is that waits to be written; nil for none.
+  /// Size of a download that waits to be written; nil for none.
   var arrived: Int64?
-  /// The newest version elsewhere, as far as it is known: a download of a difference does not tell.
+  /// The newest remote version as far as known: a download of a difference does not tell.
   var remoteBody: DocumentBody?
-  /// When that was written; nil where it is not known.
   var remoteModifiedAt: Instant?
-  /// Its name or container is another than the service knows; nil for no.
+  /// Renamed or moved, which the service does not know yet; nil means no.
   package internal(set) var hasNewPlace: Bool?
-  /// A copy that was imported, and goes away with its app's process.
+  /// An imported copy, removed with its app's process.
   var isTemporary: Bool?
-  /// Two have written at once. What was stored before there was such a thing is whole.
+  /// Two apps wrote at once. Older stored documents have none.
   var isCorrupt: Bool?
-  /// What is in it; nil where only the size is known.
+  /// Nil where only the size is known.
   package internal(set) var text: DocumentText?
-  /// Changed in two places: the versions that do not stand, oldest first; nil for none.
+  /// The losing versions of a conflict, oldest first; nil for none.
   package internal(set) var versions: [DocumentVersion]?
 
-  /// A newer version exists elsewhere.
   package var isStale: Bool { revision < remoteRevision }
 
-  /// All of it, as far as it is known here.
+  /// The content as far as it is known here.
   package internal(set) var body: DocumentBody {
     get { DocumentBody(bytes: bytes, text: text, isCorrupt: isCorrupt) }
     set { (bytes, text, isCorrupt) = (newValue.bytes, newValue.text, newValue.isCorrupt) }
   }
 
-  /// A small picture, which comes with the metadata.
   package var thumbnail: [UInt8] { (content == .local ? body : remoteBody ?? body).thumbnail }
 
-  /// By which the picker knows what an app can open: what is behind the last dot of its name.
+  /// The file extension, by which the picker filters.
   package var type: String? {
     name.lastIndex(of: ".").map { String(name[name.index(after: $0)...]) }
   }
 
-  /// Keeps what does not stand, and no more than so many of it.
   mutating func keep(_ version: DocumentVersion, atMost most: Int) {
     versions = ((versions ?? []) + [version]).suffix(most)
   }
 }
 
-/// Who may use which documents: everybody, in the order in which they asked, in whose way nobody is
-/// who asked before. One writer alone, or any number of readers. Whoever wants several documents
-/// gets all of them together or waits: nobody holds one while waiting for another.
+/// Coordinated access to documents, first come first served: one writer or any number of readers.
+/// Several documents are granted together, so nobody holds one while waiting for another.
 package struct Coordination: Hashable, Sendable {
-  /// An app, or the service that syncs.
   package enum Party: Hashable, Sendable {
     case app(AppID)
     case syncService
@@ -95,7 +85,7 @@ package struct Coordination: Hashable, Sendable {
     }
   }
 
-  /// Granted or waiting, in the order in which they asked.
+  /// Granted or waiting, in order of request.
   package private(set) var accesses: [Access] = []
 
   package var granted: [Access] { accesses.indices.filter(isGranted).map { accesses[$0] } }
@@ -104,18 +94,17 @@ package struct Coordination: Hashable, Sendable {
     !accesses[..<place].contains { $0.isInTheWay(of: accesses[place]) }
   }
 
-  /// Who writes a document now.
   func writer(of document: DocumentID) -> Access? {
     accesses.first { $0.isWriting(document) }.flatMap { granted.contains($0) ? $0 : nil }
   }
 
-  /// Asks; true if access is granted at once, else it waits.
+  /// Returns true if access is granted at once; otherwise it waits.
   mutating func request(_ access: Access) -> Bool {
     accesses.append(access)
     return isGranted(accesses.count - 1)
   }
 
-  /// Ends every access of that sort, granted or waiting, and answers whose turn it is now.
+  /// Ends matching accesses, granted or waiting; returns those granted because of that.
   mutating func end(where isOver: (Access) -> Bool) -> [Access] {
     let before = Set(granted.map(\.id))
     accesses.removeAll(where: isOver)
@@ -123,10 +112,10 @@ package struct Coordination: Hashable, Sendable {
   }
 }
 
-/// Lasting access to a document outside of an app's own container: the user granted it once, and it
-/// holds over restarts. What an app stores in its state is this, not a path.
+/// Lasting access to a document outside the app's container, granted by the user once and valid
+/// across restarts. Apps store this in their state, not a path.
 package struct Bookmark: Hashable, Sendable {
-  /// Eight bytes, to be kept as `StateValue.data`.
+  /// Eight bytes, stored as `StateValue.data`.
   package let data: [UInt8]
 
   package init(data: [UInt8]) { self.data = data }
@@ -135,56 +124,54 @@ package struct Bookmark: Hashable, Sendable {
     data = (0..<8).map { UInt8(truncatingIfNeeded: grant >> (8 * UInt64($0))) }
   }
 
-  /// The grant it stands for, if it has the right form.
   var grant: UInt64? {
     guard data.count == 8 else { return nil }
     return data.enumerated().reduce(0) { $0 | UInt64($1.element) << (8 * UInt64($1.offset)) }
   }
 }
 
-/// What happens to documents.
+/// Everything that can happen to documents.
 package enum DocumentEvent: Hashable, Sendable {
-  // An app, while it runs.
+  // By a running app.
   case created(by: AppID, name: String, bytes: Int64)
   case renamed(DocumentID, by: AppID, to: String)
   case deleted(DocumentID, by: AppID)
-  /// What is only a placeholder is wanted whole.
   case contentRequested(DocumentID, by: AppID)
   case bookmarkResolved(by: AppID, Bookmark)
-  /// It keeps one in its own state, for a document that it may use.
+  /// The app stores a bookmark in its own state.
   case bookmarkKept(DocumentID, by: AppID, at: StatePath, key: String)
   case used(DocumentUse, by: AppID)
   case listed(by: AppID)
-  /// The user chose it for an app that does not contain it.
+  /// The user picked it for an app that does not contain it.
   case picked(DocumentID, by: AppID)
 
-  /// Where in the app's container the reference to it lies.
+  /// Moves the app's reference to a folder of its container.
   case filed(DocumentID, by: AppID, folder: String)
-  /// Its user switches a provider on in the picker, or off.
+  /// The user switched a provider on or off in the picker.
   case providerSwitched(AppID, isOn: Bool)
 
-  // The service.
+  // By the service.
   case elsewhere(CloudChange)
-  /// Its user has moved to iCloud Drive; or this phone never has.
+  /// The user has moved to iCloud Drive, or this phone never has.
   case driveSwitched(isOn: Bool)
   case uploaded(DocumentID, revision: Int)
-  /// It has heard of all that were deleted here.
+  /// The service knows of all deletions here.
   case deletionsSent
 }
 
-/// What happened on other devices. Without a network nobody hears of it until there is one.
+/// A change on other devices. Without a network it waits until there is one.
 package enum CloudChange: Hashable, Codable, Sendable {
-  /// A new one, or a new version, name or container of what has come from there before; `here` is
-  /// what it is here, if it came from here.
+  /// A new document, or a new version, name or container of one announced before; `here` is its id
+  /// on this phone if it was created here.
   case announced(
     in: AppID, name: String, DocumentBody, modifiedAt: Instant, origin: DocumentOrigin? = nil,
     here: DocumentID? = nil)
-  /// Written at that moment; nil for when it is heard.
+  /// Nil means the time it is heard.
   case changed(DocumentID, DocumentBody, modifiedAt: Instant? = nil)
   case deleted(DocumentID?, origin: DocumentOrigin? = nil)
 }
 
-/// What names a document on all phones of an account.
+/// Identifies a document on all phones of an account.
 package struct DocumentOrigin: Hashable, Codable, Sendable {
   package let phone: String
   package let document: DocumentID
@@ -195,50 +182,45 @@ package struct DocumentOrigin: Hashable, Codable, Sendable {
   }
 }
 
-/// Steps of a document.
+/// A step in the life of a document.
 package enum DocumentStep: Hashable, Sendable {
   case appeared(Document.Content)
   case renamed(String)
   case deleted
   case granted(Coordination.Party, isWriting: Bool)
   case waits(Coordination.Party, isWriting: Bool)
-  /// A new version is here, whole.
   case changed(revision: Int, bytes: Int64)
-  /// A request to the service.
   case uploadNeeded(revision: Int)
   case contentComing(TransferID)
-  /// It was changed here and elsewhere; the later write stands, the other is kept.
+  /// Changed here and elsewhere; the later write wins, the other is kept.
   case conflict(kept: DocumentVersion)
   case referenced(by: AppID, Bookmark)
-  /// What an app's edit has changed.
   case edited(by: AppID, CollectionDifference<String>)
   case chosen(VersionChoice)
   case copied(to: DocumentID, in: AppID)
-  /// The copy is the app's until it ends.
   case imported(as: DocumentID, by: AppID)
-  /// Written without coordination while somebody else wrote.
+  /// Written without coordination while another writer was active.
   case corrupted(by: AppID)
   case moved(to: AppID)
-  /// Its provider sends what was written here; and has sent it.
   case uploading(TransferID, revision: Int)
   case uploaded(revision: Int)
   case listed(by: AppID, DocumentListing)
-  /// An app lets go without having had what it wanted.
+  /// An app stops without having got what it wanted.
   case givenUp(by: AppID)
 }
 
 /// The documents of a phone.
 package struct DocumentStore: Codable, Equatable, Sendable {
   package internal(set) var documents: [DocumentID: Document] = [:]
-  /// What users granted, by number: bookmarks.
+  /// Bookmarks, by number.
   var grants: [UInt64: Grant] = [:]
-  /// What apps list that lies in other containers, and in which of their folders; nil for none.
+  /// Folders of the references to documents in other containers; nil for none.
   private var references: [Grant: String]?
-  /// Its user has not moved to iCloud Drive; nil for who has.
+  /// The user has not moved to iCloud Drive; nil means they have.
   package var lacksDrive: Bool?
-  /// What other devices did while there was no network; nil for nothing.
+  /// Remote changes that came without a network; nil for none.
   var unheard: [CloudChange]?
-  /// Deleted here, and the service has not heard so; nil for none.
+  /// Deleted here and not yet known to the service; nil for none.
   package var deleted: [Document]?
   private var numbering = Numbering()
   private var grantNumbering = Numbering()
@@ -248,10 +230,8 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     let document: DocumentID
   }
 
-  /// Apps that may use something outside of their containers.
   var grantees: [AppID] { grants.values.map(\.app) + (references ?? [:]).keys.map(\.app) }
 
-  /// Whether its numbers are such as it gives itself: what was decoded may be anything.
   var isSound: Bool {
     numbering.isSound(after: documents.keys.lazy.map(\.number))
       && grantNumbering.isSound(after: grants.keys)
@@ -259,12 +239,11 @@ package struct DocumentStore: Codable, Equatable, Sendable {
 
   mutating func nextID() -> DocumentID { DocumentID(numbering.next()) }
 
-  /// What came from there before.
   func id(of origin: DocumentOrigin?) -> DocumentID? {
     origin.flatMap { origin in documents.values.first { $0.origin == origin }?.id }
   }
 
-  /// The bookmark of an app for a document; one per pair.
+  /// Returns the app's bookmark for a document; one per pair.
   mutating func grant(_ document: DocumentID, to app: AppID) -> Bookmark {
     let wanted = Grant(app: app, document: document)
     if let known = grants.first(where: { $0.value == wanted }) {
@@ -275,7 +254,7 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     return Bookmark(grant: number)
   }
 
-  /// The document a bookmark leads an app to, if it was granted and is still there.
+  /// Nil if it was not granted to this app, or the document is gone.
   package func resolve(_ bookmark: Bookmark, by app: AppID) -> DocumentID? {
     guard let grant = bookmark.grant.flatMap({ grants[$0] }), grant.app == app,
       documents[grant.document] != nil
@@ -283,18 +262,16 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     return grant.document
   }
 
-  /// The folder in an app's container in which its reference to a document lies; nil for none.
+  /// The folder of the app's reference to a document; nil for none.
   package func folder(of document: DocumentID, for app: AppID) -> String? {
     references?[Grant(app: app, document: document)]
   }
 
-  /// Files a reference, and makes it if there is none.
   mutating func file(_ document: DocumentID, for app: AppID, in folder: String) {
     references = references ?? [:]
     references?[Grant(app: app, document: document)] = folder
   }
 
-  /// Whatever leads there leads nowhere from now on.
   mutating func forget(where isOver: (AppID, DocumentID) -> Bool) {
     grants = grants.filter { !isOver($0.value.app, $0.value.document) }
     references = references?.filter { !isOver($0.key.app, $0.key.document) }
@@ -304,8 +281,7 @@ package struct DocumentStore: Codable, Equatable, Sendable {
     references?[Grant(app: app, document: document)] = nil
   }
 
-  /// The metadata of an app's own documents and of those it refers to, by name: also of those whose
-  /// content is not here.
+  /// The app's own documents and those it refers to, by name, placeholders included.
   package func listing(for app: AppID) -> [Document] {
     documents.values.filter {
       $0.container == app && $0.isTemporary != true || folder(of: $0.id, for: app) != nil

@@ -1,8 +1,7 @@
 package import Primitives
 
-/// What is in a document that consists of lines: a value. So what an edit has changed is the
-/// difference of two values, to take it back is to take the earlier one, and both versions of a
-/// conflict are simply there (WWDC 2016 session 419 on value types).
+/// The lines of a text document, as a value: an edit is a difference of two values, and undo
+/// restores the earlier one (WWDC 2016 session 419 on value types).
 public struct DocumentText: Hashable, Codable, Sendable {
   public var lines: [String]
 
@@ -11,13 +10,12 @@ public struct DocumentText: Hashable, Codable, Sendable {
   /// Every line ends with a line feed.
   public var bytes: Int64 { lines.reduce(0) { $0 + Int64($1.utf8.count) + 1 } }
 
-  /// What has to be done to `old` to make this of it.
   public func difference(from old: DocumentText) -> CollectionDifference<String> {
     lines.difference(from: old.lines)
   }
 
-  /// Puts words in the place of a line, counted from 1, or behind the last; nil removes it. False
-  /// if there is no such line.
+  /// Replaces a line, counted from 1, or appends after the last; nil removes it. Returns false if
+  /// there is no such line.
   mutating func set(line number: Int, to words: String?) -> Bool {
     let place = number - 1
     guard place >= 0, place < lines.count || place == lines.count && words != nil else {
@@ -28,12 +26,10 @@ public struct DocumentText: Hashable, Codable, Sendable {
   }
 }
 
-/// All of a document at one time.
+/// The whole content of a document at one time.
 package struct DocumentBody: Hashable, Codable, Sendable {
   package var bytes: Int64
-  /// Nil where nothing but the size is known.
   package var text: DocumentText?
-  /// Two have written at once.
   package var isCorrupt: Bool?
 
   package init(bytes: Int64, text: DocumentText? = nil, isCorrupt: Bool? = nil) {
@@ -44,7 +40,7 @@ package struct DocumentBody: Hashable, Codable, Sendable {
 
   package init(text: DocumentText) { self.init(bytes: text.bytes, text: text) }
 
-  /// What stands here for a small picture (ours): eight bytes that differ when what it shows does.
+  /// Stands for a small picture (ours): eight bytes that change with the content.
   package var thumbnail: [UInt8] {
     let shown = Array("\(bytes)|".utf8) + (text?.lines ?? []).flatMap { Array("\($0)\n".utf8) }
     // FNV-1a, 64 bits (RFC 9923 has the constants).
@@ -55,20 +51,19 @@ package struct DocumentBody: Hashable, Codable, Sendable {
   }
 }
 
-/// One of the versions of a document that was changed in two places.
+/// One version of a document in conflict.
 package struct DocumentVersion: Hashable, Codable, Sendable {
   package let revision: Int
   package let body: DocumentBody
   package let modifiedAt: Instant
-  /// Written on this phone, else elsewhere.
   package let isFromHere: Bool
 }
 
-/// What its user makes of a conflict.
+/// How the user resolves a conflict.
 public enum VersionChoice: Hashable, Codable, Sendable {
-  /// The version with that number is to be the newest; the others go.
+  /// This version becomes the newest; the others are removed.
   case revision(Int)
-  /// Each of the others becomes a document of its own.
+  /// Each other version becomes a document of its own.
   case all
 }
 

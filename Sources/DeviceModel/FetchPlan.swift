@@ -1,11 +1,10 @@
 package import Primitives
 
-/// What the scheduler means to do for one app, and why: the schedule as a value.
+/// The scheduler's plan for one app, with its reason.
 package struct FetchPlan: Hashable, Codable, Sendable {
-  /// When.
   package enum When: Hashable, Codable, Sendable {
     case fetch(Instant)
-    /// Nothing can be fetched now; look again then.
+    /// Nothing can be fetched now; check again then.
     case reconsider(Instant)
     /// Not before something changes.
     case onChange
@@ -13,11 +12,10 @@ package struct FetchPlan: Hashable, Codable, Sendable {
 
   package let app: AppID
   package let when: When
-  /// No fetch before this: the app's interval and the phone's own spacing.
+  /// By the app's interval and the phone's own spacing.
   package let earliest: Instant
   package let reason: FetchReason
 
-  /// When there is something to do, `never` if not.
   var dueAt: Instant {
     switch when {
     case .fetch(let moment), .reconsider(let moment): moment
@@ -26,18 +24,16 @@ package struct FetchPlan: Hashable, Codable, Sendable {
   }
 }
 
-/// Why the scheduler decided so.
+/// The reason for a plan.
 package enum FetchReason: Hashable, Codable, Sendable {
   // Fetching.
-  /// Shortly before the use that is expected from that minute of the day on (local time).
+  /// Shortly before the use expected from that minute of the day on (local time).
   case beforeUse(minuteOfDay: Int)
-  /// Nothing is learned yet.
   case exploring
-  /// Hardly ever used.
   case rarely
-  /// The phone is not used at that time of the day, so it was moved.
+  /// Moved from an hour in which the phone is idle.
   case afterIdle
-  /// Not fetching.
+  // Not fetching.
   case running
   case modeMissing
   case intervalNever
@@ -79,7 +75,6 @@ extension FetchReason: CustomStringConvertible {
 extension FetchPlan: CustomStringConvertible {
   package var description: String { "app \(app.number): \(phrase)" }
 
-  /// When and why.
   package var phrase: String {
     switch when {
     case .fetch(let moment): "\(moment.iso8601), \(reason)"
@@ -89,14 +84,13 @@ extension FetchPlan: CustomStringConvertible {
   }
 }
 
-/// Finds the time of a fetch from what is learned. Pure arithmetic on patterns.
+/// Computes fetch times from learned usage. Pure arithmetic.
 struct FetchPlanner {
   let limits: PhoneLimits
-  /// When the whole phone is used.
   let phone: UsagePattern
 
-  /// The next fetch of an app that may be fetched at `earliest` or later. `settledUntil` is the end
-  /// of an expected use that has happened already.
+  /// The next fetch at `earliest` or later. `settledUntil` is the end of an expected use that has
+  /// already happened.
   func next(
     _ usage: UsagePattern, _ behaviour: Behaviour, earliest: Instant, settledUntil: Instant?,
     lastActivity: Instant
@@ -112,7 +106,7 @@ struct FetchPlanner {
       lastActivity + behaviour.stretched(limits.fetchExploring), earliest, .exploring)
   }
 
-  /// The first quarter hour of the coming week that begins an hour with an expected use, less the
+  /// The first quarter hour of the coming week that begins an hour with an expected use, minus the
   /// lead.
   private func beforeUse(_ usage: UsagePattern, from: Instant) -> (at: Instant, bin: Int)? {
     let local = from + limits.timeZone
@@ -129,13 +123,13 @@ struct FetchPlanner {
     return nil
   }
 
-  /// When a quarter hour begins, counted from 1970, in local time. It may be a far one: an app can
-  /// ask for any interval.
+  /// Start of a quarter hour counted from 1970, in local time. Saturates: an app can request any
+  /// interval.
   private func moment(ofBin number: Int64) -> Instant {
     Instant(milliseconds: saturatingProduct(number, UsagePattern.binMilliseconds))
   }
 
-  /// Moves a fetch without a learned reason out of hours in which the phone is idle.
+  /// Moves a fetch without a learned reason out of idle hours.
   private func whenActive(
     _ wanted: Instant, _ earliest: Instant, _ reason: FetchReason
   ) -> (at: Instant, reason: FetchReason) {

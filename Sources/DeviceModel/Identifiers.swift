@@ -1,4 +1,4 @@
-/// An app on one phone: its place in the order of installation.
+/// An app on one phone: its index in order of installation.
 package struct AppID: Hashable, Codable, Sendable {
   package let number: Int
 
@@ -12,17 +12,17 @@ public struct PushID: Hashable, Codable, Sendable {
   public init(_ number: UInt64) { self.number = number }
 }
 
-/// One call of an app by the system, and so the completion handler that was handed over with it.
+/// One call of an app, and its completion handler.
 package struct CallbackID: Hashable, Codable, Sendable {
   package let number: UInt64
 }
 
-/// A banner in the list of notifications.
+/// A banner on one phone.
 package struct BannerID: Hashable, Codable, Sendable {
   package let number: UInt64
 }
 
-/// A transfer that the system carries out.
+/// A background transfer on one phone.
 package struct TransferID: Hashable, Codable, Sendable {
   package let number: UInt64
 }
@@ -34,17 +34,16 @@ public struct DocumentID: Hashable, Codable, Sendable {
   public init(_ number: UInt64) { self.number = number }
 }
 
-/// One request to read or write documents under coordination.
+/// A request for coordinated access to documents.
 package struct AccessID: Hashable, Codable, Sendable {
   package let number: UInt64
 }
 
-/// Hands out numbers, each once.
+/// Unique increasing numbers.
 struct Numbering: Codable, Equatable, Sendable {
   private var last: UInt64 = 0
 
-  /// Of everything that is counted: more than can be, and far from overflow. A number in JSON is
-  /// exact up to there, whoever reads it.
+  /// The range of every counter: far from overflow, and exact in any JSON reader.
   static let range: ClosedRange<Int64> = 0...1 << 53
 
   mutating func next() -> UInt64 {
@@ -52,7 +51,7 @@ struct Numbering: Codable, Equatable, Sendable {
     return last
   }
 
-  /// Whether it goes on after all of these: what was decoded may be anything.
+  /// Checks decoded numbers: all were handed out before.
   func isSound(after numbers: some Sequence<UInt64>) -> Bool {
     last <= Self.range.upperBound && numbers.allSatisfy { $0 > 0 && $0 <= last }
   }

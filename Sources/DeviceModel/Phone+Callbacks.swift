@@ -1,10 +1,10 @@
 import Primitives
 
-/// The pattern that every background opportunity follows (WWDC 2013 session 204): the app is run,
-/// called with a handler and limited time, does its work, calls the handler; then come snapshot,
-/// archive, suspension. Or it is killed.
+/// The course of every background opportunity (WWDC 2013 session 204): run the app, call it with a
+/// handler and limited time, let it work until it calls the handler; then snapshot, archive and
+/// suspension. Or the app is killed.
 extension Phone {
-  /// Calls an app that may be called. False if it crashed on the way.
+  /// Returns false if the app crashed while launching.
   @discardableResult
   mutating func startCallback(
     _ index: Int, _ kind: RunningCallback.Kind, _ effects: inout [PhoneEffect]
@@ -47,7 +47,6 @@ extension Phone {
     }
   }
 
-  /// The app's work is done.
   mutating func workEnded(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       callbacks[place].phase == .working
@@ -74,8 +73,7 @@ extension Phone {
     }
   }
 
-  /// A use of documents has ended that a call's work consists of; with the last one the work is
-  /// done. What was given up did not succeed.
+  /// Finishes the callback's work with its last use. A use that was given up counts as failed.
   mutating func useEnded(
     _ id: CallbackID?, isGivenUp: Bool, _ effects: inout [PhoneEffect]
   ) {
@@ -89,8 +87,7 @@ extension Phone {
     finishWork(place, result, script.callback(callbacks[place].kind).handler, &effects)
   }
 
-  /// What comes of the work, given which keys and files can be had now (Apple, "Encrypting Your
-  /// App's Files").
+  /// The outcome, given the keys and files available now (Apple, "Encrypting Your App's Files").
   private mutating func result(
     of script: CallbackScript, _ index: Int, _ effects: inout [PhoneEffect]
   ) -> CallbackOutcome {
@@ -125,7 +122,7 @@ extension Phone {
     return outcome
   }
 
-  /// A new file can be written while its database, which exists, can not.
+  /// A new file can be written while locked; the existing database cannot.
   private func writesBeside(_ script: CallbackScript) -> Bool {
     script.writes == .unlessOpen && lock != .unlocked
   }
@@ -162,7 +159,7 @@ extension Phone {
     }
   }
 
-  /// The app comes to the place where it calls a handler: its own, or the one it has kept.
+  /// Calls the callback's handler, or the one that the app has kept.
   mutating func handlerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       case .worked(let outcome) = callbacks[place].phase
@@ -180,7 +177,6 @@ extension Phone {
     }
   }
 
-  /// A handler was called.
   private mutating func complete(
     _ place: Int, _ outcome: CallbackOutcome, _ effects: inout [PhoneEffect]
   ) {
@@ -200,7 +196,7 @@ extension Phone {
     suspendIfIdle(index, &effects)
   }
 
-  /// What waits for the end of a callback, however it ended.
+  /// Runs however the callback ended.
   private mutating func close(
     _ callback: RunningCallback, _ outcome: PushOutcome, _ effects: inout [PhoneEffect]
   ) {
@@ -216,12 +212,11 @@ extension Phone {
       replan(index, &effects)
     case .document(let id): providerCallEnded(id, &effects)
     case .authentication, .transfers, .region:
-      // A server that got no answer is asked about again when the app is next told of transfers.
+      // An unanswered challenge is repeated when the app is next told of transfers.
       break
     }
   }
 
-  /// The process is gone; its callbacks with it.
   mutating func abandonCallbacks(
     of index: Int, _ reason: TerminationReason, _ effects: inout [PhoneEffect]
   ) {
@@ -237,7 +232,7 @@ extension Phone {
     }
   }
 
-  /// Charges what a callback that is cut off has cost so far.
+  /// Charges the cost so far of a callback that is cut off.
   mutating func chargeBegunPart(of callback: RunningCallback) {
     guard callback.phase == .working, callback.workEndsAt > callback.startedAt else { return }
     let total = (callback.workEndsAt - callback.startedAt).milliseconds
@@ -246,7 +241,7 @@ extension Phone {
     charge(callback, share: saturatingProduct(passed, 1000) / total, script)
   }
 
-  /// No call of the handler in time: the app is killed, and that counts against it.
+  /// Kills an app that did not call its handler in time.
   mutating func deadlinePassed(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       let deadline = callbacks[place].deadline, deadline <= now
@@ -260,7 +255,7 @@ extension Phone {
     terminate(index, .handlerNotCalled, &effects)
   }
 
-  /// An app that leaves the foreground has its full time again for what it still owes.
+  /// An app that leaves the foreground gets its full time again for open callbacks.
   mutating func rearmDeadlines(_ index: Int) {
     guard apps[index].callbackCount > 0 else { return }
     for place in callbacks.indices where callbacks[place].app.number == index {
@@ -271,7 +266,6 @@ extension Phone {
 }
 
 extension RunningCallback.Kind {
-  /// Why the app runs for it.
   var cause: RunCause {
     switch self {
     case .push(let push): .push(push.id)
@@ -285,7 +279,7 @@ extension RunningCallback.Kind {
 }
 
 extension AppScript {
-  /// What it does in a callback. Answers to servers cost nothing worth counting.
+  /// Answering a challenge costs nothing worth counting.
   func callback(_ kind: RunningCallback.Kind) -> CallbackScript {
     switch kind {
     case .push: return onPush

@@ -1,11 +1,11 @@
 import Primitives
 
-/// What apps do with documents, as a rule under coordination; and providers, which are apps that
-/// bring and take the content of the documents in their containers.
+/// How apps use documents; and providers, which are apps that transfer the content of the documents
+/// in their containers.
 extension Phone {
   // MARK: A use
 
-  /// Begins one. False if it is over already, as nothing came of it.
+  /// Returns false if the use has already ended in failure.
   @discardableResult
   mutating func begin(
     _ use: DocumentUse, by app: AppID, for callback: CallbackID?, _ effects: inout [PhoneEffect]
@@ -21,7 +21,7 @@ extension Phone {
     return uses[id] != nil
   }
 
-  /// Has what is missing brought, one document after the other, and then asks for all together.
+  /// Fetches missing content one document at a time, then requests access to all.
   private mutating func goOn(_ id: AccessID, _ effects: inout [PhoneEffect]) {
     guard let running = uses[id] else { return }
     for want in running.use.wants {
@@ -38,7 +38,7 @@ extension Phone {
       }
       uses[id]?.phase = .lacksContent(document.id)
       bringContent(document.id, &effects)
-      // Nobody is to wait for what does not come.
+      // Do not wait for content that does not come.
       if !isOnItsWay(document.id) { goOn(id, &effects) }
       return
     }
@@ -48,7 +48,7 @@ extension Phone {
       Coordination.Access(id: id, party: .app(running.app), wants: running.use.wants), &effects)
   }
 
-  /// There is no content, or there may be newer: a reader sees the newest, so a provider is asked
+  /// True also where newer content may exist: a reader gets the newest, so a provider is asked
   /// before every read, and the service finishes first.
   private func lacksContent(
     _ document: Document, _ want: DocumentUse.Want, _ running: RunningUse
@@ -70,18 +70,17 @@ extension Phone {
     timers.set(.documentUse(id), at: now + max(running.use.time, .zero))
   }
 
-  /// Access was granted.
   mutating func workOn(_ access: Coordination.Access) {
     guard let running = uses[access.id] else { return }
     uses[access.id]?.phase = .works
-    // It has them open for as long as it runs.
+    // They stay open until the process ends.
     for want in running.use.wants where running.use.edit != .imported {
       apps[running.app.number].process.references.insert(want.document)
     }
     timers.set(.documentUse(access.id), at: now + max(running.use.time, .zero))
   }
 
-  /// Whether an app is at a document, or soon will be: that has an end, so the phone stays awake.
+  /// Uses that will end by themselves, so the phone stays awake for them.
   var isUsingDocuments: Bool {
     uses.values.contains { use in
       switch use.phase {
@@ -91,7 +90,6 @@ extension Phone {
     }
   }
 
-  /// The work on the documents is done.
   mutating func documentWorked(_ id: AccessID, _ effects: inout [PhoneEffect]) {
     guard let running = uses[id] else { return }
     switch running.phase {
@@ -116,8 +114,7 @@ extension Phone {
     end(id, isGivenUp: false, &effects)
   }
 
-  /// Half of the one's bytes, half of the other's; the service takes it for a new version, and so
-  /// it comes to every device.
+  /// Syncs to other devices as a new version.
   private mutating func corrupt(
     _ id: DocumentID, _ running: RunningUse, _ effects: inout [PhoneEffect]
   ) {
@@ -166,7 +163,7 @@ extension Phone {
     }
   }
 
-  /// An edit, which can be taken back for as long as its app runs.
+  /// Can be undone until the app's process ends.
   private mutating func rewrite(
     _ id: DocumentID, _ body: DocumentBody, by app: AppID, _ effects: inout [PhoneEffect]
   ) {
@@ -211,7 +208,6 @@ extension Phone {
 
   // MARK: From container to container
 
-  /// The app with that name, if it is there.
   private func container(_ name: String, _ effects: inout [PhoneEffect]) -> AppID? {
     guard let app = app(named: name), app.state != .uninstalled else {
       ignore(.unknownApp, &effects)
@@ -253,14 +249,13 @@ extension Phone {
 
   // MARK: Content and providers
 
-  /// Whether an app brings and takes the content of the documents in its container.
+  /// Apps that transfer the content of the documents in their container themselves.
   package func isProvider(_ app: AppID) -> Bool { containerKind(app) == .provider }
 
   func containerKind(_ app: AppID) -> DocumentContainer {
     self[app]?.definition.container ?? .cloud
   }
 
-  /// An app wants the content of a placeholder, or what is newer elsewhere.
   mutating func demandContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id], document.isStale, !isOnItsWay(id) else {
       return ignore(.alreadySo, &effects)
@@ -268,8 +263,7 @@ extension Phone {
     bringContent(id, &effects)
   }
 
-  /// Has the content brought: by the provider of its container, which is called for that, or by the
-  /// system.
+  /// By the container's provider, or else by the system.
   mutating func bringContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id], !isOnItsWay(id) else { return }
     if isProvider(document.container) {
@@ -279,7 +273,7 @@ extension Phone {
     }
   }
 
-  /// Calls the provider for a document, unless it is at it already.
+  /// Does nothing while the provider works on the document.
   mutating func callProvider(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let app = documents.documents[id]?.container, isProvider(app) else { return }
     guard !callbacks.contains(where: { $0.kind == .document(id) && $0.phase == .working }) else {
@@ -298,8 +292,7 @@ extension Phone {
     return apps[index].callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
   }
 
-  /// A provider does what it was called for: sends what was written here, or brings what is not
-  /// here. Its user waits for the one, and not for the other.
+  /// Uploads what was written here, or downloads what is missing. A user waits for downloads only.
   mutating func provide(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id] else { return }
     let isUnderWay = service.transfers.contains {
@@ -329,7 +322,7 @@ extension Phone {
     }
   }
 
-  /// Whether content is being brought, written, or its provider asked for it.
+  /// Content is being downloaded or written, or its provider was asked for it.
   private func isOnItsWay(_ id: DocumentID) -> Bool {
     documents.documents[id]?.arrived != nil || callbacks.contains { $0.kind == .document(id) }
       || service.transfers.contains {
@@ -337,13 +330,11 @@ extension Phone {
       }
   }
 
-  /// A provider's call has ended, however. Where it has not set a download going, nobody is to wait
-  /// for one.
+  /// However the call ended: without a download under way, nobody waits for one.
   mutating func providerCallEnded(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     if !isOnItsWay(id) { contentSettled(id, &effects) }
   }
 
-  /// A provider's upload has ended.
   mutating func documentSent(_ transfer: Transfer, _ effects: inout [PhoneEffect]) {
     guard let id = transfer.request.document, let revision = transfer.revision,
       let document = documents.documents[id],
@@ -355,15 +346,13 @@ extension Phone {
     if document.revision != revision { callProvider(id, &effects) }
   }
 
-  /// The content of a document is here, or does not come: whoever waits for it goes on with what
-  /// there is.
+  /// The content has arrived or will not: waiting uses go on with what there is.
   mutating func contentSettled(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     for use in sortedUses where uses[use]?.phase == .lacksContent(id) { goOn(use, &effects) }
   }
 
   private var sortedUses: [AccessID] { uses.keys.sorted { $0.number < $1.number } }
 
-  /// The document is gone: nobody waits for it.
   mutating func giveUpWaiting(for id: DocumentID, _ effects: inout [PhoneEffect]) {
     for use in sortedUses {
       guard let running = uses[use], running.use.wants.contains(where: { $0.document == id })
@@ -375,7 +364,6 @@ extension Phone {
     }
   }
 
-  /// A process is suspended or ends, and its uses with it.
   mutating func dropUses(of app: AppID, _ effects: inout [PhoneEffect]) {
     for id in sortedUses {
       guard let running = uses[id], running.app == app else { continue }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Documents that sync (Apple, "File System Programming Guide"). What apps do with them stands in
-/// Phone+DocumentUse.swift.
+/// Syncing of documents (Apple, "File System Programming Guide"); Phone+DocumentUse.swift has the
+/// use by apps.
 extension Phone {
   mutating func perform(_ event: DocumentEvent, _ effects: inout [PhoneEffect]) {
     switch event {
@@ -57,7 +57,6 @@ extension Phone {
     }
   }
 
-  /// The service has a version that was written here.
   mutating func sent(_ id: DocumentID, _ revision: Int, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id] else { return ignore(.unknownDocument, &effects) }
     if document.revision == revision { documents.documents[id]?.isUnsent = false }
@@ -78,8 +77,8 @@ extension Phone {
     }
   }
 
-  /// An app may use a document from now on. What a provider has only a bookmark leads back to; of
-  /// all else a reference stays in the app's listing.
+  /// Lets an app use a document. For a provider's document only the bookmark remembers that; for
+  /// others the app's list keeps a reference.
   mutating func refer(_ app: AppID, to id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let container = documents.documents[id]?.container else { return }
     apps[app.number].process.references.insert(id)
@@ -101,7 +100,7 @@ extension Phone {
     return true
   }
 
-  /// An app may use what lies in its container, and what it has a reference to.
+  /// Allows the app's own documents and those it has a reference to.
   func mayUse(_ id: DocumentID, _ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
     guard isAppRunning(app, &effects) else { return false }
     guard let document = documents.documents[id] else {
@@ -118,8 +117,7 @@ extension Phone {
     return true
   }
 
-  /// The picker offers what lies in containers that opted in and is of the types that the app asks
-  /// for.
+  /// Allows documents of containers that opted in, and of a type the app asks for.
   func mayPick(_ id: DocumentID, _ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
     guard isAppRunning(app, &effects) else { return false }
     guard let document = documents.documents[id] else {
@@ -151,7 +149,7 @@ extension Phone {
     add(name, DocumentBody(bytes: bytes), to: app, &effects)
   }
 
-  /// A document that was made here; nil if there are too many.
+  /// Returns nil if there are too many documents.
   @discardableResult
   mutating func add(
     _ name: String, _ body: DocumentBody, to app: AppID, isTemporary: Bool = false,
@@ -171,7 +169,7 @@ extension Phone {
     return id
   }
 
-  /// The service has to hear of what is here; a provider of the container is called for that.
+  /// Requests an upload, from the container's provider if it has one.
   mutating func needUpload(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id] else { return }
     emit(.document(id, .uploadNeeded(revision: document.revision)), &effects)
@@ -187,7 +185,7 @@ extension Phone {
     endAccesses(&effects) { $0.party == .syncService && $0.isWriting(id) }
   }
 
-  /// Copies that a process imported go with it.
+  /// Imported copies are removed with the process.
   mutating func removeTemporary(of app: AppID, _ effects: inout [PhoneEffect]) {
     let copies = documents.documents.values.filter {
       $0.container == app && $0.isTemporary == true
@@ -218,7 +216,7 @@ extension Phone {
     }
   }
 
-  /// A new version of an app's; of two versions the later stands, and the other is kept.
+  /// In a conflict the later version wins; the other is kept.
   mutating func write(_ id: DocumentID, _ body: DocumentBody, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id] else { return }
     let revision = max(document.revision, document.remoteRevision) + 1
@@ -249,8 +247,7 @@ extension Phone {
     for access in coordination.end(where: isOver) { granted(access, &effects) }
   }
 
-  /// A process that ends or is suspended leaves nobody waiting for it; what it had half written is
-  /// dropped, the version before stands.
+  /// When a process ends or is suspended. Unfinished writes are dropped.
   mutating func endAccesses(of index: Int, _ effects: inout [PhoneEffect]) {
     dropUses(of: AppID(index), &effects)
     endAccesses(&effects) { $0.party == .app(AppID(index)) }
@@ -258,8 +255,8 @@ extension Phone {
 
   // MARK: The sync service
 
-  /// What another device did reaches this one when there is a network, and its user has moved to
-  /// where the others are.
+  /// Applies a remote change, or keeps it until there is a network and the user has moved to iCloud
+  /// Drive.
   mutating func hear(_ change: CloudChange, _ effects: inout [PhoneEffect]) {
     guard network.isConnected, wakefulness != .off, documents.lacksDrive != true else {
       guard documents.unheard?.count ?? 0 < limits.documents else {
@@ -277,7 +274,7 @@ extension Phone {
         return ignore(.unknownDocument, &effects)
       }
       place(document, in: app, name, &effects)
-      // Another name is no new content.
+      // A rename is no new content.
       guard body != document.remoteBody ?? document.body else { return }
       changedElsewhere(known, body, modifiedAt, &effects)
     case .changed(let id, let body, let moment):
@@ -290,7 +287,6 @@ extension Phone {
     }
   }
 
-  /// Another device has given it another name, or moved it.
   private mutating func place(
     _ document: Document, in app: AppID, _ name: String, _ effects: inout [PhoneEffect]
   ) {
@@ -304,14 +300,12 @@ extension Phone {
     emit(.document(document.id, .moved(to: app)), &effects)
   }
 
-  /// The network is there again, or what else was missing.
   mutating func catchUp(_ effects: inout [PhoneEffect]) {
     let changes = documents.unheard ?? []
     documents.unheard = nil
     for change in changes { hear(change, &effects) }
   }
 
-  /// Another device has a document that is not here: its metadata is all there is.
   private mutating func announce(
     _ app: AppID, _ name: String, _ body: DocumentBody, _ modifiedAt: Instant,
     _ origin: DocumentOrigin?, _ effects: inout [PhoneEffect]
@@ -330,8 +324,8 @@ extension Phone {
     emit(.document(id, .appeared(.placeholder)), &effects)
   }
 
-  /// The metadata of a placeholder are the other's. Content that is here the service brings up to
-  /// date by itself, and a provider what an app has open.
+  /// Updates a placeholder's metadata. Local content is updated by the service on its own; by a
+  /// provider only while an app has the document open.
   private mutating func changedElsewhere(
     _ id: DocumentID, _ body: DocumentBody, _ modifiedAt: Instant, _ effects: inout [PhoneEffect]
   ) {
@@ -355,7 +349,7 @@ extension Phone {
     }
   }
 
-  /// Has the content brought by the transfer service, at its user's wish and so not discretionary.
+  /// Not discretionary: the user waits for it.
   mutating func fetchContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id], document.isStale else { return }
     guard service.transfers.count < limits.transfers else { return ignore(.limitReached, &effects) }
@@ -377,7 +371,7 @@ extension Phone {
     mustReviewTransfers = true
   }
 
-  /// A download for a document has ended: the service writes it, when nobody else uses it.
+  /// The service writes a finished download once it has access.
   mutating func contentArrived(
     for id: DocumentID, _ transfer: Transfer, _ result: TransferResult,
     _ effects: inout [PhoneEffect]
@@ -400,20 +394,20 @@ extension Phone {
     request(.init(id: access, party: .syncService, wants: [want]), &effects)
   }
 
-  /// Before a start: every process ends, so nobody's turn comes but the service's.
+  /// Before a start: all processes end, so only the service keeps its accesses.
   mutating func endAllAccesses(_ effects: inout [PhoneEffect]) {
     uses = [:]
     endAccesses(&effects) { $0.party != .syncService }
   }
 
-  /// After a start nobody uses anything; what the service was about to write it writes.
+  /// After a start: the service requests access again for downloads not yet written.
   mutating func resumeCoordination(_ effects: inout [PhoneEffect]) {
     coordination = Coordination()
     let arrived = documents.documents.values.filter { $0.arrived != nil }.map(\.id)
     for id in arrived.sorted(by: { $0.number < $1.number }) { requestForService(id, &effects) }
   }
 
-  /// The version from elsewhere stands; what was written here, and not sent, is kept beside it.
+  /// The remote version wins; unsent local content is kept beside it.
   private mutating func takeOver(
     _ document: Document, _ revision: Int, _ body: DocumentBody, _ writtenAt: Instant,
     _ effects: inout [PhoneEffect]
@@ -434,7 +428,6 @@ extension Phone {
     emit(.document(id, .changed(revision: revision, bytes: body.bytes)), &effects)
   }
 
-  /// The service has written; whoever waited may go on.
   mutating func syncServiceWrote(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id], let bytes = document.arrived,
       let access = coordination.writer(of: id), access.party == .syncService
@@ -447,7 +440,7 @@ extension Phone {
     documents.documents[id]?.remoteModifiedAt = nil
     documents.documents[id]?.arrived = nil
     if document.isUnsent, document.content == .local, document.modifiedAt > writtenAt {
-      // What was written here stands, and goes up.
+      // The local version wins and is uploaded.
       documents.documents[id]?.revision = revision + 1
       let other = DocumentVersion(
         revision: revision, body: theirs, modifiedAt: writtenAt, isFromHere: false)

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Apps come and go: installed, launched, resumed, opened, left, suspended, ended.
+/// The life cycle of apps, from installation to the end of the process.
 extension Phone {
   mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
     if let known = app(named: definition.name) {
@@ -27,8 +27,7 @@ extension Phone {
       plan: FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever), at: now)
   }
 
-  /// A new version of an app takes its place: no process survives that. Its archive, its content
-  /// and what it asked for stay; so does what its user and the phone know of it.
+  /// Ends the process. Archive, content, settings and what was learned stay.
   private mutating func redefine(
     _ index: Int, _ definition: AppDefinition, _ effects: inout [PhoneEffect]
   ) {
@@ -38,7 +37,7 @@ extension Phone {
     replan(index, &effects)
   }
 
-  /// Makes sure that an app can be called in the background, and answers how long that takes.
+  /// Makes the app callable in the background; returns how long that takes.
   mutating func bringToRun(
     _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
   ) -> Interval {
@@ -59,8 +58,7 @@ extension Phone {
     }
   }
 
-  /// A new process, in the background at first. Unlocked it restores; locked it must not (WWDC 2013
-  /// session 222).
+  /// Starts in the background. Restores its state only while unlocked (WWDC 2013 session 222).
   private mutating func launch(
     _ index: Int, _ cause: RunCause, _ effects: inout [PhoneEffect]
   ) {
@@ -72,7 +70,7 @@ extension Phone {
     if apps[index].state == .background { mergeDownloads(index, &effects) }
   }
 
-  /// The user opens an app; the phone is unlocked.
+  /// The phone must be unlocked.
   mutating func open(_ index: Int, waitsForContent: Bool, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
     recordUse(index)
@@ -115,20 +113,19 @@ extension Phone {
     case .background, .foreground:
       break
     }
-    // Launched while locked, it has run without its state until now.
+    // Launched while locked, it has not restored its state yet.
     if !apps[index].process.isRestored { restore(index, &effects) }
     guard apps[index].state.hasProcess else { return }
     apps[index].state = .foreground
     foreground = id
     if apps[index].task != nil {
-      // In the foreground it needs nobody's leave to go on.
+      // In the foreground it needs no background task.
       apps[index].task = nil
       emit(.app(id, .taskEnded), &effects)
     }
     mergeDownloads(index, &effects)
   }
 
-  /// The foreground app goes to the background: snapshot, archive, a background task, transfers.
   mutating func leave(_ index: Int, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
     foreground = nil
@@ -153,14 +150,13 @@ extension Phone {
     leave(id.number, &effects)
   }
 
-  /// Suspends an app that has nothing left to do in the background.
   mutating func suspendIfIdle(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard apps[index].state == .background, apps[index].callbackCount == 0,
       apps[index].task == nil, apps[index].graceUntil <= now, !apps[index].playsInBackground
     else { return }
     guard !lacksItsState(index) else { return terminate(index, .notRestored, &effects) }
     if apps[index].process.isPlaying {
-      // Without the mode for it, sound ends with the app's time.
+      // Without the audio mode, sound ends with the app's time.
       apps[index].process.isPlaying = false
       emit(.app(AppID(index), .audio(isOn: false)), &effects)
     }
@@ -169,8 +165,7 @@ extension Phone {
     emit(.app(AppID(index), .suspended), &effects)
   }
 
-  /// Out of the app switcher: it stops, and nothing but its user starts it again (WWDC 2013 session
-  /// 204).
+  /// From now on only the user starts it (WWDC 2013 session 204).
   mutating func swipedAway(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard lock == .unlocked else { return ignore(.locked, &effects) }
     guard switcher.apps.contains(AppID(index)) else { return ignore(.alreadySo, &effects) }
@@ -184,7 +179,6 @@ extension Phone {
     replan(index, &effects)
   }
 
-  /// Ends a process. What it had under way is abandoned.
   mutating func terminate(
     _ index: Int, _ reason: TerminationReason, _ effects: inout [PhoneEffect]
   ) {
@@ -208,10 +202,10 @@ extension Phone {
     }
   }
 
-  /// The phone starts anew. What lasts: archives, snapshots, the switcher, who was force-quit,
-  /// transfers, documents, what was learned.
+  /// Archives, snapshots, the switcher, force-quit states, transfers, documents and what was
+  /// learned survive.
   mutating func reboot(_ effects: inout [PhoneEffect]) {
-    // No key is there until somebody enters the code; nobody saves anything on the way down.
+    // No keys exist until the code is entered, so nothing is archived while shutting down.
     lock = .beforeFirstUnlock
     endAllAccesses(&effects)
     for index in apps.indices where apps[index].state.hasProcess {
@@ -228,7 +222,7 @@ extension Phone {
 
 /// Snapshots and state restoration (WWDC 2013 session 204 and WWDC 2013 session 222).
 extension Phone {
-  /// The picture for the app switcher; whatever is sensitive is hidden before, by apps that care.
+  /// The picture for the app switcher, with sensitive content hidden by apps that do so.
   mutating func takeSnapshot(
     _ index: Int, for callback: CallbackID?, _ effects: inout [PhoneEffect]
   ) {
@@ -245,18 +239,17 @@ extension Phone {
     emit(.snapshot(app.id, snapshot), &effects)
   }
 
-  /// Launched while locked, it runs without the state that it has (WWDC 2013 session 222): the
-  /// snapshot and the archive of that state stay, and the process ends with its work.
+  /// Launched while locked, it runs without its archived state (WWDC 2013 session 222): snapshot
+  /// and archive stay, and the process ends with its work.
   func lacksItsState(_ index: Int) -> Bool {
     !apps[index].process.isRestored && vault.holds(AppID(index))
   }
 
-  /// Saves what the process shows. Not while locked; and not from a process that never had the
-  /// state it would replace.
+  /// Not while locked, and not from a process that never had the state it would overwrite.
   mutating func saveState(_ index: Int, _ effects: inout [PhoneEffect]) {
     let app = AppID(index)
     let takesPart = apps[index].process.interface.takesPart
-    // What keeps no state leaves none, and so is no app that restores.
+    // An app that saves no state does not take part in restoration.
     guard takesPart || vault.holds(app) else { return }
     guard lock == .unlocked, apps[index].process.isRestored else {
       return emit(.archive(app, .kept), &effects)
@@ -279,7 +272,6 @@ extension Phone {
     }
   }
 
-  /// Gives a new process the state of the last one.
   mutating func restore(_ index: Int, _ effects: inout [PhoneEffect]) {
     let app = AppID(index)
     let script = apps[index].definition.script
@@ -306,7 +298,7 @@ extension Phone {
     }
     if script.restoration.crashes { return terminate(index, .crashWhileRestoring, &effects) }
     let content = apps[index].content
-    // What it wrote while locked is merged next.
+    // Items written while locked are merged next.
     let items = content.items + content.files.flatMap(\.items)
     let restoration = StateRestoration(
       archive, base: script.interface, applies: script.restoration.applies ?? [],
@@ -325,7 +317,7 @@ extension Phone {
     }
   }
 
-  /// Data may have moved: the selected row of a table is where its identifier is now, or no more.
+  /// Selects table rows by identifier, as data may have moved; a row that is gone is deselected.
   private mutating func findRows(
     _ index: Int, _ rows: [String], _ effects: inout [PhoneEffect]
   ) {
@@ -339,18 +331,17 @@ extension Phone {
     }
   }
 
-  /// A swipe or a crash while restoring costs the archive, unless a developer wants to look at it.
+  /// A swipe, or a crash while restoring, costs the archive; in developer mode it stays.
   mutating func deleteArchive(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard !isDeveloper, vault.delete(AppID(index)) else { return }
     emit(.archive(AppID(index), .deleted), &effects)
   }
 
-  /// The storage brings back what it kept from an earlier run.
   mutating func archiveFound(
     _ app: AppID, _ archive: StateArchive, _ effects: inout [PhoneEffect]
   ) {
     guard apps.indices.contains(app.number) else { return ignore(.unknownApp, &effects) }
-    // A process that ran without its state so far may still get it.
+    // A process still without its state may get it.
     let hasState = apps[app.number].state.hasProcess && apps[app.number].process.isRestored
     guard !hasState else { return ignore(.notAllowed, &effects) }
     do {

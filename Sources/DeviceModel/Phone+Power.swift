@@ -1,11 +1,9 @@
 import Primitives
 
-/// Awake and asleep, locked and unlocked, on battery and not; background tasks in slices; what work
-/// costs.
+/// Sleep, lock and power; background tasks; the cost of work.
 extension Phone {
   // MARK: Awake and asleep
 
-  /// Wakes the phone, or keeps it awake for a while.
   mutating func wake(_ effects: inout [PhoneEffect]) {
     let wasAsleep = wakefulness == .asleep
     stayAwake(until: now + limits.awakeLinger)
@@ -20,7 +18,6 @@ extension Phone {
     }
   }
 
-  /// Puts off sleep.
   mutating func stayAwake(until moment: Instant) {
     switch wakefulness {
     case .asleep, .off: wakefulness = .awake(atLeastUntil: moment)
@@ -28,8 +25,8 @@ extension Phone {
     }
   }
 
-  /// A user who looks, a callback, or the moment after: otherwise the phone sleeps. A background
-  /// task is no reason since iOS 7 (WWDC 2013 session 204).
+  /// Stays awake for a user, a callback and shortly after. Since iOS 7 a background task is no
+  /// reason (WWDC 2013 session 204).
   mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
       !isPlayingInBackground, !isUsingDocuments
@@ -43,7 +40,7 @@ extension Phone {
       return
     }
     for index in apps.indices where apps[index].state == .background {
-      // A moment of grace may end just now, and its timer come after.
+      // The grace period may end just now, with its timer still to come.
       suspendIfIdle(index, &effects)
       stopSlice(index)
       if let task = apps[index].task {
@@ -56,7 +53,7 @@ extension Phone {
 
   // MARK: Background tasks
 
-  /// Begins a task, or adds the work to the one there is.
+  /// Adds the work to a task that is already running.
   mutating func begin(
     _ script: TaskScript, of index: Int, _ allowance: Interval, _ effects: inout [PhoneEffect]
   ) {
@@ -81,7 +78,6 @@ extension Phone {
     timers.set(.taskSliceEnds(AppID(index)), at: now + min(task.remaining, task.allowance))
   }
 
-  /// Accounts for the slice under way.
   private mutating func stopSlice(_ index: Int) {
     guard let since = apps[index].task?.runsSince else { return }
     let ran = now - since
@@ -106,14 +102,13 @@ extension Phone {
     }
   }
 
-  /// A mistake that ends the process costs its standing, too.
+  /// Lowers the score of an app before it is killed.
   mutating func killed(_ index: Int, _ effects: inout [PhoneEffect]) {
     let before = apps[index].behaviour.score
     apps[index].behaviour.killed()
     tellStanding(index, before, &effects)
   }
 
-  /// How the app's use of its time has changed what it will get.
   mutating func tellStanding(_ index: Int, _ before: Int64, _ effects: inout [PhoneEffect]) {
     let behaviour = apps[index].behaviour
     let standing = Standing(
@@ -140,7 +135,7 @@ extension Phone {
     if isFirst { replanAll(&effects) }
   }
 
-  /// What is in the foreground leaves first, while its archive can still be written.
+  /// The foreground app leaves first, while its archive can still be written.
   mutating func lockScreen(_ effects: inout [PhoneEffect]) {
     guard lock == .unlocked else { return ignore(.alreadySo, &effects) }
     if let id = foreground { leave(id.number, &effects) }
@@ -150,11 +145,11 @@ extension Phone {
     stayAwake(until: now + limits.awakeLinger)
   }
 
-  /// What was put beside the database while locked is taken in.
+  /// Merges what was written beside the database while locked.
   mutating func mergeDownloads(_ index: Int, _ effects: inout [PhoneEffect]) {
     let files = apps[index].content.files
     guard lock == .unlocked, !files.isEmpty else { return }
-    // Into an interface that is not the restored one nothing is merged: it would be lost with it.
+    // Changes merged into an interface that is not restored would be lost with it.
     let changes = files.flatMap(\.changes)
     guard changes.isEmpty || !lacksItsState(index) else { return }
     apps[index].content.files = []
@@ -178,7 +173,7 @@ extension Phone {
     guard isConnected != isCharging else { return ignore(.alreadySo, &effects) }
     accountTransfers()
     isCharging = isConnected
-    // The screen lights up, as it does when a cable is plugged in.
+    // The screen lights up when a cable is plugged in.
     wake(&effects)
     conditionsChanged(&effects)
   }
@@ -197,7 +192,7 @@ extension Phone {
 
   // MARK: Costs
 
-  /// Charges a callback, or a part of it in a thousand: its own energy, the radio's, and its data.
+  /// Charges a callback, or a part of it in thousandths: energy, radio and data.
   @discardableResult
   mutating func charge(
     _ callback: RunningCallback, share: Int64, _ script: CallbackScript
@@ -217,27 +212,26 @@ extension Phone {
     return Cost(energy: energy, bytes: bytes, radio: time)
   }
 
-  /// Milliwatts and tail of the radio in use.
   var radioCost: (milliwatts: Int64, tail: Interval) {
     network == .cellular
       ? (limits.cellularMilliwatts, limits.cellularTail) : (limits.wifiMilliwatts, limits.wifiTail)
   }
 
-  /// On the charger energy costs nothing.
+  /// Free while charging.
   mutating func spendEnergy(_ millijoules: Int64, _ index: Int) {
     guard !isCharging else { return }
     apps[index].energy.spend(millijoules, at: now)
     energy.spend(millijoules, at: now)
   }
 
-  /// Only data over cellular is counted.
+  /// Only cellular data counts.
   mutating func spendData(_ bytes: Int64, _ index: Int) {
     guard network == .cellular else { return }
     apps[index].data.spend(bytes, at: now)
     data.spend(bytes, at: now)
   }
 
-  /// What an opportunity of this app may be expected to cost is not there, and when it will be.
+  /// A budget that lacks this app's average cost, and when it will have it.
   func shortage(_ index: Int) -> (isEnergy: Bool, until: Instant)? {
     let app = apps[index]
     if !isCharging {
@@ -262,12 +256,10 @@ extension Phone {
   }
 }
 
-/// Background fetch (WWDC 2013 session 204): when which app may look for news.
+/// Background fetch (WWDC 2013 session 204).
 extension Phone {
-  /// The schedule: what is planned for each app, and why.
   package var fetchSchedule: [FetchPlan] { apps.map(\.plan) }
 
-  /// Plans one app's next fetch anew.
   mutating func replan(_ index: Int, _ effects: inout [PhoneEffect]) {
     let plan = makePlan(index)
     guard plan != apps[index].plan else { return }
@@ -300,12 +292,12 @@ extension Phone {
     return FetchPlan(app: id, when: .fetch(next.at), earliest: earliest, reason: next.reason)
   }
 
-  /// The app's interval and the phone's spacing, counted from the last activity; after a fetch that
-  /// nobody has used yet, as long as it is fresh.
+  /// The app's interval and the phone's spacing after the last activity; longer while the last
+  /// fetch is fresh and unused.
   private func earliestFetch(_ index: Int) -> Instant {
     let app = apps[index]
     let last = app.lastActivity
-    // At least a second, so that time goes on whatever the limits say.
+    // At least a second, so that time advances whatever the limits say.
     var spacing = max(app.behaviour.stretched(limits.fetchFloor), .seconds(1))
     if case .seconds(let seconds) = app.fetchInterval { spacing = max(spacing, .seconds(seconds)) }
     if app.lastFetch == last {
@@ -314,7 +306,6 @@ extension Phone {
     return last + spacing
   }
 
-  /// What rules a fetch out until it changes.
   private func fetchObstacle(_ index: Int) -> FetchReason? {
     let app = apps[index]
     if !app.definition.modes.contains(.fetch) { return .modeMissing }
@@ -334,7 +325,6 @@ extension Phone {
     callbacks.contains { $0.app.number == index && $0.kind == .fetch }
   }
 
-  /// Plans that are due: fetches begin, the others are looked at again.
   mutating func fetchesDue(_ effects: inout [PhoneEffect]) {
     for index in apps.indices where apps[index].plan.dueAt <= now {
       switch apps[index].plan.when {
@@ -344,7 +334,7 @@ extension Phone {
     }
   }
 
-  /// Awake anyway, the phone also does the fetches that would be due soon.
+  /// An awake phone also does the fetches that are due soon.
   mutating func coalesceFetches(_ effects: inout [PhoneEffect]) {
     mustCoalesce = false
     let soon = now + limits.fetchCoalescing
@@ -360,18 +350,18 @@ extension Phone {
   }
 
   private mutating func startFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
-    // In the foreground an app looks for news itself; so there is nothing to fetch for it.
+    // A foreground app looks for news itself.
     if apps[index].state == .foreground {
       apps[index].lastActivity = now
       return replan(index, &effects)
     }
-    // What has changed without notice, a budget for instance, may have moved the fetch.
+    // Silent changes, of a budget for instance, may have moved the fetch.
     let checked = makePlan(index)
     guard case .fetch = checked.when, checked.earliest <= now,
       apps[index].callbackCount < limits.callbacksPerApp
     else {
       if case .fetch = checked.when {
-        // Too busy: after the next fresh interval.
+        // Too busy: try after the next interval.
         apps[index].lastActivity = now
       }
       return replan(index, &effects)
@@ -383,7 +373,6 @@ extension Phone {
     replan(index, &effects)
   }
 
-  /// One timer for the earliest plan.
   mutating func setFetchTimer() {
     var earliest = Instant.never
     for index in apps.indices { earliest = min(earliest, apps[index].plan.dueAt) }
@@ -392,7 +381,7 @@ extension Phone {
     timers.set(.fetchesDue, at: max(earliest, now))
   }
 
-  /// The user opens an app: learned for next time; and the use that was expected has happened.
+  /// Learns the use, and settles the expected use it belongs to.
   mutating func recordUse(_ index: Int) {
     let localTime = now + limits.timeZone
     apps[index].usage.record(at: localTime)

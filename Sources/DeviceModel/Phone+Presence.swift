@@ -1,11 +1,10 @@
 import Primitives
 
-/// Whether a phone and its apps are there at all: switched off, uninstalled; and what lets an app
-/// run in the background beside pushes, fetches and transfers: places and sound.
+/// Switching off, uninstalling; and the other reasons to run in the background: places and sound.
 extension Phone {
   // MARK: Off and on
 
-  /// Everything ends as over a restart, and nothing falls due until the phone is on again.
+  /// Like a reboot; no timer fires until the phone is on again.
   mutating func switchOff(_ effects: inout [PhoneEffect]) {
     lock = .beforeFirstUnlock
     endAllAccesses(&effects)
@@ -20,7 +19,7 @@ extension Phone {
     emit(.phone(.switchedOff), &effects)
   }
 
-  /// Switched off, it only takes in what will be so when it is switched on.
+  /// Records only what matters once the phone is on again.
   mutating func performOff(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
     switch event {
     case .switchedOn:
@@ -46,7 +45,7 @@ extension Phone {
 
   // MARK: Uninstalled
 
-  /// Nothing of it stays: no process, no state, no banner, no transfer, no document.
+  /// Removes everything of the app but its place.
   mutating func uninstall(_ index: Int, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
     if apps[index].state.hasProcess { terminate(index, .uninstalled, &effects) }
@@ -71,9 +70,8 @@ extension Phone {
 
   // MARK: Places, and fetches by hand
 
-  /// Something that no schedule decides about: its user has come to a place that the app watches,
-  /// or a developer wants a fetch (WWDC 2013 session 204: what is swiped away is not run for it
-  /// either).
+  /// Calls an app outside the schedule: at a place it watches, or for a developer's fetch. Not
+  /// after a force quit (WWDC 2013 session 204).
   mutating func call(
     _ index: Int, _ kind: RunningCallback.Kind, _ mode: BackgroundModes,
     _ effects: inout [PhoneEffect]
@@ -83,7 +81,7 @@ extension Phone {
     startCallback(index, kind, &effects)
   }
 
-  /// An app in front goes to the background first, as Xcode has it.
+  /// Sends a foreground app to the background first, as Xcode does.
   mutating func simulateFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
     if refusal(of: .fetch, index) == nil, foreground == AppID(index) { leave(index, &effects) }
     call(index, .fetch, .fetch, &effects)
@@ -92,8 +90,7 @@ extension Phone {
 
   // MARK: Sound
 
-  /// An app with the mode `audio` goes on in the background for as long as it plays, and keeps the
-  /// phone awake.
+  /// With the mode `audio` an app runs, and keeps the phone awake, while it plays.
   mutating func audioSwitched(_ index: Int, _ isOn: Bool, _ effects: inout [PhoneEffect]) {
     guard apps[index].process.isPlaying != isOn else { return ignore(.alreadySo, &effects) }
     apps[index].process.isPlaying = isOn
@@ -101,13 +98,11 @@ extension Phone {
     suspendIfIdle(index, &effects)
   }
 
-  /// Whether some app plays where nobody looks.
   var isPlayingInBackground: Bool { apps.contains { $0.playsInBackground } }
 
   // MARK: Whether an app will run
 
-  /// What keeps the system from running an app in the background, as far as is known now; nil for
-  /// nothing. Before it relies on being run, an app may ask.
+  /// Why the system would not run an app in the background now; nil if it would.
   package func backgroundRefusal(of app: AppID) -> LaunchRefusal? {
     guard let found = self[app] else { return .notInstalled }
     switch found.state {
@@ -119,7 +114,7 @@ extension Phone {
     return refreshRefusal(app.number) ?? scarcityRefusal(app.number)
   }
 
-  /// Why an app may not be run for what it declares that mode for.
+  /// Why an app may not be run now for a declared mode.
   func refusal(of mode: BackgroundModes, _ index: Int) -> LaunchRefusal? {
     let app = apps[index]
     if app.state == .uninstalled { return .notInstalled }
@@ -132,19 +127,17 @@ extension Phone {
     return app.state == .foreground ? nil : refreshRefusal(index)
   }
 
-  /// Background App Refresh.
   private func refreshRefusal(_ index: Int) -> LaunchRefusal? {
     if !isRefreshOn { return .refreshOffForAll }
     return apps[index].isRefreshOn ? nil : .refreshOff
   }
 
-  /// What holds everything discretionary back.
   private func scarcityRefusal(_ index: Int) -> LaunchRefusal? {
     if isLowPower { return .lowPower }
     return shortage(index).map { $0.isEnergy ? .energyBudget : .dataBudget }
   }
 
-  /// Of newsstand's time: an issue a day, and over Wi-Fi (WWDC 2013 session 204).
+  /// One issue a day, over Wi-Fi (WWDC 2013 session 204).
   func newsstandRefusal(_ index: Int) -> LaunchRefusal? {
     if network != .wifi { return .newsstandNeedsWiFi }
     if let last = apps[index].lastIssue, now - last < .days(1) { return .newsstandOncePerDay }

@@ -1,14 +1,14 @@
 import Primitives
 
-/// Remote notifications (WWDC 2013 session 204): what is shown, who is woken, who is not and why.
+/// Remote notifications (WWDC 2013 session 204): what is shown, and which apps are woken.
 extension Phone {
-  /// - Parameter rides: the relay had something else to say and sent this with it.
+  /// - Parameter rides: the relay sent it together with something else.
   mutating func received(_ push: RemotePush, rides: Bool, _ effects: inout [PhoneEffect]) {
     wake(&effects)
     switch recentPushes[push.id] {
     case .open?: return ignore(.duplicatePush, &effects)
     case .reported(let outcome)?:
-      // The relay has not heard the report; the push itself is dropped.
+      // The relay missed the report; the push itself is a duplicate.
       return emit(.report(push.id, outcome), &effects)
     case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
     }
@@ -47,18 +47,18 @@ extension Phone {
     }
   }
 
-  /// Why the app may not be woken for this, now or later. Want of power is no reason: it delays.
+  /// Permanent reasons not to wake the app. Low power only delays.
   private func refusal(of push: RemotePush) -> LaunchRefusal? {
     let index = push.app.number
     let isNewsstand = isNewsstand(index)
     let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index)
-    // A busy app delays what is silent, too.
+    // For a silent push a busy app means delay.
     if let refusal, !(push.isSilent && refusal == .tooManyCallbacks) { return refusal }
     guard isNewsstand, apps[index].state != .foreground else { return nil }
     return newsstandRefusal(index)
   }
 
-  /// Whether it is woken as newsstand's apps were, and not as others are.
+  /// Woken by the rules of newsstand apps.
   private func isNewsstand(_ index: Int) -> Bool {
     let modes = apps[index].definition.modes
     return modes.contains(.newsstand) && !modes.contains(.remoteNotification)
@@ -66,16 +66,14 @@ extension Phone {
 
   // MARK: What waits
 
-  /// What holds a push back that is to wake its app, and until when.
   private typealias Wait = (limit: PushLimit, until: Instant)
 
-  /// Nil if it does not wait. A visible one waits for nothing but the keys: its user sees it and
-  /// so can manage it.
+  /// Nil for no wait. A visible push waits only for the first unlock: the user sees it.
   private func wait(of push: RemotePush, rides: Bool) -> Wait? {
     let index = push.app.number
     if lock == .beforeFirstUnlock { return (.firstUnlock, .never) }
     guard push.isSilent else { return nil }
-    // Each of its calls has ended by then.
+    // All running callbacks have ended by then.
     if apps[index].callbackCount >= limits.callbacksPerApp {
       return (.app, now + limits.callbackTime)
     }
@@ -92,8 +90,7 @@ extension Phone {
     return app >= phone ? (.app, app) : (.phone, phone)
   }
 
-  /// Whether waking costs next to nothing: the radio and the processor are awake for something
-  /// else, or power comes from the wall.
+  /// Waking is nearly free when radio and processor are already awake, or on mains power and Wi-Fi.
   private func isFree(rides: Bool) -> Bool {
     rides || lock == .unlocked || isCharging && network == .wifi
   }
@@ -102,8 +99,8 @@ extension Phone {
     RateLimit(interval: limits.phoneSilentInterval, burst: limits.phoneSilentBurst)
   }
 
-  /// How an app behaves decides what one push uses up, not how much may be used at once: so a burst
-  /// of one that behaves well never waits where another's does not.
+  /// The app's score changes the cost of one push, not the burst: a burst of a well-behaved app
+  /// never waits where another's does not.
   private mutating func takeSilent(_ index: Int) {
     let interval = apps[index].behaviour.stretched(limits.silentInterval)
     RateLimit(interval: interval, burst: limits.silentBurst)
@@ -111,8 +108,7 @@ extension Phone {
     silentLimit.take(&silentAllowance, at: now)
   }
 
-  /// Keeps a push for a better moment: of an app's silent ones the newest, and all visible ones,
-  /// which are shown at once.
+  /// Holds an app's newest silent push, and all its visible ones, which are shown at once.
   private mutating func hold(
     _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
   ) {
@@ -145,7 +141,7 @@ extension Phone {
     emit(.decision(push.app, push.id, .waits(wait.limit, until: until)), &effects)
   }
 
-  /// Looks at held pushes again: a limit's time has come, or something has changed.
+  /// Checks held pushes again after a timer or a change.
   mutating func releaseHeld(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard lock != .beforeFirstUnlock else { return }
     for push in apps[index].shownPushes ?? [] { release(push, &effects) }
@@ -164,7 +160,6 @@ extension Phone {
     deliver(push, isFree: isFree(rides: false), isShown: true, &effects)
   }
 
-  /// Its user does not want the app to run any more.
   mutating func dropHeld(
     _ index: Int, _ refusal: LaunchRefusal, _ effects: inout [PhoneEffect]
   ) {
@@ -176,7 +171,7 @@ extension Phone {
 
   // MARK: What the user perceives
 
-  /// Shows what a push brings to see; in front of its app there is nothing to announce.
+  /// Shows nothing while the app is in front.
   mutating func present(
     _ push: RemotePush, isContentReady: Bool, _ effects: inout [PhoneEffect]
   ) {
@@ -195,7 +190,6 @@ extension Phone {
     if push.hasSound { emit(.sound(push.app), &effects) }
   }
 
-  /// A notification of the app's own.
   mutating func post(
     _ notification: LocalNotification, _ index: Int, _ effects: inout [PhoneEffect]
   ) {
@@ -212,7 +206,7 @@ extension Phone {
     if notification.hasSound { emit(.sound(app), &effects) }
   }
 
-  /// The app works for longer than anybody should wait for a banner.
+  /// The app works too long for the banner to wait.
   mutating func bannerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       case .push(let push) = callbacks[place].kind
@@ -225,13 +219,12 @@ extension Phone {
     wake(&effects)
     banners.show(banner, atMost: limits.banners)
     litUntil = max(litUntil, now + limits.litTime)
-    // So that the report of the dark screen comes in time.
+    // So that the dark screen is reported in time.
     stayAwake(until: litUntil)
     emit(.banner(banner), &effects)
   }
 
-  /// The user slides a banner: the phone is unlocked, the app opened; what the banner announced is
-  /// there, or has to be loaded now.
+  /// Unlocks and opens the app; the content is there, or has to be loaded now.
   mutating func bannerOpened(_ id: BannerID, _ effects: inout [PhoneEffect]) {
     guard let banner = banners.take(id) else { return ignore(.unknownBanner, &effects) }
     if lock != .unlocked { unlock(&effects) }
@@ -241,7 +234,6 @@ extension Phone {
     }
   }
 
-  /// The app in the foreground has loaded what the banner announced.
   mutating func contentArrived(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard let wait = apps[index].contentWait, wait.until <= now else { return }
     apps[index].contentWait = nil
@@ -251,7 +243,7 @@ extension Phone {
     emit(.app(AppID(index), .contentShown(waited: now - wait.since)), &effects)
   }
 
-  /// Tells the relay what became of a push; once.
+  /// Exactly once per push.
   mutating func report(_ id: PushID, _ outcome: PushOutcome?, _ effects: inout [PhoneEffect]) {
     recentPushes.report(id, outcome)
     emit(.report(id, outcome), &effects)

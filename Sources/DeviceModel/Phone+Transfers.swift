@@ -1,9 +1,8 @@
 import Primitives
 
-/// Background transfers (WWDC 2013 session 204): queued by apps, carried out by the system, whether
-/// the app is there or not.
+/// Background transfers (WWDC 2013 session 204), carried out by the system even without the app.
 extension Phone {
-  /// Takes a transfer on. Queued from the background it is always discretionary.
+  /// Discretionary if queued from the background.
   @discardableResult
   mutating func queue(
     _ request: TransferRequest, of index: Int, _ effects: inout [PhoneEffect],
@@ -23,8 +22,8 @@ extension Phone {
     return id
   }
 
-  /// Brings the modelled progress up to now, and charges for it: data as it comes, the radio by
-  /// the time that any transfer is active. The data of performed ones is charged as reported.
+  /// Advances modelled transfers to now and charges for all: data as it comes, the radio by the
+  /// time that any transfer is active. Data of performed transfers is charged as reported.
   mutating func accountTransfers() {
     guard !service.transfers.isEmpty else { return }
     let since = service.accountedUntil
@@ -50,7 +49,6 @@ extension Phone {
     }
   }
 
-  /// Decides about every transfer: what ends, what goes on, what has to wait and for what.
   mutating func reviewTransfers(_ effects: inout [PhoneEffect]) {
     mustReviewTransfers = false
     guard !service.transfers.isEmpty else { return }
@@ -81,25 +79,23 @@ extension Phone {
     setTransferTimer(isStarved: isStarved, hasBroken: hasBroken)
   }
 
-  /// One timer for whatever is next: the end of a transfer, another try of one that broke off, or
-  /// enough energy for those that wait for it.
+  /// Sets one timer for the next end, retry, or refill of the energy budget.
   private mutating func setTransferTimer(isStarved: Bool, hasBroken: Bool) {
     var next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
     if isStarved { next = min(next, energy.moment(of: discretionaryEnergy, from: now)) }
     if hasBroken { next = min(next, now + limits.transferRetry) }
-    // Even if one ends at once, time goes on by a millisecond: no loop without end.
+    // At least a millisecond ahead, so that time advances: no endless loop.
     let due = max(next, now + .milliseconds(1))
     guard due < transferTimer else { return }
     transferTimer = due
     timers.set(.transfersDue, at: due)
   }
 
-  /// What discretionary transfers leave untouched on battery.
+  /// Energy that discretionary transfers leave untouched on battery.
   private var discretionaryEnergy: Int64 {
     min(energy.perDay, saturatingProduct(energy.perDay / 100, limits.discretionaryPercent))
   }
 
-  /// Why a transfer may not go on.
   private func hold(of transfer: Transfer, active: Int) -> TransferHold? {
     if !network.isConnected { return .noNetwork }
     if transfer.isDiscretionary {
@@ -129,7 +125,7 @@ extension Phone {
     }
   }
 
-  /// The connection is gone; in a moment it is tried again.
+  /// Tried again shortly after.
   private mutating func breakOff(_ index: Int, _ effects: inout [PhoneEffect]) {
     let transfer = service.transfers[index]
     interrupt(index)
@@ -138,7 +134,7 @@ extension Phone {
     emit(.transfer(transfer.id, transfer.app, .brokeOff(offset: transfer.done)), &effects)
   }
 
-  /// What was under way and cannot be resumed starts over.
+  /// Restarts a transfer that cannot resume.
   private mutating func interrupt(_ index: Int) {
     let transfer = service.transfers[index]
     if transfer.phase == .active, !transfer.keepsProgress { service.transfers[index].done = 0 }
@@ -167,18 +163,17 @@ extension Phone {
 
   // MARK: Waking the app
 
-  /// Whether the system may run the app for its transfers: they need no declared mode, but nothing
-  /// starts what its user swiped away, nor before the first unlock.
+  /// No declared mode is needed, but nothing runs after a force quit or before the first unlock.
   private func mayWakeForTransfers(_ index: Int) -> Bool {
     apps[index].state.mayBeLaunched && lock != .beforeFirstUnlock
       && apps[index].callbackCount < limits.callbacksPerApp
   }
 
-  /// Tells an app about its sessions that have ended, now or when it may run again.
+  /// Tells an app about sessions that have ended, now or when it may run again.
   mutating func deliverEndedTransfers(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard !service.transfers.isEmpty else { return }
     for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
-      // An app that crashes on the way is told next time.
+      // An app that crashes while launching is told next time.
       if startCallback(index, .transfers(session: session), &effects) {
         service.forget(session: session, of: AppID(index))
       }
@@ -196,7 +191,6 @@ extension Phone {
     startCallback(index, .authentication(transfer.id), &effects)
   }
 
-  /// The app's answer to a server that wants to know who it is.
   mutating func answer(
     _ id: TransferID, _ answer: AuthenticationScript, _ effects: inout [PhoneEffect]
   ) {
@@ -211,7 +205,7 @@ extension Phone {
       mustReviewTransfers = true
     case .wrong, .cancels:
       if case .wrong = answer {
-        // The server asks again, so the answer was not taken.
+        // The server rejected the answer and asks again.
         let transfer = service.transfers[index]
         emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
       }
@@ -223,7 +217,7 @@ extension Phone {
 
   // MARK: Interruptions and the driver's reports
 
-  /// The phone starts anew: what was under way resumes, or starts over, when the network is there.
+  /// Transfers under way resume or restart when there is a network.
   mutating func interruptTransfers(_ effects: inout [PhoneEffect]) {
     accountTransfers()
     for index in service.transfers.indices where service.transfers[index].phase == .active {
@@ -233,8 +227,7 @@ extension Phone {
     mustReviewTransfers = true
   }
 
-  /// Where the performed transfer is that a report is about. A report that comes after the phone
-  /// has stopped the transfer is about none.
+  /// The performed transfer of a report; nil if the phone has stopped it since.
   private func performed(_ id: TransferID) -> Int? {
     service.index(of: id).flatMap {
       service.transfers[$0].isPerformed && service.transfers[$0].phase == .active ? $0 : nil
@@ -251,8 +244,7 @@ extension Phone {
     spendData(after - before, service.transfers[index].app.number)
   }
 
-  /// A server asked who the app is: the app is woken to answer, and then the transfer starts again.
-  /// If the server asks again, the answer was wrong.
+  /// Wakes the app to answer, then the transfer restarts. A second challenge means a wrong answer.
   mutating func challenged(_ id: TransferID, _ effects: inout [PhoneEffect]) {
     guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
     guard !service.transfers[index].hasCredentials else {
@@ -275,8 +267,8 @@ extension Phone {
     removeDocumentTransfers()
   }
 
-  /// A swipe cancels what an app has queued (Apple, "Downloading files in the background"); it
-  /// hears of that when its user opens it.
+  /// A swipe cancels an app's transfers (Apple, "Downloading files in the background"); the app is
+  /// told when the user opens it.
   mutating func cancelTransfers(of index: Int, _ effects: inout [PhoneEffect]) {
     accountTransfers()
     for place in service.transfers.indices

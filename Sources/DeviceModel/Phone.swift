@@ -29,27 +29,22 @@ package import Primitives
 ///    └─ any with a process; by the app switcher into forceQuit ──open──▶ foreground
 /// ```
 package struct Phone: Codable, Sendable {
-  /// Every number it goes by.
   package internal(set) var limits = PhoneLimits()
-  /// Written into archives.
   package internal(set) var systemVersion = "7.0"
-  /// Who moves the bytes of transfers.
   package internal(set) var transferMode = TransferMode.modelled
-  /// The latest moment it knows of.
+  /// The time of the latest event.
   package internal(set) var now: Instant
 
-  /// In the order of installation; `AppID` is the place.
+  /// Indexed by `AppID.number`.
   package internal(set) var apps: [App] = []
   package internal(set) var lock = LockState.locked
   package internal(set) var wakefulness = Wakefulness.asleep
-  /// The app in front of the user.
   package internal(set) var foreground: AppID?
   package internal(set) var network = Network.wifi
   package internal(set) var isCharging = false
   package internal(set) var isLowPower = false
-  /// Background App Refresh for all apps.
   package internal(set) var isRefreshOn = true
-  /// Archives are kept, steps of restoring told.
+  /// Keeps archives and reports each step of restoring.
   package internal(set) var isDeveloper = false
 
   package internal(set) var switcher = AppSwitcher()
@@ -57,13 +52,12 @@ package struct Phone: Codable, Sendable {
   package internal(set) var vault = ArchiveVault()
   package internal(set) var service = TransferService()
   package internal(set) var documents = DocumentStore()
-  /// What apps are called for now, oldest first.
+  /// Running callbacks, oldest first.
   package internal(set) var callbacks: [RunningCallback] = []
-  /// Millijoules for all work in the background.
+  /// Millijoules for all background work.
   package internal(set) var energy: Budget
-  /// Bytes over cellular for all work in the background.
+  /// Cellular bytes for all background work.
   package internal(set) var data: Budget
-  /// When its user unlocks it.
   package internal(set) var usage: UsagePattern
 
   var timers = TimerQueue()
@@ -72,32 +66,30 @@ package struct Phone: Codable, Sendable {
   var silentAllowance = RateLimit.State()
   var radio = Radio()
   var callbackNumbering = Numbering()
-  /// A banner lights a locked screen until then.
+  /// Until when a banner lights the locked screen.
   var litUntil = Instant(milliseconds: .min)
-  /// What the relay was last told.
+  /// As last reported to the relay.
   var reported: DeviceCondition
-  /// The earliest timers set for these; more would be in vain.
+  /// The earliest timers set; later ones are not needed.
   var sleepTimer = Instant.never
   var fetchTimer = Instant.never
   var transferTimer = Instant.never
-  /// Who uses which documents.
   var coordination = Coordination()
-  /// What apps do with documents, and by which access.
   var uses: [AccessID: RunningUse] = [:]
   var useNumbering = Numbering()
-  /// Something has changed that transfers or the fetches of an awake period depend on.
+  /// Set by changes that transfers, or the fetches of an awake period, depend on.
   var mustReviewTransfers = false
   var mustCoalesce = false
 
-  /// Lasts when the power goes: as over `PhoneEvent.rebooted`, and what was under way, so that the
-  /// next start can say what became of it. Archives are sealed one by one instead.
+  /// What survives a power loss: as over `PhoneEvent.rebooted`, and work under way, so that the
+  /// next start can report what became of it. Archives are sealed separately.
   private enum CodingKeys: CodingKey {
     case now, apps, network, isCharging, isLowPower, isRefreshOn, isDeveloper, switcher, banners
     case service, documents, callbacks, callbackNumbering, energy, data, usage, random
     case recentPushes, silentAllowance, radio, reported
   }
 
-  /// A phone that is locked, has been unlocked once since its start, sleeps, and is on Wi-Fi.
+  /// A phone that is locked after its first unlock, asleep, and on Wi-Fi.
   package init(
     limits: PhoneLimits = PhoneLimits(), systemVersion: String = "7.0",
     transferMode: TransferMode = .modelled, seed: UInt64, at now: Instant
@@ -114,20 +106,17 @@ package struct Phone: Codable, Sendable {
     reported = DeviceCondition(power: .battery, network: .wifi, screen: .off)
   }
 
-  /// When `tick` is wanted next, if nothing else happens; nil for never.
+  /// When `tick` is due next if nothing else happens; nil for never.
   package var nextWake: Instant? { timers.nextMoment }
 
-  /// The app with this id.
   package subscript(app: AppID) -> App? {
     apps.indices.contains(app.number) ? apps[app.number] : nil
   }
 
-  /// The app with this bundle identifier.
   package func app(named name: String) -> App? { apps.first { $0.definition.name == name } }
 
-  /// The one entry: a fact and the time it is, in; what follows, appended to `effects`. Whatever
-  /// falls due before is done first, each at its own moment, so a caller may take steps of any
-  /// length.
+  /// The only entry point: takes an event and its time, appends the effects. Everything due earlier
+  /// runs first, each at its own time, so calls may be any time apart.
   package mutating func handle(
     _ event: PhoneEvent, at instant: Instant, into effects: inout [PhoneEffect]
   ) {
@@ -151,42 +140,36 @@ package struct Phone: Codable, Sendable {
     emit(.ignored(reason), &effects)
   }
 
-  /// The condition as the relay is told.
   package var condition: DeviceCondition {
     DeviceCondition(
       power: isLowPower ? .low : isCharging ? .charging : .battery, network: network,
       screen: isScreenOn ? .on : .off)
   }
 
-  /// Whether anybody could see anything.
   package var isScreenOn: Bool { lock == .unlocked || litUntil > now }
 }
 
-/// Whether the processor runs.
+/// The power state of the processor.
 package enum Wakefulness: Hashable, Sendable {
-  /// Switched off by its user.
   case off
   case asleep
-  /// At least until then; longer while there is a reason.
+  /// Longer while there is a reason.
   case awake(atLeastUntil: Instant)
 }
 
-/// A call of an app whose handler has not been called yet.
+/// A call whose completion handler has not been called yet.
 package struct RunningCallback: Hashable, Codable, Sendable {
   package enum Kind: Hashable, Codable, Sendable {
     case push(RemotePush)
     case fetch
     case transfers(session: String)
     case authentication(TransferID)
-    /// A place that the app watches.
     case region
-    /// One of those that it provides.
     case document(DocumentID)
   }
 
   package enum Phase: Hashable, Codable, Sendable {
     case working
-    /// The work is done, its outcome known.
     case worked(CallbackOutcome)
   }
 
@@ -196,11 +179,10 @@ package struct RunningCallback: Hashable, Codable, Sendable {
   package let startedAt: Instant
   package let workEndsAt: Instant
   package internal(set) var phase = Phase.working
-  /// When the app is killed; nil while it is in the foreground, where its user decides.
+  /// When the app is killed; nil in the foreground, where the user decides.
   package internal(set) var deadline: Instant?
 }
 
-/// Events and timers, handed to who answers them.
 extension Phone {
   mutating func perform(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
     guard wakefulness != .off else { return performOff(event, &effects) }
@@ -260,7 +242,7 @@ extension Phone {
     }
   }
 
-  /// A timer that is due. Each checks whether it still means anything.
+  /// Each handler checks whether its timer still applies.
   mutating func fire(_ timer: TimerKind, _ effects: inout [PhoneEffect]) {
     switch timer {
     case .workEnds(let callback): workEnded(callback, &effects)
@@ -283,11 +265,11 @@ extension Phone {
     }
   }
 
-  /// What is decided once everything has its new state: transfers, fetches that join an awake
-  /// period, timers, the report of the condition, sleep.
+  /// Everything that is decided after each change: transfers, fetches that join an awake period,
+  /// timers, the condition report, sleep.
   mutating func settle(_ effects: inout [PhoneEffect]) {
     guard wakefulness != .off else { return }
-    // Transfers that end wake apps, whose callbacks may queue others, at later moments.
+    // Transfers that end wake apps; what those queue is reviewed later.
     if mustReviewTransfers { reviewTransfers(&effects) }
     if mustCoalesce { coalesceFetches(&effects) }
     setFetchTimer()
@@ -299,8 +281,7 @@ extension Phone {
     }
   }
 
-  /// Whether its code runs at this moment: suspended apps do not, nor does anybody while the phone
-  /// sleeps.
+  /// False for suspended apps, and in the background while the phone sleeps.
   func isRunning(_ index: Int) -> Bool {
     switch apps[index].state {
     case .foreground: true

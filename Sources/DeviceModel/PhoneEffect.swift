@@ -1,47 +1,46 @@
 package import Primitives
 
-/// Something the phone did or asks for, and when. Values with ids: comparable, replayable.
+/// An action of the phone, with its time. Plain values with ids: comparable, replayable.
 package struct PhoneEffect: Hashable, Sendable {
   package let at: Instant
   package let action: PhoneAction
 }
 
-/// What it did or asks for.
+/// A request of the phone, or information about it.
 package enum PhoneAction: Hashable, Sendable {
-  /// Requests: to the relay, in answer to each push exactly once. Nil says "delivered" and no more.
+  /// Requests. To the relay, exactly once per push; nil just means delivered.
   case report(PushID, PushOutcome?)
-  /// To the relay: why a silent push waits, until when, and that its app runs at last.
+  /// To the relay: why and until when a silent push waits, and when its app runs.
   case decision(AppID, PushID, PushDecision)
-  /// To the relay: the phone's condition has changed.
   case condition(DeviceCondition)
-  /// To the network, for `TransferMode.performed`; in virtual time it tells what goes on.
+  /// To the network for `TransferMode.performed`; information for modelled transfers.
   case transfer(TransferID, AppID, TransferStep)
-  /// To the storage: keep it sealed, or delete it.
+  /// To the storage: seal and keep, or delete.
   case archive(AppID, ArchiveStep)
 
-  /// What the user perceives.
+  /// Visible to the user.
   case banner(Banner)
   case badge(AppID, Int)
   case sound(AppID)
   case snapshot(AppID, AppSnapshot)
 
-  /// What went on.
+  /// Information.
   case app(AppID, AppStep)
   case callback(CallbackID, AppID, CallbackStep)
   case fetch(FetchPlan)
   case document(DocumentID, DocumentStep)
   case phone(PhoneStep)
-  /// The event did not apply, and why; nothing changed.
+  /// The event did not apply; nothing changed.
   case ignored(IgnoreReason)
 }
 
-/// What became of a push that was to wake its app, in the relay's terms.
+/// The result of a push that should wake its app, in the relay's terms.
 package enum PushOutcome: Hashable, Codable, Sendable {
   case newData
   case noData
   case failed
   case notLaunched(LaunchRefusal)
-  /// A newer silent push took its place while it waited.
+  /// Replaced by a newer silent push while it waited.
   case replaced(by: PushID)
 
   init(_ outcome: CallbackOutcome) {
@@ -72,14 +71,14 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case newsstandOncePerDay = "newsstand: once a day"
 }
 
-/// Steps in the life of an app.
+/// A step in the life of an app.
 package enum AppStep: Hashable, Sendable {
-  /// For the first time, or another version of it.
+  /// Also for another version.
   case installed
   case uninstalled
   case launched(RunCause)
   case resumed(RunCause)
-  /// In front of the user; how old its content is, nil if it never had any.
+  /// Nil if the app never had content.
   case opened(contentAge: Interval?)
   case launchImage(LaunchImage)
   case enteredBackground
@@ -87,46 +86,39 @@ package enum AppStep: Hashable, Sendable {
   case terminated(TerminationReason)
   case taskBegan(Interval)
   case taskEnded
-  /// Its time was over before its work.
   case taskExpired
-  /// Content was put into its database, or into a file beside it while locked.
+  /// To its database, or to a file beside it while locked.
   case wrote([String], isBeside: Bool)
-  /// What it wrote while locked is in its database now.
+  /// Content written while locked is now in the database.
   case merged([ContentFile])
-  /// A file or key could not be had while locked.
   case dataUnavailable(DataProtection)
-  /// It made do with a credential that is good for its work in the background only.
+  /// It used a credential that is valid for background work only.
   case limitedCredential
-  /// Opened from a banner: the content is on the screen, at once or after the wait.
   case contentShown(waited: Interval)
   case restored(StateArchive, objects: Int)
   case startedFresh(FreshReason)
-  /// It was to run in the background, and may not.
   case notRun(RunCause, LaunchRefusal)
   case audio(isOn: Bool)
-  /// It asked whether it will run; what is against it.
+  /// The app asked whether it will run; the reason against it.
   case asked(LaunchRefusal?)
-  /// What its work has cost, and how that has changed what it will get.
   case spent(Cost)
   case judged(Standing)
-  /// A fetch that joins an awake period, and when it would have been.
   case fetchedEarly(planned: Instant)
-  /// The phone sleeps, and so does its task; and goes on when the phone is awake.
   case taskPaused(left: Interval)
   case taskResumed(left: Interval)
 }
 
-/// What an opportunity has cost.
+/// The cost of one opportunity.
 package struct Cost: Hashable, Sendable {
-  /// Millijoules, with the radio's.
+  /// Millijoules, including the radio's.
   package let energy: Int64
   package let bytes: Int64
-  /// For how much longer the radio was on because of it.
+  /// The additional time that the radio was on.
   package let radio: Interval
 }
 
-/// How an app has used its time, from 0 to 1000, before and after an opportunity, and how long
-/// silent pushes to it have to be apart for that.
+/// An app's score (0 to 1000) before and after an opportunity, and the resulting spacing of silent
+/// pushes.
 package struct Standing: Hashable, Sendable {
   package let before: Int64
   package let after: Int64
@@ -141,11 +133,11 @@ public enum RunCause: Hashable, Sendable {
   case transfers
   case authentication
   case region
-  /// Of those that it provides, one is wanted or was written.
+  /// A document it provides is wanted or was written.
   case document
 }
 
-/// What is shown while an app starts (WWDC 2013 session 222).
+/// Shown while an app starts (WWDC 2013 session 222).
 package enum LaunchImage: Hashable, Sendable {
   case snapshot(ScreenContent)
   case plain
@@ -160,46 +152,44 @@ package enum TerminationReason: String, CaseIterable, Hashable, Sendable {
   case reboot
   case crash
   case crashWhileRestoring
-  /// Another version of the app was installed.
   case updated
   case uninstalled
   case switchedOff
-  /// Launched while locked, its work is done, and it must not stay with an interface that never was
-  /// restored.
+  /// Launched while locked, its work is done; it must not stay with an unrestored interface.
   case notRestored
 }
 
-/// Why an app begins without its archive.
+/// Why an app starts without its archive.
 package enum FreshReason: String, CaseIterable, Hashable, Sendable {
   case noArchive
   case locked
   case declined
-  /// It is another version's, and nothing makes it one of this.
+  /// Of another app version, without a transform to this one.
   case otherVersion
 }
 
-/// Steps of a callback. Exactly one of `completed` and `abandoned` ends it.
+/// Exactly one of `completed` and `abandoned` ends a callback.
 package enum CallbackStep: Hashable, Sendable {
   case began(RunCause)
   case completed(CallbackOutcome)
   case abandoned(TerminationReason)
 }
 
-/// Steps of an archive.
+/// A step in the life of an archive.
 package enum ArchiveStep: Hashable, Sendable {
-  /// The selected row of a table was found by its identifier, where it is now; nil when it is gone.
+  /// The selected row, found by identifier; nil place if it is gone.
   case row(StatePath, key: String, place: Int?)
   case saved(StateArchive)
-  /// Locked: neither read nor overwritten; or the process never had the state it would replace.
+  /// Not read or overwritten: locked, or the process never had that state.
   case kept
   case deleted
   case transformed(from: String, to: String)
-  /// Told in developer mode only: what is saved, and each step of restoring.
+  /// In developer mode only: saved objects, and steps of restoring.
   case encoded(StatePath)
   case step(RestorationStep)
 }
 
-/// Steps of the phone itself.
+/// A change of the phone itself.
 package enum PhoneStep: Hashable, Sendable {
   case woke
   case slept
@@ -221,9 +211,8 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case notAllowed
   case unknownDocument
   case staleBookmark
-  /// The picker does not offer that container, or the app does not ask for that type.
   case notOffered
-  /// Its user has not moved to iCloud Drive.
+  /// The user has not moved to iCloud Drive.
   case notMigrated
   case wrongType
   case unknownLine

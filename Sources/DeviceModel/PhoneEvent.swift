@@ -1,68 +1,59 @@
 package import Primitives
 
-/// Everything that can happen to a phone: facts, in the past tense.
+/// Everything that can happen to a phone: facts, named in the past tense.
 package enum PhoneEvent: Hashable, Sendable {
-  /// Only time has passed.
   case tick
-  /// Or brought up to date, when an app of that name is there. Large and seldom, so it lies
-  /// elsewhere.
+  /// Also updates an app of that name. Indirect, being large and rare.
   indirect case appInstalled(AppDefinition)
 
-  // What reaches it.
+  // From outside.
   case pushReceived(RemotePush)
-  /// The same, on the back of something else: the radio and the processor are awake anyway.
+  /// Sent together with something else: radio and processor are already awake.
   case pushRode(RemotePush)
-  /// The relay said anything else, a keep-alive for instance.
+  /// Anything else from the relay, such as a keep-alive.
   case linkHeard
   case networkChanged(Network)
   case chargerChanged(isConnected: Bool)
   case rebooted
   case switchedOff
   case switchedOn
-  /// Its user has come to a place that the app watches.
   case regionEntered(AppID)
-  /// A developer has an app fetched now.
   case fetchSimulated(AppID)
-  /// Suspended apps had to make room.
   case memoryRanOut
   case appCrashed(AppID)
-  /// For `TransferMode.performed`: so many bytes in all, fewer than before when it started over;
-  /// its server asked who the app is; the end.
+  /// For `TransferMode.performed`. `bytes` is the total, smaller than before after a restart.
   case transferProgressed(TransferID, bytes: Int64)
   case transferChallenged(TransferID)
   case transferEnded(TransferID, TransferResult)
-  /// An archive was found where the last run left it. Best told before the unlocking that the key
-  /// to it came with: apps may be launched by that, and take what is there.
+  /// An archive from the last run. Send it before the unlock that makes its key available: the
+  /// unlock may launch apps, which then read it.
   case archiveFound(AppID, StateArchive)
 
-  // What its user does.
+  // By the user.
   case unlocked
   case locked
   case appOpened(AppID)
-  /// The user slid a banner, which unlocks.
+  /// Sliding a banner also unlocks.
   case bannerOpened(BannerID)
-  /// To the home screen.
   case appLeft
   case appUninstalled(AppID)
-  /// Out of the app switcher.
   case appSwipedAway(AppID)
-  /// Background App Refresh for one app, or for all with nil.
+  /// Nil switches it for all apps.
   case refreshSwitched(AppID?, isOn: Bool)
   case lowPowerSwitched(isOn: Bool)
   case developerModeSwitched(isOn: Bool)
 
-  // What an app does while it runs, beyond its script.
+  // By a running app, beyond its script.
   case fetchIntervalSet(AppID, FetchInterval)
   case stateChanged(AppID, [StateChange])
   case transferQueued(AppID, TransferRequest)
   case snapshotIgnoredOnce(AppID)
   case audioSwitched(AppID, isOn: Bool)
-  /// It asks whether it will be run in the background.
   case backgroundAsked(AppID)
 
   case document(DocumentEvent)
 
-  /// The app that must be there for it to mean anything, and whether it must be running.
+  /// The app that the event needs, and whether it must be running.
   var appNeeded: (AppID, mustRun: Bool)? {
     switch self {
     case .appOpened(let app), .appSwipedAway(let app), .appUninstalled(let app),
@@ -84,7 +75,7 @@ package enum PhoneEvent: Hashable, Sendable {
   }
 }
 
-/// A push as it arrives, its payload already read.
+/// A received push with its payload parsed.
 package struct RemotePush: Hashable, Codable, Sendable {
   package var id: PushID
   package var app: AppID
@@ -93,7 +84,7 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var hasSound: Bool
   /// `content-available: 1`.
   package var wakesApp: Bool
-  /// A banner with the same one is replaced; empty for none.
+  /// Replaces a banner with the same one; empty for none.
   package var collapseID: String
   /// When the relay accepted it; nil in memories of earlier versions.
   package var acceptedAt: Instant?
@@ -112,16 +103,15 @@ package struct RemotePush: Hashable, Codable, Sendable {
     self.acceptedAt = acceptedAt
   }
 
-  /// Whether it was accepted before another one: sent again it may come behind that.
+  /// Accepted earlier: pushes sent again may arrive out of order.
   func isOlder(than other: RemotePush) -> Bool {
     guard let acceptedAt, let others = other.acceptedAt else { return false }
     return acceptedAt < others
   }
 
-  /// Whether the user would never know of it (WWDC 2013 session 204).
+  /// The user would not notice it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
 
-  /// What is left of it once its user has seen it.
   var shown: RemotePush {
     RemotePush(id: id, app: app, wakesApp: wakesApp, collapseID: collapseID)
   }
@@ -131,10 +121,9 @@ package struct RemotePush: Hashable, Codable, Sendable {
 package enum TransferResult: String, CaseIterable, Hashable, Codable, Sendable {
   case finished
   case failed
-  /// The app had no credentials, or its server did not take them.
+  /// The app had no credentials, or the server rejected them.
   case notAuthenticated
-  /// Its server had more than was said.
+  /// The server had more than announced.
   case tooLarge
-  /// Its user has swiped the app away.
   case cancelled
 }

@@ -1,10 +1,9 @@
 package import Primitives
 
-/// The part of a phone that outlasts a loss of power. Decoding checks everything that the phone
-/// relies on, so a memory that exists can be restored; a damaged one throws `PhoneMemoryError` or
-/// the decoder's own error.
+/// The part of a phone that survives a power loss. Decoding checks everything the phone relies on;
+/// damaged input throws `PhoneMemoryError` or the decoder's own error.
 package struct PhoneMemory: Codable, Sendable {
-  /// Goes up with every change that older readers would misunderstand.
+  /// Raised by every change that older readers would misunderstand.
   package static let format = 2
 
   let phone: Phone
@@ -29,22 +28,22 @@ package struct PhoneMemory: Codable, Sendable {
     try values.encode(phone, forKey: .phone)
   }
 
-  /// The app that was in front of the user then.
+  /// The name of the app that was in the foreground.
   package var foreground: String? {
     phone.apps.first { $0.state == .foreground }?.definition.name
   }
 }
 
 extension Phone {
-  /// What of it lasts, as if the power went now. The phone itself goes on.
+  /// As if the power were lost now. The phone itself goes on.
   package func memory() -> PhoneMemory {
     var phone = self
     phone.powerFailed()
     return PhoneMemory(phone)
   }
 
-  /// Everything that is under way is paid for up to now, in the order of `reboot`: nothing goes on
-  /// without power, so it must not be paid for when the power is back. What dies is gone.
+  /// Charges all work up to now, in the order of `reboot`, so that the time without power is not
+  /// charged later; then drops what does not survive.
   private mutating func powerFailed() {
     for index in apps.indices {
       for place in callbacks.indices where callbacks[place].app.number == index {
@@ -64,13 +63,12 @@ extension Phone {
     useNumbering = Numbering()
   }
 
-  /// A phone that is switched on again, `now`, as after `PhoneEvent.rebooted`: no process runs, it
-  /// has not been unlocked yet, and whatever fell due meanwhile did not happen. The effects tell
-  /// what became of that which was under way; none is dated earlier than `now`.
+  /// A phone that is switched on again at `now`, as after `PhoneEvent.rebooted`: no process runs,
+  /// it has not been unlocked, and timers that fell due meanwhile did not fire. No effect is dated
+  /// before `now`.
   ///
-  /// A clock that was set back is no obstacle: for the phone no time has passed then. Archives are
-  /// handed over by `PhoneEvent.archiveFound`. What the phone cannot know, network and charger for
-  /// instance, is as it was until somebody says otherwise.
+  /// If the clock was set back, no time has passed for the phone. Archives follow by
+  /// `PhoneEvent.archiveFound`; network and charger keep their state until an event changes it.
   package init(
     restoring memory: PhoneMemory, limits: PhoneLimits = PhoneLimits(),
     transferMode: TransferMode = .modelled, at now: Instant, into effects: inout [PhoneEffect]
@@ -96,7 +94,7 @@ extension Phone {
     settle(&effects)
   }
 
-  /// All that lies in the past stays as long ago as it was.
+  /// Keeps the age of all that lies in the past.
   private mutating func setClockBack(by lapse: Interval, to now: Instant) {
     guard lapse < .zero else { return }
     for index in apps.indices {
@@ -111,11 +109,10 @@ extension Phone {
   }
 }
 
-/// Why a phone's memory cannot be restored.
+/// Why a memory cannot be restored.
 package enum PhoneMemoryError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Another version of this program wrote it.
   case unknownFormat(Int)
-  /// It was edited, or damaged: what about it cannot be.
+  /// Edited or damaged; names the impossible part.
   case impossible(String)
 
   package var description: String {
@@ -126,9 +123,8 @@ package enum PhoneMemoryError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 }
 
-/// Everything that the phone relies on without looking: places of apps, counters that must not
-/// overflow, parents that must not go in circles. Moments may be anything: their arithmetic
-/// saturates.
+/// Checks what the phone relies on without looking: indices of apps, counters that must not
+/// overflow, parents without cycles. Times may be anything: their arithmetic saturates.
 extension Phone {
   fileprivate func check() throws(PhoneMemoryError) {
     try demand("the time", now >= Instant(milliseconds: 0) && now <= .endOfCalendar)
@@ -181,15 +177,14 @@ extension Phone {
     try demand(
       "the callbacks", isDistinct(numbers) && callbackNumbering.isSound(after: numbers))
     for callback in callbacks {
-      // A callback ends with its process; one without would never end.
+      // A callback ends with its process; without one it would never end.
       var isPossible = isKnown([callback.app]) && apps[callback.app.number].state.hasProcess
       if case .push(let push) = callback.kind, push.app != callback.app { isPossible = false }
       try demand("callback \(callback.id.number)", isPossible)
     }
   }
 
-  /// A push that is not reported yet waits for something that will happen, else it would wait
-  /// forever.
+  /// An unreported push must wait for something that will happen.
   private func checkPushes() throws(PhoneMemoryError) {
     var expected = Set(apps.flatMap(\.heldPushes).map(\.id))
     for case .push(let push) in callbacks.map(\.kind) { expected.insert(push.id) }
@@ -220,7 +215,7 @@ extension AppDefinition {
 }
 
 extension Transfer {
-  /// Of a performed one the size is a guess.
+  /// The size of a performed transfer is an estimate.
   fileprivate var isSound: Bool {
     request.bytes >= 0 && done >= 0 && (isPerformed || done <= request.bytes)
   }

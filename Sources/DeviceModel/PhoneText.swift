@@ -1,8 +1,7 @@
 import Primitives
 
-/// What happens to a phone, in words.
 extension DocumentListing {
-  /// What it says; the moment of its last change is given in words.
+  /// - Parameter moment: the time of the last change.
   package func words(of moment: String) -> String {
     var words = "\(name), \(body.bytes) bytes, of \(moment), "
     words += (isLocal ? "here" : "a placeholder") + ", thumbnail of \(thumbnail.count) bytes"
@@ -16,7 +15,7 @@ extension DocumentListing {
 }
 
 extension PushOutcome: CustomStringConvertible {
-  /// As it stands in the notification's log.
+  /// As in the notification's log.
   package var description: String {
     switch self {
     case .newData: "newData"
@@ -84,7 +83,6 @@ extension TerminationReason {
 }
 
 extension ContentFile {
-  /// How many, and what is in them.
   package static func words(_ files: [ContentFile]) -> String {
     let items = files.flatMap(\.items)
     return items.isEmpty ? "\(files.count)" : "\(files.count): \(items.joined(separator: ", "))"

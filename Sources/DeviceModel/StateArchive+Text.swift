@@ -1,7 +1,6 @@
 import Primitives
 
-/// An archive as text, for `pushrelay archive print`: the restoration classes, the three keys on
-/// top, then each object with its class and its keys (WWDC 2013 session 222).
+/// An archive as text, for `pushrelay archive print` (WWDC 2013 session 222).
 extension StateArchive: CustomStringConvertible {
   package var description: String {
     var lines = ["restoration classes:"]

@@ -1,17 +1,16 @@
 package import Primitives
 
-/// An app's state as it is kept: the graph of every object that takes part, with references as
-/// references (WWDC 2013 session 222). It is sealed as JSON; ask `isSound` after reading it.
+/// An app's saved state: all objects that take part in restoration, with their references (WWDC
+/// 2013 session 222). Stored as sealed JSON; check `isSound` after decoding.
 package struct StateArchive: Hashable, Codable, Sendable {
-  /// The app's version, the system's, and when it was saved.
   package private(set) var appVersion: String
   package let systemVersion: String
   package let savedAt: Instant
-  /// Each object has a path that no other one has.
+  /// No two objects have the same path.
   package private(set) var graph = StateGraph()
 
-  /// Archives what takes part in a graph. Of two objects with one path the first is taken, and what
-  /// is below the other is left out with it.
+  /// Of two objects with the same path the first is saved, and the other is left out with its
+  /// descendants.
   package init(of graph: StateGraph, appVersion: String, systemVersion: String, at now: Instant) {
     self.appVersion = appVersion
     self.systemVersion = systemVersion
@@ -33,16 +32,15 @@ package struct StateArchive: Hashable, Codable, Sendable {
         self.graph.set(id, entry.key, entry.value.mapReferences { kept[$0] })
       }
     }
-    // Where what is on top has no identifier, it is what is below it.
+    // Without an identifier on top, use the nearest ancestor that has one.
     var shown = graph.top
     while let id = shown, kept[id] == nil { shown = graph[id]?.parent }
     self.graph.top = shown.flatMap { kept[$0] }
   }
 
-  /// Of all its objects.
   package var paths: [StatePath] { graph.objects.compactMap { graph.path(of: $0.id) } }
 
-  /// Whether it can be restored and is within `PhoneLimits`: what was read may be anything.
+  /// Checks a decoded archive, including the limits of `PhoneLimits`.
   package var isSound: Bool {
     func isSound(_ value: StateValue, depth: Int = 0) -> Bool {
       switch value {
@@ -58,17 +56,15 @@ package struct StateArchive: Hashable, Codable, Sendable {
   }
 }
 
-/// Why an archive cannot be had. The one error type of this module.
+/// The one error type of this module.
 package enum ArchiveError: Error, Hashable, Sendable {
-  /// Nothing was saved, or it was deleted.
   case missing
   /// The phone is locked; the key does not exist now.
   case locked
 }
 
-/// The archives of the phone's apps, under the protection class `complete`: nobody reads or writes
-/// one while the phone is locked. That rule is here, in one place, and has no way around it: the
-/// archives are private. (What an earlier run left may come back to its empty place meanwhile.)
+/// The apps' archives, of protection class `complete`: private, so that nothing reads or writes one
+/// while the phone is locked. (`putBack` may fill an empty place.)
 package struct ArchiveVault: Sendable {
   private var archives: [AppID: StateArchive] = [:]
 
@@ -81,7 +77,7 @@ package struct ArchiveVault: Sendable {
     return archive
   }
 
-  /// Keeps an archive instead of the app's last one. Throws `locked`.
+  /// Replaces the app's archive. Throws `locked`.
   package mutating func save(
     _ archive: StateArchive, of app: AppID, _ lock: LockState
   ) throws(ArchiveError) {
@@ -89,8 +85,8 @@ package struct ArchiveVault: Sendable {
     archives[app] = archive
   }
 
-  /// Keeps an archive that the storage has from an earlier run. Throws `locked` when that would
-  /// overwrite one; into an empty place it may come, since nobody can read it there.
+  /// Puts back an archive from an earlier run. Throws `locked` if it would overwrite one; while
+  /// locked nobody can read it anyway.
   package mutating func putBack(
     _ archive: StateArchive, of app: AppID, _ lock: LockState
   ) throws(ArchiveError) {
@@ -98,14 +94,14 @@ package struct ArchiveVault: Sendable {
     archives[app] = archive
   }
 
-  /// Whether there is one: the file's name is no secret.
+  /// Needs no key: the file's name is no secret.
   package func holds(_ app: AppID) -> Bool { archives[app] != nil }
 
-  /// Deleting needs no key.
+  /// Needs no key. Returns false if there was none.
   package mutating func delete(_ app: AppID) -> Bool { archives.removeValue(forKey: app) != nil }
 }
 
-/// How an archive of one version of an app becomes one of another.
+/// Converts archives from one version of an app to another.
 public struct ArchiveTransform: Hashable, Codable, Sendable {
   public var from: String
   public var to: String
@@ -118,18 +114,18 @@ public struct ArchiveTransform: Hashable, Codable, Sendable {
   }
 }
 
-/// One thing that is other in a later version. One that does not apply changes nothing.
+/// A change that does not apply has no effect.
 public enum ArchiveChange: Hashable, Codable, Sendable {
-  /// An object has another identifier, and so have the paths of those below it.
+  /// Also changes the paths of its descendants.
   case rename(StatePath, to: String)
   case renameKey(StatePath, key: String, to: String)
   case set(StatePath, key: String, StateValue)
-  /// An object is there no more, with all below it and what referred to them.
+  /// Removes an object, its descendants and all references to them.
   case drop(StatePath)
 }
 
 extension StateArchive {
-  /// The archive as the later version would have saved it.
+  /// As the later version would have saved it.
   package func transformed(by transform: ArchiveTransform) -> StateArchive {
     var later = self
     later.appVersion = transform.to

@@ -1,15 +1,14 @@
-/// The objects that make up what an app shows, as far as state restoration is concerned: who is
-/// whose parent, what each remembers, who refers to whom (WWDC 2013 session 222).
+/// An app's objects as far as state restoration needs them: parents, values, references (WWDC 2013
+/// session 222).
 public struct StateGraph: Hashable, Codable, Sendable {
-  /// Parents stand before their children.
+  /// Parents come before their children.
   public private(set) var objects: [StateObject] = []
-  /// What is on top, in front of the user.
   public internal(set) var top: StateObjectID?
   private var lastID: Int32 = 0
 
   public init() {}
 
-  /// Adds an object; its parent must be one of this graph, or nil for a root.
+  /// The parent must be in this graph; nil adds a root.
   @discardableResult
   public mutating func add(
     _ className: String, identifier: String?, parent: StateObjectID? = nil,
@@ -26,7 +25,7 @@ public struct StateGraph: Hashable, Codable, Sendable {
     return id
   }
 
-  /// Adds what is missing of a path, views that are there from the start; the object at its end.
+  /// Adds the missing views of a path; returns the object at its end.
   @discardableResult
   public mutating func add(_ path: StatePath) -> StateObjectID? {
     var above: StateObjectID?
@@ -37,19 +36,18 @@ public struct StateGraph: Hashable, Codable, Sendable {
     return above
   }
 
-  /// The object with this id.
   public subscript(id: StateObjectID) -> StateObject? {
     index(of: id).map { objects[$0] }
   }
 
-  /// Remembers a value under a key of an object; nil forgets the key.
+  /// Nil removes the key.
   public mutating func set(_ id: StateObjectID, _ key: String, _ value: StateValue?) {
     guard let index = index(of: id) else { return }
     objects[index].set(key, value)
   }
 
-  /// Where an object stands in the archive, or nil if it takes no part: without an identifier, or
-  /// below a view without one. A registered object needs nobody above it.
+  /// The path in an archive; nil if the object takes no part: without an identifier, or below a
+  /// view without one. A registered object needs no parent.
   public func path(of id: StateObjectID) -> StatePath? {
     guard let object = self[id], let identifier = object.restorationIdentifier else { return nil }
     guard let parent = object.parent else { return StatePath([identifier]) }
@@ -57,7 +55,7 @@ public struct StateGraph: Hashable, Codable, Sendable {
     return object.isRegistered ? StatePath([identifier]) : nil
   }
 
-  /// The first object with this path, or that a script calls so.
+  /// The first object with this path, counting names used only in scripts.
   public func find(_ path: StatePath) -> StateObjectID? {
     objects.first {
       $0.identifier == path.components.last
@@ -65,32 +63,28 @@ public struct StateGraph: Hashable, Codable, Sendable {
     }?.id
   }
 
-  /// What a script calls an object and all above it.
   private func words(to id: StateObjectID) -> [String]? {
     guard let object = self[id], let word = object.identifier else { return nil }
     guard let parent = object.parent else { return [word] }
     return words(to: parent).map { $0 + [word] }
   }
 
-  /// Another object in the place of one that is there.
   mutating func remake(_ id: StateObjectID, as className: String) {
     if let index = index(of: id) { objects[index].className = className }
   }
 
-  /// Another identifier, and so another path of all below.
   mutating func rename(_ path: StatePath, to identifier: String) {
     if let index = find(path).flatMap(index(of:)) { objects[index].identifier = identifier }
   }
 
-  /// Whether any object takes part in restoration.
   var takesPart: Bool { objects.contains { path(of: $0.id) != nil } }
 
-  /// Removes an object and everything below it. Base objects are part of the app and stay.
+  /// Removes an object and its descendants. Base objects are part of the app and stay.
   public mutating func remove(_ id: StateObjectID) {
     if self[id]?.origin == .dynamic { cut(id) }
   }
 
-  /// Whatever it is, with everything below it and what referred to them.
+  /// Removes an object, its descendants and all references to them.
   mutating func cut(_ id: StateObjectID) {
     var gone: Set<StateObjectID> = [id]
     for object in objects where object.parent.map(gone.contains) == true { gone.insert(object.id) }
@@ -99,11 +93,10 @@ public struct StateGraph: Hashable, Codable, Sendable {
     for index in objects.indices { objects[index].removeReferences(to: gone) }
   }
 
-  /// All that its objects remember.
   var bookmarks: [[UInt8]] { objects.flatMap(\.entries).flatMap(\.value.bookmarks) }
 
-  /// Whether it is one that can be made with `add` and `set`: what was decoded may be anything. No
-  /// parent is its own descendant, as parents come first.
+  /// Checks a decoded graph: it can be made with `add` and `set`. Parents come first, so there are
+  /// no cycles.
   var isSound: Bool {
     var last: Int32 = 0
     var known: Set<StateObjectID> = []
@@ -117,7 +110,7 @@ public struct StateGraph: Hashable, Codable, Sendable {
     return lastID >= last && lastID < .max / 2 && top.map(known.contains) ?? true
   }
 
-  /// Ids rise along `objects`, so it is a binary search.
+  /// Binary search: ids increase along `objects`.
   private func index(of id: StateObjectID) -> Int? {
     var low = 0
     var high = objects.count
@@ -150,9 +143,9 @@ public struct StatePath: Hashable, Codable, Sendable, ExpressibleByArrayLiteral,
   public var description: String { components.joined(separator: "/") }
 }
 
-/// One object and what it remembers.
+/// An object with the values it has saved.
 public struct StateObject: Hashable, Codable, Sendable {
-  /// Whether it is there before anything is restored, or made while the app runs.
+  /// Whether it exists before restoring, or is made while the app runs.
   public enum Origin: Hashable, Codable, Sendable {
     case base
     case dynamic
@@ -163,15 +156,15 @@ public struct StateObject: Hashable, Codable, Sendable {
     public var value: StateValue
   }
 
-  /// A restoration class of this name stands for the storyboard, which has its objects always.
+  /// The restoration class of storyboard objects, which always exist.
   static let storyboard = "storyboard"
 
   public let id: StateObjectID
   public internal(set) var className: String
-  /// A word in parentheses is only what a script calls it.
+  /// A name in parentheses is used only by scripts.
   public internal(set) var identifier: String?
   public let parent: StateObjectID?
-  /// Who makes it anew when it is needed.
+  /// The class that recreates it.
   public let restorationClass: String?
   public let origin: Origin
   /// Registered explicitly: a model object or a controller without a view.
@@ -179,10 +172,9 @@ public struct StateObject: Hashable, Codable, Sendable {
   /// Sorted by key.
   public private(set) var entries: [Entry] = []
 
-  /// Without one it takes no part in restoration.
+  /// Nil means it takes no part in restoration.
   var restorationIdentifier: String? { identifier.flatMap { $0.hasPrefix("(") ? nil : $0 } }
 
-  /// What it remembers under a key.
   subscript(key: String) -> StateValue? { entries.first { $0.key == key }?.value }
 
   mutating func set(_ key: String, _ value: StateValue?) {
@@ -203,20 +195,19 @@ public struct StateObject: Hashable, Codable, Sendable {
   }
 }
 
-/// What an object remembers under one key.
+/// A value saved under one key.
 public enum StateValue: Hashable, Codable, Sendable {
   case number(Int64)
   case text(String)
   case flag(Bool)
   case data([UInt8])
-  /// Lasting access to a document, resolved when it is restored.
+  /// Lasting access to a document, resolved when restored.
   case bookmark([UInt8])
-  /// Another object; never a copy of it.
+  /// A reference, never a copy.
   case reference(StateObjectID)
   case list([StateValue])
 
-  /// The same with every reference led elsewhere; without those led nowhere, and nil when it was
-  /// such a reference itself.
+  /// Maps every reference; drops those mapped to nil, or returns nil for such a reference itself.
   func mapReferences(_ lead: (StateObjectID) -> StateObjectID?) -> StateValue? {
     switch self {
     case .number, .text, .flag, .data, .bookmark: self
@@ -225,7 +216,6 @@ public enum StateValue: Hashable, Codable, Sendable {
     }
   }
 
-  /// Whether a reference of that sort is in it.
   func refers(where isOne: (StateObjectID) -> Bool) -> Bool {
     switch self {
     case .number, .text, .flag, .data, .bookmark: false
@@ -234,7 +224,6 @@ public enum StateValue: Hashable, Codable, Sendable {
     }
   }
 
-  /// The bookmarks in it.
   fileprivate var bookmarks: [[UInt8]] {
     switch self {
     case .bookmark(let data): [data]
@@ -243,27 +232,25 @@ public enum StateValue: Hashable, Codable, Sendable {
     }
   }
 
-  /// Whether any reference is in it.
   var hasReferences: Bool { refers { _ in true } }
 }
 
-/// One thing that an app changes about its own state, as a script says it.
+/// A change to an app's state, in the terms of a script.
 public enum StateChange: Hashable, Codable, Sendable {
   case set(StatePath, key: String, StateValue)
   case unset(StatePath, key: String)
   case link(StatePath, key: String, to: StatePath)
-  /// A new dynamic object below a parent, or a root for an empty path. One whose restoration class
-  /// was forgotten does not come back.
+  /// Adds a dynamic object, a root for an empty path. Without a restoration class it cannot be
+  /// recreated.
   case add(
     className: String, identifier: String, parent: StatePath, restorationClass: String?,
     isRegistered: Bool)
   case remove(StatePath)
-  /// Brings to the top.
   case show(StatePath)
 }
 
 extension StateGraph {
-  /// Makes a change; one that does not apply (no such object, identifier taken) changes nothing.
+  /// A change that does not apply (no such object, identifier taken) has no effect.
   public mutating func apply(_ change: StateChange) {
     switch change {
     case .set(let path, let key, let value):

@@ -1,52 +1,44 @@
-/// One step of restoring, as the log tool of developer mode tells it (WWDC 2013 session 222).
+/// One step of restoring, as in the developer mode log (WWDC 2013 session 222).
 package enum RestorationStep: Hashable, Sendable {
-  /// A base object that was there already.
+  /// A base object that already exists.
   case found(StatePath)
-  /// A dynamic object that its restoration class made anew.
   case recreated(StatePath, by: String)
   case skipped(StatePath, SkipReason)
   case wired(StatePath, key: String)
-  /// A reference to what was skipped.
+  /// A reference to a skipped object.
   case unwired(StatePath, key: String)
   case decoded(StatePath)
   case finished(StatePath)
-  /// When all have decoded, it has taken over what another one decoded.
+  /// After decoding, it copied a value that another object decoded.
   case applied(StatePath, key: String)
 }
 
-/// Why an object of the archive is not restored.
+/// Why an archived object is not restored.
 package enum SkipReason: Hashable, Sendable {
-  /// The restoration class answered nothing: the data is gone.
+  /// Returned nothing: the data is gone.
   case answeredNothing(String)
-  /// It is no base object and nobody can make it.
   case noRestorationClass
-  /// What it stands below was skipped.
   case parentSkipped
 }
 
-/// An archive turned back into objects.
+/// Turns an archive back into objects.
 ///
-/// The order is the whole point: base objects are there, dynamic ones are made on demand, parents
-/// before children; then all references are wired; then each object decodes its own state; and at
-/// the end each is told that restoring has finished, and applies what others have decoded. So no
-/// object depends on the order of others.
+/// Strictly in this order: dynamic objects are made, parents before children; all references are
+/// wired; each object decodes its state; each is told that restoring has finished and applies what
+/// others decoded. So no object depends on the order of others.
 package struct StateRestoration: Sendable {
-  /// The objects that are there now.
   package private(set) var graph: StateGraph
-  /// Everything that was done, in order.
   package private(set) var steps: [RestorationStep] = []
-  /// Whether what was on top is there again; false leads to the plain launch image.
+  /// The object on top is restored; otherwise the plain launch image is shown.
   package private(set) var hasTop = true
-  /// Where each object of the archive is now.
+  /// Ids in the archive to ids in `graph`.
   private var places: [StateObjectID: StateObjectID] = [:]
 
-  /// How many of the archive's objects are there again.
   package var restoredCount: Int { places.count }
 
-  /// `base` holds the objects that exist before restoring. `recreates` is asked once for each
-  /// object with a restoration class, by its name and what was saved, and answers the class of the
-  /// object that it makes; nil means that its data is gone, as it is of those in `gone`. `delegate`
-  /// has what the app delegate makes when nobody else does.
+  /// `base` holds the objects that exist before restoring; `delegate` those the app delegate makes
+  /// if nothing else does; the data of `gone` no longer exists. `recreates` maps a restoration
+  /// class and the saved object to the class of the new object, or nil if the data is gone.
   package init(
     _ archive: StateArchive, base: StateGraph, applies: [StateApplication] = [],
     delegate: Set<StatePath> = [], gone: Set<StatePath> = [],
@@ -63,7 +55,7 @@ package struct StateRestoration: Sendable {
     for (object, path) in saved { decode(object, path) }
     if let top = archive.graph.top {
       hasTop = places[top] != nil
-      // What it was pushed on or presented by, back to one that exists.
+      // The nearest ancestor that exists.
       var shown: StateObjectID? = top
       while let id = shown, places[id] == nil { shown = archive.graph[id]?.parent }
       graph.top = shown.flatMap { places[$0] }
@@ -72,7 +64,7 @@ package struct StateRestoration: Sendable {
     for (object, path) in saved { finish(path, places[object.id], applies, decoded) }
   }
 
-  /// What one applies is what others decoded, never what they applied.
+  /// Applies what others decoded, never what they applied.
   private mutating func finish(
     _ path: StatePath, _ id: StateObjectID?, _ applies: [StateApplication], _ decoded: StateGraph
   ) {
@@ -98,7 +90,7 @@ package struct StateRestoration: Sendable {
     let found = graph.find(path)
     var maker = object.restorationClass
     if maker == nil, found == nil, delegate.contains(path) { maker = "the app delegate" }
-    // Who has a restoration class is made by it, also where there is such an object already.
+    // A restoration class makes its object even if one exists.
     guard let maker else {
       steps.append(
         found == nil ? .skipped(path, .noRestorationClass) : .found(path))
@@ -134,10 +126,10 @@ package struct StateRestoration: Sendable {
 
   private mutating func decode(_ object: StateObject, _ path: StatePath) {
     guard let id = places[object.id] else { return }
-    // A base object may start out with keys that it had given up when it was saved.
+    // A base object may start with keys that were already removed when it was saved.
     let kept = Set(object.entries.map(\.key))
     for entry in graph[id]?.entries ?? [] where !kept.contains(entry.key) {
-      // What it refers to outside of restoration is the app's own wiring.
+      // References to objects outside of restoration are the app's own.
       let isWiring = entry.value.refers { graph.path(of: $0) == nil }
       if !isWiring { graph.set(id, entry.key, nil) }
     }

@@ -1,8 +1,8 @@
 import HeapModule
 import Primitives
 
-/// What may fall due. Timers are not cancelled: each names its subject, and one whose subject is
-/// gone or has a later moment now does nothing.
+/// Timers are not cancelled: each names its subject, and does nothing if the subject is gone or now
+/// has a later time.
 enum TimerKind: Hashable, Sendable {
   case workEnds(CallbackID)
   case handlerCalled(CallbackID)
@@ -19,7 +19,7 @@ enum TimerKind: Hashable, Sendable {
   case documentUse(AccessID)
 }
 
-/// The phone's timers: earliest first, and among equals the one set first.
+/// Earliest first; equal times in order of insertion.
 struct TimerQueue: Sendable {
   struct Entry: Comparable, Sendable {
     let at: Instant
@@ -42,7 +42,6 @@ struct TimerQueue: Sendable {
     heap.insert(Entry(at: moment, order: numbering.next(), kind: kind))
   }
 
-  /// Takes the earliest timer that is due.
   mutating func popDue(at moment: Instant) -> Entry? {
     guard let first = heap.min, first.at <= moment else { return nil }
     return heap.popMin()

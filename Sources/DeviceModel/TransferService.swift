@@ -1,29 +1,27 @@
 import Primitives
 
-/// The part of the system that carries out transfers: it outlives the apps that queued them, and
-/// the start of the phone (WWDC 2013 session 204). Which of them may go on is decided by the phone;
-/// here is what they are and how far they have come.
+/// Carries out transfers; outlives the apps that queued them, and reboots (WWDC 2013 session 204).
+/// `Phone` decides which may run; here are their states and progress.
 package struct TransferService: Codable, Equatable, Sendable {
-  /// In the order in which they were queued.
+  /// In order of queueing.
   package internal(set) var transfers: [Transfer] = []
   private var numbering = Numbering()
-  /// Until when the progress of the active ones is accounted for.
+  /// Progress is accounted up to here.
   var accountedUntil = Instant(milliseconds: .min)
-  /// Bytes per second times milliseconds that did not make a byte yet.
+  /// Bytes per second times milliseconds, less than a byte so far.
   private var remainder: Int64 = 0
 
-  /// What lasts when the power goes.
+  /// What survives a power loss.
   private enum CodingKeys: CodingKey {
     case transfers, numbering
   }
 
-  /// Whether its numbers are such as it gives itself: what was decoded may be anything.
   var isSound: Bool {
     let numbers = transfers.map(\.id.number)
     return numbering.isSound(after: numbers) && Set(numbers).count == numbers.count
   }
 
-  /// Nothing goes on without power: from a moment on that is named when it is back.
+  /// Nothing advances without power; the restart sets `accountedUntil`.
   mutating func powerFailed() {
     accountedUntil = Instant(milliseconds: .min)
     remainder = 0
@@ -46,7 +44,7 @@ package struct TransferService: Codable, Equatable, Sendable {
 
   var activeCount: Int { transfers.count { $0.phase == .active } }
 
-  /// Moves the modelled ones of the active transfers forward: they share the network equally.
+  /// Active modelled transfers share the network equally.
   mutating func advance(to now: Instant, bytesPerSecond: Int64) {
     let elapsed = (now - accountedUntil).milliseconds
     accountedUntil = now
@@ -64,7 +62,6 @@ package struct TransferService: Codable, Equatable, Sendable {
     }
   }
 
-  /// When the first of them will be done.
   func nextEnd(bytesPerSecond: Int64) -> Instant? {
     let left = transfers.filter(\.isModelledAndActive).map { $0.nextStop - $0.done }
     guard let least = left.min(), bytesPerSecond > 0 else { return nil }
@@ -72,7 +69,7 @@ package struct TransferService: Codable, Equatable, Sendable {
     return accountedUntil + .milliseconds(max(0, units - 1) / bytesPerSecond + 1)
   }
 
-  /// The sessions of an app whose transfers have all ended and that nobody has told it about.
+  /// Sessions whose transfers have all ended, and which the app was not told about.
   func endedSessions(of app: AppID) -> [String] {
     var sessions: [String] = []
     for transfer in transfers where transfer.app == app && !transfer.isForDocumentOnly {
@@ -86,7 +83,6 @@ package struct TransferService: Codable, Equatable, Sendable {
     return sessions
   }
 
-  /// Forgets the transfers of a session that its app has been told about.
   mutating func forget(session: String, of app: AppID) {
     transfers.removeAll {
       $0.app == app && $0.request.session == session && $0.phase.hasEnded && !$0.isForDocumentOnly
@@ -94,56 +90,50 @@ package struct TransferService: Codable, Equatable, Sendable {
   }
 }
 
-/// One transfer.
+/// A background transfer and its progress.
 package struct Transfer: Hashable, Codable, Sendable {
   package let id: TransferID
   package let app: AppID
   package let request: TransferRequest
-  /// Waits for Wi-Fi and for the phone's power.
+  /// Waits for Wi-Fi and enough power.
   package let isDiscretionary: Bool
-  /// Whether the driver moves its bytes, else the model does.
+  /// The driver moves its bytes, not the model.
   package let isPerformed: Bool
   package internal(set) var phase = TransferPhase.waiting(.queue)
   /// Bytes that need not be transferred again.
   package internal(set) var done: Int64 = 0
-  /// Its app has answered its server.
   package internal(set) var hasCredentials = false
-  /// Queued by the system to fetch a document's content; no app waits for it.
+  /// Queued by the system for a document; no app waits for it.
   package internal(set) var isForDocumentOnly = false
-  /// Its connection has broken, as it was to; nil for no.
+  /// The scripted break has happened; nil means no.
   var hasBrokenOff: Bool?
-  /// Of a document that goes up: which revision that is.
   var revision: Int?
 
-  /// Where it ends, or breaks off.
   var nextStop: Int64 {
     guard let place = request.breaksAt, hasBrokenOff == nil else { return request.bytes }
     return min(request.bytes, max(0, place))
   }
 
-  /// Whether it is at the place where its connection breaks.
   var hasReachedBreak: Bool {
     isModelledAndActive && nextStop < request.bytes && done >= nextStop
   }
 
   var isModelledAndActive: Bool { !isPerformed && phase == .active }
 
-  /// Whether it goes on where it was interrupted. HTTP has no way to do so with an upload.
+  /// Resumes after an interruption. An HTTP upload cannot.
   package var keepsProgress: Bool {
     request.resumes && !(isPerformed && request.direction == .upload)
   }
 }
 
 extension TransferRequest {
-  /// Its server has more than was said.
   var isLargerThanSaid: Bool { actualBytes.map { $0 > bytes } ?? false }
 }
 
-/// Where a transfer stands.
+/// The state of a transfer.
 package enum TransferPhase: Hashable, Codable, Sendable {
   case waiting(TransferHold)
   case active
-  /// The server asked, the app is to answer.
   case awaitingCredentials
   case ended(TransferResult)
 
@@ -152,34 +142,32 @@ package enum TransferPhase: Hashable, Codable, Sendable {
   }
 }
 
-/// Why a transfer does not go on now.
+/// Why a transfer waits.
 package enum TransferHold: String, CaseIterable, Hashable, Codable, Sendable {
   case queue
   case noNetwork
-  /// Discretionary ones only use Wi-Fi, and respect the phone's energy.
+  /// For discretionary transfers, as the two below.
   case needsWiFi
   case lowPower
   case energyBudget
 }
 
-/// Steps of a transfer.
+/// A step of a transfer.
 package enum TransferStep: Hashable, Sendable {
   case queued(TransferRequest, isDiscretionary: Bool)
-  /// Goes on from that byte.
   case started(offset: Int64)
-  /// The connection broke after so many bytes; it is tried again.
   case brokeOff(offset: Int64)
   case held(TransferHold)
   case credentialsDemanded
   case ended(TransferResult)
 }
 
-/// Who moves the bytes.
+/// The side that moves the bytes of transfers.
 package enum TransferMode: Hashable, Sendable {
-  /// The model: a network of `PhoneLimits`' speeds, for virtual time.
+  /// At the speeds of `PhoneLimits`, in virtual time.
   case modelled
-  /// Of transfers with a `url` the driver, from each `TransferStep.started` on until any other step
-  /// of that transfer or the next start. It reports `transferProgressed`, `transferChallenged` and
-  /// `transferEnded`. Those without a `url` are modelled.
+  /// For transfers with a `url` the driver does, from each `TransferStep.started` until the next
+  /// step of that transfer. It reports `transferProgressed`, `transferChallenged` and
+  /// `transferEnded`. Transfers without a `url` are modelled.
   case performed
 }

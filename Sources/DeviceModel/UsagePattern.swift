@@ -1,15 +1,14 @@
 import Primitives
 
-/// When in the day something is used, learned from the phone's own history (WWDC 2013 session 204),
-/// for weekdays and weekends apart once enough of them have been seen.
+/// Times of use in a day, learned from the phone's history (WWDC 2013 session 204); weekdays and
+/// weekends separately once enough were seen.
 ///
-/// Integers throughout, so that the same history gives the same pattern everywhere.
+/// Integers only, so that the same history gives the same pattern everywhere.
 package struct UsagePattern: Hashable, Codable, Sendable {
   /// Quarter hours of a day.
   package static let binCount = 96
   static let binMilliseconds: Int64 = 900_000
 
-  /// Of all days together, and of each kind of day.
   private(set) var all = DayHabits()
   private(set) var weekdays = DayHabits()
   private(set) var weekends = DayHabits()
@@ -18,17 +17,15 @@ package struct UsagePattern: Hashable, Codable, Sendable {
 
   init(at localTime: Instant) { today = Self.day(localTime) }
 
-  /// Days seen to their end.
   package var days: Int { all.days }
 
-  /// The clock was set back: a day begins anew at that time.
+  /// The clock was set back: starts the day again.
   mutating func setBack(to localTime: Instant) {
     guard today > Self.day(localTime) else { return }
     today = Self.day(localTime)
     lastBin = -1
   }
 
-  /// Whether its numbers are such as it makes itself: what was decoded may be anything.
   var isSound: Bool {
     [all, weekdays, weekends].allSatisfy(\.isSound) && (-1..<Self.binCount).contains(lastBin)
       && today.magnitude <= Instant.endOfCalendar.milliseconds.magnitude
@@ -43,14 +40,13 @@ package struct UsagePattern: Hashable, Codable, Sendable {
     return Int(inDay / binMilliseconds)
   }
 
-  /// A Saturday or a Sunday; day 0, the first of 1970, was a Thursday.
+  /// Day 0, 1970-01-01, was a Thursday.
   private static func isWeekend(_ day: Int64) -> Bool { (day % 7 + 10) % 7 >= 5 }
 
-  /// Ends the days that are over.
   mutating func roll(to localTime: Instant) {
     let day = Self.day(localTime)
     guard day > today else { return }
-    // After so many empty days nothing is left anyway.
+    // After that many empty days all weights are zero.
     for ended in today..<min(day, today + 400) {
       all.endDay()
       if Self.isWeekend(ended) { weekends.endDay() } else { weekdays.endDay() }
@@ -59,7 +55,7 @@ package struct UsagePattern: Hashable, Codable, Sendable {
     lastBin = -1
   }
 
-  /// Notes a use. Further ones in the same quarter hour add nothing.
+  /// Counts once per quarter hour.
   mutating func record(at localTime: Instant) {
     roll(to: localTime)
     let bin = Self.bin(localTime)
@@ -69,31 +65,28 @@ package struct UsagePattern: Hashable, Codable, Sendable {
     if Self.isWeekend(today) { weekends.add(bin) } else { weekdays.add(bin) }
   }
 
-  /// What is usual on a day such as the one of that time, if so many of its kind have been seen; on
-  /// any day otherwise.
+  /// The habits of that kind of day if at least `days` of it were seen; of any day otherwise.
   func habits(at localTime: Instant, after days: Int) -> DayHabits {
     let kind = Self.isWeekend(Self.day(localTime)) ? weekends : weekdays
     return kind.days >= days ? kind : all
   }
 }
 
-/// The weights of the quarter hours of a kind of day; every day that ends makes older ones count
-/// less.
+/// Use per quarter hour of one kind of day; older days count less.
 struct DayHabits: Hashable, Codable, Sendable {
   private static let perUse: UInt32 = 1024
-  /// What a day keeps of its weight when the next one ends: 7/8, so a week is most of the memory.
+  /// What remains of a weight after each day: 7/8, so a week is most of the memory.
   private static let kept: UInt32 = 7
   private static let keptOf: UInt32 = 8
-  /// No weight is above this, whatever its user does; arithmetic with it cannot overflow.
+  /// The maximum weight, so that arithmetic cannot overflow.
   private static let most: UInt32 = 1 << 20
 
   private var weights = [UInt32](repeating: 0, count: UsagePattern.binCount)
-  /// What a quarter hour used every day would weigh.
+  /// The weight of a quarter hour used every day.
   private var full: UInt32 = 0
-  /// Days seen to their end.
+  /// Completed days.
   private(set) var days = 0
 
-  /// Whether its numbers are such as it makes itself: what was decoded may be anything.
   var isSound: Bool {
     weights.count == UsagePattern.binCount && weights.allSatisfy { $0 <= Self.most }
       && full <= Self.most && Numbering.range.contains(Int64(days))
@@ -107,8 +100,8 @@ struct DayHabits: Hashable, Codable, Sendable {
 
   mutating func add(_ bin: Int) { weights[bin] = min(weights[bin] + Self.perUse, Self.most) }
 
-  /// The chance of a use in the hour that begins with a quarter hour, in percent; above 100 when it
-  /// is used more than once. What was used today counts as well.
+  /// The chance of a use in the hour that begins with this quarter hour, in percent; above 100 for
+  /// several uses. Includes today.
   func percentInHour(from bin: Int) -> Int64 {
     guard full > 0 else { return 0 }
     var sum: UInt32 = 0
@@ -116,6 +109,6 @@ struct DayHabits: Hashable, Codable, Sendable {
     return Int64(sum) * 100 / Int64(full)
   }
 
-  /// Whether a quarter hour has a noticeable part in that: more than a thirty-second of daily use.
+  /// More than a thirty-second of daily use.
   func isUsed(_ bin: Int) -> Bool { weights[bin] > full / 32 }
 }

@@ -1,15 +1,14 @@
-/// An address that HTTP can reach: `http://` or `https://`, a host, a port perhaps, and no
-/// characters that an address has to write with `%`.
+/// An `http` or `https` address with a host, an optional port, and only characters that need no
+/// percent encoding.
 ///
-/// Strict on purpose: what passes can be handed to any HTTP library. Some end the process over a
-/// port that is too large, or a host that is empty between its brackets.
+/// Strict, so that any HTTP library can handle it: some end the process over a port that is too
+/// large, or an empty host in brackets.
 package struct WebAddress: Hashable, Sendable {
-  /// As it was written.
   package let text: String
   package let isSecure: Bool
-  /// In small letters, an IPv6 address in its brackets.
+  /// In lower case, IPv6 addresses in brackets.
   package let host: String
-  /// The usual one if none was written.
+  /// The scheme's default if not given.
   package let port: UInt16
 
   package init(_ text: String) throws(WebAddressError) {
@@ -37,7 +36,7 @@ package struct WebAddress: Hashable, Sendable {
     self.host = host.lowercased()
   }
 
-  /// Whether both are the same server: credentials for one are for the other too.
+  /// The same server: credentials for one apply to the other.
   package func hasOrigin(of other: WebAddress) -> Bool {
     isSecure == other.isSecure && host == other.host && port == other.port
   }
@@ -47,7 +46,7 @@ package struct WebAddress: Hashable, Sendable {
   private static let inName = letters.union(digits).union("-._")
   private static let inBrackets = digits.union("abcdefABCDEF:.")
 
-  /// RFC 3986, appendix A; brackets and `%` are taken as they come.
+  /// RFC 3986, appendix A; brackets and `%` are allowed anywhere.
   private static func isAllowed(_ character: Unicode.Scalar) -> Bool {
     (0x21...0x7E).contains(character.value) && !"\"<>\\^`{|}".unicodeScalars.contains(character)
   }
@@ -58,7 +57,7 @@ package struct WebAddress: Hashable, Sendable {
   }
 }
 
-/// What is wrong with an address.
+/// Why a text is no usable address.
 package enum WebAddressError: Error, CaseIterable, Hashable, Sendable, CustomStringConvertible {
   case scheme
   case characters
