@@ -2,11 +2,10 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// Reading what apps are and do, in the words of the model.
 extension AppDefinition: ReadableObject {
   init() { self.init(name: "", modes: .remoteNotification) }
 
-  /// `copies`, `state` and `objects` are read with the whole app, in `readAll`.
+  /// `readAll` reads `copies`, `state` and `objects`, which need the whole app.
   static let fields: [Field<AppDefinition>] = [
     Field("name", \.name, isRequired: true), Field("version", \.version),
     Field("copies") { _, _ in }, Field("modes", \.modes), Field("fetch", \.fetchInterval),
@@ -23,7 +22,7 @@ extension AppDefinition: ReadableObject {
     Field("container", \.container), Field("documentTypes", \.documentTypes),
   ]
 
-  /// One app, or its copies, whose names have numbers in the place of `#`.
+  /// One app, or its copies, with numbers in place of `#` in their names.
   static func readAll(_ reader: Reader) throws(ScenarioError) -> [AppDefinition] {
     var app = try object(reader)
     app.script.interface = try StateGraph(reader)
@@ -175,7 +174,7 @@ extension TransferRequest: ReadableObject {
     }
   }
 
-  /// An object, or a text such as `film,5000000`, perhaps with an address behind.
+  /// An object, or a text: `film,5000000`, optionally followed by a URL.
   static func read(_ reader: Reader) throws(ScenarioError) -> TransferRequest {
     guard case .text(let line) = reader.tree.value else { return try object(reader) }
     let parts = line.split(separator: ",", maxSplits: 2, omittingEmptySubsequences: false)
@@ -189,7 +188,7 @@ extension TransferRequest: ReadableObject {
 }
 
 extension DocumentID: Readable {
-  /// The n-th that came to be on the phone.
+  /// The n-th document created on the phone.
   static func read(_ reader: Reader) throws(ScenarioError) -> DocumentID {
     DocumentID(UInt64(try reader.number(1...10_000)))
   }

@@ -1,25 +1,24 @@
 import DeviceModel
 import RelayCore
 
-/// What must come of a scenario, or must not.
+/// A required outcome of a scenario, or a forbidden one.
 struct Expectation: Sendable {
   enum Rule: Sendable {
-    /// So often at least and at most in the window.
     case expect(Match, Window, count: ClosedRange<Int64>)
-    /// One after the other.
+    /// In this order, with anything in between.
     case order([Match])
-    /// On so many of a hundred days on which an app is used, after the first days, it was fetched
-    /// within that time before every use, and the fetch had come to its end.
+    /// On this percentage of the days on which an app is used, a fetch completed within that time
+    /// before every use.
     case fetchedBeforeUse(within: Int64, percentOfDays: Int64, Window)
   }
 
-  /// What is looked at, in milliseconds since the start.
+  /// The time to look at, in milliseconds since the start.
   struct Window: Sendable {
     var after: Int64?
     var before: Int64?
-    /// Counted from `after`, or from when the push was posted that is looked for, or the start.
+    /// From `after`, or the posting of the push in question, or the start.
     var within: Int64?
-    /// Of every day, in milliseconds since midnight.
+    /// Daily, in milliseconds since midnight.
     var clocks: ClosedRange<Int64>?
 
     func shifted(by origin: Int64) -> Window {
@@ -29,28 +28,26 @@ struct Expectation: Sendable {
     }
   }
 
-  /// Which of the things that happen.
   struct Match: Sendable {
     var kind: TraceKind?
     var phone: String?
     var app: String?
     var push: PushReference?
-    /// With `*` for anything at its ends.
+    /// `*` at an end matches anything.
     var why: String?
   }
 
-  /// A push of the scenario.
   enum PushReference: Sendable, Equatable {
     case name(String)
-    /// In the order of posting, from 1.
+    /// In order of posting, from 1.
     case number(Int)
   }
 
-  /// As it is told to people.
+  /// For display.
   let says: String
   let rule: Rule
 
-  /// What these look at; nil for everything.
+  /// The kinds the expectations look at; nil for all.
   static func kinds(of expectations: [Expectation]) -> Set<TraceKind>? {
     var kinds: Set<TraceKind> = []
     for expectation in expectations {
@@ -138,7 +135,7 @@ extension Expectation {
 }
 
 extension Expectation.Window {
-  /// A time in which nothing can happen would make a `never` hold that means nothing.
+  /// Rejects an empty window, in which any `never` would hold.
   fileprivate init(_ reader: Reader, hasWithin: Bool = true) throws(ScenarioError) {
     after = try reader["after"]?.time()
     before = try reader["before"]?.time()
@@ -226,9 +223,9 @@ extension Expectation.Rule {
   }
 }
 
-/// Which pushes there are to be named: an expectation about another one would look at nothing.
+/// The pushes that expectations may name: others could never be found.
 struct PushNames {
-  /// Each once, in the order of the file.
+  /// Unique, in the order of the file.
   private var names: [String] = []
   /// The most that can be posted.
   private var count: Int64 = 0
@@ -260,14 +257,13 @@ struct PushNames {
   }
 }
 
-/// Whether an expectation held.
+/// The result of an expectation.
 public struct Verdict: Hashable, Sendable {
   public let says: String
   public let isPassed: Bool
-  /// What was found.
   public let found: String
 
-  /// One JSON object, its keys always in the same order.
+  /// One JSON object with a fixed key order.
   public var json: String {
     "{\"verdict\":\(isPassed ? "\"passed\"" : "\"failed\""),\"says\":\(quoted(says)),"
       + "\"found\":\(quoted(found))}"
@@ -307,7 +303,6 @@ extension Simulation {
     return (isPassed, found(inside, all, match, count) + (isCut ? cut : ""))
   }
 
-  /// What there was of what was looked for.
   private func found(
     _ inside: [Int], _ all: [Int], _ match: Expectation.Match, _ count: ClosedRange<Int64>
   ) -> String {
@@ -324,7 +319,7 @@ extension Simulation {
 
   private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
-  /// What else happened that may have been meant: of this kind, and nearest to what was wanted.
+  /// Events the author may have meant: the same except for `why`, or else of the same kind.
   private func others(than match: Expectation.Match, isPassed: Bool) -> String {
     var near = match
     near.why = nil
@@ -337,7 +332,6 @@ extension Simulation {
     return found.count == 1 ? ", another did" : ", \(found.count) others did"
   }
 
-  /// The first of them.
   private func list(_ indices: [Int]) -> String {
     let shown = 5
     let rest = indices.count > shown ? "; and \(indices.count - shown) more" : ""
@@ -368,7 +362,6 @@ extension Simulation {
     TimeText.text(time: entries[index].at) + " " + line(index).what
   }
 
-  /// When the first push of that name, or the one with that number, was posted.
   private func posted(_ push: Expectation.PushReference) -> Int64? {
     pushes.indices.first { isPush($0, push) }.map { pushes[$0].postedAt }
   }
@@ -395,7 +388,7 @@ extension Simulation {
     return match.why.map { Self.fits(entry.why(by: clock), $0) } ?? true
   }
 
-  /// Whether a text is what is wanted, `*` at an end standing for anything.
+  /// Matches a text; `*` at an end stands for anything.
   static func fits(_ text: String, _ wanted: String) -> Bool {
     let (opens, closes) = (wanted.hasPrefix("*"), wanted.hasSuffix("*") && wanted.count > 1)
     let core = String(wanted.dropFirst(opens ? 1 : 0).dropLast(closes ? 1 : 0))
@@ -427,7 +420,7 @@ extension Simulation {
       if case .fetchBegan(let id, _) = entry.fact {
         running.insert(Call(phone: entry.phone, id: id))
       } else if case .phone(.callback(let id, _, .completed(let outcome))) = entry.fact {
-        // What failed, or still runs when the user looks, is of no use to them.
+        // A fetch that failed, or is still running at the use, does not count.
         guard running.remove(Call(phone: entry.phone, id: id)) != nil, outcome != .failed
         else { continue }
         lastFetch[entry.app] = entry.at

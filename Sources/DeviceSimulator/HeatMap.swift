@@ -1,9 +1,8 @@
 import DeviceModel
 
-/// When an app was used, fetched and pushed to, half hour by half hour, day by day: one sees the
-/// phone learn when its user looks.
+/// An app's uses, fetches and pushes per half hour and day: it shows how the phone learns when the
+/// user looks.
 public struct HeatMap: Hashable, Sendable {
-  /// What is counted.
   public enum Layer: String, CaseIterable, Hashable, Sendable {
     case uses
     case fetches
@@ -41,7 +40,7 @@ public struct HeatMap: Hashable, Sendable {
     }
   }
 
-  /// How often in a half hour of the day, over those days.
+  /// Sums per half hour over those days.
   func counts(_ layer: Layer, days: Range<Int>) -> [Int] {
     (cells[layer] ?? []).enumerated().filter { days.contains($0.offset) }.map(\.element)
       .reduce(into: Array(repeating: 0, count: Self.binCount)) { sum, day in
@@ -51,7 +50,7 @@ public struct HeatMap: Hashable, Sendable {
 
   private var dayCount: Int { cells[.uses]?.count ?? 0 }
 
-  /// A row a week and layer; the fuller the mark, the more often on a day.
+  /// One row per week and layer; a fuller mark means more often.
   public var text: String {
     let hours = (0..<8).map { padded("\($0 * 3)", 6) }.joined()
     var text = padded(name, 18) + hours + "\n"
@@ -80,7 +79,7 @@ public struct HeatMap: Hashable, Sendable {
 }
 
 extension Simulation {
-  /// A map of each app, in the order of installation.
+  /// One map per app, in order of installation.
   public var heatMaps: [HeatMap] {
     let dayCount = Int((time - origin + TimeText.day - 1) / TimeText.day)
     var maps = apps.map { app in

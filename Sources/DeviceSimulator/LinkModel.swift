@@ -1,14 +1,14 @@
 package import Primitives
 
-/// How relay and phones reach each other.
+/// The quality of the connection between relay and phones.
 public struct LinkModel: Hashable, Sendable {
-  /// One way, and at most so much on top, by chance.
+  /// One way: at least `latency`, at most `jitter` more.
   public var latency: Duration
   public var jitter: Duration
-  /// From the loss of a connection, or from having a network again, to the attempt to connect;
-  /// each time with a random half more. In real time the phone tries at once.
+  /// From losing the connection or regaining a network to the attempt to connect, plus up to half
+  /// of it by chance. In real time the phone tries at once.
   public var reconnect: Duration
-  /// Of a hundred pushes, keep-alives and answers to them so many are lost, by chance.
+  /// Applies to pushes, keep-alives and their answers.
   public var lossPercent: Double
 
   public init() { self.init(lossPercent: 0) }
@@ -23,24 +23,22 @@ public struct LinkModel: Hashable, Sendable {
     self.lossPercent = lossPercent
   }
 
-  /// No worse than the network that it goes over.
+  /// Adds nothing to the real network.
   package static let plain = LinkModel(latency: .zero, jitter: .zero)
 
-  /// How long the next thing takes.
   package func delay(using random: inout SeededRandom) -> Int64 {
     latency.simulatedMilliseconds + random.below(jitter.simulatedMilliseconds + 1)
   }
 
-  /// Whether the next thing is lost. A link that loses nothing asks no chance.
+  /// Draws no random number if the link loses nothing.
   package func loses(using random: inout SeededRandom) -> Bool {
     guard lossPercent > 0 else { return false }
     let drawn = Double(random.below(100))
-    // Only a fraction of a hundredth needs a finer draw.
+    // Only a fraction of a percent needs a finer draw.
     return drawn + 1 <= lossPercent
       || drawn < lossPercent && Double(random.below(1000)) < (lossPercent - drawn) * 1000
   }
 
-  /// For the timeline.
   var words: String {
     let loss = lossPercent == lossPercent.rounded() ? "\(Int(lossPercent))" : "\(lossPercent)"
     return "link: loses \(loss) %"

@@ -20,7 +20,7 @@ struct LiveCommand {
     } else if scenario.phones.count > 1 {
       throw LiveCommandError(text: "name the phone first, as in \"\(phone): lock\"")
     }
-    // The longest verb counts: "open banner" before "open".
+    // The longest verb wins: "open banner" before "open".
     let verbs = Self.verbs.filter {
       words.starts(with: $0.name.split(separator: " ").map(String.init))
     }
@@ -58,10 +58,9 @@ struct LiveCommand {
     }
   }
 
-  /// Those that a line can say.
   static let verbs = Verb.all.filter(\.isCommand)
 
-  /// The app that is meant, taken from the words; nil when it is the phone.
+  /// Takes the app's name from the words; nil means the phone.
   private static func app(
     of verb: Verb, _ words: inout [String], among apps: [String], of phone: String
   ) throws(LiveCommandError) -> String? {
@@ -71,7 +70,7 @@ struct LiveCommand {
     case .appOrPhone: return isNamed ? words.removeFirst() : nil
     case .app: break
     }
-    // With one app there is no doubt which is meant.
+    // A single app need not be named.
     guard !isNamed, apps.count == 1 else {
       guard !words.isEmpty else {
         throw LiveCommandError(text: "\(verb.name) needs the name of an app: \(verb.usage)")
@@ -85,9 +84,9 @@ struct LiveCommand {
   }
 }
 
-/// What can be typed.
+/// The help text for typed commands.
 package enum LiveCommandHelp {
-  /// One verb a line, with what it needs; what is in brackets may be left out.
+  /// One verb per line; words in brackets are optional.
   package static var lines: [String] {
     LiveCommand.verbs.map(\.usage) + [
       "help", "quit",
@@ -97,7 +96,7 @@ package enum LiveCommandHelp {
   }
 }
 
-/// Why a line could not be done.
+/// Why a command could not be performed.
 package struct LiveCommandError: Error, Hashable, Sendable, CustomStringConvertible {
   let text: String
 

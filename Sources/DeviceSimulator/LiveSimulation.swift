@@ -2,32 +2,31 @@ package import DeviceModel
 package import Primitives
 package import RelayCore
 
-/// The phones of a scenario beside a real relay, in real time. A driver owns it, tells it what
-/// happens and the time, does what `drainOrders` says, and shows what `drainTrace` tells.
+/// The phones of a scenario beside a real relay, in real time. The driver reports events and time,
+/// performs what `drainOrders` returns, and prints `drainTrace`.
 ///
-/// All times are in UNIX milliseconds. What the scenario's provider would push, and which policy
-/// its relay would have, is the real ones' affair and left out.
+/// Times are UNIX milliseconds. The scenario's pushes and relay policy are ignored: real providers
+/// and the relay have their own.
 package struct LiveSimulation: Sendable {
   private let scenario: Scenario
   private var player: ScenarioPlayer
-  /// How much of the trace has been told.
+  /// Entries of the trace already returned.
   private var told = 0
-  /// A scenario with expectations keeps everything that happened, up to a limit.
+  /// With expectations the whole trace is kept, up to a limit.
   private let keepsTrace: Bool
   private static let keptEntries = 1_000_000
-  /// Whether more happened than is kept, so that nothing can be judged any more.
+  /// The limit was exceeded, so expectations can no longer be judged.
   private var hasForgotten = false
   private let places: [String: Int]
 
-  /// Sets up the phones; they are about to connect. Those in `last`, by their names, go on where
-  /// they were.
+  /// Sets up the phones, about to connect. Those in `last`, by name, continue their last run.
   package init(
     _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:]
   ) {
     self.scenario = scenario
     places = Dictionary(
       uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
-    // Times of the trace are times of the day.
+    // Trace times are times of day.
     let midnight = now - now % TimeText.day
     var simulation = Simulation(seed: seed, relay: nil, start: midnight)
     simulation.time = now - midnight
@@ -35,40 +34,34 @@ package struct LiveSimulation: Sendable {
     keepsTrace = !scenario.expectations.isEmpty
   }
 
-  /// The phones' names.
   package var phones: [String] { scenario.phones.map(\.name) }
 
-  /// The place of the phone with this name.
   package func place(ofPhone name: String?) -> Int? { name.flatMap { places[$0] } }
 
-  /// When `advance` is wanted next, if nothing else happens.
+  /// When `advance` is due next if nothing else happens.
   package var nextWake: Int64 {
     let next = player.nextMoment
     return next == .max ? .max : next + player.simulation.start
   }
 
-  /// Whether the scenario's time is over.
   package func isOver(at now: Int64) -> Bool { now - player.simulation.start >= player.end }
 
-  /// Lets time pass.
   package mutating func advance(to now: Int64) {
     player.play(until: now - player.simulation.start)
   }
 
   // MARK: What happens
 
-  /// Something that the driver has seen of a phone.
   package enum Event: Sendable {
     case connected
     case lost(reason: String)
     case received(Delivery)
     /// Anything else from the relay; a keep-alive is answered.
     case heard(isKeepAlive: Bool)
-    /// Of a transfer, an archive.
+    /// About a transfer or an archive.
     case phone(PhoneEvent)
   }
 
-  /// Takes in what has happened to a phone.
   package mutating func handle(_ event: Event, of phone: Int, at now: Int64) {
     advance(to: now)
     let number = Int32(phone)
@@ -81,31 +74,30 @@ package struct LiveSimulation: Sendable {
     }
   }
 
-  /// Does what a person says, in the words of a scenario's `do`: `open com.example.app`,
-  /// `network airplane`, `lock`. Of several phones it names one: `anna: lock`.
+  /// Performs a typed command in the words of a scenario's `do`, such as `network airplane`. With
+  /// several phones it starts with a name: `anna: lock`.
   package mutating func perform(command: String, at now: Int64) throws(LiveCommandError) {
     let command = try LiveCommand(command, in: scenario)
     advance(to: now)
     player.perform(command.action)
   }
 
-  /// What the phone wants of the relay, as far as it knows.
   package func link(of phone: Int) -> PhoneEntry.Link {
     player.simulation.phones[phone].link
   }
 
-  /// A phone's own state, for what the driver performs or keeps.
+  /// For what the driver performs or stores.
   package func model(of phone: Int) -> Phone { player.simulation.phones[phone].model }
 
   // MARK: What is to be done
 
-  /// What the driver is to do, oldest first; each is told once.
+  /// Oldest first, each once.
   package mutating func drainOrders() -> [LiveOrder] {
     defer { player.simulation.orders = [] }
     return player.simulation.orders
   }
 
-  /// What has happened since it was last asked.
+  /// The trace since the last call.
   package mutating func drainTrace() -> [TraceLine] {
     defer { forgetTrace() }
     return (told..<player.simulation.entries.count).map { player.simulation.line($0) }
@@ -121,7 +113,7 @@ package struct LiveSimulation: Sendable {
     }
   }
 
-  /// What came of the scenario's expectations. What only the relay sees is not judged.
+  /// Leaves out expectations about what only the relay sees.
   package func verdicts() -> [Verdict] {
     scenario.expectations.filter { !$0.needsRelay }.map { expectation in
       guard !hasForgotten else {
@@ -133,16 +125,16 @@ package struct LiveSimulation: Sendable {
     }
   }
 
-  /// The expectations that are not judged, as they are told to people.
+  /// The expectations that `verdicts` leaves out, for display.
   package var unjudged: [String] {
     scenario.expectations.filter(\.needsRelay).map(\.says)
   }
 }
 
-/// What is left of a phone from its last run.
+/// What remains of a phone from its last run.
 package struct LastingPhone: Sendable {
   package var memory: PhoneMemory
-  /// The states of its apps, by their names.
+  /// By app name.
   package var archives: [String: StateArchive]
 
   package init(memory: PhoneMemory, archives: [String: StateArchive]) {
@@ -152,7 +144,7 @@ package struct LastingPhone: Sendable {
 }
 
 extension Expectation {
-  /// Whether it looks at what only the relay sees, or at pushes by the names of the scenario.
+  /// Looks at what only the relay sees, or at pushes by their scenario names.
   fileprivate var needsRelay: Bool {
     switch rule {
     case .expect(let match, _, _): match.needsRelay
@@ -169,12 +161,11 @@ extension Expectation.Match {
   }
 }
 
-/// What the driver of a real relay has seen.
+/// Observations of a real relay's driver.
 extension Simulation {
-  /// Pushes that are remembered at least; twice as many at most.
+  /// At least this many pushes are remembered, at most twice as many.
   static let rememberedPushes = 10_000
 
-  /// A phone has its stream, or has it again.
   mutating func linkOpened(_ phone: Int32) {
     guard case .connecting(let connection) = phones[Int(phone)].link else { return }
     phones[Int(phone)].link = .live(connection)
@@ -182,14 +173,13 @@ extension Simulation {
     introduce(phone)
   }
 
-  /// A phone has lost its stream, and the driver tries to get it a new one.
+  /// The driver reconnects.
   mutating func linkLost(_ phone: Int32, _ reason: String) {
     guard case .live(let connection) = phones[Int(phone)].link else { return }
     phones[Int(phone)].link = .connecting(connection)
     record(.disconnected(reason), phone: phone)
   }
 
-  /// The relay has sent a push over the phone's stream.
   mutating func receive(_ delivery: Delivery, at phone: Int32) {
     guard case .live = phones[Int(phone)].link else { return }
     let notification = delivery.notification
@@ -218,7 +208,6 @@ extension Simulation {
     arrived(number, at: phone, rides: rides)
   }
 
-  /// The relay has said something else.
   mutating func hear(_ phone: Int32, isKeepAlive: Bool) {
     guard case .live = phones[Int(phone)].link else { return }
     tell(phone, .linkHeard)
@@ -234,9 +223,8 @@ extension Simulation {
 }
 
 extension Simulation {
-  /// A phone that goes on where its memory ends: its power is back, and its user enters the code
-  /// and looks at the app that was in front. What the memory says of apps that are installed again
-  /// stands; they may have changed.
+  /// Adds a phone that continues from its memory: it is switched on, unlocked, and its foreground
+  /// app opened again. Its apps are not installed again; `update` may change them.
   mutating func addPhone(
     _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive],
     limits: PhoneLimits = PhoneLimits()
@@ -265,8 +253,7 @@ extension Simulation {
     return PhoneHandle(number: number, name: name)
   }
 
-  /// Apps that were there already are brought up to date, and what is said of the phone itself
-  /// stands; what is not said is as it was.
+  /// Updates known apps, and settings of the phone that differ from the defaults.
   mutating func update(_ phone: PhoneHandle, to plan: Scenario.PhonePlan) {
     if plan.network != .wifi { tell(phone.number, .networkChanged(plan.network)) }
     if plan.isCharging { tell(phone.number, .chargerChanged(isConnected: true)) }
@@ -278,7 +265,7 @@ extension Simulation {
   }
 }
 
-/// What a driver is to do for a phone, which it knows by its place among the simulation's phones.
+/// A task for the driver; `phone` is the index in the simulation.
 package struct LiveOrder: Hashable, Sendable {
   package let phone: Int
   package let task: Task
@@ -286,11 +273,11 @@ package struct LiveOrder: Hashable, Sendable {
   package init(_ phone: Int, _ task: Task) { (self.phone, self.task) = (phone, task) }
 
   package enum Task: Hashable, Sendable {
-    /// Get it a stream, and a new one whenever it is lost.
+    /// Connect, and reconnect whenever the stream is lost.
     case connect
-    /// From the next stream on its link is like that.
+    /// Applies from the next stream on.
     case link(LinkModel)
-    /// End its stream; without a good-bye the relay is to find out by itself.
+    /// Without a good-bye the relay has to find out by itself.
     case disconnect(saysGoodbye: Bool)
     case ack(UniqueID, DeliveryOutcome?)
     case decision(UniqueID, PushDecision)
@@ -298,17 +285,17 @@ package struct LiveOrder: Hashable, Sendable {
     case keepAlive
     case transfer(TransferID, TransferStep)
     case archive(app: String, ArchiveStep)
-    /// An app is there again; or not any more, as its provider is to hear.
+    /// The app was installed again; `unregister`: it is gone, as its provider shall learn.
     case register(topic: String)
     case unregister(topic: String)
-    /// The keys of protected files are there from now on, or gone.
+    /// The keys of protected files become available; `lock`: unavailable.
     case unlock
     case lock
   }
 }
 
 extension DeviceCredential {
-  /// A real relay gives phones credentials of its own.
+  /// A real relay issues its own credentials.
   fileprivate static let unused = DeviceCredential(
     device: DeviceID(UniqueID(high: 0, low: 0)), secret: SecretHash(words: (0, 0, 0, 0)))
 }

@@ -1,13 +1,13 @@
 import Primitives
 import RelayCore
 
-/// The journal of a modelled relay: what is on its disk, and what it was asked for and has not
-/// written yet. It writes in the order in which it was asked; what waits dies with the process.
+/// The journal of a modelled relay: what is on disk, and writes not yet done. It writes in order;
+/// pending writes are lost with the process.
 struct ModelledJournal: Sendable {
   private struct Device: Sendable {
     let secret: SecretHash
     var budget = RateLimit.State()
-    /// The record that it is from: the order in which the next process hears of them.
+    /// Orders the records for the next process.
     let sequence: UInt64
   }
 
@@ -19,30 +19,27 @@ struct ModelledJournal: Sendable {
 
   private enum Task: Sendable {
     case write(JournalRecord)
-    /// Nobody needs the record any more.
     case forget(UInt64)
   }
 
-  /// How long a write takes, in milliseconds; at zero it is answered at once.
+  /// Milliseconds per write; at zero it answers at once.
   var delay: Int64 = 0
   var isFailing = false
-  /// The policy in force and its clocks, which are on disk before the core hears of a change.
+  /// The current policy and its clocks, on disk before the core hears of a change.
   var budgets: SilentBudgets
-  /// The highest number that a record had.
   private(set) var lastSequence: UInt64 = 0
   private var queue: [(due: Int64, task: Task)] = []
-  /// Of failed writes, what the core holds to all the same: done with the next one that succeeds.
+  /// Failed writes that the core still relies on; done with the next successful write.
   private var owed: [Task] = []
   private var devices: [DeviceID: Device] = [:]
   private var apps: [BudgetKey: RegisteredApp] = [:]
   private var appBudgets: [BudgetKey: (state: RateLimit.State, sequence: UInt64)] = [:]
-  /// Tokens that are no longer registered.
   private var gone: [DeviceToken: (since: Instant, sequence: UInt64)] = [:]
   private var notifications: [UInt64: (notification: Notification, acceptedAt: Instant)] = [:]
 
   init(budgets: SilentBudgets) { self.budgets = budgets }
 
-  /// Takes a record; answers when it will be written.
+  /// Returns when the record will be written.
   mutating func enqueue(_ record: JournalRecord, at time: Int64) -> Int64 {
     lastSequence = max(lastSequence, record.sequence)
     return enqueue(.write(record), at: time)
@@ -59,8 +56,8 @@ struct ModelledJournal: Sendable {
     return due
   }
 
-  /// Writes, or fails to, everything up to that record, and answers what the core is told. Nil if
-  /// that has been done before.
+  /// Finishes all writes through that record, successfully or not, and returns the event for the
+  /// core; nil if that was done before.
   mutating func answer(through sequence: UInt64) -> Event? {
     let place = queue.firstIndex { item in
       if case .write(let record) = item.task { record.sequence == sequence } else { false }
@@ -71,7 +68,6 @@ struct ModelledJournal: Sendable {
       ? .journal(.persistFailed(through: sequence)) : .journal(.persisted(through: sequence))
   }
 
-  /// The process is gone, and with it all that is not due yet.
   mutating func crash(at time: Int64) {
     finish(queue.prefix { $0.due <= time }.count)
     queue = []
@@ -130,7 +126,6 @@ struct ModelledJournal: Sendable {
 
   // MARK: The next process
 
-  /// Devices, their apps, and tokens that are gone: handed to a new core first.
   var registrations: [RestoredRecord] {
     var former = appBudgets
     let registered = apps.sorted { $0.value.sequence < $1.value.sequence }.map { key, app in
@@ -147,7 +142,7 @@ struct ModelledJournal: Sendable {
       .map { .gone($0.key, since: $0.value.since) }
   }
 
-  /// Notifications that nobody has acknowledged, as far as the disk knows.
+  /// Unacknowledged notifications, as far as the disk knows.
   var accepted: [RestoredRecord] {
     notifications.sorted { $0.key < $1.key }.map {
       .notification($0.value.notification, sequence: $0.key, acceptedAt: $0.value.acceptedAt)

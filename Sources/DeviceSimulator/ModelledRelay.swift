@@ -2,19 +2,17 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// The relay's core, its journal, and the link to it, in virtual time.
+/// The relay's core, journal and link in virtual time.
 struct ModelledRelay: Sendable {
   /// Nil while no process runs.
   var core: Shard?
   let link: LinkModel
   var journal: ModelledJournal
-  /// When the core is woken next.
   var wake = Int64.max
-  /// The phone of each connection, by the connection's number.
+  /// Phones, by number of their connection.
   var connections: [Int32] = []
   private var lastRequest: UInt32 = 0
   private let configuration: Shard.Configuration
-  /// What processes before this one have counted, and whether it added up at the end of each.
   private var earlier = ShardCounters()
   private var hasAddedUp = true
 
@@ -28,19 +26,18 @@ struct ModelledRelay: Sendable {
   var counters: ShardCounters { core.map { earlier + $0.counters } ?? earlier }
   var addsUp: Bool { hasAddedUp && core?.counters.addsUp ?? true }
 
-  /// Its number is none that a push has.
+  /// Distinct from the ids of pushes.
   mutating func nextRequest() -> RequestID {
     lastRequest += 1
     return RequestID(
       loop: 1, connection: .max, stream: Int32(truncatingIfNeeded: lastRequest))
   }
 
-  /// The process is gone.
   mutating func crash(at time: Int64) {
     guard let core else { return }
     hasAddedUp = addsUp
     var last = core.counters
-    // What it held is the journal's affair now.
+    // The journal now answers for what the core held.
     (last.waiting, last.inSlots, last.inFlight) = (0, 0, 0)
     earlier = earlier + last
     journal.crash(at: time)
@@ -48,7 +45,7 @@ struct ModelledRelay: Sendable {
     wake = .max
   }
 
-  /// Another process, which has yet to hear what the journal remembers.
+  /// Starts the next process, still without the journal's records.
   mutating func start(at now: Instant) {
     var configuration = configuration
     configuration.policy = journal.budgets.policy
@@ -58,10 +55,9 @@ struct ModelledRelay: Sendable {
   }
 }
 
-/// What happens to the modelled relay itself.
 enum RelayStep: Sendable {
   case crashed(forMilliseconds: Int64)
-  /// With so many notifications in its journal.
+  /// The number of notifications in its journal.
   case started(Int)
   case journalTakes(Int64)
   case journalFails(Bool)
@@ -79,10 +75,10 @@ enum RelayStep: Sendable {
   }
 }
 
-/// What goes wrong with the relay. A real one has faults of its own.
+/// Faults of a modelled relay.
 extension Simulation {
-  /// The process dies without a word: connections, requests without an answer and what was not
-  /// written are gone. So much later another one starts with what its journal remembers.
+  /// Kills the process: connections, open requests and pending writes are lost. A new one starts
+  /// after `duration` with what the journal remembers.
   public mutating func crashRelay(for duration: Duration = .seconds(5)) {
     guard relay?.core != nil else { return }
     relay?.crash(at: time)
@@ -108,7 +104,7 @@ extension Simulation {
     for record in journal.registrations { tellRelay(.journal(.restored(record))) }
     tellRelay(.alias(.allConfirmed))
     for record in journal.accepted { tellRelay(.journal(.restored(record))) }
-    // Who never got an answer asks again.
+    // Unanswered requests are repeated.
     for phone in phones where !journal.knows(phone.credential.device) {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
       request { .asked(.enrolled, DeviceCredential(device: id, secret: secret), from: $0) }
@@ -121,19 +117,19 @@ extension Simulation {
     }
   }
 
-  /// From now on a write of the relay's journal takes that long; at zero it is answered at once.
+  /// How long journal writes take from now on; at zero they are answered at once.
   public mutating func setJournalDelay(_ delay: Duration) {
     relay?.journal.delay = delay.simulatedMilliseconds
     record(.journalTakes(delay.simulatedMilliseconds))
   }
 
-  /// Whether the relay's journal cannot write: then pushes are answered 503.
+  /// While the journal cannot write, pushes are answered with 503.
   public mutating func setJournalFailing(_ isFailing: Bool) {
     relay?.journal.isFailing = isFailing
     record(.journalFails(isFailing))
   }
 
-  /// What the phone's link is like from now on. With a real relay it connects again over it.
+  /// Beside a real relay the phone reconnects.
   public mutating func setLink(_ link: LinkModel, of phone: PhoneHandle) {
     phones[Int(phone.number)].path = link
     record(.changed(link.words), phone: phone.number)
@@ -142,8 +138,8 @@ extension Simulation {
     connectAgain(phone)
   }
 
-  /// The phone opens another connection and leaves the one it has without a word: the relay has
-  /// both until it ends the older one.
+  /// Opens a second connection without closing the first: the relay has both until it ends the
+  /// older.
   public mutating func connectAgain(_ phone: PhoneHandle) {
     guard case .live = phones[Int(phone.number)].link else { return }
     loseConnection(phone.number, saysGoodbye: false)
@@ -154,7 +150,7 @@ extension Simulation {
     keep(TraceEntry(at: time, phone: -1, app: -1, push: -1, fact: .relay(step)))
   }
 
-  /// The phone has said that the app is not there any more: what is pushed to it is refused.
+  /// The phone reported the app as uninstalled: pushes to it are refused.
   mutating func unregister(_ app: AppEntry) {
     guard app.topic != .vacant, phones[Int(app.phone)].model[app.id]?.state == .uninstalled else {
       return
@@ -170,13 +166,12 @@ extension Simulation {
     request { .asked(.registered(app.topic, app.token, isOwn: false), credential, from: $0) }
   }
 
-  /// A provider that hears nothing.
   mutating func unanswered(_ push: Int, _ reason: String) {
     pushes[push].answer = .missing(reason)
     refused(push, 0, reason)
   }
 
-  /// What a link has swallowed is told with the push that it was about.
+  /// Logs a loss on the link with its push.
   mutating func lost(_ push: Int32, _ place: String) {
     tellRelay(
       .operated(

@@ -8,17 +8,14 @@ import RelayCore
 /// simulation.push(#"{"aps":{"badge":3}}"#, to: messenger)
 /// ```
 public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
-  /// As they travel.
   public let bytes: [UInt8]
-  /// What the user sees; nil for nothing.
   let alert: String?
   let badge: Int?
   let hasSound: Bool
   /// `content-available: 1`.
   let wakesApp: Bool
 
-  /// The bytes of a request's body. They may be anything: what is no payload is refused by the
-  /// relay, as it would be over the network.
+  /// Any bytes: the relay refuses what is no payload, as it would over the network.
   public init(bytes: [UInt8]) {
     self.bytes = bytes
     let root = try? JSONTree.read(bytes)
@@ -34,23 +31,20 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
     wakesApp = scan?.contentAvailable == .one
   }
 
-  /// JSON text.
   public init(stringLiteral text: String) { self.init(json: text) }
 
-  /// JSON text.
   public init(json text: String) { self.init(bytes: Array(text.utf8)) }
 
-  /// An alert; with `wakesApp` the app is woken before the user sees it.
+  /// With `wakesApp` the app is woken before the user sees the alert.
   public static func alert(_ text: String, wakesApp: Bool = false) -> Payload {
     let wake = wakesApp ? #","content-available":1"# : ""
     return Payload(json: #"{"aps":{"alert":\#(quoted(text))\#(wake)}}"#)
   }
 
-  /// `content-available` and nothing to see.
+  /// Only `content-available`.
   public static let silent = Payload(json: #"{"aps":{"content-available":1}}"#)
 
-  /// What stands on the banner: the alert itself, or its title and body; of a localized one the
-  /// key, which only the app could translate.
+  /// The banner's text: the alert, or title and body; for a localized one the key.
   private static func alertText(_ alert: JSONTree) -> String? {
     switch alert.value {
     case .text(let text): return text.isEmpty ? nil : text
@@ -64,7 +58,7 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
   }
 }
 
-/// A string as JSON (RFC 8259, section 7).
+/// JSON string (RFC 8259, section 7).
 func quoted(_ text: String) -> String {
   var quoted = "\""
   for scalar in text.unicodeScalars {

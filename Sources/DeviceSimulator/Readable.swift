@@ -1,23 +1,22 @@
 import DeviceModel
 import Primitives
 
-/// A value that stands in a scenario.
+/// A value in a scenario file.
 protocol Readable: Sendable {
   static func read(_ reader: Reader) throws(ScenarioError) -> Self
 }
 
-/// An object of a scenario, read as its fields say.
+/// An object in a scenario file, described by its fields.
 protocol ReadableObject: Readable {
-  /// Before anything is read.
   init()
-  /// In the order in which they are read, and told to people.
+  /// In the order of reading; also listed in error messages.
   static var fields: [Field<Self>] { get }
 }
 
 extension ReadableObject {
   static func read(_ reader: Reader) throws(ScenarioError) -> Self { try object(reader) }
 
-  /// An object with none but these keys.
+  /// Rejects other keys.
   static func object(_ reader: Reader) throws(ScenarioError) -> Self {
     try reader.check(fields.map(\.name))
     var object = Self()
@@ -25,7 +24,7 @@ extension ReadableObject {
     return object
   }
 
-  /// From an object that may have other keys.
+  /// Ignores other keys.
   mutating func fill(_ reader: Reader) throws(ScenarioError) {
     for field in Self.fields {
       if let value = reader[field.name] {
@@ -37,7 +36,7 @@ extension ReadableObject {
   }
 }
 
-/// A key of an object, and where its value goes.
+/// A key of an object, and how to store its value.
 struct Field<Object: Sendable>: Sendable {
   typealias Path<Value> = any WritableKeyPath<Object, Value> & Sendable
 
@@ -74,7 +73,6 @@ struct Field<Object: Sendable>: Sendable {
     }
   }
 
-  /// A length of time.
   init(_ name: String, milliseconds path: Path<Int64>, isRequired: Bool = false) {
     self.init(name, isRequired: isRequired) { object, reader throws(ScenarioError) in
       object[keyPath: path] = try reader.duration()

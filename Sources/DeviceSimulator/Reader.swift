@@ -2,14 +2,12 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// A value of a scenario file with its place in it, so that whatever is wrong with it can be said:
-/// file, line, key.
+/// A value of a scenario file with its position, for error messages.
 struct Reader: Sendable {
   let file: String
   let tree: JSONTree
-  /// `phones[0].apps[1]`.
   let key: String
-  /// When the scenario is over: of a later time nothing would come.
+  /// The end of the scenario: later times are rejected.
   var end = Int64.max
 
   private func member(_ name: String, _ value: JSONTree) -> Reader {
@@ -20,7 +18,7 @@ struct Reader: Sendable {
     ScenarioError(file: file, line: tree.line, key: key, text: text)
   }
 
-  /// The member with this key; nil when it is not there, or null.
+  /// Nil when missing or null.
   subscript(name: String) -> Reader? {
     guard let member = tree[name] else { return nil }
     if case .null = member.value { return nil }
@@ -32,7 +30,7 @@ struct Reader: Sendable {
     return member
   }
 
-  /// Makes sure that it is an object with none but these keys, each once.
+  /// Requires an object with only these keys, each at most once.
   func check(_ keys: [String]) throws(ScenarioError) {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     var seen: Set<String> = []
@@ -47,9 +45,7 @@ struct Reader: Sendable {
     }
   }
 
-  /// Makes sure that it has none of these keys but some.
-  ///
-  /// - Parameter what: what has no such key.
+  /// Rejects those of `keys` that are not allowed for `what`.
   func refuse(
     _ keys: [String], but allowed: [String], of what: String
   ) throws(ScenarioError) {
@@ -58,7 +54,7 @@ struct Reader: Sendable {
     }
   }
 
-  /// Whatever keys an object has, in their order, each once.
+  /// Any keys, in order, each at most once.
   func members() throws(ScenarioError) -> [(key: String, value: Reader)] {
     guard case .object(let members) = tree.value else { throw problem("an object is wanted") }
     try check(members.map(\.key))
@@ -72,7 +68,7 @@ struct Reader: Sendable {
     }
   }
 
-  /// The values of a list; none when there is no list.
+  /// Empty if the list is missing.
   func list<Value: Readable>(_ name: String) throws(ScenarioError) -> [Value] {
     try self[name].map { list throws(ScenarioError) in try [Value].read(list) } ?? []
   }
@@ -96,7 +92,6 @@ struct Reader: Sendable {
     return whole
   }
 
-  /// One of the names, or what it stands for.
   func choice<Value>(_ choices: [(String, Value)]) throws(ScenarioError) -> Value {
     let text = try text()
     guard let found = choices.first(where: { $0.0 == text }) else {
@@ -111,7 +106,6 @@ struct Reader: Sendable {
     try choice(type.allCases.map { ($0.rawValue, $0) })
   }
 
-  /// Milliseconds.
   func duration() throws(ScenarioError) -> Int64 {
     let text = try text()
     guard let duration = TimeText.duration(text) else {
@@ -145,7 +139,7 @@ struct Reader: Sendable {
     return clock
   }
 
-  /// Two values, the lesser first, or one for both.
+  /// A list of two ascending values, or one value for both.
   func range(
     _ read: (Reader) throws(ScenarioError) -> Int64
   ) throws(ScenarioError) -> ClosedRange<Int64> {

@@ -2,11 +2,9 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// Reading a scenario: everything in it is checked before anything is played.
+/// Reads a scenario; everything is checked before playing.
 extension Scenario: ReadableObject {
-  /// - Parameters:
-  ///   - json: the bytes of the file.
-  ///   - file: its name, for errors.
+  /// - Parameter file: the name for error messages.
   public init(json: [UInt8], file: String) throws(ScenarioError) {
     let tree: JSONTree
     do {
@@ -58,7 +56,7 @@ extension Scenario: ReadableObject {
     return reader
   }
 
-  /// A mistake in a number must not fill the memory.
+  /// Keeps a wrong number from filling the memory.
   private func checkSize(_ reader: Reader) throws(ScenarioError) {
     let days = length / TimeText.day + 1
     var steps: Int64 = 0
@@ -86,7 +84,6 @@ extension Scenario.RelayPlan: ReadableObject {
 }
 
 extension RelayPolicy: Readable {
-  /// A rule of one's own.
   struct Limits: ReadableObject {
     var perApp: Rate?
     var perPhone: Rate?
@@ -173,7 +170,7 @@ extension Scenario.PhonePlan: ReadableObject {
 
 extension Scenario.Usage: ReadableObject {
   static let fields: [Field<Scenario.Usage>] = [
-    // Whoever knows the apps reads it.
+    // Read by the phone, which knows its apps.
     Field("app", isRequired: true) { _, _ in },
     Field("at", isRequired: true) { usage, reader throws(ScenarioError) in
       for item in try reader.list() {
@@ -204,11 +201,11 @@ extension Scenario.Habits: ReadableObject {
   ]
 }
 
-/// Which phones and apps there are to be named.
+/// The phones and apps that may be named.
 struct PlaceNames {
   let phones: [Scenario.PhonePlan]
   private let numbers: [String: Int]
-  /// By `anna/messenger`, and by `anna/*` for each of hers.
+  /// By `anna/messenger`; `anna/*` has all apps of the phone.
   private let known: [String: [Scenario.Place]]
 
   init(phones: [Scenario.PhonePlan]) {
@@ -228,18 +225,17 @@ struct PlaceNames {
 
   func phone(_ reader: Reader) throws(ScenarioError) -> Int {
     if case .text(let name) = reader.tree.value, let number = numbers[name] { return number }
-    // Says what there is.
+    // For its error message.
     return try reader.choice(phones.enumerated().map { ($1.name, $0) })
   }
 
-  /// The app of a verb.
   func place(_ reader: Reader) throws(ScenarioError) -> Scenario.Place {
     let phone = try phone(try reader.required("phone"))
     let apps = phones[phone].apps.enumerated().map { ($1.name, $0) }
     return Scenario.Place(phone: phone, app: try reader.required("app").choice(apps))
   }
 
-  /// `anna/messenger`, or `anna/*` for each of them.
+  /// `anna/messenger`, or `anna/*` for all.
   private func places(_ reader: Reader) throws(ScenarioError) -> [Scenario.Place] {
     if case .list = reader.tree.value {
       var places: [Scenario.Place] = []
@@ -306,7 +302,7 @@ struct PlaceNames {
     }
     let count = try reader["count"]?.number(1...1_000_000)
     let fitting = (until - at) / interval + 1
-    // With an `until` of its own it is plain that whichever comes first ends it.
+    // With its own `until`, whichever comes first ends it.
     if let count, count > fitting, reader["until"] == nil {
       throw try reader.required("count").problem(
         "only \(fitting) of them fit before the end of the scenario")
@@ -315,7 +311,7 @@ struct PlaceNames {
   }
 }
 
-/// A push without the places that it goes to.
+/// A push without its destinations.
 struct PushPlan: ReadableObject {
   var payloads: [Payload] = []
   var options = PushOptions()
@@ -334,7 +330,7 @@ struct PushPlan: ReadableObject {
 }
 
 extension Payload: Readable {
-  /// An object, taken as it is written; or `silent`, for the usual one.
+  /// An object, kept as written, or `silent`.
   static func read(_ reader: Reader) throws(ScenarioError) -> Payload {
     switch reader.tree.value {
     case .object: return Payload(bytes: reader.tree.source)

@@ -1,15 +1,14 @@
 package import DeviceModel
 package import Primitives
 
-/// A story to be played in a simulation: phones and apps, what happens when, what must come of it.
-/// Read from JSON; docs/SCENARIO-KEYS.md has all keys.
+/// A script for a simulation: phones, apps, events and expectations. Read from JSON;
+/// docs/SCENARIO-KEYS.md has all keys.
 public struct Scenario: Sendable {
-  /// As errors name it.
+  /// The name in error messages.
   public internal(set) var file = ""
   public internal(set) var title = ""
-  /// What it shows; may be empty.
   public internal(set) var about = ""
-  /// For a run that names no other.
+  /// The default seed.
   public internal(set) var seed: UInt64 = 1
   /// Milliseconds.
   var length: Int64 = 0
@@ -24,13 +23,13 @@ public struct Scenario: Sendable {
     var keepAlive: Int64 = 900_000
   }
 
-  /// A phone with its apps and its user's days.
+  /// A phone, its apps and their usage.
   package struct PhonePlan: Sendable {
     package var name = ""
     package var network = Network.wifi
     package var isCharging = false
     package var isLowPower = false
-    /// Phones of the same one share their documents.
+    /// Phones with the same account share their documents.
     var account: String?
     var hasDrive = true
     package var limits = PhoneLimits()
@@ -40,7 +39,7 @@ public struct Scenario: Sendable {
 
     init() {}
 
-    /// One to which nothing happens by itself, with apps that pushes may wake.
+    /// A phone without scripted events, whose apps can be woken by pushes.
     package init(
       name: String, topics: [String],
       modes: BackgroundModes = [.remoteNotification, .fetch, .location]
@@ -53,27 +52,25 @@ public struct Scenario: Sendable {
       }
     }
 
-    /// The names of its apps.
     package var topics: [String] { apps.map(\.name) }
   }
 
-  /// At which times of every day an app is used.
+  /// Daily times of use of an app.
   struct Usage: Sendable {
     var app = 0
     var clocks: [Int64] = []
     var days = Days.all
-    /// At most so much earlier or later.
+    /// The maximum, earlier or later.
     var jitter: Int64 = 0
     var duration: Int64 = 60_000
   }
 
-  /// Day 1 is a Saturday.
   enum Days: Sendable {
     case all
     case weekdays
     case weekends
 
-    /// A day from 0.
+    /// Day 0 is a Saturday.
     func holds(_ day: Int64) -> Bool {
       switch self {
       case .all: true
@@ -83,7 +80,7 @@ public struct Scenario: Sendable {
     }
   }
 
-  /// Every app of a phone is used some times a day, at times of its own that chance sets once.
+  /// Draws daily times of use for every app of a phone, once.
   struct Habits: Sendable {
     var perDay: ClosedRange<Int64> = 1...1
     var between: ClosedRange<Int64> = 0...0
@@ -92,15 +89,14 @@ public struct Scenario: Sendable {
     var duration: Int64 = 60_000
   }
 
-  /// What happens, and when.
   struct EventPlan: Sendable {
     enum Times: Sendable {
       case once(Int64)
       case every(Int64, from: Int64, until: Int64, count: Int64)
-      /// At random moments.
+      /// At random times.
       case perDay(Int64, from: Int64, until: Int64)
 
-      /// How often that is, at most, in a scenario of this length.
+      /// The maximum in a scenario of this length.
       func count(within length: Int64) -> Int64 {
         switch self {
         case .once: 1
@@ -116,24 +112,24 @@ public struct Scenario: Sendable {
     let action: Action
   }
 
-  /// Phones and apps are named by their places in `phones`.
+  /// Indices into `phones` and their `apps`.
   struct Place: Hashable, Sendable {
     let phone: Int
     let app: Int
   }
 
   enum Action: Sendable {
-    /// One of the payloads to one of the places, by chance when there are several.
+    /// Picks one payload and one place at random.
     case push(to: [Place], [Payload], PushOptions)
     case relay(@Sendable (inout Simulation) -> Void)
-    /// Whoever uses it for a while locks the phone then.
+    /// With `lasts` the user locks the phone after that time.
     case app(Place, @Sendable (inout Simulation, AppHandle) -> Void, lasts: Int64? = nil)
     case phone(Int, @Sendable (inout Simulation, PhoneHandle) -> Void)
   }
 }
 
 extension Scenario {
-  /// Phones whose story nobody has written down, made on the spot. Their names must differ.
+  /// Phones without a scenario file. Their names must differ.
   package init(phones: [PhonePlan]) {
     title = "phones"
     length = TimeText.longest - TimeText.day
@@ -141,7 +137,7 @@ extension Scenario {
   }
 }
 
-/// What is wrong with a scenario, and where: `messenger.json:14: phones[0].apps[1].fetch: …`.
+/// An error and its position: `messenger.json:14: phones[0].apps[1].fetch: …`.
 public struct ScenarioError: Error, Hashable, Sendable, CustomStringConvertible {
   public let file: String
   public let line: Int

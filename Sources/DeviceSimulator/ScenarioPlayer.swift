@@ -1,9 +1,8 @@
 import DeviceModel
 import Primitives
 
-/// Plays a scenario: everything that is to happen, in order, in a simulation of its own.
+/// Plays a scenario in its own simulation.
 struct ScenarioPlayer: Sendable {
-  /// What happens at one moment.
   private enum Step: Sendable {
     case event(Int)
     case use(Scenario.Place)
@@ -15,7 +14,6 @@ struct ScenarioPlayer: Sendable {
   private var random: SeededRandom
   private var apps: [[AppHandle]] = []
   private(set) var phones: [PhoneHandle] = []
-  /// In order, and the next of them.
   private var steps: [(at: Int64, order: Int, step: Step)] = []
   private var nextStep = 0
 
@@ -26,7 +24,7 @@ struct ScenarioPlayer: Sendable {
     self.init(scenario, in: simulation, seed: seed)
   }
 
-  /// In a simulation that has just been made, with whose time the scenario's begins.
+  /// The scenario's time starts now in the new simulation.
   init(
     _ scenario: Scenario, in simulation: Simulation, seed: UInt64,
     last: [String: LastingPhone] = [:]
@@ -34,7 +32,7 @@ struct ScenarioPlayer: Sendable {
     self.scenario = scenario
     self.simulation = simulation
     self.simulation.origin = simulation.time
-    // Not the simulation's own: what chance makes of the days does not depend on the relay.
+    // Separate from the simulation's, so that usage does not depend on the relay.
     random = SeededRandom(seed: ~seed)
     for plan in scenario.phones {
       let phone =
@@ -59,10 +57,9 @@ struct ScenarioPlayer: Sendable {
     steps.sort { ($0.at, $0.order) < ($1.at, $1.order) }
   }
 
-  /// Plays to the end.
   mutating func play() { play(until: simulation.origin + scenario.length) }
 
-  /// Plays until a time of the simulation's, at most to the end.
+  /// At most to the end.
   mutating func play(until time: Int64) {
     let time = min(time, end)
     while nextStep < steps.count, simulation.origin + steps[nextStep].at <= time {
@@ -73,10 +70,10 @@ struct ScenarioPlayer: Sendable {
     simulation.advance(toMilliseconds: time)
   }
 
-  /// When the scenario is over, in the simulation's time.
+  /// In the simulation's time.
   var end: Int64 { simulation.origin + scenario.length }
 
-  /// When something is to happen next, in the simulation's time.
+  /// In the simulation's time.
   var nextMoment: Int64 {
     let step = nextStep < steps.count ? simulation.origin + steps[nextStep].at : end
     return min(step, end, simulation.nextHappening ?? .max)
@@ -98,7 +95,6 @@ struct ScenarioPlayer: Sendable {
     }
   }
 
-  /// The times at which an app is used every day.
   private mutating func draw(_ habits: Scenario.Habits, _ app: Int) -> Scenario.Usage {
     let count =
       habits.perDay.lowerBound
@@ -119,7 +115,7 @@ struct ScenarioPlayer: Sendable {
     var midnight: Int64 = 0
     while midnight < scenario.length {
       for clock in usage.clocks where usage.days.holds(midnight / TimeText.day) {
-        // Two dice: mostly near the usual time.
+        // Two draws: usually close to the given time.
         let dice = random.below(usage.jitter + 1) + random.below(usage.jitter + 1)
         let at = max(0, midnight + clock + dice - usage.jitter)
         plan(.use(place), at: at)
@@ -172,11 +168,10 @@ struct ScenarioPlayer: Sendable {
     }
   }
 
-  /// Lets it happen now.
   mutating func perform(_ action: Scenario.Action) {
     switch action {
     case .push(let places, let payloads, let options):
-      // A real relay has providers of its own.
+      // Beside a real relay there are real providers.
       guard simulation.relay != nil else { return }
       let place = places[Int(random.below(Int64(places.count)))]
       let payload = payloads[Int(random.below(Int64(payloads.count)))]
@@ -189,10 +184,10 @@ struct ScenarioPlayer: Sendable {
 }
 
 extension Scenario {
-  /// Plays it. The same seed gives the same result, to the byte.
+  /// Plays the scenario. The same seed gives the same bytes.
   ///
-  /// - Parameter keepsTrace: without it, only what the expectations look at is kept of what
-  ///   happens: less memory, the same verdicts.
+  /// - Parameter keepsTrace: if false, keeps only entries that expectations look at: less memory,
+  /// the same verdicts.
   public func run(seed: UInt64? = nil, keepsTrace: Bool = true) -> ScenarioResult {
     var player = ScenarioPlayer(self, seed: seed ?? self.seed)
     if !keepsTrace { player.simulation.keepOnly(Expectation.kinds(of: expectations)) }
@@ -204,20 +199,17 @@ extension Scenario {
   }
 }
 
-/// What came of a scenario.
+/// The result of a scenario.
 public struct ScenarioResult: Sendable {
-  /// Of the scenario.
   public let title: String
   public let file: String
-  /// As it was at the end.
   public let simulation: Simulation
-  /// One for each expectation, in their order.
   public let verdicts: [Verdict]
 
   public var isPassed: Bool { verdicts.allSatisfy(\.isPassed) }
 
-  /// One JSON object a line: which scenario with which seed, everything that happened, the
-  /// verdicts. The same scenario and seed give the same bytes.
+  /// One JSON object per line: title and seed, the trace, the verdicts. The same scenario and seed
+  /// give the same bytes.
   public var json: [String] {
     let head =
       "{\"scenario\":\(quoted(title)),\"file\":\(quoted(file)),\"seed\":\(simulation.seed)}"

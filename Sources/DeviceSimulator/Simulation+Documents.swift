@@ -1,16 +1,14 @@
 public import DeviceModel
 import Primitives
 
-/// Documents: what apps and their users do with them, what other devices do, and the service that
-/// keeps them the same where no provider does.
+/// Documents, and the sync service for those without a provider.
 extension Simulation {
-  /// An app that runs makes a document, which is then with the sync service too, when the network
-  /// is there.
+  /// By a running app. Synced as soon as there is a network.
   public mutating func createDocument(_ name: String, bytes: Int64, by app: AppHandle) {
     tell(app) { .document(.created(by: $0, name: name, bytes: bytes)) }
   }
 
-  /// Another device has made a document: the app's container has a placeholder of it.
+  /// Created on another device: the app gets a placeholder.
   public mutating func announceDocument(_ name: String, bytes: Int64, to app: AppHandle) {
     let moment = moment
     tell(app) {
@@ -20,12 +18,11 @@ extension Simulation {
     }
   }
 
-  /// A running app uses documents under coordination.
+  /// By a running app, under coordination.
   public mutating func use(_ use: DocumentUse, by app: AppHandle) {
     tell(app) { .document(.used(use, by: $0)) }
   }
 
-  /// A document was edited on another device.
   public mutating func changeDocumentElsewhere(
     _ id: DocumentID, bytes: Int64, on phone: PhoneHandle
   ) {
@@ -38,7 +35,7 @@ extension Simulation {
     tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
   }
 
-  /// What an app can list: its own documents and those it has a reference to, by name.
+  /// The app's documents and those it has a reference to, by name.
   public func documents(of app: AppHandle) -> [DocumentState] {
     guard let model = model(of: app) else { return [] }
     let store = phones[Int(apps[Int(app.number)].phone)].model.documents
@@ -50,11 +47,10 @@ extension Simulation {
     }
   }
 
-  /// What an app's work has brought into its database, oldest first.
+  /// The app's database, oldest first.
   public func items(of app: AppHandle) -> [String] { model(of: app)?.content.items ?? [] }
 
-  /// The service takes what was written here, unless a provider does, or something newer has to
-  /// come first.
+  /// Uploads what was written here, except for providers, and not before newer remote versions.
   mutating func sendDocuments(of phone: Int32) {
     let model = phones[Int(phone)].model
     guard model.network.isConnected, model.wakefulness != .off, model.documents.lacksDrive != true
@@ -71,8 +67,7 @@ extension Simulation {
     for document in deleted { spread(document, from: phone, isDeleted: true) }
   }
 
-  /// What was done on one phone of an account comes to its others, into the same app's container.
-  /// An app that keeps its documents by transfers sees to that itself.
+  /// Sends a change to the account's other phones, unless the app syncs its documents by itself.
   private mutating func spread(
     _ document: Document, from phone: Int32, isDeleted: Bool = false
   ) {
@@ -98,7 +93,7 @@ extension Simulation {
     one == other || phones[one].account != nil && phones[one].account == phones[other].account
   }
 
-  /// The user moves to iCloud Drive: once, and with all phones of the account.
+  /// Moves all phones of the account to iCloud Drive.
   mutating func migrate(_ phone: PhoneHandle) {
     for other in phones.indices where isShared(other, with: Int(phone.number)) {
       tell(Int32(other), .document(.driveSwitched(isOn: true)))
@@ -107,18 +102,17 @@ extension Simulation {
   }
 }
 
-/// A document as an app finds it.
+/// A document as listed by an app.
 public struct DocumentState: Hashable, Sendable {
   public let id: DocumentID
   public let name: String
   public let bytes: Int64
   /// Nil where only the size is known.
   public let text: DocumentText?
-  /// Else it is a placeholder.
   public let isLocal: Bool
-  /// Stands for a small picture: eight bytes that differ when what it shows does.
+  /// Stands for a small picture: eight bytes that change with the content.
   public let thumbnail: [UInt8]
   public let revision: Int
-  /// Of a conflict, those that are kept beside it, oldest first.
+  /// Kept from a conflict, oldest first.
   public let otherRevisions: [Int]
 }

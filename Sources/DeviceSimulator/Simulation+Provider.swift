@@ -1,11 +1,9 @@
 import Primitives
 import RelayCore
 
-/// The provider's side: what is posted goes through the very checks that a request over the network
-/// goes through, all but the provider's token.
+/// The provider's side, with all checks of a network request but the provider's token.
 extension Simulation {
-  /// Posts a push to an app and answers how to ask for it later. Whether the relay took it stands
-  /// in `life(of:)`.
+  /// Posts a push; `life(of:)` tells whether the relay accepted it.
   @discardableResult
   public mutating func push(
     _ payload: Payload, to app: AppHandle, _ options: PushOptions = PushOptions()
@@ -64,45 +62,40 @@ extension Simulation {
   }
 }
 
-/// A push that was posted.
 struct PushEntry: Sendable {
   let app: Int32
   let name: String?
   let payload: Payload
   let collapseID: String
   let postedAt: Int64
-  /// When a real relay accepted it, in milliseconds since the epoch.
+  /// By a real relay, in milliseconds since the epoch.
   var acceptedAt: Int64?
-  /// What the relay made of it; a push that it refused shows and wakes nothing.
+  /// Set once the relay accepts the push.
   var notificationClass = NotificationClass.silent
   var wakesApp = false
   var answer = PushAnswer.awaited
-  /// Given by a real relay, and what the trace says of it when it arrives.
+  /// From a real relay: the id, and the text for the trace.
   var id: UniqueID?
   var told = ""
 }
 
-/// What its provider has heard.
 enum PushAnswer: Sendable {
   case awaited
   case given(ProviderAnswer)
-  /// Nothing, and never will: why.
+  /// There will be no answer; the reason.
   case missing(String)
 }
 
-/// What stands in the head of a request. What is nil is not sent.
+/// The `apns-` header fields of a request; nil ones are not sent.
 public struct PushOptions: Hashable, Sendable {
-  /// By which the timeline and a scenario call it.
+  /// For the timeline and for scenarios.
   public var name: String?
-  /// `apns-push-type`.
   public var type: String?
-  /// `apns-priority`.
   public var priority: Int?
-  /// For `apns-expiration`: so long after it was posted; zero for one attempt, nothing stored.
+  /// Time to `apns-expiration`; zero for a single attempt, nothing stored.
   public var expiresAfter: Duration?
-  /// `apns-collapse-id`.
   public var collapseID: String?
-  /// `apns-topic`, when it is not the app's name.
+  /// `apns-topic`, if not the app's name.
   public var topic: String?
 
   public init(
@@ -118,8 +111,7 @@ public struct PushOptions: Hashable, Sendable {
   }
 }
 
-/// How many silent pushes the relay lets through. The rule is push-relay's own; Apple's is not
-/// published.
+/// The limit on silent pushes. The rule is push-relay's own; Apple's is not published.
 public struct RelayPolicy: Hashable, Sendable {
   let policy: SilentPolicy
 
@@ -127,10 +119,9 @@ public struct RelayPolicy: Hashable, Sendable {
   public static let documented = RelayPolicy(policy: .documented)
   /// One at once per app, then one an hour; 2 at once per phone, then one every 30 minutes.
   public static let strict = RelayPolicy(policy: .strict)
-  /// Everything goes through.
   public static let unlimited = RelayPolicy(policy: .unlimited)
 
-  /// So many pushes in a time.
+  /// A rate limit.
   public struct Rate: Hashable, Sendable {
     public var count: Int
     public var per: Duration
@@ -150,14 +141,13 @@ public struct RelayPolicy: Hashable, Sendable {
     }
   }
 
-  /// A rule of one's own; nil is no limit.
+  /// Nil means no limit.
   public static func custom(perApp: Rate?, perPhone: Rate?) -> RelayPolicy {
     RelayPolicy(
       policy: SilentPolicy(
         name: "custom", perApp: perApp?.limit, perDevice: perPhone?.limit))
   }
 
-  /// A shipped policy.
   static func named(_ name: String) -> RelayPolicy? {
     SilentPolicy.named.first { $0.name == name }.map(RelayPolicy.init(policy:))
   }

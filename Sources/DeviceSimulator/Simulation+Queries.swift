@@ -1,10 +1,9 @@
 public import DeviceModel
 import RelayCore
 
-/// What a test asks.
+/// Queries for tests.
 extension Simulation {
-  /// What became of a push. One that was not answered, as by a relay that is down, has status 0; so
-  /// has a push of another simulation, or of this one later on.
+  /// Status 0 means not answered, or a push of another simulation.
   public func life(of push: PushHandle) -> PushLife {
     let index = Int(push.index)
     guard pushes.indices.contains(index) else {
@@ -35,7 +34,7 @@ extension Simulation {
       status: status, reason: reason, steps: steps, ending: ending, outcome: outcome)
   }
 
-  /// The banners that lie on a phone, newest last.
+  /// Newest last.
   public func banners(on phone: PhoneHandle) -> [ShownBanner] {
     let entry = phones[Int(phone.number)]
     return entry.model.banners.banners.map { banner in
@@ -45,21 +44,18 @@ extension Simulation {
     }
   }
 
-  /// The number on an app's icon.
   public func badge(of app: AppHandle) -> Int { model(of: app)?.badge ?? 0 }
 
-  /// Where an app stands.
   public func state(of app: AppHandle) -> AppState { model(of: app)?.state ?? .notRunning }
 
-  /// What keeps the system from running an app in the background, as far as is known now, such as
-  /// `refresh off`; nil for nothing.
+  /// Why the system would not run the app in the background now, such as `refresh off`; nil if it
+  /// would.
   public func backgroundRefusal(of app: AppHandle) -> String? {
     let entry = apps[Int(app.number)]
     return phones[Int(entry.phone)].model.backgroundRefusal(of: entry.id)?.rawValue
   }
 
-  /// What an app's interface remembers under a key of an object; nil if it remembers nothing there,
-  /// or does not run.
+  /// A saved value of an object; nil if there is none or the app has no process.
   public func memo(under key: String, at path: StatePath, in app: AppHandle) -> StateValue? {
     guard let model = model(of: app), model.state.hasProcess,
       let id = model.process.interface.find(path)
@@ -67,7 +63,7 @@ extension Simulation {
     return model.process.interface[id]?.entries.first { $0.key == key }?.value
   }
 
-  /// The calls of an app in the background, oldest first: for pushes, fetches, transfers.
+  /// Background calls, oldest first.
   public func runs(of app: AppHandle) -> [AppRun] {
     var runs: [AppRun] = []
     var open: [CallbackID: Int] = [:]
@@ -88,21 +84,18 @@ extension Simulation {
     return runs
   }
 
-  /// The background fetches of an app.
   public func fetches(of app: AppHandle) -> [AppRun] { runs(of: app).filter { $0.cause == .fetch } }
 
-  /// What an app's transfers did, oldest first.
+  /// Steps of the app's transfers, oldest first.
   public func transfers(of app: AppHandle) -> [TraceLine] {
     entries.indices.filter { entries[$0].app == app.number }.map { line($0) }
       .filter { TraceKind.transfers.contains($0.kind) }
   }
 
-  /// Whether the relay has a phone on the line.
   public func isConnected(_ phone: PhoneHandle) -> Bool {
     if case .live = phones[Int(phone.number)].link { true } else { false }
   }
 
-  /// What the relay did so far, and whether every push that it received is accounted for.
   var relayCounts: ShardCounters { relay?.counters ?? ShardCounters() }
   var addsUp: Bool { relay?.addsUp ?? true }
 
@@ -112,35 +105,33 @@ extension Simulation {
   }
 }
 
-/// The life of a push.
+/// The history of a push.
 public struct PushLife: Hashable, Sendable {
-  /// What its provider was answered.
   public let status: Int
   public let reason: String?
-  /// What happened to it at the relay.
+  /// Steps at the relay.
   public let steps: [TraceLine]
-  /// `.delivered` or `.discarded`; nil while it lives.
+  /// `.delivered` or `.discarded`; nil while it is pending.
   public let ending: TraceKind?
-  /// What the app made of it: `newData`, `not launched: force-quit`, …; nil if that is not known.
+  /// The app's report: `newData`, `not launched: force-quit`, …; nil if not known.
   public let outcome: String?
 
   public var isDelivered: Bool { ending == .delivered }
 }
 
-/// A banner as its user sees it.
+/// A banner in the notification list.
 public struct ShownBanner: Hashable, Sendable {
   public let app: String
   public let text: String
-  /// The app was woken before and has what it announces.
+  /// The app was woken and already has the content.
   public let isContentReady: Bool
 }
 
-/// A call of an app in the background.
+/// A background call of an app.
 public struct AppRun: Hashable, Sendable {
-  /// When it began.
   public let time: Duration
-  /// What it was called for; pushes by their numbers.
+  /// Names pushes by their numbers.
   public let cause: RunCause
-  /// `newData`, `noData`, `failed`, or why the process ended; nil while it goes on.
+  /// `newData`, `noData`, `failed`, or why the process ended; nil while running.
   public internal(set) var ending: String?
 }

@@ -10,15 +10,13 @@ import RelayCore
 //   real:      relay ◀── driver ◀── LiveOrder ─ phones             the clock on the wall
 //              relay ──▶ driver ── linkOpened, receive, hear ─▶ phones
 
-/// From the relay to a phone.
 enum ItemDown: Sendable {
-  /// Whether it comes on the back of something else.
+  /// Sent together with something else.
   case push(Int32, rides: Bool)
   case empty
   case keepAlive
 }
 
-/// From a phone to the relay.
 enum ItemUp: Sendable {
   case hello
   case condition(DeviceCondition)
@@ -28,16 +26,15 @@ enum ItemUp: Sendable {
 }
 
 extension Simulation {
-  /// Whether somebody listens there.
   var isRelayUp: Bool { relay == nil || relay?.core != nil }
 
-  /// A request of the device API; a real relay hears of it otherwise.
+  /// A device API request, to a modelled relay only.
   mutating func request(_ event: (RequestID) -> Event) {
     guard let id = relay?.nextRequest() else { return }
     tellRelay(event(id))
   }
 
-  /// Tells the driver of a real relay to do something.
+  /// Ignored with a modelled relay.
   mutating func order(_ task: LiveOrder.Task, _ phone: Int32) {
     if relay == nil { orders.append(LiveOrder(Int(phone), task)) }
   }
@@ -46,8 +43,8 @@ extension Simulation {
 // MARK: What phones want
 
 extension Simulation {
-  /// A phone speaks, if it has a connection. What an app made of a push is told when it has one
-  /// again; everything else is said anew then or of no interest any more.
+  /// Outcomes of pushes wait for the next connection; anything else would be sent again then, or is
+  /// obsolete.
   mutating func sendUp(_ item: ItemUp, from phone: Int32) {
     guard case .live(let connection) = phones[Int(phone)].link else {
       if case .ack(let push, .some(let outcome)) = item, outcome != .later {
@@ -66,7 +63,7 @@ extension Simulation {
     schedule(.arrivesAtRelay(phone, connection: connection, item), at: at)
   }
 
-  /// The relay hears that an app is not there any more when it has been sent to.
+  /// The relay learns of an uninstalled app with the next push to it.
   mutating func noticeMissing(_ push: Int32, _ outcome: DeliveryOutcome?) {
     guard outcome == .missing, let entry = entry(of: push)
     else { return }
@@ -102,7 +99,7 @@ extension Simulation {
     phones[Int(phone)].untoldOutcomes.append((push, outcome))
   }
 
-  /// What a phone says first over a new connection.
+  /// Sends the first items of a new connection.
   mutating func introduce(_ phone: Int32) {
     sendUp(.condition(phones[Int(phone)].model.condition), from: phone)
     let outcomes = phones[Int(phone)].untoldOutcomes
@@ -110,14 +107,14 @@ extension Simulation {
     for (push, outcome) in outcomes { sendUp(.ack(push, outcome), from: phone) }
   }
 
-  /// Brings the link in line with the network that the phone has now.
+  /// Adapts the link to the phone's current network.
   mutating func followNetwork(_ phone: Int32) {
     let network = phones[Int(phone)].model.network
     let before = phones[Int(phone)].network
     guard network != before else { return }
     phones[Int(phone)].network = network
-    // Airplane mode is switched on by somebody, so that there is time for a good-bye; coverage just
-    // ends, and another network means another address: the relay is not told.
+    // Airplane mode leaves time for a good-bye; lost coverage or another network (a new address)
+    // does not.
     loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
     let isOn = phones[Int(phone)].model.wakefulness != .off
     if network.isConnected, isOn { connectSoon(phone) }
@@ -149,8 +146,7 @@ extension Simulation {
       .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
   }
 
-  /// What the driver of a real relay is to write. What came in an earlier life of the phone is not
-  /// known any more.
+  /// Nil for pushes from before the last start of the phone.
   private func task(of item: ItemUp) -> LiveOrder.Task? {
     switch item {
     case .hello: nil
@@ -182,14 +178,14 @@ extension Simulation {
     case .sendEmpty(let connection): send(.empty, over: connection.connection)
     case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
     case .checkQueue(let connection):
-      // A modelled link takes everything at once.
+      // A modelled link has no send queue.
       tellRelay(.stream(connection, .queueChecked(isEmpty: true)))
     case .close(let connection, let reason): closed(connection.connection, reason)
     case .log(let event):
-      // What a phone decides it has told itself.
+      // The phone has already recorded its decision.
       if case .decided = event.step { return }
       let push = Self.pushNumber(event.uniqueID)
-      // After a restart the core tells again of what it has from its journal.
+      // After a restart the core logs journaled pushes again.
       if case .received = event.step, event.at < instant { return }
       let app = pushes[Int(push)].app
       record(.life(event.step), app: app, push: push)
@@ -197,7 +193,7 @@ extension Simulation {
       // There is one shard.
       tellRelay(event)
     case .answer, .hello, .persist, .forget:
-      // Phones need no answer, the journal is asked elsewhere, no partition ever leaves.
+      // Not needed here, or handled by the journal.
       break
     }
   }
@@ -218,7 +214,7 @@ extension Simulation {
   private mutating func closed(_ connection: UInt32, _ reason: CloseReason) {
     guard let phone = relay?.connections[Int(connection)] else { return }
     record(.disconnected(reason.name), phone: phone)
-    // A phone that has left it behind does not hear of it.
+    // The phone has already left this connection.
     guard phones[Int(phone)].link == .live(connection) else { return }
     phones[Int(phone)].link = .down
     connectSoon(phone)
@@ -238,8 +234,7 @@ extension Simulation {
     }
   }
 
-  /// A push is there. What its app makes of it is reported when it is known; that the phone has it
-  /// is said at once.
+  /// Acknowledges the push at once; the app's outcome is reported later.
   mutating func arrived(_ push: Int32, at phone: Int32, rides: Bool) {
     guard let entry = entry(of: push) else { return }
     record(.arrived(entry.told), app: entry.app, push: push)
@@ -252,8 +247,7 @@ extension Simulation {
   }
 
   private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
-    // Of push type background nothing is shown, whatever it carries (Apple, "Pushing background
-    // updates to your App").
+    // Push type background shows nothing (Apple, "Pushing background updates to your App").
     let shown = entry.notificationClass == .visible ? entry.payload : .silent
     return RemotePush(
       id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
@@ -283,7 +277,7 @@ extension Simulation {
 
   mutating func connect(_ phone: Int32, _ connection: UInt32) {
     guard phones[Int(phone)].link == .connecting(connection) else { return }
-    // Nobody listens there: it tries again.
+    // No relay is running: try again.
     guard isRelayUp else { return connectSoon(phone) }
     phones[Int(phone)].link = .live(connection)
     sendUp(.hello, from: phone)
@@ -292,7 +286,7 @@ extension Simulation {
 
   mutating func connectionEnds(_ connection: UInt32) {
     guard let phone = relay?.connections[Int(connection)] else { return }
-    // The good-bye may have overtaken the greeting, which was then lost.
+    // The good-bye may have overtaken the hello, which was then lost.
     guard phones[Int(phone)].connectionAtRelay == connection else { return }
     let isOff = phones[Int(phone)].model.wakefulness == .off
     record(.disconnected(isOff ? "switched off" : "airplane mode"), phone: phone)
@@ -307,18 +301,18 @@ extension Simulation {
     UniqueID(generator: seed, number: UInt64(push) + 1)
   }
 
-  /// The push with this number, unless it is forgotten or -1.
+  /// Nil if forgotten, or for -1.
   func entry(of push: Int32) -> PushEntry? {
     let index = Int(push) - Int(firstPush)
     return push >= 0 && pushes.indices.contains(index) ? pushes[index] : nil
   }
 
-  /// By which a phone knows a push. One of a real relay has the same after a restart.
+  /// With a real relay the same after a restart.
   func pushID(of push: Int32) -> PushID {
     entry(of: push)?.id.map(Self.pushID) ?? PushID(UInt64(push) + 1)
   }
 
-  /// The number of a push, from what phones call it; -1 for one that is forgotten or unknown.
+  /// -1 if forgotten or unknown.
   func number(of push: PushID) -> Int32 {
     relay == nil ? pushIDs[push] ?? -1 : Int32(truncatingIfNeeded: push.number) - 1
   }
@@ -327,14 +321,13 @@ extension Simulation {
     PushID(id.low ^ (id.high &* 0x9E37_79B9_7F4A_7C15))
   }
 
-  /// The number within an id of `UniqueID.init(generator:number:)`.
+  /// The inverse of `UniqueID.init(generator:number:)`.
   static func pushNumber(_ id: UniqueID) -> Int32 {
     Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
   }
 }
 
 extension Via {
-  /// Whether the radio was on for something else.
   var isRide: Bool { self == .piggyback || self == .connect }
 }
 
@@ -343,7 +336,6 @@ extension DeliveryOutcome {
 }
 
 extension Simulation {
-  /// In the relay's words, which calls pushes by their ids.
   func deliveryOutcome(_ outcome: PushOutcome) -> DeliveryOutcome {
     switch outcome {
     case .newData: return .newData

@@ -20,31 +20,30 @@ import RelayCore
 /// value: a copy goes its own way.
 ///
 /// Invariants, held between any two calls:
-/// 1. Everything that was to happen until `now` has happened, in order of time and, at the same
-///    time, in the order in which it was asked for.
-/// 2. What two sides say to each other arrives in order, or not at all.
-/// 3. The relay believes in a connection that the phone does not have at most until the keep-alive
-///    shows it, and never the other way round but for the time that a connection takes.
+/// 1. Everything due until `now` has happened, in order of time and then of scheduling.
+/// 2. Items from one side to the other arrive in order, or not at all.
+/// 3. The relay keeps a connection that the phone has lost at most until the keep-alive shows it.
+///    The reverse lasts only as long as connecting.
+
 public struct Simulation: Sendable {
-  /// What chance is drawn from.
   public let seed: UInt64
-  /// The midnight that times are counted from, in UNIX milliseconds.
+  /// The midnight that is time zero, in UNIX milliseconds.
   let start: Int64
-  /// Milliseconds since the start.
+  /// Milliseconds since `start`.
   var time: Int64 = 0
-  /// When the time of a scenario that is played in it began.
+  /// When the scenario began, in simulation time.
   var origin: Int64 = 0
-  /// What the phones speak with; nil beside a real relay.
+  /// Nil beside a real relay.
   var relay: ModelledRelay?
-  /// What the driver of a real one is to do, oldest first, and the numbers of its pushes.
+  /// For the driver of a real relay, oldest first.
   var orders: [LiveOrder] = []
   var pushIDs: [PushID: Int32] = [:]
-  /// Pushes that are forgotten by now: the number of the first in `pushes`.
+  /// The number of `pushes[0]`; earlier ones are forgotten.
   var firstPush: Int32 = 0
   var phones: [PhoneEntry] = []
   var apps: [AppEntry] = []
   var pushes: [PushEntry] = []
-  /// What happened, in order: everything, or what is of these kinds.
+  /// The trace: everything, or only `keptKinds`.
   var entries: [TraceEntry] = []
   private(set) var keptKinds: Set<TraceKind>?
   var queue = Heap<Scheduled>()
@@ -53,15 +52,14 @@ public struct Simulation: Sendable {
   /// Scratch space, empty between calls; kept for its memory.
   private var relayEffects: [Effect] = []
   private var phoneEffects: [PhoneEffect] = []
-  /// The push that was last reported, to see whether that was at once.
+  /// To detect a report during `arrived`.
   var lastReported: Int32 = -1
-  /// The push that a phone is being told of; -1 for none.
+  /// -1 for none.
   var arriving: Int32 = -1
 
-  /// Midnight before the first day in virtual time: 2026-11-21T00:00:00Z.
+  /// 2026-11-21T00:00:00Z.
   static let virtualStart: Int64 = 1_795_219_200_000
 
-  /// An empty simulation with a relay of its own.
   public init(
     seed: UInt64, policy: RelayPolicy = .documented, keepAlive: Duration = .minutes(15),
     link: LinkModel = LinkModel()
@@ -74,7 +72,6 @@ public struct Simulation: Sendable {
     self.init(seed: seed, relay: relay, start: start)
   }
 
-  /// With that at the other end.
   init(seed: UInt64, relay: ModelledRelay?, start: Int64) {
     self.seed = seed
     self.relay = relay
@@ -82,10 +79,8 @@ public struct Simulation: Sendable {
     random = SeededRandom(seed: seed)
   }
 
-  /// How long the simulation has been going.
   public var now: Duration { .milliseconds(time) }
 
-  /// When something is to happen next.
   var nextHappening: Int64? { queue.min?.at }
 
   var instant: Instant { Instant(milliseconds: start + time) }
@@ -93,12 +88,11 @@ public struct Simulation: Sendable {
 
   // MARK: Time
 
-  /// Lets time pass.
   public mutating func advance(by duration: Duration) {
     advance(toMilliseconds: time + duration.simulatedMilliseconds)
   }
 
-  /// Lets time pass until so long after the start; does nothing when that is over.
+  /// Counted from the start; does nothing for a time in the past.
   public mutating func advance(until moment: Duration) {
     advance(toMilliseconds: moment.simulatedMilliseconds)
   }
@@ -142,7 +136,7 @@ public struct Simulation: Sendable {
 
   // MARK: The two cores
 
-  /// Hands the relay a fact and does what it asks for.
+  /// Performs the effects, too.
   mutating func tellRelay(_ event: Event) {
     let now = instant
     var effects = relayEffects
@@ -150,7 +144,7 @@ public struct Simulation: Sendable {
     relay?.core?.handle(event, at: now, into: &effects)
     var written: UInt64?
     var next = 0
-    // A journal that answers at once brings more to do.
+    // A journal that answers at once causes more effects.
     while next < effects.count {
       if case .persist(let record) = effects[next] {
         let due = relay?.journal.enqueue(record, at: time) ?? time
@@ -182,7 +176,7 @@ public struct Simulation: Sendable {
     }
   }
 
-  /// Hands a phone a fact and does what it asks for.
+  /// Performs the effects, too.
   mutating func tell(_ phone: Int32, _ event: PhoneEvent) {
     var effects = phoneEffects
     phoneEffects = []
@@ -204,7 +198,7 @@ public struct Simulation: Sendable {
 // MARK: Phones and apps
 
 extension Simulation {
-  /// Adds a phone: locked, asleep, unlocked once since its start, about to connect.
+  /// Adds a phone: locked after its first unlock, asleep, about to connect.
   public mutating func addPhone(
     _ name: String, network: Network = .wifi, isCharging: Bool = false,
     isLowPower: Bool = false, limits: PhoneLimits = PhoneLimits()
@@ -227,7 +221,7 @@ extension Simulation {
     return PhoneHandle(number: number, name: name)
   }
 
-  /// Installs an app and registers it with the relay. An app that is there already stays as it is.
+  /// Registers the app with the relay. An app of that name stays as it is.
   public mutating func install(_ app: AppDefinition, on phone: PhoneHandle) -> AppHandle {
     let owner = Int(phone.number)
     if let there = phones[owner].apps.first(where: { apps[Int($0)].name == app.name }) {
@@ -238,7 +232,6 @@ extension Simulation {
     return AppHandle(number: number, name: app.name)
   }
 
-  /// Gets to know an app that is on a phone, or about to be, and registers it.
   mutating func addApp(_ name: String, of phone: Int32) -> Int32 {
     let owner = Int(phone)
     let number = Int32(apps.count)
@@ -246,30 +239,28 @@ extension Simulation {
     let token = DeviceToken(
       random: (random.next(), random.next(), random.next()),
       routingKey: credential.device.routingKey)
-    // A name that is no topic gets pushes refused; the app itself is none the worse for it.
+    // Pushes to a name that is no valid topic are refused; the app still runs.
     let topic = Topic(name) ?? .vacant
     let id = AppID(phones[owner].apps.count)
     apps.append(
       AppEntry(
         phone: phone, id: id, name: name, topic: topic, token: token))
     phones[owner].apps.append(number)
-    // Whoever connects phones to a real relay registers their apps then.
+    // The driver of a real relay registers apps.
     if relay != nil, topic != .vacant { register(apps[Int(number)]) }
     return number
   }
 
-  /// The phone with this name.
   public func phone(named name: String) -> PhoneHandle? {
     phones.firstIndex { $0.name == name }.map { PhoneHandle(number: Int32($0), name: name) }
   }
 
-  /// The app with this name on a phone.
   public func app(named name: String, on phone: PhoneHandle) -> AppHandle? {
     phones[Int(phone.number)].apps.first { apps[Int($0)].name == name }
       .map { AppHandle(number: $0, name: name) }
   }
 
-  /// Does what a phone asks for, and writes down what it did.
+  /// Performs the action and records it.
   mutating func perform(_ action: PhoneAction, of phone: Int32) {
     func number(_ app: AppID) -> Int32 { self.number(app, of: phone) }
     switch action {
@@ -279,7 +270,7 @@ extension Simulation {
       sendUp(.ack(lastReported, outcome.map(deliveryOutcome)), from: phone)
     case .decision(let app, let push, let decision):
       let number = self.number(of: push)
-      // That it has the push it says first; that its app runs is seen anyway.
+      // The acknowledgement goes first; that the app runs is visible anyway.
       if number == arriving, lastReported != number {
         lastReported = number
         sendUp(.ack(number, .later), from: phone)
@@ -337,7 +328,6 @@ extension Simulation {
     }
   }
 
-  /// A transfer is called by its name for as long as it lasts.
   private mutating func nameOfTransfer(
     _ id: TransferID, _ step: TransferStep, on phone: Int
   ) -> String {
@@ -361,7 +351,7 @@ extension Simulation {
     keep(TraceEntry(at: time, phone: apps[Int(app)].phone, app: app, push: push, fact: fact))
   }
 
-  /// Also of what the set-up has brought; nil for everything.
+  /// Applies to past entries, too; nil keeps everything.
   mutating func keepOnly(_ kinds: Set<TraceKind>?) {
     keptKinds = kinds
     if let kinds { entries.removeAll { !kinds.contains($0.kind) } }
@@ -382,48 +372,44 @@ package struct PhoneEntry: Sendable {
   var model: Phone
   let credential: DeviceCredential
   var link = Link.down
-  /// How good the link is.
   var path: LinkModel
-  /// Phones of the same one share their documents; nil for nobody.
+  /// Phones with the same account share documents; nil for none.
   var account: String?
-  /// The connection that the relay takes for its own.
+  /// The connection that the relay believes in.
   var connectionAtRelay: UInt32?
-  /// What apps made of pushes while nobody could be told, oldest first.
+  /// Outcomes not yet sent, for lack of a connection, oldest first.
   var untoldOutcomes: [(push: Int32, outcome: DeliveryOutcome)] = []
-  /// What the link was last matched to.
+  /// The network that the link was last adapted to.
   var network: Network
-  /// Of the transfers that are known to it.
   var transferNames: [TransferID: String] = [:]
-  /// When it is woken next.
   var wake = Int64.max
-  /// When the latest of what is under way arrives.
+  /// Arrival times of the latest items under way.
   var lastArrivalHere: Int64 = 0
   var lastArrivalThere: Int64 = 0
-  /// By the place in the order of installation: the simulation's number of the app.
+  /// Indices into `Simulation.apps`, in order of installation.
   var apps: [Int32] = []
 
-  /// Were it more, the oldest are forgotten, as the relay forgets who owes it one.
+  /// The maximum; then the oldest are dropped.
   static let untoldOutcomes = 1000
 
   package enum Link: Hashable, Sendable {
     case down
-    /// An attempt is under way: the number of the connection that it becomes.
+    /// The number of the connection being opened.
     case connecting(UInt32)
     case live(UInt32)
   }
 }
 
-/// An app in the simulation.
 struct AppEntry: Sendable {
   let phone: Int32
   let id: AppID
   let name: String
   let topic: Topic
-  /// Another one when it is installed again.
+  /// Changes when the app is installed again.
   var token: DeviceToken { didSet { path = Self.path(of: token) } }
-  /// The head of every request to it, as far as it is always the same.
+  /// The request path, the same for every push.
   private(set) var path: [UInt8]
-  /// Why it is to be fetched next.
+  /// The reason for the next fetch.
   var plannedBecause: FetchReason?
 
   init(phone: Int32, id: AppID, name: String, topic: Topic, token: DeviceToken) {
@@ -440,7 +426,6 @@ struct AppEntry: Sendable {
   }
 }
 
-/// Something that will happen.
 struct Scheduled: Comparable, Sendable {
   let at: Int64
   let order: UInt64
@@ -459,7 +444,6 @@ enum Happening: Sendable {
   case connects(Int32, connection: UInt32)
   case arrivesAtPhone(Int32, connection: UInt32, ItemDown)
   case arrivesAtRelay(Int32, connection: UInt32, ItemUp)
-  /// The relay is told of the end of a connection.
   case connectionEnds(UInt32)
   case journalAnswers(through: UInt64)
   case relayStarts
@@ -480,6 +464,6 @@ public struct AppHandle: Hashable, Sendable {
 /// A push in one simulation.
 public struct PushHandle: Hashable, Sendable {
   let index: Int32
-  /// As it is called in the timeline, from 1.
+  /// As in the timeline, from 1.
   public var number: Int { Int(index) + 1 }
 }

@@ -2,7 +2,6 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// Reading what apps show and how it is restored, and what they do with documents.
 extension RestorationScript: ReadableObject {
   static let fields: [Field<RestorationScript>] = [
     Field("oldest", \.oldest), Field("answersNothing", \.answersNothing),
@@ -78,7 +77,7 @@ extension ArchiveChange: Readable {
   }
 }
 
-/// An object of an app's interface, where more is to be said of it than its path.
+/// An object with more than a path.
 struct ObjectPlan: ReadableObject {
   var path: StatePath = []
   var className = "View"
@@ -94,7 +93,7 @@ struct ObjectPlan: ReadableObject {
 }
 
 extension StateGraph {
-  /// The base objects: the paths of `state`, and the list of `objects`.
+  /// Base objects, from `state` and `objects`.
   init(_ reader: Reader) throws(ScenarioError) {
     self.init()
     var memos: [(path: StatePath, values: Reader)] = []
@@ -114,7 +113,7 @@ extension StateGraph {
       if let values = object.memos { memos.append((object.path, values)) }
     }
     guard objects.count <= 100 else { throw reader.problem("the most is 100 objects") }
-    // Whoever refers to another may stand before it.
+    // An object may refer to a later one.
     for (path, values) in memos {
       for change in try StateChange.readMemos(values, at: path) {
         if case .link(_, _, let target) = change, find(target) == nil {
@@ -139,7 +138,7 @@ extension StateValue: Readable {
 }
 
 extension StateChange {
-  /// Keys with their values, or `{"reference": PATH}`, in the order of the keys.
+  /// Values, or `{"reference": PATH}`, sorted by key.
   static func readMemos(
     _ reader: Reader, at path: StatePath
   ) throws(ScenarioError) -> [StateChange] {
@@ -171,7 +170,7 @@ extension StatePath: Readable {
     return path
   }
 
-  /// The members of an object that has paths for keys.
+  /// The members of an object with paths as keys.
   static func members(
     of reader: Reader
   ) throws(ScenarioError) -> [(path: StatePath, values: Reader)] {

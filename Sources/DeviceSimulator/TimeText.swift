@@ -1,16 +1,16 @@
 import Primitives
 
-/// Times and lengths of time as people write and read them: `1h30m`, `day 3 08:15`. All of them are
-/// whole milliseconds since the start of the simulation, which is midnight of day 1.
+/// Times as text: `1h30m`, `day 3 08:15`. In milliseconds since the start of the simulation, the
+/// midnight of day 1.
 enum TimeText {
   static let day: Int64 = 86_400_000
-  /// The longest time that is taken: ten years.
+  /// Ten years.
   static let longest = Interval.longestWritten.milliseconds
 
-  /// A length of time as `Interval` reads it; nil for what is longer than ten years.
+  /// Nil above ten years.
   static func duration(_ text: String) -> Int64? { Interval(text)?.milliseconds }
 
-  /// A time of day, `08:15`, `08:15:30` or `08:15:30.250`; nil for anything else.
+  /// `08:15`, `08:15:30` or `08:15:30.250`; nil for anything else.
   static func clock(_ text: some StringProtocol) -> Int64? {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard (2...3).contains(parts.count), let hour = number(parts[0], 2, 24),
@@ -25,7 +25,7 @@ enum TimeText {
     return time + second * 1000 + fraction
   }
 
-  /// A time: a length of time after the start, or `day 3 08:15`; nil for anything else.
+  /// A duration after the start, or `day 3 08:15`; nil for anything else.
   static func time(_ text: String) -> Int64? {
     let words = text.split(separator: " ")
     guard words.count == 3, words[0] == "day", let number = Int64(words[1]),
@@ -67,14 +67,12 @@ enum TimeText {
 }
 
 extension Duration {
-  /// So many minutes.
   public static func minutes(_ count: some BinaryInteger) -> Duration { .seconds(count) * 60 }
-  /// So many hours.
   public static func hours(_ count: some BinaryInteger) -> Duration { .seconds(count) * 3600 }
-  /// So many days of 24 hours.
+  /// Days of 24 hours.
   public static func days(_ count: some BinaryInteger) -> Duration { .seconds(count) * 86_400 }
 
-  /// In whole milliseconds, between none and ten years: what a simulation can wait.
+  /// Whole milliseconds from zero to ten years.
   package var simulatedMilliseconds: Int64 {
     let seconds = max(0, min(components.seconds, TimeText.longest / 1000))
     let fraction = max(0, components.attoseconds / 1_000_000_000_000_000)

@@ -2,38 +2,37 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// One thing that happened, as it is kept: words are made of it when somebody reads it.
+/// An event as stored; formatted only when read.
 struct TraceEntry: Sendable {
   enum Fact: Sendable {
     case life(DeliveryStep)
     case refused(status: UInt16, reason: String)
     case connected
     case disconnected(String)
-    /// What it was, if there is no relay in this simulation that tells.
+    /// The text is empty unless a real relay sent the push.
     case arrived(String)
     case changed(String)
     case relay(RelayStep)
-    /// A step of the transfer with that name.
+    /// The transfer's name, and its step.
     case transfer(String, PhoneAction)
     case fetchBegan(CallbackID, FetchReason?)
-    /// A step of a document, in words that name apps.
+    /// A formatted step that names apps.
     case document(String)
     case phone(PhoneAction)
   }
 
-  /// Milliseconds since the start.
   let at: Int64
-  /// The phone, the app and the push that it is about; -1 for none.
+  /// -1 for none.
   let phone: Int32
   let app: Int32
   let push: Int32
   let fact: Fact
 }
 
-/// What a thing that happened is called, and why it did: made into words when somebody reads them.
+/// The formatted kind and reason of an entry.
 struct Told {
   let kind: TraceKind
-  /// Empty when there is nothing to say.
+  /// May return an empty text.
   let why: (TraceClock) -> String
 
   init(_ kind: TraceKind, _ why: @escaping (TraceClock) -> String) {
@@ -45,7 +44,6 @@ struct Told {
   }
 }
 
-/// What happened, in words.
 extension TraceEntry {
   var kind: TraceKind { told.kind }
 
@@ -67,12 +65,10 @@ extension TraceEntry {
     }
   }
 
-  /// The name of the transfer that it is a step of.
   var transfer: String? {
     if case .transfer(let name, _) = fact { name } else { nil }
   }
 
-  /// Whether the relay did it.
   var isRelays: Bool {
     switch fact {
     case .life, .refused, .connected, .disconnected, .relay: true
@@ -81,11 +77,9 @@ extension TraceEntry {
   }
 }
 
-/// How moments are told in a trace.
+/// How traces show times.
 enum TraceClock: Sendable {
-  /// As counted from the start of a simulation.
   case since(Int64)
-  /// As the calendar has them: beside a real relay.
   case calendar
 
   func text(_ instant: Instant) -> String {
@@ -224,7 +218,7 @@ extension AppStep {
 }
 
 extension RunCause {
-  /// A push by its number in this simulation.
+  /// Pushes by their numbers in this simulation.
   fileprivate func words(push: Int32) -> String {
     if case .push = self { "push \(push + 1)" } else { "\(self)" }
   }
@@ -274,20 +268,19 @@ extension Coordination.Party {
   }
 }
 
-/// What happened, for people and programs: lines of time, who, what, why.
+/// The trace, for people and programs.
 extension Simulation {
-  /// What happened so far, a line each, without details such as snapshots and sleep.
+  /// The trace so far without details such as snapshots and sleep, one line per entry.
   public var timeline: String { text(of: timelineLines) }
 
-  /// The lines of `timeline`.
   public var timelineLines: [TraceLine] { trace().filter { !$0.kind.isDetail } }
 
-  /// All that happened so far, in order.
+  /// Everything so far, in order.
   public func trace() -> [TraceLine] { entries.indices.map { line($0) } }
 
   /// Lines in columns.
   ///
-  /// - Parameter styled: what to make of a line's text, such as a colour.
+  /// - Parameter styled: decorates a line's text, for instance with a colour.
   public func text(
     of lines: [TraceLine], styled: (TraceLine, String) -> String = { $1 }
   ) -> String {
@@ -310,32 +303,26 @@ extension Simulation {
       pushID: push?.id, kind: entry.kind, why: entry.why(by: clock))
   }
 
-  /// How moments are told.
   var clock: TraceClock { relay == nil ? .calendar : .since(start) }
 }
 
-/// One thing that happened.
+/// A formatted entry of the trace.
 public struct TraceLine: Hashable, Sendable {
   let milliseconds: Int64
   let isRelays: Bool
-  /// The phone, the app and the push that it is about.
   public let phone: String?
   public let app: String?
-  /// The name of the transfer that it is a step of.
   public let transfer: String?
   public let pushNumber: Int?
   public let pushName: String?
-  /// The id that a real relay gave it.
   let pushID: UniqueID?
-  /// What happened.
   public let kind: TraceKind
-  /// Why, or what exactly; empty when there is nothing to say.
+  /// Empty if there is nothing to say.
   public let why: String
 
-  /// Since the start.
   public var time: Duration { .milliseconds(milliseconds) }
 
-  /// Where it happened: `relay`, `anna`, `anna/messenger`.
+  /// `relay`, `anna` or `anna/messenger`.
   var who: String {
     isRelays ? "relay" : [phone, app].compactMap(\.self).joined(separator: "/")
   }
@@ -345,7 +332,6 @@ public struct TraceLine: Hashable, Sendable {
     return padded(time, timeWidth) + "  " + padded(who, whoWidth) + "  " + what
   }
 
-  /// Without time and place.
   var what: String {
     var text = kind.rawValue
     if let pushNumber,
@@ -367,7 +353,7 @@ public struct TraceLine: Hashable, Sendable {
     text + String(repeating: " ", count: max(0, width - text.count))
   }
 
-  /// One JSON object, its keys always in the same order; the time in milliseconds.
+  /// One JSON object with a fixed key order; the time in milliseconds.
   public var json: String {
     let clock = TimeText.text(time: milliseconds)
     var members = ["\"at\":\(milliseconds)", "\"time\":\(quoted(clock))"]
@@ -383,8 +369,7 @@ public struct TraceLine: Hashable, Sendable {
     return "{\(members.joined(separator: ","))}"
   }
 
-  /// The line of a run in real time: the time of day, who, what. Nil for details, unless they are
-  /// wanted.
+  /// A line of a live run: time of day, who, what. Nil for details unless verbose.
   package func liveText(isVerbose: Bool) -> String? {
     guard isVerbose || !kind.isDetail || TraceKind.toldLive.contains(kind) else { return nil }
     let clock = TimeText.text(time: milliseconds).suffix(12)

@@ -1,4 +1,4 @@
-/// What happened: the words of timelines, traces and scenarios.
+/// Kinds of events, as named in timelines, traces and scenarios.
 public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   // At the relay.
   case received
@@ -14,13 +14,13 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case crashed
   case started
   case journal
-  // On a phone: what its user perceives.
+  // On a phone, visible to the user.
   case arrived
   case banner
   case badge
   case sound
   case snapshot
-  // What apps do.
+  // Done by apps.
   case installed
   case uninstalled
   case launched
@@ -51,7 +51,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case restored
   case startedFresh = "started-fresh"
   case state
-  // What the system does.
+  // Done by the system.
   case transferQueued = "transfer-queued"
   case transferStarted = "transfer-started"
   case transferBroke = "transfer-broke"
@@ -73,16 +73,16 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case waits
   case ignored
 
-  /// What a reader can do without: `timeline` leaves it out.
+  /// Left out of `timeline`.
   var isDetail: Bool { Self.details.contains(self) }
   private static let details: Set<TraceKind> = [
     .snapshot, .state, .fetchPlanned, .woke, .slept, .condition, .reported, .installed,
     .launchImage, .restored, .startedFresh, .arrived, .suspended, .taskPaused, .taskResumed, .spent,
     .standing, .coalesced,
   ]
-  /// Of these, those that people at a live run want to see.
+  /// Details that live runs show anyway.
   static let toldLive: Set<TraceKind> = [.arrived, .reported, .restored, .startedFresh]
-  /// What a phone beside a real relay does not hear of.
+  /// Not visible to phones beside a real relay.
   static let seenByRelay: Set<TraceKind> = [
     .received, .refused, .sent, .stored, .discarded, .delivered, .outcome, .fault, .crashed,
     .started, .journal,
@@ -91,7 +91,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
     .transferQueued, .transferStarted, .transferBroke, .transferHeld, .transferEnded,
   ]
 
-  /// What it says, for the table in docs/SCENARIO-KEYS.md.
+  /// For the table in docs/SCENARIO-KEYS.md.
   public var explanation: String {
     switch self {
     case .received:

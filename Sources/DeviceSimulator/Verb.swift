@@ -2,31 +2,29 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// What can be done beside pushing, to an app, a phone or the relay: a row a verb. Scenarios, the
-/// commands that people type, and the tables in docs/SCENARIOS.md are all made of these rows.
+/// An action on an app, a phone or the relay, other than pushing. Scenarios, typed commands and the
+/// tables in docs/SCENARIOS.md are all made from these rows.
 struct Verb: Sendable {
   enum Scope: Sendable {
     case app
     case phone
-    /// Of one app, or of all of a phone.
     case appOrPhone
     case relay
   }
 
-  /// A word that goes with a verb.
+  /// An argument of a verb.
   struct Word: Sendable {
     let name: String
-    /// How its value is written in a command.
+    /// The placeholder in usage texts.
     var shown = ""
     var isOptional = false
-    /// Whether numbers and truth are what they are, and no texts.
+    /// Numbers and booleans are not quoted.
     var isPlain = false
   }
 
-  /// A word, and what its value is.
+  /// Arguments that are read as one value.
   struct Key<Value: Sendable>: Sendable {
     let words: [Word]
-    /// From the object in which it stands.
     let read: @Sendable (Reader) throws(ScenarioError) -> Value
 
     init(
@@ -45,7 +43,7 @@ struct Verb: Sendable {
   let name: String
   let explanation: String
   let scope: Scope
-  /// Beside `phone` and `app`.
+  /// Besides `phone` and `app`.
   let words: [Word]
   let action: Act
 
@@ -74,7 +72,7 @@ struct Verb: Sendable {
     app(name, explanation, nothing) { simulation, app, _ in deed(&simulation, app) }
   }
 
-  /// Of an app: what the phone is told.
+  /// A verb that sends an event to the app's phone.
   private static func event<Value: Sendable>(
     _ name: String, _ explanation: String, _ key: Key<Value>,
     does event: @escaping @Sendable (AppID, Value) -> PhoneEvent
@@ -429,7 +427,7 @@ struct Verb: Sendable {
 
   // MARK: For people
 
-  /// All that may stand beside `do` and the times.
+  /// Keys allowed besides `do` and the times.
   var allKeys: [String] {
     let places: [String] =
       switch scope {
@@ -440,10 +438,9 @@ struct Verb: Sendable {
     return places + words.map(\.name)
   }
 
-  /// Whether a line can say it.
   var isCommand: Bool { scope != .relay }
 
-  /// How it is said in a line; what is in brackets may be left out.
+  /// For commands; words in brackets are optional.
   var usage: String {
     let place = scope == .app || scope == .appOrPhone ? " [APP]" : ""
     let rest = words.map { word in
@@ -470,7 +467,6 @@ extension Verb.Key where Value: Readable {
 }
 
 extension DocumentUse {
-  /// An edit of one document, under coordination.
   fileprivate init(of document: DocumentID, isWriting: Bool = true, _ edit: DocumentEdit) {
     self.init(
       wants: [Want(document, isWriting: isWriting)], time: .milliseconds(200), edit: edit)
