@@ -1,7 +1,6 @@
 import RelayClient
 
-/// The connections to the relay, each shared by so many phones: made when the first of them needs
-/// it, made anew when it is lost.
+/// Connections to the relay, each for several phones; made on demand, and again after a loss.
 actor LinkPool {
   private let phonesPerConnection: Int
   private let connect: @Sendable () async throws -> RelayClient
@@ -12,7 +11,7 @@ actor LinkPool {
     self.connect = connect
   }
 
-  /// The connection of a phone. All that ask while it is being made get the same.
+  /// Callers that ask while the connection is being made share it.
   func client(for phone: Int) async throws -> RelayClient {
     let place = phone / phonesPerConnection
     if let client = clients[place] { return try await client.value }
@@ -26,7 +25,7 @@ actor LinkPool {
     }
   }
 
-  /// A phone has found its connection broken.
+  /// Closes a connection that a phone found broken.
   func discard(_ client: RelayClient, of phone: Int) async {
     let place = phone / phonesPerConnection
     guard let known = clients[place], let current = try? await known.value, current === client,

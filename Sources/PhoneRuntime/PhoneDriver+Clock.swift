@@ -3,30 +3,26 @@ import DeviceSimulator
 import Primitives
 import RelayCore
 
-/// A clock of a relay that moves only when told, as the phones follow it.
+/// The clock of a relay that moves only when told, as followed by the phones.
 struct FollowedClock {
-  /// UNIX milliseconds.
   var time: Int64
-  /// What the relay has been told of when the phones have something to do next.
+  /// The time of the phones' next work, as last told to the relay.
   var told = Int64.max
-  /// Barriers that wait for transfers to end, by the place of their phone.
+  /// Barriers that wait for the end of transfers, by index of their phone.
   var barriers: [Int: UInt64] = [:]
-  /// The phones as they were when the relay kept its state, by the numbers of such states.
+  /// The phones at the relay's checkpoints, by checkpoint number.
   var checkpoints: [UInt32: LiveSimulation] = [:]
-  /// The last return to one of them.
   var epoch: UInt32 = 0
 }
 
-/// A relay whose clock moves only when told.
 extension PhoneDriver {
-  /// It is this time, and the relay asks whether the phone has done everything until then.
+  /// The relay asks whether the phone has done everything up to `time`.
   func barrier(_ session: PhoneSession, _ number: UInt64, at time: Int64) {
     guard isWanted(session), clock != nil else { return }
     clock?.barriers[session.phone] = number
     moveClock(to: time)
   }
 
-  /// A stream is open, and the relay has said what time it is.
   func greeted(_ session: PhoneSession, at time: Int64) {
     guard isWanted(session), clock != nil else { return }
     moveClock(to: time)
@@ -40,7 +36,7 @@ extension PhoneDriver {
     settle()
   }
 
-  /// The relay keeps its state, or goes back. It says so on every stream; once is enough.
+  /// Every stream repeats the line; it takes effect once.
   func follow(_ line: CheckpointLine) {
     switch line {
     case .saved(let number): clock?.checkpoints[number] = simulation
@@ -56,8 +52,7 @@ extension PhoneDriver {
     }
   }
 
-  /// The phones are as they were then. Streams are as they are now: where the phone believes
-  /// otherwise it is put right.
+  /// Restores the phones. Their streams stay: a phone's view of its link is corrected.
   private func rewind(to then: LiveSimulation, at time: Instant) {
     for transfer in transfers.values { transfer.cancel() }
     transfers.removeAll()
@@ -84,8 +79,7 @@ extension PhoneDriver {
     simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
   }
 
-  /// Once nothing is being transferred, the relay hears that all is done; and at any time, when
-  /// there is something to do next, if that has changed.
+  /// Confirms barriers once no transfer runs; reports the time of the next work when it changes.
   func answerBarriers() {
     guard let known = clock else { return }
     if known.told != simulation.nextWake,

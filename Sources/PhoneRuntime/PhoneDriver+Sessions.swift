@@ -4,14 +4,12 @@ import Primitives
 import RelayClient
 import RelayCore
 
-/// What sessions say.
 extension PhoneDriver {
-  /// Whether the phone still wants this session.
   func isWanted(_ session: PhoneSession) -> Bool {
     phones[session.phone].session == session.number && ending == nil
   }
 
-  /// A stream is open; false if nobody wants it any more.
+  /// Returns false if the session is no longer wanted.
   func opened(
     _ session: PhoneSession, _ lines: AsyncStream<PhoneSession.SentLine>.Continuation
   ) -> Bool {
@@ -48,7 +46,7 @@ extension PhoneDriver {
     settle()
   }
 
-  /// The stream is gone; false if the phone does not want another.
+  /// Returns false if no other stream is wanted.
   func lost(_ session: PhoneSession, _ reason: String) -> Bool {
     guard isWanted(session) else { return false }
     if phones[session.phone].lines != nil { counts.listening -= 1 }
@@ -62,8 +60,7 @@ extension PhoneDriver {
     return true
   }
 
-  /// Whether another attempt makes sense. What fails the first time ends it all, for it is likely a
-  /// mistake in the command.
+  /// A failure before any connection ends the run: it is likely a mistake in the command.
   func mayTryAgain(_ session: PhoneSession, after error: any Error) -> Bool {
     guard isWanted(session) else { return false }
     var isFinal = !hasConnected

@@ -5,42 +5,36 @@ import Primitives
 package import RelayClient
 import RelayCore
 
-/// Simulated phones in real time: the model decides, this actor does. It owns the simulation of the
-/// phones, gives it the time and what the relay sends, and performs what it orders: streams and the
-/// lines on them, transfers, archives.
+/// Simulated phones in real time. Owns the simulation, feeds it the time and the relay's lines, and
+/// performs its orders: streams and their lines, transfers, archives.
 package actor PhoneDriver {
   package typealias Identify =
     @Sendable (Int, _ gone: Set<String>, DeviceAPI) async throws -> DeviceIdentity
 
-  /// What a driver needs from outside.
+  /// The environment of a driver.
   package struct Configuration: Sendable {
-    /// The phones, what happens to them, and what must come of it.
     package var scenario: Scenario
     package var seed: UInt64
-    /// How many phones share a connection.
     package var phonesPerConnection = 1
-    /// Ends when every phone has reported so many pushes; nil goes on.
+    /// Ends when every phone has reported this many pushes; nil goes on.
     package var reportsWanted: Int?
-    /// Where phones keep their files, each in a directory of its name; nil for nowhere.
+    /// Holds one directory per phone, by name; nil keeps nothing.
     package var storageDirectory: String?
-    /// What unlocks the phones.
     package var passcode = PhoneStorage.defaultPasscode
-    /// How bad the link is on purpose.
+    /// Makes the link worse on purpose.
     package var link = LinkModel.plain
-    /// Certificates, in PEM, that transfers trust beside the system's; nil for none.
+    /// PEM certificates that transfers trust besides the system's.
     package var transferTrustRoots: String?
-    /// Connects with the relay.
     package var connect: @Sendable () async throws -> RelayClient
-    /// Who a phone, by its place, is to the relay, with its apps registered but for those that are
-    /// not there any more; asked before each stream.
+    /// The relay identity of a phone, by index, with all its apps registered but those `gone`.
+    /// Called before each stream.
     package var identify: Identify
-    /// Shown to people, as it happens.
     package var tell: @Sendable ([TraceLine]) -> Void
-    /// Shown to people: what could not be kept or done, and what to do.
+    /// Reports what could not be kept or done, and what to do.
     package var warn: @Sendable (String) -> Void = { _ in }
     /// Milliseconds since the UNIX epoch.
     package var now: @Sendable () -> Int64
-    /// The relay's time, if that moves only when told: the phones follow it.
+    /// Set if the relay's time moves only when told; the phones then follow it.
     package var relayTime: Int64?
 
     package init(
@@ -58,36 +52,33 @@ package actor PhoneDriver {
     }
   }
 
-  /// What a driver does for one phone.
   struct Phone {
-    /// The session that speaks for it; an older one is deaf.
+    /// Sessions with an older number are ignored.
     var session = 0
-    /// Its own link, if somebody has made it another than all have.
+    /// Nil for the common link.
     var link: LinkModel?
     var task: Task<Void, Never>?
-    /// A stream that the relay is to give up by itself, for the phone has no coverage.
+    /// A stream left for the relay to give up: the phone has no coverage.
     var abandoned: Task<Void, Never>?
     var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
-    /// Whether the relay wants to hear what the phone decides.
+    /// The relay accepts decisions.
     var tellsDecisions = false
     var reports = 0
   }
 
   let configuration: Configuration
   let pool: LinkPool
-  /// The files of each phone; none when nothing is kept.
+  /// Empty when nothing is kept.
   private var storages: [PhoneStorage] = []
   var simulation: LiveSimulation
   var phones: [Phone]
-  /// What is being carried out.
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
-  /// What the relay is being told of a phone's apps.
+  /// Changes of a phone's apps being sent to the relay.
   private var registrations: [Int: Task<Void, Never>] = [:]
-  /// When what lasts of the phones is to be kept next.
   var saveAt = Int64.max
-  /// Phones that something has happened to since they were last kept.
+  /// Phones that changed since they were last saved.
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private static let urgent: Set<TraceKind> = [
@@ -95,13 +86,11 @@ package actor PhoneDriver {
   ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
-  /// With a relay whose clock moves only when told: its time, and what it asks.
+  /// Set with a relay whose clock moves only when told.
   var clock: FollowedClock?
-  /// Whether any phone has.
   var hasConnected = false
   private(set) var ending: Result<Void, any Error>?
   private var waiter: CheckedContinuation<Void, Never>?
-  /// What has happened since the start.
   package internal(set) var counts = Counts()
 
   /// Numbers for a progress line.
@@ -113,8 +102,7 @@ package actor PhoneDriver {
     package var reconnects = 0
   }
 
-  /// Reads what is left of the phones from their last run. Throws when that is damaged, or the
-  /// passcode is another.
+  /// Throws if files of the last run are damaged, or the passcode is wrong.
   package init(_ configuration: Configuration) throws(PhoneStorageError) {
     self.configuration = configuration
     pool = LinkPool(
@@ -136,8 +124,7 @@ package actor PhoneDriver {
     counts.phones = phones.count
   }
 
-  /// What is left from the last run. For a moment the passcode opens the archives; their phones put
-  /// them where they cannot be read until they are unlocked.
+  /// Opens the archives with the passcode; the restored phones keep them unreadable until unlocked.
   private static func lastingPhone(
     _ storage: PhoneStorage, _ configuration: Configuration
   ) throws(PhoneStorageError) -> LastingPhone? {
@@ -157,9 +144,9 @@ package actor PhoneDriver {
     return LastingPhone(memory: memory, archives: archives)
   }
 
-  /// Plays the phones' part until the scenario is over, every phone has reported what it was to, or
-  /// the task is cancelled. Throws when a first connection cannot be made, when the relay refuses,
-  /// or when another connection takes a phone over.
+  /// Runs until the scenario is over, every phone has sent its reports, or the task is cancelled.
+  /// Throws if a first connection fails, the relay refuses, or another connection takes over a
+  /// phone.
   package func run() async throws {
     settle()
     if ending == nil {
@@ -173,12 +160,12 @@ package actor PhoneDriver {
     try ending?.get()
   }
 
-  /// What came of the scenario's expectations, and which could not be judged from here.
+  /// Results of the expectations, and those that cannot be judged here.
   package func verdicts() -> (judged: [Verdict], unjudged: [String]) {
     (simulation.verdicts(), simulation.unjudged)
   }
 
-  /// Does what a person says, such as `open com.example.app`.
+  /// Performs a typed command, such as `open com.example.app`.
   package func perform(command: String) throws(LiveCommandError) {
     try simulation.perform(command: command, at: now)
     settle()
@@ -186,7 +173,7 @@ package actor PhoneDriver {
 
   // MARK: What the simulation wants
 
-  /// Does what has been ordered, tells what has happened, sets the timer.
+  /// Performs orders, passes on the trace, and sets the timer.
   func settle() {
     guard ending == nil else { return }
     for order in simulation.drainOrders() { perform(order) }
@@ -202,10 +189,9 @@ package actor PhoneDriver {
     if clock == nil { setTimer(now) } else { answerBarriers() }
   }
 
-  /// The phones' time.
   var now: Int64 { clock?.time ?? configuration.now() }
 
-  /// What must outlast a kill is kept at once, the rest soon; archives are kept as they come.
+  /// Saves at once what must survive a kill, the rest soon. Archives are saved as they come.
   private func keep(_ lines: [TraceLine], _ now: Int64) {
     guard !storages.isEmpty, !lines.isEmpty else { return }
     let isUrgent = clock != nil || lines.contains { Self.urgent.contains($0.kind) }
@@ -221,7 +207,7 @@ package actor PhoneDriver {
     unsaved.removeAll(keepingCapacity: true)
   }
 
-  /// The phones are switched off in good order: what is in front saves its state as it leaves.
+  /// Switches the phones off in good order: foreground apps save their state.
   private func putAway() {
     let now = self.now
     let memories = phones.indices.map { simulation.model(of: $0).memory() }
@@ -277,7 +263,7 @@ package actor PhoneDriver {
     waiter = nil
   }
 
-  /// Streams end in good order, such that what was acknowledged last arrives.
+  /// Ends streams in good order, so that the last acknowledgements arrive.
   private func hangUp() async {
     timer?.cancel()
     let tasks = phones.flatMap { [$0.task, $0.abandoned] }.compactMap(\.self)
@@ -286,7 +272,7 @@ package actor PhoneDriver {
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
     for task in tasks { await task.value }
-    // They have had the time that the streams took to end.
+    // They had time while the streams ended.
     for task in registrations.values { task.cancel() }
     for task in registrations.values { await task.value }
     for transfer in transfers.values { transfer.cancel() }
@@ -297,7 +283,6 @@ package actor PhoneDriver {
   }
 }
 
-/// What the simulation orders.
 extension PhoneDriver {
   func perform(_ order: LiveOrder) {
     let phone = order.phone
@@ -322,7 +307,6 @@ extension PhoneDriver {
     }
   }
 
-  /// An order's part in the phone's files; most have none.
   private func keep(_ task: LiveOrder.Task, _ phone: Int) throws(PhoneStorageError) {
     switch task {
     case .archive(let app, .saved(let archive)): try storages[phone].save(archive, of: app)
@@ -335,7 +319,6 @@ extension PhoneDriver {
     }
   }
 
-  /// Who a phone is to the relay, with the apps that it has.
   func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
     try await configuration.identify(phone, uninstalled(on: phone), api)
   }
@@ -345,8 +328,8 @@ extension PhoneDriver {
     return Set(gone.map(\.definition.name))
   }
 
-  /// Of an app that was uninstalled, or is there again, one after the other: how it is by then, for
-  /// what is there again must not be unregistered because of a push that came before.
+  /// Reports an app as uninstalled or installed again. In sequence, and by its state at that time:
+  /// an app that is back must not be unregistered because of an earlier push.
   private func tellRelay(of topic: String, _ phone: Int) {
     let (pool, configuration, before) = (pool, configuration, registrations[phone])
     registrations[phone] = Task {
@@ -366,7 +349,7 @@ extension PhoneDriver {
     }
   }
 
-  /// The phone goes on without, and its owner is told.
+  /// The phone goes on without it.
   func attempt(_ work: () throws -> Void) {
     do {
       try work()
@@ -385,10 +368,10 @@ extension PhoneDriver {
     phones[phone].session += 1
     if phones[phone].lines != nil { counts.listening -= 1 }
     if saysGoodbye {
-      // What was said last still arrives; then the stream ends, and its task with it.
+      // Pending lines still arrive; then the stream and its task end.
       phones[phone].lines?.finish()
     } else {
-      // The relay is to find out by itself: the stream stays, and nobody answers.
+      // The stream stays unanswered, for the relay to find out.
       phones[phone].abandoned?.cancel()
       phones[phone].abandoned = phones[phone].task
     }
@@ -398,7 +381,7 @@ extension PhoneDriver {
 
   // MARK: Transfers
 
-  /// A transfer with an address is carried out from each start to the next other step.
+  /// Runs from each `started` step to the transfer's next step.
   private func perform(_ step: TransferStep, of id: TransferID, _ phone: Int) {
     let key = TransferKey(phone: phone, id: id)
     transfers.removeValue(forKey: key)?.cancel()
@@ -423,7 +406,7 @@ extension PhoneDriver {
   }
 
   private func reported(_ report: TransferReport, _ key: TransferKey) {
-    // What the phone has stopped meanwhile is no news.
+    // The phone has stopped the transfer meanwhile.
     guard ending == nil, transfers[key] != nil || report.isFailure else { return }
     if case .failed(let why) = report {
       let transfer = simulation.model(of: key.phone).service[key.id]
@@ -437,7 +420,6 @@ extension PhoneDriver {
     settle()
   }
 
-  /// Made when the first transfer needs it.
   private func client() throws(TransferClientError) -> TransferClient {
     if let transferClient { return transferClient }
     var options = TransferOptions()
@@ -448,7 +430,6 @@ extension PhoneDriver {
   }
 }
 
-/// A transfer of one of the phones.
 struct TransferKey: Hashable, Sendable {
   let phone: Int
   let id: TransferID
@@ -460,7 +441,7 @@ extension TransferReport {
   }
 }
 
-/// Why phones cannot go on.
+/// Why a run ended early.
 package enum PhoneDriverError: Error, Hashable, Sendable, CustomStringConvertible {
   case superseded(phone: String)
 

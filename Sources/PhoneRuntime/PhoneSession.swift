@@ -3,25 +3,22 @@ import DeviceSimulator
 import RelayClient
 import RelayCore
 
-/// A phone's stream, made anew whenever it is lost, until nobody wants it any more.
+/// A phone's stream, opened again whenever it is lost, until it is no longer wanted.
 struct PhoneSession: Sendable {
   let phone: Int
-  /// Tells this session from the phone's earlier ones.
   let number: Int
   let driver: PhoneDriver
   let configuration: PhoneDriver.Configuration
   let pool: LinkPool
-  /// How bad the link is on purpose.
   let link: LinkModel
 
-  /// Lines that wait to be written. Were it more, the newest are dropped, and the relay, which
-  /// knows of no acknowledgement, sends again.
+  /// Beyond this the newest lines are dropped; the relay sends unacknowledged pushes again.
   private static let unsentLines = 10_000
-  /// How long a stream that ends in good order may take.
+  /// The most that a clean end of a stream may take.
   private static let farewell = Duration.seconds(2)
 
   func run() async {
-    // Cancelled amid a pause, there is nothing left to do.
+    // Cancelled during a pause, there is nothing left to do.
     try? await Reconnection.keep { connection in
       guard await driver.isWanted(self) else { return nil }
       do {
@@ -40,13 +37,13 @@ struct PhoneSession: Sendable {
     do {
       return try await listen(client, &connection)
     } catch {
-      // A session that nobody listens to any more says nothing about the connection.
+      // An unwanted session says nothing about the connection.
       if await driver.isWanted(self) { await pool.discard(client, of: phone) }
       throw error
     }
   }
 
-  /// One stream, to its end; answers why it ended.
+  /// Returns why the stream ended.
   private func listen(
     _ client: RelayClient, _ connection: inout Reconnection
   ) async throws -> String {
@@ -73,7 +70,7 @@ struct PhoneSession: Sendable {
       }
       group.addTask {
         try await write(lines, to: stream)
-        // Nobody has more to say: the relay ends its side when it has read ours.
+        // The phone is done: the relay ends its side when it has read ours.
         stream.finish()
         try await Task.sleep(for: Self.farewell)
         stream.cancel()
@@ -88,7 +85,6 @@ struct PhoneSession: Sendable {
     }
   }
 
-  /// A line of the phone's, and when it was sent.
   struct SentLine: Sendable {
     let bytes: [UInt8]
     let sent = ContinuousClock.now
@@ -102,7 +98,7 @@ struct PhoneSession: Sendable {
     var chance = chance(1)
     for await line in lines {
       try await Task.sleep(until: chance.arrival(sentAt: line.sent), clock: .continuous)
-      // A clock that moves when told waits for these.
+      // A relay whose clock moves only when told waits for these.
       let isBarrier = line.bytes.starts(with: Self.barrier)
       if isBarrier || !chance.loses() { try await stream.write(line.bytes) }
     }
@@ -110,20 +106,18 @@ struct PhoneSession: Sendable {
 
   private static let barrier = Array(#"{"type":"barrier""#.utf8)
 
-  /// What becomes of one direction of this stream.
   private func chance(_ direction: UInt64) -> LinkChance {
     LinkChance(
       link,
       seed: configuration.seed &+ UInt64(phone) &* 1_000_003 &+ UInt64(number) &* 31 &+ direction)
   }
 
-  /// What one read has brought, and when.
   private struct Heard: Sendable {
     let lines: [DownLine]
     let sent = ContinuousClock.now
   }
 
-  /// Over a bad link it takes its time.
+  /// Delays and drops lines of a bad link.
   private func handOn(_ heard: AsyncStream<Heard>) async throws {
     var chance = chance(0)
     for await one in heard {
@@ -133,7 +127,6 @@ struct PhoneSession: Sendable {
     }
   }
 
-  /// Hands on what the relay says, a read at a time.
   private func read(
     _ stream: ClientStream, _ ear: AsyncStream<Heard>.Continuation
   ) async throws -> String {
@@ -156,7 +149,7 @@ struct PhoneSession: Sendable {
 }
 
 extension DownLine {
-  /// Whether a bad link may swallow it. Greetings and what steers a clock always arrive.
+  /// A bad link never loses greetings and lines that control a clock.
   fileprivate var mayBeLost: Bool {
     switch self {
     case .notification, .keepAlive: true

@@ -1,41 +1,37 @@
 import FoundationEssentials
 import TLS
 
-/// The keys of one phone, as they lie in `keybag.json`: the key of the protection class `none`,
-/// which is there whenever the file is, and the key of the class `complete`, wrapped under the
-/// passcode (Apple, "Encrypting Your App's Files").
+/// The keys of one phone, stored in `keybag.json`: the key of protection class `none` in the clear,
+/// and the key of class `complete` wrapped under the passcode (Apple, "Encrypting Your App's
+/// Files").
 ///
-/// This simulates data protection: it shows what can be read when, and finds damage. It does not
-/// resist somebody who has the files: a passcode of four digits is guessed in minutes, and a real
-/// phone mixes in a key that cannot leave its processor, which nothing here can.
+/// This simulates data protection and detects damage. It does not resist an attacker with the
+/// files: four digits are guessed in minutes, and the key a real phone keeps in its processor is
+/// missing.
 struct Keybag: Equatable, Sendable {
   static let fileName = "keybag.json"
   static let format = 1
 
-  /// Rounds of PBKDF2 for a new key, and the least that a file may ask for (OWASP's advice for
-  /// PBKDF2 with SHA-512, 2023). An unlock takes some 80 ms of a processor that way; more would not
-  /// help a passcode of four digits.
+  /// PBKDF2 rounds for a new key, and the minimum in a file (OWASP's advice for PBKDF2 with
+  /// SHA-512, 2023). An unlock takes some 80 ms of processor time; more would not help a four-digit
+  /// passcode.
   static let rounds = 210_000
-  /// What a file may ask for: with more an unlock would look like a hang.
+  /// With more rounds an unlock would look like a hang.
   static let allowedRounds = rounds...10_000_000
 
-  /// The key of the class `none`, as it lies in the file.
   let deviceKey: SymmetricKey
-  /// Nothing before the first unlock ever, which chooses the passcode.
+  /// Nil before the first unlock ever, which chooses the passcode.
   private var wrapped: WrappedKey?
 
-  /// What to do about one that is damaged or gone.
   static let advice =
     "without its keys nothing of this phone can be read: put the file back, or remove the phone's "
     + "directory to begin anew"
 
-  /// A new phone's.
   init() { deviceKey = SymmetricKey() }
 
-  /// Whether somebody has chosen a passcode.
   var hasPasscode: Bool { wrapped != nil }
 
-  /// Makes the class key, under a passcode that is chosen by that.
+  /// Makes the class key and wraps it under a new passcode.
   mutating func choose(passcode: String) throws(PhoneStorageError) -> SymmetricKey {
     let classKey = SymmetricKey()
     var random = SystemRandomNumberGenerator()
@@ -51,7 +47,7 @@ struct Keybag: Equatable, Sendable {
     return classKey
   }
 
-  /// The class key; throws `wrongPasscode`.
+  /// Throws `wrongPasscode`.
   func classKey(passcode: String, path: String) throws(PhoneStorageError) -> SymmetricKey {
     guard let wrapped else { throw .wrongPasscode(keybag: path) }
     let classKey: SymmetricKey?
@@ -81,8 +77,7 @@ extension Keybag {
     var key: Data
   }
 
-  /// The file's content. The check finds damage: without it a changed byte of the wrapped key would
-  /// look like a wrong passcode.
+  /// `check` detects damage; else a changed byte of the wrapped key looks like a wrong passcode.
   private struct Content: Codable {
     var format = Keybag.format
     var deviceKey: Data

@@ -9,9 +9,9 @@ import SystemPackage
   import Glibc
 #endif
 
-/// The file system as the phone's storage needs it: whole files, for their owner only.
+/// File access for the phone's storage: whole files, private to their owner.
 enum PhoneFiles {
-  /// The file's bytes; nil when there is none.
+  /// Returns nil if there is no file.
   static func read(_ path: String) throws(PhoneStorageError) -> [UInt8]? {
     do {
       return Array(try Data(contentsOf: URL(filePath: path)))
@@ -21,11 +21,10 @@ enum PhoneFiles {
     }
   }
 
-  /// Writes the whole file or nothing: a temporary file beside it, synced, then renamed. A kill or
-  /// a full disk leaves the last version, a power cut that or this one. (Foundation syncs each
-  /// time, for some milliseconds. Without it a power cut could leave an empty file, which would
-  /// cost the phone its memory.) The directory keeps everybody else out, so the moment until the
-  /// mode is set is no gap.
+  /// Writes atomically: a synced temporary file is renamed. A kill or a full disk leaves the old
+  /// version, a power cut the old or the new. (Foundation syncs each time, for some milliseconds;
+  /// without that a power cut could leave an empty file and cost the phone its memory.) The
+  /// directory is private, so the moment before the mode is set is no gap.
   static func write(_ bytes: [UInt8], to path: String) throws(PhoneStorageError) {
     do {
       try Data(bytes).write(to: URL(filePath: path), options: .atomic)
@@ -35,7 +34,7 @@ enum PhoneFiles {
     }
   }
 
-  /// Removes a file; one that is not there is no problem.
+  /// A missing file is no error.
   static func remove(_ path: String) throws(PhoneStorageError) {
     do {
       try FileManager.default.removeItem(atPath: path)
@@ -45,7 +44,7 @@ enum PhoneFiles {
     }
   }
 
-  /// Makes a directory for its owner only; one that is there is closed to everybody else.
+  /// Also closes an existing directory to others.
   static func makePrivateDirectory(_ path: String) throws(PhoneStorageError) {
     do {
       try FileManager.default.createDirectory(
@@ -56,7 +55,7 @@ enum PhoneFiles {
     }
   }
 
-  /// The names in a directory, sorted; none if there is no directory.
+  /// Sorted; empty if there is no directory.
   static func names(in path: String) throws(PhoneStorageError) -> [String] {
     do {
       return try FileManager.default.contentsOfDirectory(atPath: path).sorted()
@@ -70,7 +69,6 @@ enum PhoneFiles {
     .unusable(path: path, reason: reason(error))
   }
 
-  /// The system's own words when it has any.
   private static func reason(_ error: any Error) -> String {
     guard let error = error as? CocoaError else { return "\(error)" }
     guard let cause = error.underlying as? POSIXError else {
@@ -80,16 +78,13 @@ enum PhoneFiles {
   }
 }
 
-/// An app's name as a file's name. Letters, digits, dots, hyphens and underscores stand for
-/// themselves; every other byte, and a dot at the beginning, is `%` and two hexadecimal digits. So
-/// no name leads out of the directory, and no two names lead to one file.
+/// An app's name as a file name. Every byte but letters, digits, `.`, `-` and `_`, and a leading
+/// dot, becomes `%` and two hexadecimal digits, so that names are unique and stay in the directory.
 enum ArchiveName {
   static let suffix = ".archive"
-  /// Bytes of a name as it is written: with the suffix and a temporary file's name below the 255
-  /// that file systems take.
+  /// Bytes of the encoded name: with the suffix of a temporary file, below the usual 255.
   static let most = 200
 
-  /// Throws `name`.
   static func file(of app: String) throws(PhoneStorageError) -> String {
     var name = ""
     for (place, byte) in app.utf8.enumerated() {
@@ -104,7 +99,7 @@ enum ArchiveName {
     return name + suffix
   }
 
-  /// The app whose archive lies in a file of that name; nil for any other file.
+  /// Nil for any other file.
   static func app(of file: String) -> String? {
     guard file.hasSuffix(suffix) else { return nil }
     var bytes: [UInt8] = []

@@ -2,30 +2,28 @@ package import DeviceModel
 import FoundationEssentials
 import TLS
 
-/// The files of one phone, in a directory of its own:
+/// The files of one phone, in their own directory:
 ///
 /// ```
 /// keybag.json              the keys: see Keybag
 /// phone.sealed             a PhoneMemory as JSON, under the key of the class `none`
 /// archives/NAME.archive    an app's StateArchive as JSON, under the key of the class `complete`
 /// ```
-/// The key of `complete` is in memory between `unlock` and `lock` only, so archives of a locked
+/// The key of `complete` is in memory only between `unlock` and `lock`, so archives of a locked
 /// phone can neither be read nor written (Apple, "Encrypting Your App's Files" and WWDC 2013
-/// session 222). To list them and to delete one takes no key. The memory can be read and written at
-/// any time.
+/// session 222). The phone's memory is always accessible.
 ///
-/// One process uses a directory at a time; nothing here waits for another. All calls block on the
-/// file system, `unlock` also computes for a while: not for event loops.
+/// For one process at a time. Calls block on the file system, and `unlock` computes for a while:
+/// not for event loops.
 package struct PhoneStorage: Sendable {
-  /// Of a phone whose user has not chosen another.
+  /// Used until the user chooses one.
   package static let defaultPasscode = "0000"
 
-  /// Where the files are.
   package let directory: String
   private var keybag: Keybag
   private var classKey: SymmetricKey?
 
-  /// Opens a phone's directory, or makes it with new keys. The phone is locked.
+  /// Opens a phone's directory, or creates it with new keys. The phone is locked.
   package init(directory: String) throws(PhoneStorageError) {
     self.directory = directory
     try PhoneFiles.makePrivateDirectory(directory)
@@ -47,11 +45,10 @@ package struct PhoneStorage: Sendable {
 
   // MARK: Locked and unlocked
 
-  /// Whether archives can be read and written now.
   package var isUnlocked: Bool { classKey != nil }
 
-  /// Makes the key of the class `complete` from the passcode. The first unlock ever chooses the
-  /// passcode. Throws `wrongPasscode`, and then nothing has changed.
+  /// Gets the key of class `complete`. The first unlock ever chooses the passcode. Throws
+  /// `wrongPasscode` and then changes nothing.
   package mutating func unlock(
     passcode: String = PhoneStorage.defaultPasscode
   ) throws(PhoneStorageError) {
@@ -66,15 +63,14 @@ package struct PhoneStorage: Sendable {
     }
   }
 
-  /// Forgets the key of the class `complete`.
   package mutating func lock() { classKey = nil }
 
   private var keybagPath: String { directory + "/" + Keybag.fileName }
 
   // MARK: Archives
 
-  /// Keeps an app's archive instead of its last one. Throws `locked`, and `archive` for one that is
-  /// beyond `PhoneLimits`, so that it could not be read again.
+  /// Replaces the app's archive. Throws `locked`, or `archive` if it exceeds `PhoneLimits` and
+  /// could not be read again.
   package func save(_ archive: StateArchive, of app: String) throws(PhoneStorageError) {
     guard let classKey else { throw .locked }
     let path = try path(of: app)
@@ -85,7 +81,7 @@ package struct PhoneStorage: Sendable {
     try PhoneFiles.write(sealed, to: path)
   }
 
-  /// The archive of an app; nil when there is none. Throws `locked`.
+  /// Nil if there is none. Throws `locked`.
   package func archive(of app: String) throws(PhoneStorageError) -> StateArchive? {
     guard let classKey else { throw .locked }
     let path = try path(of: app)
@@ -99,12 +95,12 @@ package struct PhoneStorage: Sendable {
     return opened.archive
   }
 
-  /// The apps that have an archive, in the order of their files' names. Takes no key.
+  /// The apps that have an archive, ordered by file name. Needs no key.
   package func archives() throws(PhoneStorageError) -> [String] {
     try PhoneFiles.names(in: directory + "/archives").compactMap { ArchiveName.app(of: $0) }
   }
 
-  /// Deletes an app's archive; one that is not there is no problem. Takes no key.
+  /// A missing archive is no error. Needs no key.
   package func deleteArchive(of app: String) throws(PhoneStorageError) {
     try PhoneFiles.remove(try path(of: app))
   }
@@ -115,7 +111,7 @@ package struct PhoneStorage: Sendable {
 
   // MARK: Transfers
 
-  /// Where the bytes of a transfer are kept: `transfers/NUMBER-NAME`.
+  /// The path for a transfer's bytes: `transfers/NUMBER-NAME`.
   package func transferFile(
     number: UInt64, name: String
   ) throws(PhoneStorageError) -> String {
@@ -132,7 +128,7 @@ package struct PhoneStorage: Sendable {
 
   // MARK: What lasts
 
-  /// Keeps what lasts of the phone instead of what was kept last. Takes no passcode.
+  /// Replaces the phone's memory. Needs no passcode.
   package func save(_ memory: PhoneMemory) throws(PhoneStorageError) {
     let json: Data
     do {
@@ -146,7 +142,7 @@ package struct PhoneStorage: Sendable {
     try PhoneFiles.write(sealed, to: memoryPath)
   }
 
-  /// What was kept last; nil for a phone that has kept nothing yet.
+  /// Nil if nothing was saved yet.
   package func memory() throws(PhoneStorageError) -> PhoneMemory? {
     guard let bytes = try PhoneFiles.read(memoryPath) else { return nil }
     let json = try SealedFile.open(
@@ -165,7 +161,7 @@ package struct PhoneStorage: Sendable {
     }
   }
 
-  /// Removes all but the keys: the phone begins as a new one.
+  /// Removes everything but the keys: the phone starts as a new one.
   package func clear() throws(PhoneStorageError) {
     for app in try archives() { try deleteArchive(of: app) }
     for path in [memoryPath, directory + "/transfers"] { try PhoneFiles.remove(path) }
@@ -183,9 +179,8 @@ package struct PhoneStorage: Sendable {
 extension PhoneStorage {
   private static let archiveAdvice = "remove it: its app starts without its state"
 
-  /// Reads an archive from a file, sealed or plain (`StateArchive.encoded`), for whoever wants to
-  /// look at it. The key bag of a sealed one is `keybag`, or lies where a phone has it. A plain one
-  /// does not say which app it is of.
+  /// Reads a sealed or plain archive file, for inspection. The default key bag of a sealed one is
+  /// where a phone has it. A plain one does not name its app.
   package static func readArchive(
     file path: String, keybag keybagPath: String? = nil,
     passcode: String = PhoneStorage.defaultPasscode

@@ -1,22 +1,19 @@
-/// Why a phone's files cannot be used as asked. The description says what to do about it.
+/// Why a phone's files cannot be used. The description says what to do about it.
 package enum PhoneStorageError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The key of the class `complete` does not exist now.
   case locked
-  /// The passcode does not open this key bag.
   case wrongPasscode(keybag: String)
   /// An app's name that makes no file name.
   case name(String)
-  /// An archive that could not be read again: of which app, and why.
   case archive(app: String, problem: String)
-  /// The system refused to read or write: in its own words.
+  /// A file system error, in the system's words.
   case unusable(path: String, reason: String)
-  /// The file is gone, or not as it was written: what is wrong, and what to do.
+  /// Missing or changed; what is wrong and what to do.
   case damaged(path: String, problem: String, advice: String)
-  /// The cryptography itself refused: nothing that a file or a person can cause.
+  /// The cryptography failed; no file or user can cause this.
   case keys(problem: String)
-  /// An earlier version wrote it, whose phones this one does not go on with.
+  /// From an earlier version, whose phones this one cannot continue.
   case outdated(path: String)
-  /// Another version of this program wrote it.
+  /// From another version of this program.
   case unknownFormat(path: String, found: Int)
 
   /// One line for standard error.

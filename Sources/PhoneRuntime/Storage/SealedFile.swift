@@ -1,6 +1,6 @@
 import TLS
 
-/// A file that is sealed with AES-GCM (256 bits, NIST SP 800-38D):
+/// A file sealed with AES-GCM (256 bits, NIST SP 800-38D):
 ///
 /// ```
 /// "PRPA" or "PRPM"                        an app's state archive, a phone's memory
@@ -8,8 +8,9 @@ import TLS
 /// length, name                            one byte, then the app's name; none for a memory
 /// nonce, ciphertext, tag                  12 bytes, as many as sealed, 16 bytes
 /// ```
-/// Everything before the nonce is authenticated: one app's archive cannot be passed off as
-/// another's. Each sealing takes a new random nonce.
+/// Everything before the nonce is authenticated, so one app's archive cannot pass for another's.
+/// Each sealing uses a new random nonce.
+
 enum SealedFile {
   enum Kind: String, CaseIterable {
     case archive = "PRPA"
@@ -18,7 +19,6 @@ enum SealedFile {
 
   static let format: UInt8 = 1
 
-  /// Whether the bytes say that they are one of that kind.
   static func isOne(_ bytes: [UInt8], _ kind: Kind) -> Bool {
     bytes.starts(with: kind.rawValue.utf8)
   }
@@ -34,7 +34,7 @@ enum SealedFile {
     }
   }
 
-  /// The name and what was sealed. `advice` says what to do when the file cannot be opened.
+  /// `advice` says what to do if the file cannot be opened.
   static func open(
     _ bytes: [UInt8], _ kind: Kind, under key: SymmetricKey, path: String, advice: String
   ) throws(PhoneStorageError) -> (name: String, content: [UInt8]) {

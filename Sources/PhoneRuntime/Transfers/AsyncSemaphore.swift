@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets so many in at a time; the others wait in the order in which they came.
+/// A counting semaphore; waiters are served in order.
 final class AsyncSemaphore: Sendable {
   private struct State {
     var free: Int
@@ -12,7 +12,7 @@ final class AsyncSemaphore: Sendable {
 
   init(_ count: Int) { state = Mutex(State(free: max(1, count))) }
 
-  /// Waits for a place, which `leave` gives back. False if the task was cancelled instead.
+  /// Waits for a place, to be returned by `leave`. False if the task was cancelled instead.
   func enter() async -> Bool {
     let ticket = state.withLock { state in
       state.nextTicket += 1
@@ -21,7 +21,7 @@ final class AsyncSemaphore: Sendable {
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let answer: Bool? = state.withLock { state in
-          // Asked under the lock: whoever cancels later finds the ticket in the list.
+          // Checked under the lock: a later cancellation finds the ticket in the list.
           guard !Task.isCancelled else { return false }
           guard state.free == 0 else {
             state.free -= 1
@@ -49,6 +49,6 @@ final class AsyncSemaphore: Sendable {
     next?.continuation.resume(returning: true)
   }
 
-  /// How many wait, for tests.
+  /// For tests.
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 }

@@ -5,17 +5,16 @@ import NIOPosix
 import Synchronization
 import TLS
 
-/// One request and its answer over HTTP/1.1, on a connection of its own. Every server speaks that,
-/// and a transfer is long beside a handshake; NIO parses and writes the messages, OpenSSL is the
-/// TLS, as everywhere in this program.
+/// One HTTP/1.1 request and its answer, on its own connection: every server supports that, and a
+/// transfer takes long compared to a handshake. NIO handles HTTP, OpenSSL TLS.
 final class HTTPExchange: Sendable {
   typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
 
   private struct State {
     var isClosed = false
-    /// More than one while several addresses of a host are tried.
+    /// Several while the addresses of a host are tried.
     var channels: [any Channel] = []
-    /// Set before the connection is closed for it: whoever is about to write only sees the end.
+    /// Set before closing for silence: a writer only sees the closed connection.
     var isSilent = false
   }
 
@@ -28,7 +27,6 @@ final class HTTPExchange: Sendable {
     self.tls = tls
   }
 
-  /// Ends it, wherever it is.
   func close() {
     let channels = state.withLock { state in
       state.isClosed = true
@@ -37,8 +35,7 @@ final class HTTPExchange: Sendable {
     for channel in channels { channel.close(promise: nil) }
   }
 
-  /// Sends the request and hands over what comes back. When the task is cancelled the connection
-  /// is closed at once.
+  /// Passes the answer to `receive`. Cancelling the task closes the connection at once.
   func perform<Outcome: Sendable>(
     _ request: HTTPRequest, body: UploadBody?,
     receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
@@ -62,11 +59,11 @@ final class HTTPExchange: Sendable {
             do {
               answer = try await HTTPAnswer(inbound)
             } catch {
-              // What was wrong with the body counts more than the end that it brought about.
+              // An error of the body is the cause of the closed connection.
               if let problem = try await group.next() ?? nil { throw problem }
               throw error
             }
-            // Whoever refuses need not read all of it.
+            // A server that refuses need not read all of it.
             if answer.head.status.code < 300, let problem = try await group.next() ?? nil {
               throw problem
             }
@@ -84,8 +81,8 @@ final class HTTPExchange: Sendable {
     }
   }
 
-  /// Sends the body at the pace of the other side. Nil, or why it could not be sent; the connection
-  /// is closed then, so that nobody waits for an answer.
+  /// Sends as fast as the server reads. On an error, returns it and closes the connection so that
+  /// nobody waits for an answer.
   private static func send(
     _ body: UploadBody, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>,
     of channel: any Channel
@@ -102,7 +99,7 @@ final class HTTPExchange: Sendable {
       try await outbound.write(.end(nil))
       return nil
     } catch {
-      // Cancelled: the answer has come.
+      // Cancelled: the answer has arrived.
       if !(error is CancellationError) { channel.close(promise: nil) }
       return TransferError(error)
     }
@@ -114,7 +111,7 @@ final class HTTPExchange: Sendable {
     to request: HTTPRequest
   ) async throws -> (Connection, ready: EventLoopFuture<Void>) {
     let address = request.address
-    // NIO and TLS want an IPv6 address without the brackets.
+    // NIO and TLS expect IPv6 addresses without brackets.
     let host = String(address.host.drop { $0 == "[" }.prefix { $0 != "]" })
     return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .connectTimeout(TimeAmount(options.connectTimeout))
@@ -155,7 +152,6 @@ final class HTTPExchange: Sendable {
   }
 }
 
-/// Ends a connection on which nothing has moved for too long.
 private final class SilenceHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 

@@ -3,13 +3,12 @@ import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 
-/// A request of a transfer, without its body.
 struct HTTPRequest: Sendable {
   var address: WebAddress
   var method: HTTPMethod
   var headers = HTTPHeaders()
 
-  /// As it goes over the wire. A connection serves one request: the other side may close it.
+  /// `Connection: close`: each connection serves one request.
   func head(contentLength: Int64?) -> HTTPRequestHead {
     var fields = HTTPHeaders([("Host", host)])
     fields.add(contentsOf: headers)
@@ -18,7 +17,7 @@ struct HTTPRequest: Sendable {
     return HTTPRequestHead(version: .http1_1, method: method, uri: target, headers: fields)
   }
 
-  /// Whether every field can be sent (RFC 9110, section 5.5): what an app provides may be anything.
+  /// All field values are valid (RFC 9110, section 5.5); an app may provide anything.
   var isSendable: Bool {
     headers.allSatisfy { _, value in
       value.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
@@ -30,7 +29,7 @@ struct HTTPRequest: Sendable {
       ? address.host : "\(address.host):\(address.port)"
   }
 
-  /// Path and query (RFC 9112, section 3.2.1); what follows `#` is for us.
+  /// Path and query without the fragment (RFC 9112, section 3.2.1).
   private var target: String {
     let rest = address.text.dropFirst(address.isSecure ? 8 : 7)
       .drop { !"/?#".contains($0) }.prefix { $0 != "#" }
@@ -38,21 +37,20 @@ struct HTTPRequest: Sendable {
   }
 }
 
-/// What comes back: the head, and the body chunk by chunk, at the pace at which it is taken.
+/// The answer's head, and its body in chunks as fast as they are read.
 struct HTTPAnswer: ~Copyable {
   typealias Parts = NIOAsyncChannelInboundStream<HTTPClientResponsePart>
 
   let head: HTTPResponseHead
   private var parts: Parts.AsyncIterator
 
-  /// Waits for the head.
   init(_ parts: Parts) async throws {
     self.parts = parts.makeAsyncIterator()
     guard case .head(let head)? = try await self.parts.next() else { throw TransferError.ended }
     self.head = head
   }
 
-  /// The next bytes of the body; nil behind the last ones.
+  /// Nil after the last chunk.
   mutating func nextChunk() async throws(TransferError) -> ByteBuffer? {
     do {
       switch try await parts.next() {
@@ -67,12 +65,11 @@ struct HTTPAnswer: ~Copyable {
 }
 
 extension HTTPRequest {
-  /// Where an answer sends it: the same request to another address. Nil if the answer sends it
-  /// nowhere.
+  /// The same request at the redirect's address; nil if the answer is no redirect.
   func redirected(by answer: HTTPResponseHead) throws(TransferError) -> HTTPRequest? {
     switch answer.status.code {
     case 301, 302, 307, 308: break
-    // The upload was taken; the other address tells about it.
+    // After an upload, 303 only points to information about it.
     case 303 where method == .GET: break
     default: return nil
     }
@@ -86,7 +83,7 @@ extension HTTPRequest {
     } catch {
       throw .failed("the server sends the request to an address that it cannot reach: \(error)")
     }
-    // Credentials are for the one who was to get them.
+    // Credentials stay with their origin.
     if !address.hasOrigin(of: request.address) { request.headers.remove(name: "Authorization") }
     return request
   }

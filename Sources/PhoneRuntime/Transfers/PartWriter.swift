@@ -2,14 +2,14 @@ import NIOCore
 import NIOPosix
 import SystemPackage
 
-/// Writes a download to its part file, in blocks, and never more of it than has come without a gap.
+/// Writes a download to its part file in blocks, without gaps.
 struct PartWriter: ~Copyable {
   private let descriptor: SystemPackage.FileDescriptor
   private var pending = ByteBuffer()
-  /// What is there, with what is not written yet.
+  /// Including pending bytes.
   private(set) var bytes: Int64
 
-  /// From the first byte on, or behind those that are there.
+  /// Appends after `bytes`; 0 starts a new file.
   init(_ path: String, behind bytes: Int64) throws(TransferError) {
     do {
       descriptor = try SystemPackage.FileDescriptor.open(
@@ -23,7 +23,7 @@ struct PartWriter: ~Copyable {
 
   deinit { try? descriptor.close() }
 
-  /// Takes a chunk; a full block is written by a thread that may wait for the disk.
+  /// Full blocks are written on a thread that may block.
   mutating func append(_ chunk: ByteBuffer) async throws(TransferError) {
     pending.writeImmutableBuffer(chunk)
     bytes += Int64(chunk.readableBytes)
@@ -40,7 +40,7 @@ struct PartWriter: ~Copyable {
     }
   }
 
-  /// Writes what is left, less than a block. At once, since a cancelled task waits for nothing.
+  /// Writes the rest, less than a block, synchronously: a cancelled task cannot wait.
   mutating func finish() throws(TransferError) {
     let block = pending
     pending = ByteBuffer()

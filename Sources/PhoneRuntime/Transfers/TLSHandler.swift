@@ -1,8 +1,7 @@
 import NIOCore
 import TLS
 
-/// TLS on a connection that carries something else than HTTP/2: plaintext on one side, records on
-/// the other.
+/// TLS for connections other than HTTP/2.
 final class TLSHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -10,7 +9,7 @@ final class TLSHandler: ChannelDuplexHandler {
   typealias OutboundOut = ByteBuffer
 
   private var session: TLSSession?
-  /// Kept when data may be sent, failed when that will never be.
+  /// Succeeds when data may be sent; fails if it never may.
   private let ready: EventLoopPromise<Void>
   private let limit: TimeAmount
   private var deadline: Scheduled<Void>?
@@ -29,7 +28,7 @@ final class TLSHandler: ChannelDuplexHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     deadline?.cancel()
-    // Whatever was the cause: it is too late now, unless it is done.
+    // No effect if already completed.
     ready.fail(TransferError.ended)
   }
 
@@ -72,7 +71,7 @@ final class TLSHandler: ChannelDuplexHandler {
       deadline?.cancel()
       ready.succeed()
     }
-    // What came before a failure is genuine.
+    // Plaintext received before a failure is genuine.
     if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }
     if let failure { return fail(failure, context) }
     if session?.phase == .peerClosed { context.close(promise: nil) }

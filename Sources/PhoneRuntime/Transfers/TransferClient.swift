@@ -5,26 +5,24 @@ import NIOHTTP1
 import Synchronization
 import TLS
 
-/// Performs HTTP transfers for the phones of a process, whatever their apps are doing
-/// (WWDC 2013 session 204). The HTTP is `HTTPExchange`'s; here is what makes a
-/// transfer of it: files, resuming, trying again, reports.
+/// HTTP transfers for the phones of a process, whatever their apps are doing (WWDC 2013 session
+/// 204): files, resuming, retries, reports. `HTTPExchange` does the HTTP.
 ///
-/// * A download goes to `<file>.part` and, once all of it is there, to `<file>`. It resumes by
-///   `Range` and `If-Range`, as `PartFile` has noted; what a server does not continue starts over.
-/// * An upload is one `PUT`, which may be repeated without harm, as `POST` may not. HTTP has no way
-///   to resume it: it starts over.
-/// * A lost connection, a silent server, and the statuses 408, 429 and 5xx are tried again, a
-///   bounded number of times and after longer and longer waits.
+/// * A download goes to `<file>.part`, and to `<file>` when complete. It resumes by `Range` and
+///   `If-Range` if the server can, and otherwise starts over.
+/// * An upload is one `PUT`, which unlike `POST` may be repeated. HTTP cannot resume it.
+/// * A lost connection, a silent server, and status 408, 429 or 5xx are retried a bounded number
+///   of times, after growing pauses.
 ///
-/// Memory is bounded per transfer: a block or two, whatever the size of the file.
+/// Memory per transfer is a block or two, whatever the file's size.
 package final class TransferClient: Sendable {
   let options: TransferOptions
   private let tls: TLSContext
   private let turnstile: AsyncSemaphore
-  /// Those under way; nil after the shutdown.
+  /// Exchanges under way; nil after the shutdown.
   private let exchanges = Mutex<[ObjectIdentifier: HTTPExchange]?>([:])
 
-  /// Connections are made when they are needed. `shutdown` must be called at the end.
+  /// Connects on demand. `shutdown` must be called at the end.
   package init(
     _ options: TransferOptions = TransferOptions()
   ) throws(TransferClientError) {
@@ -45,7 +43,7 @@ package final class TransferClient: Sendable {
     }
   }
 
-  /// Closes all connections. Transfers under way end without a report.
+  /// Transfers under way end without a report.
   package func shutdown() async {
     let open = exchanges.withLock { exchanges in
       defer { exchanges = nil }
@@ -54,7 +52,6 @@ package final class TransferClient: Sendable {
     for exchange in open.values { exchange.close() }
   }
 
-  /// One request and its answer, unless everything was shut down.
   func exchange<Outcome: Sendable>(
     _ request: HTTPRequest, _ body: UploadBody?,
     receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
@@ -69,8 +66,8 @@ package final class TransferClient: Sendable {
     return try await exchange.perform(request, body: body, receive: receive)
   }
 
-  /// Performs a transfer and reports, one report after the other. Returns after the last one, or
-  /// without it, soon, when the task is cancelled; what has come of a download then stays.
+  /// Performs a transfer and reports in sequence. Returns after the last report; when cancelled,
+  /// soon and without it, and a partial download stays.
   package func perform(
     _ order: TransferOrder, report: @Sendable (TransferReport) async -> Void
   ) async {
@@ -89,7 +86,7 @@ package final class TransferClient: Sendable {
     progress.end(report)
   }
 
-  /// Tries until there is something to report; nil when the task was cancelled.
+  /// Retries until there is a report; nil when cancelled.
   private func attempts(
     _ order: TransferOrder, _ progress: ProgressReporter
   ) async -> TransferReport? {
@@ -124,23 +121,21 @@ package final class TransferClient: Sendable {
     }
   }
 
-  /// Nobody goes on with what has failed for good.
+  /// A failed download cannot be resumed.
   private func failed(_ order: TransferOrder, _ why: String) -> TransferReport {
     if order.direction == .download { PartFile(file: order.file).discard() }
     return .failed(why)
   }
 
-  /// False if the task was cancelled.
   private func sleep(_ duration: Duration) async -> Bool {
     (try? await Task.sleep(for: duration)) != nil
   }
 }
 
-/// One attempt each.
 extension TransferClient {
   // MARK: Downloads
 
-  /// Fetches what is missing of a file, and puts it in its place. Its size.
+  /// Completes the file; returns its size.
   func download(
     _ order: TransferOrder, _ progress: ProgressReporter
   ) async throws(TransferError) -> Int64 {
@@ -153,7 +148,7 @@ extension TransferClient {
         try part.complete()
         return bytes
       }
-      // Some servers give a file in parts. They have to be worth a request.
+      // Some servers send a file in parts, which have to be worth a request each.
       guard bytes - before >= TransferOptions.leastPart else {
         throw .interrupted("the server did not send all that was asked for")
       }
@@ -161,13 +156,13 @@ extension TransferClient {
     }
   }
 
-  /// One request, and what it brings. How many bytes there are, and how many there should be.
+  /// One request. Returns the bytes present and the full size.
   private func fetch(
     _ order: TransferOrder, _ part: PartFile, _ rest: (note: PartFile.Note, bytes: Int64)?,
     _ progress: ProgressReporter
   ) async throws(TransferError) -> (bytes: Int64, whole: Int64) {
     var request = try request(for: order, .GET)
-    // What is stored is what the server has, so that a range of it means the same.
+    // The file as the server stores it, so that byte ranges match.
     request.headers.add(name: "Accept-Encoding", value: "identity")
     if let rest {
       request.headers.add(name: "Range", value: "bytes=\(rest.bytes)-")
@@ -178,7 +173,6 @@ extension TransferClient {
     }
   }
 
-  /// What an answer brings. How many bytes there are, and how many there should be.
   private func receive(
     _ answer: inout HTTPAnswer, _ order: TransferOrder, _ part: PartFile,
     _ rest: (note: PartFile.Note, bytes: Int64)?, _ progress: ProgressReporter
@@ -186,7 +180,7 @@ extension TransferClient {
     let (status, headers) = (answer.head.status, answer.head.headers)
     let range = headers.first(name: "Content-Range").flatMap { ContentRange($0) }
     if status == .rangeNotSatisfiable, let rest {
-      // All of it had come, and only its new name was missing; or it is another file by now.
+      // Everything had arrived but the rename was missing; or the file is another by now.
       if range == ContentRange.none(of: rest.bytes), rest.note.allows(headers) {
         return (rest.bytes, rest.bytes)
       }
@@ -212,7 +206,7 @@ extension TransferClient {
     return (bytes, whole ?? rest.note.bytes ?? bytes)
   }
 
-  /// Writes what comes. What has come stays there, whatever happens.
+  /// Received bytes stay in the file, whatever happens.
   private func receive(
     _ answer: inout HTTPAnswer, into part: PartFile, behind bytes: Int64,
     _ progress: ProgressReporter
@@ -241,7 +235,7 @@ extension TransferClient {
 
   // MARK: Uploads
 
-  /// Sends a file. Its size.
+  /// Returns the file's size.
   func upload(
     _ order: TransferOrder, _ progress: ProgressReporter
   ) async throws(TransferError) -> Int64 {
@@ -251,7 +245,7 @@ extension TransferClient {
     request.headers.add(name: "Content-Type", value: "application/octet-stream")
     return try await send(request, body, progress) { answer throws(TransferError) in
       let status = answer.head.status
-      // 303 tells where to read about an upload that was taken.
+      // 303 points to information about an accepted upload.
       if status != .seeOther, let problem = TransferError(status) { throw problem }
       return body.bytes
     }
@@ -279,7 +273,7 @@ extension TransferClient {
     return request
   }
 
-  /// Sends a request where redirects lead it, with its body from the beginning each time.
+  /// Follows redirects, sending the body from its start each time.
   private func send<Outcome: Sendable>(
     _ request: HTTPRequest, _ body: UploadBody? = nil, _ progress: ProgressReporter? = nil,
     receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
@@ -301,7 +295,7 @@ extension TransferClient {
   }
 }
 
-/// Why there can be no client.
+/// Why a client cannot be created.
 package enum TransferClientError: Error, Hashable, CustomStringConvertible {
   case trustRoots(String, String)
 

@@ -3,26 +3,22 @@ import NIOHTTP1
 import SystemPackage
 import TLS
 
-/// Why a transfer, or one attempt at it, did not finish.
+/// Why a transfer, or one attempt, did not finish.
 enum TransferError: Error, Hashable {
-  /// Whoever wanted it wants it no more.
   case cancelled
   case challenged
-  /// It may work another time.
+  /// Temporary: worth another attempt.
   case interrupted(String)
-  /// It will not.
+  /// Permanent.
   case failed(String)
 
-  /// The connection ended where something was to come.
   static let ended = Self.interrupted("the connection broke off")
 
-  /// What a connection or a file has thrown.
   init(_ error: any Error) {
     switch error {
     case let problem as TransferError: self = problem
     case is CancellationError: self = .cancelled
     case let errno as Errno: self = TransferError(errno)
-    // The end of the connection amid an answer.
     case HTTPParserError.invalidEOFState, ChannelError.inputClosed, ChannelError.eof,
       ChannelError.ioOnClosedChannel:
       self = .ended
@@ -52,7 +48,7 @@ enum TransferError: Error, Hashable {
     }
   }
 
-  /// For a server that answers, or ends the connection, instead of a handshake.
+  /// The server answers or closes instead of a handshake.
   static let noTLS =
     "no TLS connection: the server does not seem to speak TLS; is the address one of http://?"
 
@@ -63,18 +59,18 @@ enum TransferError: Error, Hashable {
     }
   }
 
-  /// What an answer with such a status means; nil for one that may be what was wanted.
+  /// Nil for a status that may be a success.
   init?(_ status: HTTPResponseStatus) {
     switch status.code {
     case ..<300: return nil
     case 401, 407: self = .challenged
-    // Timeout and overload: temporary by what they say.
+    // Timeout and overload: temporary by definition.
     case 408, 429, 500...: self = .interrupted("the server answered \(Self.text(status))")
     default: self = .failed("the server answered \(Self.text(status))")
     }
   }
 
-  /// A phrase of the server's own may hold anything.
+  /// Filters the server's phrase, which may hold anything.
   private static func text(_ status: HTTPResponseStatus) -> String {
     let phrase = status.reasonPhrase.unicodeScalars.filter { (0x20...0x7E).contains($0.value) }
     return "\(status.code) " + String(String.UnicodeScalarView(phrase.prefix(60)))
