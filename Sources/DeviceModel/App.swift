@@ -129,7 +129,7 @@ package struct App: Codable, Equatable, Sendable {
     }
   }
 
-  /// What survives a power loss; the rest is as in an app without a process.
+  /// Survives a power loss; the rest is as in an app without a process.
   private enum CodingKeys: CodingKey {
     case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
     case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue

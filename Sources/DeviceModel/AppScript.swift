@@ -30,7 +30,7 @@ public struct AppDefinition: Hashable, Codable, Sendable {
   }
 }
 
-/// What syncs the documents in an app's container between devices, and which apps see them.
+/// How the documents in an app's container are synced, and which apps see them.
 public enum DocumentContainer: String, CaseIterable, Hashable, Codable, Sendable {
   /// The app itself, by transfers.
   case own
@@ -71,7 +71,7 @@ public enum FetchInterval: Hashable, Codable, Sendable {
   case seconds(Int64)
 }
 
-/// What an app does at each event.
+/// An app's actions at each event.
 public struct AppScript: Hashable, Codable, Sendable {
   public var onPush = CallbackScript()
   public var onFetch = CallbackScript()

@@ -1,8 +1,9 @@
 package import Primitives
 
-/// One phone with its apps: one value is the whole truth, one entry changes it; no I/O, no clock.
-/// It shows what iOS 7 does with a push, a background fetch, a transfer, an archive, a document
-/// (WWDC 2013 session 204 on multitasking and 222 on state restoration).
+/// A phone with its apps, as one value that only `handle` changes; no I/O, no clock. It models iOS 7:
+/// pushes, background fetches, transfers, archives, documents (WWDC 2013 session 204 on multitasking
+/// and 222 on state restoration).
+
 ///
 /// ```
 ///   relay ── pushReceived ──▶ ┌──────────┐ ── report, condition ──▶ relay
@@ -81,7 +82,7 @@ package struct Phone: Codable, Sendable {
   var mustReviewTransfers = false
   var mustCoalesce = false
 
-  /// What survives a power loss: as over `PhoneEvent.rebooted`, and work under way, so that the
+  /// Survives a power loss: as over `PhoneEvent.rebooted`, and work under way, so that the
   /// next start can report what became of it. Archives are sealed separately.
   private enum CodingKeys: CodingKey {
     case now, apps, network, isCharging, isLowPower, isRefreshOn, isDeveloper, switcher, banners

@@ -145,7 +145,7 @@ public struct StatePath: Hashable, Codable, Sendable, ExpressibleByArrayLiteral,
 
 /// An object with the values it has saved.
 public struct StateObject: Hashable, Codable, Sendable {
-  /// Whether it exists before restoring, or is made while the app runs.
+  /// Base objects exist before restoring; dynamic ones are made while the app runs.
   public enum Origin: Hashable, Codable, Sendable {
     case base
     case dynamic

@@ -11,7 +11,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   /// Bytes per second times milliseconds, less than a byte so far.
   private var remainder: Int64 = 0
 
-  /// What survives a power loss.
+  /// Survives a power loss.
   private enum CodingKeys: CodingKey {
     case transfers, numbering
   }

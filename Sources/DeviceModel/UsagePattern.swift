@@ -75,7 +75,7 @@ package struct UsagePattern: Hashable, Codable, Sendable {
 /// Use per quarter hour of one kind of day; older days count less.
 struct DayHabits: Hashable, Codable, Sendable {
   private static let perUse: UInt32 = 1024
-  /// What remains of a weight after each day: 7/8, so a week is most of the memory.
+  /// A weight keeps 7/8 after each day, so a week is most of the memory.
   private static let kept: UInt32 = 7
   private static let keptOf: UInt32 = 8
   /// The maximum weight, so that arithmetic cannot overflow.

@@ -131,7 +131,7 @@ package struct LiveSimulation: Sendable {
   }
 }
 
-/// What remains of a phone from its last run.
+/// The remains of a phone from its last run.
 package struct LastingPhone: Sendable {
   package var memory: PhoneMemory
   /// By app name.

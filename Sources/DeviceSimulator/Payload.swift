@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What a provider posts: bytes, and what a phone reads in them.
+/// A posted payload: its bytes, and what a phone reads in them.
 ///
 /// ```swift
 /// simulation.push(.alert("Lunch?"), to: messenger)

@@ -2,8 +2,7 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-// What stands at the other end of the phones' links: the relay's own core behind a modelled link,
-// or a real relay, with which a driver connects them.
+// The phones' links lead to the relay's core over a modelled link, or to a real relay by a driver.
 //
 //   modelled:  core ◀── Event ── link ◀── ItemUp ─── phones        one clock, one run
 //              core ── Effect ─▶ link ── ItemDown ─▶ phones
