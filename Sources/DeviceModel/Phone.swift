@@ -1,9 +1,8 @@
 package import Primitives
 
-/// A phone with its apps, as one value that only `handle` changes; no I/O, no clock. It models iOS 7:
-/// pushes, background fetches, transfers, archives, documents (WWDC 2013 session 204 on multitasking
-/// and 222 on state restoration).
-
+/// A phone with its apps, as one value that only `handle` changes; no I/O, no clock. It models iOS
+/// 7: pushes, background fetches, transfers, archives, documents (WWDC 2013 session 204 on
+/// multitasking and 222 on state restoration).
 ///
 /// ```
 ///   relay ── pushReceived ──▶ ┌──────────┐ ── report, condition ──▶ relay
