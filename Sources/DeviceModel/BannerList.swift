@@ -40,7 +40,7 @@ package struct BannerList: Codable, Sendable {
 
   mutating func remove(of app: AppID) { list.removeAll { $0.app == app } }
 
-  mutating func take(_ id: BannerID) -> Banner? {
+  mutating func remove(_ id: BannerID) -> Banner? {
     guard let index = list.firstIndex(where: { $0.id == id }) else { return nil }
     return list.remove(at: index)
   }

@@ -189,7 +189,7 @@ extension Phone {
       outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
     tellStanding(index, before, &effects)
     if apps[index].state == .background {
-      takeSnapshot(index, for: callback.id, &effects)
+      saveSnapshot(index, for: callback.id, &effects)
       saveState(index, &effects)
     }
     close(callback, PushOutcome(outcome), &effects)

@@ -408,7 +408,7 @@ extension Phone {
   }
 
   /// The remote version wins; unsent local content is kept beside it.
-  private mutating func takeOver(
+  private mutating func adopt(
     _ document: Document, _ revision: Int, _ body: DocumentBody, _ writtenAt: Instant,
     _ effects: inout [PhoneEffect]
   ) {
@@ -447,7 +447,7 @@ extension Phone {
       conflict(id, keeping: other, &effects)
       needUpload(id, &effects)
     } else {
-      takeOver(document, revision, theirs, writtenAt, &effects)
+      adopt(document, revision, theirs, writtenAt, &effects)
     }
     endAccesses(&effects) { $0.id == access.id }
     contentSettled(id, &effects)

@@ -134,7 +134,7 @@ extension Phone {
     apps[index].lastActivity = now
     apps[index].graceUntil = now + limits.leaveGrace
     emit(.app(id, .enteredBackground), &effects)
-    takeSnapshot(index, for: nil, &effects)
+    saveSnapshot(index, for: nil, &effects)
     saveState(index, &effects)
     let script = apps[index].definition.script.onLeave
     for request in script.transfers { queue(request, of: index, &effects, fromForeground: true) }
@@ -223,7 +223,7 @@ extension Phone {
 /// Snapshots and state restoration (WWDC 2013 session 204 and WWDC 2013 session 222).
 extension Phone {
   /// The picture for the app switcher, with sensitive content hidden by apps that do so.
-  mutating func takeSnapshot(
+  mutating func saveSnapshot(
     _ index: Int, for callback: CallbackID?, _ effects: inout [PhoneEffect]
   ) {
     guard !lacksItsState(index) else { return }

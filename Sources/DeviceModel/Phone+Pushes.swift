@@ -37,7 +37,7 @@ extension Phone {
     let index = push.app.number
     if push.isSilent {
       replaceHeld(by: push, &effects)
-      if !isFree { takeSilent(index) }
+      if !isFree { spendSilentAllowance(index) }
     }
     if isNewsstand(index), apps[index].state != .foreground { apps[index].lastIssue = now }
     let push = isShown ? push.shown : push
@@ -101,7 +101,7 @@ extension Phone {
 
   /// The app's score changes the cost of one push, not the burst: a burst of a well-behaved app
   /// never waits where another's does not.
-  private mutating func takeSilent(_ index: Int) {
+  private mutating func spendSilentAllowance(_ index: Int) {
     let interval = apps[index].behaviour.stretched(limits.silentInterval)
     RateLimit(interval: interval, burst: limits.silentBurst)
       .take(&apps[index].silentAllowance, at: now)
@@ -226,7 +226,7 @@ extension Phone {
 
   /// Unlocks and opens the app; the content is there, or has to be loaded now.
   mutating func bannerOpened(_ id: BannerID, _ effects: inout [PhoneEffect]) {
-    guard let banner = banners.take(id) else { return ignore(.unknownBanner, &effects) }
+    guard let banner = banners.remove(id) else { return ignore(.unknownBanner, &effects) }
     if lock != .unlocked { unlock(&effects) }
     open(banner.app.number, waitsForContent: !banner.isContentReady, &effects)
     if banner.isContentReady, foreground == banner.app {

@@ -28,7 +28,7 @@ struct PartFile: Hashable, Sendable {
   }
 
   /// Nil: the download cannot be resumed.
-  func note(_ note: Note?) {
+  func save(_ note: Note?) {
     let text = note.flatMap { try? JSONEncoder().encode($0) }
     let isWritten = text.map {
       // The address may hold a secret.
@@ -46,12 +46,12 @@ struct PartFile: Hashable, Sendable {
     } catch {
       throw .failed("the file cannot be put in its place: \(error)")
     }
-    note(nil)
+    save(nil)
   }
 
   func discard() {
     try? FileManager.default.removeItem(atPath: path)
-    note(nil)
+    save(nil)
   }
 }
 

@@ -191,7 +191,7 @@ extension TransferClient {
     guard status == .partialContent else {
       let whole = headers.first(name: "Content-Length").flatMap { Int64($0) }
       try check(whole ?? 0)
-      part.note(PartFile.Note(order.url, headers, bytes: whole))
+      part.save(PartFile.Note(order.url, headers, bytes: whole))
       let bytes = try await receive(&answer, into: part, behind: 0, progress)
       return (bytes, whole ?? bytes)
     }

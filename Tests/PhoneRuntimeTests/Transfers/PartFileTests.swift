@@ -34,12 +34,12 @@ import Testing
       try await write(10, part)
       #expect(part.rest(for: url) == nil)
       let note = PartFile.Note(url: url, validator: "\"a\"", bytes: 100)
-      part.note(note)
+      part.save(note)
       #expect(part.rest(for: url)?.note == note && part.rest(for: url)?.bytes == 10)
       #expect(part.rest(for: url + "b") == nil)
-      part.note(nil)
+      part.save(nil)
       #expect(part.rest(for: url) == nil)
-      part.note(note)
+      part.save(note)
       try await write(0, part)
       #expect(part.rest(for: url) == nil)
       try await write(101, part)
@@ -67,7 +67,7 @@ import Testing
 
   @Test func theNoteIsPrivate() async throws {
     try await withPart { part in
-      part.note(PartFile.Note(url: url, validator: "\"a\"", bytes: nil))
+      part.save(PartFile.Note(url: url, validator: "\"a\"", bytes: nil))
       try await write(1, part)
       for path in [part.path, part.path + ".json"] {
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]

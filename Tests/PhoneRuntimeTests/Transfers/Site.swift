@@ -68,7 +68,7 @@ struct Site: Sendable {
   func writePart(_ bytes: ArraySlice<UInt8>, _ tag: String, of whole: Int?, path: String = "/file")
   {
     write(Array(bytes), to: "file.part")
-    PartFile(file: file).note(
+    PartFile(file: file).save(
       PartFile.Note(url: server.url + path, validator: tag, bytes: whole.map { Int64($0) }))
   }
 
