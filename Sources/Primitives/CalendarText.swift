@@ -1,13 +1,12 @@
 extension Instant {
-  /// The end of the year 9999. Calendar arithmetic up to here cannot overflow.
+  /// The end of the year 9999; calendar arithmetic up to here cannot overflow.
   package static let endOfCalendar = Instant(milliseconds: 253_402_300_799_999)
 
-  /// UTC in the form 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm:
-  /// the cores have no calendar library.
+  /// UTC as 2026-11-21T09:30:00.250Z (RFC 3339), by Hinnant's civil-from-days algorithm.
   package var iso8601: String {
     let day = Interval.days(1).milliseconds
     let days = floorQuotient(milliseconds, day)
-    // Wraps on the way for the earliest instants; the result is in 0..<day all the same.
+    // Wraps for the earliest instants; the result is in 0..<day all the same.
     let rest = milliseconds &- days &* day
     let shifted = days + 719_468
     let era = floorQuotient(shifted, 146_097)
@@ -26,7 +25,7 @@ extension Instant {
   }
 }
 
-/// The number with zeros in front, until it has so many digits.
+/// The number with leading zeros.
 package func padded(_ number: Int64, _ width: Int) -> String {
   let digits = String(number)
   return String(repeating: "0", count: max(0, width - digits.count)) + digits
@@ -38,9 +37,8 @@ package func floorQuotient(_ number: Int64, _ divisor: Int64) -> Int64 {
   return number % divisor < 0 ? quotient - 1 : quotient
 }
 
-/// Lengths of time as people write and read them.
 extension Interval {
-  /// The longest that is taken: ten years.
+  /// The longest accepted by `init?(_:)`.
   package static let longestWritten = Interval.days(3650)
 
   private static let units: [(name: String, length: Interval)] = [
@@ -48,8 +46,7 @@ extension Interval {
     ("d", .days(1)),
   ]
 
-  /// `500ms`, `20m`, `1h30m`, `2d`: whole numbers with units; nil for anything else, and for what
-  /// is longer than ten years.
+  /// Parses `500ms`, `20m`, `1h30m`, `2d`. Nil for anything else and above `longestWritten`.
   package init?(_ text: String) {
     var rest = Substring(text)
     guard !rest.isEmpty else { return nil }

@@ -1,9 +1,7 @@
-/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), eight bytes a step.
-///
-/// A CRC and not a faster hash, because it is certain to find any single flipped bit and any burst
-/// of up to 32.
+/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), eight bytes a step. Finds every burst of up to 32
+/// wrong bits, which a faster hash does not promise.
 package enum Checksum {
-  /// Of a number, then of bytes. The number is a row's key: a record under another's key is wrong.
+  /// The checksum of a row's key and its bytes, so that a record under another key is found too.
   package static func crc32C(of key: UInt64, then bytes: Span<UInt8>) -> UInt32 {
     let tables = Self.tables
     let table = tables.span
@@ -26,20 +24,19 @@ package enum Checksum {
     return ~crc
   }
 
-  /// One step over eight bytes, the first of them lowest.
   @inline(__always)
   private static func step(_ crc: UInt32, _ word: UInt64, _ table: Span<UInt32>) -> UInt32 {
     let mixed = word ^ UInt64(crc)
     var result: UInt32 = 0
     for byte in 0..<8 {
-      // The first byte has the longest way to go, through the last table.
+      // The first byte, the lowest, uses the last table.
       let value = Int(truncatingIfNeeded: mixed &>> UInt64(byte &* 8)) & 0xFF
       result ^= table[(7 &- byte) &* 256 &+ value]
     }
     return result
   }
 
-  /// Table n, at n * 256: what a byte becomes when n more zero bytes follow it.
+  /// Table n starts at n * 256: the CRC of a byte followed by n zero bytes.
   private static let tables: [UInt32] = {
     var tables = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {

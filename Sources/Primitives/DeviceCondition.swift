@@ -1,4 +1,3 @@
-/// How a phone is powered.
 public enum Power: String, CaseIterable, Codable, Hashable, Sendable {
   case battery
   case charging
@@ -6,7 +5,6 @@ public enum Power: String, CaseIterable, Codable, Hashable, Sendable {
   case low
 }
 
-/// What a phone is connected to.
 public enum Network: String, CaseIterable, Codable, Hashable, Sendable {
   case wifi
   case cellular
@@ -14,37 +12,34 @@ public enum Network: String, CaseIterable, Codable, Hashable, Sendable {
   case none
   case airplane
 
-  /// Whether anything gets through.
   public var isConnected: Bool { self == .wifi || self == .cellular }
 }
 
-/// Whether a phone's screen is lit.
 public enum Screen: String, CaseIterable, Codable, Hashable, Sendable {
   case on
   case off
 }
 
-/// How a phone is: what a relay's silent budget goes by.
+/// A phone's power, network and screen, which decide its silent budget.
 public struct DeviceCondition: Hashable, Codable, Sendable, CustomStringConvertible {
   public var power: Power
   public var network: Network
   public var screen: Screen
 
-  /// What is assumed of a phone that has not said anything: the ordinary case, no favours.
+  /// The defaults hold for a phone that has not reported yet.
   public init(power: Power = .battery, network: Network = .cellular, screen: Screen = .off) {
     self.power = power
     self.network = network
     self.screen = screen
   }
 
-  /// Charging on Wi-Fi lifts the budget.
+  /// Charging on Wi-Fi.
   public var liftsBudget: Bool { power == .charging && network == .wifi }
-  /// Low Power Mode sets it to zero.
+  /// Low Power Mode.
   public var withholdsSilent: Bool { power == .low }
-  /// A visible push that is not urgent waits.
   public var withholdsLowPriority: Bool { power == .low && screen == .off }
 
-  /// Takes over what a report says.
+  /// Applies the values that the report has.
   public mutating func take(_ report: ConditionReport) {
     if let power = report.power { self.power = power }
     if let network = report.network { self.network = network }
@@ -56,8 +51,7 @@ public struct DeviceCondition: Hashable, Codable, Sendable, CustomStringConverti
   }
 }
 
-/// What one `state` line says: what it leaves out stays as the phone said before, also on an
-/// earlier connection.
+/// One `state` line. Nil leaves what the phone reported before, also on an earlier connection.
 public struct ConditionReport: Hashable, Sendable {
   public var power: Power?
   public var network: Network?
@@ -69,7 +63,7 @@ public struct ConditionReport: Hashable, Sendable {
     self.screen = screen
   }
 
-  /// A report that leaves nothing out; but without a network there is nobody to tell.
+  /// A complete report, except that "no network" cannot be sent.
   public init(_ condition: DeviceCondition) {
     self.init(
       power: condition.power, network: condition.network.isConnected ? condition.network : nil,

@@ -1,22 +1,18 @@
-/// Finds the place of a value by a key that the value in that place holds anyway: a hash table of
-/// numbers, which keeps no key a second time.
+/// A hash table from a key's hash to a number, the place of a value that holds the key itself.
 ///
-/// A dictionary from token to number costs 120 bytes for each app, this 16: of a million devices
-/// that are not connected, most is tokens. Open addressing with linear probing; a removal moves
-/// later ones up, so that nothing is left behind by tokens and streams that come and go.
+/// A dictionary from token to number costs 120 bytes an app, this 16. Open addressing with linear
+/// probing; removal shifts later entries back, so there are no tombstones.
 ///
-/// The hashes are seeded by the process (`Hasher`), because peers choose some of the keys: stream
-/// identifiers, and tokens that a device brings along. Nothing ever iterates over the places, so
-/// the seed decides nothing that shows.
+/// Hashes must be seeded per process, because peers choose some keys (stream identifiers, device
+/// tokens). Nothing iterates over the places, so the seed has no visible effect.
 @frozen
 public struct HashIndex: Sendable {
   @frozen
   @usableFromInline
   struct Place: Sendable {
-    /// -1 when it is free.
+    /// -1 when free.
     @usableFromInline var number: Int32
-    /// Kept, so that most foreign places are passed without a look at their keys, and so that
-    /// growing and removing need no keys at all.
+    /// Kept to compare before looking at the key, and to grow and remove without keys.
     @usableFromInline var hash: UInt32
 
     @inlinable
@@ -29,7 +25,7 @@ public struct HashIndex: Sendable {
     static var free: Place { Place(number: -1, hash: 0) }
   }
 
-  /// None, or a power of two of them, a quarter free at least.
+  /// Empty, or a power of two with at least a quarter free.
   @usableFromInline var places: [Place] = []
   @usableFromInline var used = 0
 
@@ -41,14 +37,13 @@ public struct HashIndex: Sendable {
     @inlinable get { places.count &- 1 }
   }
 
-  /// How many numbers are in it.
   @inlinable
   public var count: Int { used }
 
-  /// How much memory it has taken, in places.
+  /// Allocated places.
   public var capacity: Int { places.count }
 
-  /// The number under this hash that `isIt`.
+  /// The number under this hash for which `isIt` is true.
   @inlinable
   @inline(__always)
   public func find(_ hash: UInt32, _ isIt: (Int32) -> Bool) -> Int32? {
@@ -63,7 +58,7 @@ public struct HashIndex: Sendable {
     return nil
   }
 
-  /// Adds a number; the caller knows that its key is not there.
+  /// Adds a number whose key the caller knows to be absent.
   @inlinable
   public mutating func insert(_ number: Int32, _ hash: UInt32) {
     if (used + 1) * 4 > places.count * 3 { grow() }
@@ -71,7 +66,7 @@ public struct HashIndex: Sendable {
     used += 1
   }
 
-  /// Takes a number away. One that is not there is ignored.
+  /// Removes a number if it is there.
   @inlinable
   public mutating func remove(_ number: Int32, _ hash: UInt32) {
     guard used > 0 else { return }
@@ -81,7 +76,7 @@ public struct HashIndex: Sendable {
       hole = (hole + 1) & mask
     }
     used -= 1
-    // What follows moves up, unless it would come to lie before its own start.
+    // Later entries move back, but not before their own start.
     var position = hole
     while true {
       position = (position + 1) & mask
@@ -94,7 +89,7 @@ public struct HashIndex: Sendable {
     places[hole] = .free
   }
 
-  /// The farthest that any number lies from where it would like to be.
+  /// The longest distance of a number from its first choice.
   public var longestProbe: Int {
     places.indices.reduce(0) { longest, position in
       guard places[position].number >= 0 else { return longest }
@@ -117,10 +112,9 @@ public struct HashIndex: Sendable {
   }
 }
 
-/// Hashes of the keys that are asked for with every push, by keys that only this process knows:
-/// multilinear, over halves of words, so that two different keys have the same hash with a chance
-/// of one in 2^32, whoever chose them (Lemire and Kaser, "Strongly universal string hashing is
-/// fast", 2014).
+/// Multilinear hashes with keys that only this process knows, for hot paths: two different keys
+/// collide with a chance of one in 2^32, whoever chose them (Lemire and Kaser, "Strongly universal
+/// string hashing is fast", 2014).
 @frozen
 public struct KeyedHash: Sendable {
   public let start: UInt64
@@ -130,7 +124,6 @@ public struct KeyedHash: Sendable {
   public let third: (UInt64, UInt64)
   public let fourth: (UInt64, UInt64)
 
-  /// By these keys.
   public init(_ key: (UInt8) -> UInt64) {
     start = key(0)
     rest = key(1)
@@ -143,14 +136,13 @@ public struct KeyedHash: Sendable {
   /// With the process's own keys.
   public static let ofProcess = KeyedHash { UInt64(bitPattern: Int64($0.hashValue)) }
 
-  /// The hash of anything, where it is not asked for often.
+  /// The hash of anything, for cold paths.
   public static func hash(_ key: some Hashable) -> UInt32 {
     UInt32(truncatingIfNeeded: key.hashValue)
   }
 
-  /// The hash of a number that a peer counts up, as HTTP/2's stream identifiers (RFC 9113 section
-  /// 5.1.1). Neighbours would form one long run; so the high half is folded into the low one and
-  /// multiplied again, which breaks up what is left of the order.
+  /// The hash of a number that a peer counts up, as HTTP/2 stream identifiers (RFC 9113 section
+  /// 5.1.1). The second multiplication breaks up runs of neighbours.
   @inlinable
   @inline(__always)
   public func hash(counting number: Int32) -> UInt32 {

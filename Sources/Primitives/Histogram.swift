@@ -1,25 +1,22 @@
-/// How often something took how long, in classes that double: up to 1 unit, 2, 4, 8 and so on. What
-/// a unit is, is the owner's to say.
+/// Counts of values in classes that double: up to 1, 2, 4, 8 and so on. The owner defines the unit.
 public struct Histogram: Hashable, Sendable {
-  /// The last class holds everything beyond the one before.
+  /// The last class has no upper end.
   public static let classCount = 24
 
-  /// How many values lie in each class, not in those below.
+  /// Values in each class, not cumulative.
   public private(set) var counts = [Int](repeating: 0, count: Self.classCount)
-  /// The sum of all values.
   public private(set) var sum: Int64 = 0
 
   public init() {}
 
-  /// How many values there are.
   public var count: Int { counts.reduce(0, +) }
 
-  /// The largest value of a class; nil for the last, which has no end.
+  /// The largest value of a class; nil for the last.
   public static func bound(_ index: Int) -> Int64? {
     index < classCount - 1 ? Int64(1) << Int64(index) : nil
   }
 
-  /// Takes in a value; one below zero, which only a clock that was set gives, counts as zero.
+  /// Adds a value; negative ones, which only a clock that was set gives, count as zero.
   public mutating func add(_ value: Int64) {
     let value = max(0, value)
     let index = value <= 1 ? 0 : Int64.bitWidth - (value - 1).leadingZeroBitCount

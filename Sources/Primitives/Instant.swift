@@ -1,26 +1,21 @@
-/// An instant on a clock: milliseconds since the UNIX epoch. Arithmetic saturates: instants come
-/// from providers, from phones and from disk.
+/// Milliseconds since the UNIX epoch. Arithmetic saturates: instants come from providers, phones
+/// and disk.
 ///
-/// Neither core reads a clock. Whoever calls it says what time it is, so that a test, a simulation
-/// in virtual time and the server run the very same code.
+/// No core reads a clock; the time is always an argument.
 ///
-/// Public, as whatever a hot path uses of this module: only public bodies are inlined into other
-/// modules.
+/// Public, because only public bodies are inlined into other modules.
 @frozen
 public struct Instant: Hashable, Comparable, Codable, Sendable {
-  /// Milliseconds since 1970-01-01T00:00:00Z.
   public var milliseconds: Int64
 
   @inlinable
   public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-  /// So many seconds after the epoch.
   @inlinable
   public init(unixSeconds: Int64) {
     self.milliseconds = saturatingProduct(unixSeconds, 1000)
   }
 
-  /// Later than everything that happens.
   @inlinable
   public static var never: Instant { Instant(milliseconds: .max) }
 
@@ -48,13 +43,11 @@ public struct Instant: Hashable, Comparable, Codable, Sendable {
 /// A length of time in whole milliseconds; may be negative.
 @frozen
 public struct Interval: Hashable, Comparable, Codable, Sendable {
-  /// Its length.
   public var milliseconds: Int64
 
   @inlinable
   public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-  /// No time at all.
   @inlinable
   public static var zero: Interval { Interval(milliseconds: 0) }
 
@@ -90,21 +83,21 @@ public struct Interval: Hashable, Comparable, Codable, Sendable {
   }
 }
 
-/// The sum, or the nearest number that can be represented.
+/// The sum, clamped to `Int64`.
 @inlinable
 public func saturatingSum(_ left: Int64, _ right: Int64) -> Int64 {
   let (sum, overflow) = left.addingReportingOverflow(right)
   return overflow ? (right < 0 ? .min : .max) : sum
 }
 
-/// The difference, or the nearest number that can be represented.
+/// The difference, clamped to `Int64`.
 @inlinable
 public func saturatingDifference(_ left: Int64, _ right: Int64) -> Int64 {
   let (difference, overflow) = left.subtractingReportingOverflow(right)
   return overflow ? (right < 0 ? .max : .min) : difference
 }
 
-/// The product, or the nearest number that can be represented.
+/// The product, clamped to `Int64`.
 @inlinable
 public func saturatingProduct(_ left: Int64, _ right: Int64) -> Int64 {
   let (product, overflow) = left.multipliedReportingOverflow(by: right)

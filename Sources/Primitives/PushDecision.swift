@@ -1,21 +1,20 @@
-/// What a phone decides about a silent push that has reached it and whose app has not run for it
-/// yet. It tells the relay, so that whoever sent the push learns why nothing happens.
+/// A phone's decision about a silent push whose app has not run for it yet. The phone reports it to
+/// the relay, so that the sender learns why nothing happens.
 public enum PushDecision: Hashable, Sendable {
-  /// It waits, because of that, until then at the latest; nil: until that changes.
+  /// Waits because of that limit, until then at the latest; nil: until the limit changes.
   case waits(PushLimit, until: Instant?)
-  /// The wait is over: its app runs.
   case runs
 }
 
-/// What makes a silent push wait on a phone. The raw value is the word in logs.
+/// Why a silent push waits on a phone. The raw value is used in logs.
 public enum PushLimit: String, CaseIterable, Hashable, Sendable {
-  /// The app has been woken as often as the phone lets it.
+  /// The app's own wake limit.
   case app = "app-limit"
-  /// All apps together have.
+  /// The limit for all apps together.
   case phone = "phone-limit"
-  /// The phone has not been unlocked since it started: the keys that the work needs are not there.
+  /// The phone was not unlocked since it started; the keys the work needs are missing.
   case firstUnlock = "first-unlock"
-  /// Low Power Mode, or what the day's energy or data allow is used up: it waits for the power.
+  /// Low Power Mode; `energyBudget` and `dataBudget` are the day's, and wait for the charger.
   case lowPower = "low-power"
   case energyBudget = "energy-budget"
   case dataBudget = "data-budget"

@@ -1,6 +1,5 @@
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). The
-/// only source of chance in the model: it is part of the phone's value, so the same seed and the
-/// same events give the same run.
+/// model's only randomness and part of the phone's value: same seed and events, same run.
 package struct SeededRandom: RandomNumberGenerator, Codable, Equatable, Sendable {
   private var state: UInt64
 
@@ -14,7 +13,7 @@ package struct SeededRandom: RandomNumberGenerator, Codable, Equatable, Sendable
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number of `0..<bound`; 0 for an empty range. The bias is below 2^-32 for bounds below 2^32.
+  /// A number in `0..<bound`; 0 for an empty range. The bias is below 2^-32 for bounds below 2^32.
   package mutating func below(_ bound: Int64) -> Int64 {
     guard bound > 0 else { return 0 }
     return Int64(next().multipliedFullWidth(by: UInt64(bound)).high)
