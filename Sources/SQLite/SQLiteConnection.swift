@@ -1,20 +1,19 @@
 internal import CSQLite
 
-/// A connection to an SQLite file: as much of SQLite's C interface as a journal needs.
+/// A connection to an SQLite file: the part of SQLite's C interface that a journal needs.
 ///
-/// One user at a time, on whatever thread: whoever made it sees to that (the journal's queue).
-/// Only `interrupt` is called while another thread works. `@unchecked`, because the compiler cannot
-/// see this; SQLite itself guards the rest (sqlite.org/threadsafe.html, "serialized").
+/// One user at a time, on any thread, which the owner ensures (the journal's queue); only
+/// `interrupt` may overlap. Hence `@unchecked`; SQLite itself guards the rest
+/// (sqlite.org/threadsafe.html, "serialized").
 package final class SQLiteConnection: @unchecked Sendable {
   package let path: String
-  /// nil once it is closed.
+  /// nil once closed.
   private var handle: OpaquePointer?
-  /// Those that were prepared, by their text.
+  /// Prepared statements by their text.
   private var statements: [String: SQLiteStatement] = [:]
 
-  /// Opens the file, or makes one where there is none; `:memory:` is one that is nowhere.
-  ///
-  /// - Parameter busyMilliseconds: how long another process may hold it before that is an error.
+  /// Opens or creates the file; `:memory:` is a database without one. Waits up to
+  /// `busyMilliseconds` while another process holds it.
   package init(
     path: String, isReadOnly: Bool = false, busyMilliseconds: Int = 0
   ) throws(SQLiteError) {
@@ -23,7 +22,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     var opened: OpaquePointer?
     let result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_FULLMUTEX, nil)
     guard result == SQLITE_OK else {
-      // It is there also when it is of no use: to say why.
+      // There is a handle even after a failure, to read the error from.
       let error = SQLiteError(result, opened)
       sqlite3_close_v2(opened)
       throw error
@@ -35,7 +34,6 @@ package final class SQLiteConnection: @unchecked Sendable {
 
   deinit { try? close() }
 
-  /// Nothing of it is used afterwards. A second time, nothing is left to do.
   package func close() throws(SQLiteError) {
     guard let handle else { return }
     statements = [:]
@@ -44,26 +42,22 @@ package final class SQLiteConnection: @unchecked Sendable {
     self.handle = nil
   }
 
-  /// Breaks off what another thread is doing with it. Whoever calls knows that it is not being
-  /// closed.
+  /// Cancels what another thread is running. The caller ensures that it is not being closed.
   package func interrupt() { sqlite3_interrupt(handle) }
 
-  /// How long another process may hold the file before that is an error.
   package func setBusyMilliseconds(_ milliseconds: Int) {
     sqlite3_busy_timeout(handle, Int32(milliseconds))
   }
 
-  /// Gives back the pages that are kept without need.
+  /// Frees cached pages.
   package func releaseMemory() { sqlite3_db_release_memory(handle) }
 
-  // MARK: Transactions
-
-  /// All of it or, after an error, nothing; what is read is of one moment.
+  /// Runs `body` on one snapshot.
   package func read<Value>(_ body: () throws -> Value) throws -> Value {
     try transaction("BEGIN DEFERRED", body)
   }
 
-  /// All of it or, after an error, nothing; nobody else writes meanwhile.
+  /// Runs `body` as the only writer; an error rolls everything back.
   package func write<Value>(_ body: () throws -> Value) throws -> Value {
     try transaction("BEGIN IMMEDIATE", body)
   }
@@ -81,16 +75,14 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  // MARK: Statements
-
-  /// Runs statements without parameters, one behind the other; rows are passed over.
+  /// Runs statements without parameters in order and ignores rows.
   package func execute(_ script: String) throws(SQLiteError) {
     let handle = try opened()
     let result = sqlite3_exec(handle, script, nil, nil, nil)
     guard result == SQLITE_OK else { throw SQLiteError(result, handle) }
   }
 
-  /// Runs one statement, which is kept prepared; rows are passed over.
+  /// Runs one statement, which stays prepared, and ignores rows.
   package func execute(_ sql: String, _ values: [SQLiteValue]) throws {
     try withStatement(sql) { statement in
       try statement.bind(values)
@@ -98,7 +90,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  /// Hands each row to `body`, which may run other statements; an error of its own ends the query.
+  /// Passes each row to `body`, which may run other statements; its error ends the query.
   package func query(
     _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Void
   ) throws {
@@ -108,7 +100,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  /// The first column of the first row; nil where there is no row, or no integer.
+  /// The first column of the first row; nil without a row or an integer.
   package func integer(
     _ sql: String, _ values: [SQLiteValue] = []
   ) throws -> Int64? {
@@ -118,7 +110,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  /// The first column of the first row; nil where there is no row, or no text.
+  /// The first column of the first row; nil without a row or a text.
   package func text(_ sql: String, _ values: [SQLiteValue] = []) throws -> String? {
     try withStatement(sql) { statement in
       try statement.bind(values)
@@ -126,8 +118,8 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
   }
 
-  /// Lends a statement, which is kept prepared, to be bound and run any number of times. The same
-  /// text again, in the middle of that, gets a statement of its own.
+  /// Lends a prepared statement, to be bound and run any number of times. A nested use of the same
+  /// text gets its own statement.
   package func withStatement<Value>(
     _ sql: String, _ body: (SQLiteStatement) throws -> Value
   ) throws -> Value {
@@ -150,16 +142,14 @@ package final class SQLiteConnection: @unchecked Sendable {
     return handle
   }
 
-  // MARK: The file
-
-  /// Moves the write-ahead log into the file and cuts it off; `busy` while somebody reads it.
+  /// Moves the write-ahead log into the file and truncates it; `busy` while there is a reader.
   package func truncateLog() throws(SQLiteError) {
     let handle = try opened()
     let result = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
     guard result == SQLITE_OK else { throw SQLiteError(result, handle) }
   }
 
-  /// Copies all of it to another one; `progress` is told how many pages of how many are done.
+  /// Copies everything to another database; `progress` gets the pages done and their total.
   package func backUp(
     to destination: SQLiteConnection, pagesPerStep: Int, progress: (Int, Int) -> Void
   ) throws(SQLiteError) {

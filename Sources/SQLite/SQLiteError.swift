@@ -1,19 +1,17 @@
 internal import CSQLite
 
-/// What SQLite refused, in its own words.
+/// An error of SQLite with its message.
 package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The primary result code (sqlite.org/rescode.html).
   package var code: Code
-  /// The words.
   package var description: String
 
-  /// Those that somebody decides by.
   package enum Code: Hashable, Sendable {
     case busy, cannotOpen, corrupt, interrupted, misuse, notADatabase
     case other(Int32)
 
     init(_ result: Int32) {
-      // Extended codes have the primary one in their lowest byte.
+      // The primary code is the lowest byte of an extended one.
       self =
         switch result & 0xFF {
         case SQLITE_BUSY: .busy

@@ -1,6 +1,6 @@
 internal import CSQLite
 
-/// What stands for a `?` of a statement.
+/// The value of a `?` in a statement.
 package enum SQLiteValue: Hashable, Sendable {
   case null
   case integer(Int64)
@@ -8,12 +8,11 @@ package enum SQLiteValue: Hashable, Sendable {
   case blob([UInt8])
 }
 
-/// A prepared statement. It belongs to its connection, and nobody else has it while it is used.
+/// A prepared statement, owned by its connection; one user at a time.
 package final class SQLiteStatement {
-  /// Copied at once: what is bound may go when the call is over.
+  /// SQLITE_TRANSIENT: SQLite copies the value during the call.
   private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-  /// Whether a query is at one of its rows.
   private(set) var isInUse = false
   private let handle: OpaquePointer
   private let connection: OpaquePointer
@@ -41,14 +40,14 @@ package final class SQLiteStatement {
     }
   }
 
-  /// What stands for a `?`, from 0.
+  /// Binds the `?` at `index`, from 0.
   package func bind(_ number: Int64, at index: Int) throws(SQLiteError) {
     try check(sqlite3_bind_int64(handle, Int32(index + 1), number))
   }
 
   package func bind(_ bytes: [UInt8], at index: Int) throws(SQLiteError) {
     let result = bytes.withUnsafeBytes { bytes in
-      // No address at all would mean NULL.
+      // A null address would bind NULL.
       bytes.isEmpty
         ? sqlite3_bind_zeroblob(handle, Int32(index + 1), 0)
         : sqlite3_bind_blob64(
@@ -57,13 +56,13 @@ package final class SQLiteStatement {
     try check(result)
   }
 
-  /// Runs it to its end, rows are passed over; what is bound stays so.
+  /// Runs to the end and ignores rows; bindings stay.
   package func run() throws(SQLiteError) {
     while try step() {}
     sqlite3_reset(handle)
   }
 
-  /// Whether there is another row.
+  /// Returns false after the last row.
   func step() throws(SQLiteError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
@@ -74,7 +73,7 @@ package final class SQLiteStatement {
 
   func beginUse() { isInUse = true }
 
-  /// Ready for the next use: it holds no page and nothing that was bound.
+  /// Releases its pages and bindings.
   func endUse() {
     isInUse = false
     sqlite3_reset(handle)
@@ -88,8 +87,7 @@ package final class SQLiteStatement {
   }
 }
 
-/// The row that a query is at, for as long as it is there. A column of another type than the one
-/// that is asked for is nil, as NULL is.
+/// A query's current row, valid until the next step. A column of another type is nil, as NULL.
 package struct SQLiteRow {
   fileprivate let handle: OpaquePointer
 
@@ -103,7 +101,7 @@ package struct SQLiteRow {
     return String(decoding: bytes(column), as: UTF8.self)
   }
 
-  /// The bytes of a text or a blob where they are, without a copy.
+  /// The bytes of a text or blob, not copied.
   package func withBytes<Value>(_ column: Int, _ body: (Span<UInt8>) -> Value?) -> Value? {
     let type = sqlite3_column_type(handle, Int32(column))
     guard type == SQLITE_TEXT || type == SQLITE_BLOB else { return nil }
@@ -113,7 +111,6 @@ package struct SQLiteRow {
   private func bytes(_ column: Int) -> UnsafeBufferPointer<UInt8> {
     let start = sqlite3_column_blob(handle, Int32(column))
     let count = Int(sqlite3_column_bytes(handle, Int32(column)))
-    // None has no address.
     return UnsafeBufferPointer(start: start?.assumingMemoryBound(to: UInt8.self), count: count)
   }
 }
