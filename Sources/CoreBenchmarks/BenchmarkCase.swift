@@ -1,4 +1,3 @@
-/// Everything that can be measured.
 enum BenchmarkCase: String, CaseIterable {
   case scan
   case scanSilent = "scan-silent"
@@ -20,7 +19,7 @@ enum BenchmarkCase: String, CaseIterable {
   case http2
   case http2Plain = "http2-plain"
 
-  /// What one operation is.
+  /// One operation of the case, for the help.
   private var text: String {
     switch self {
     case .scan: "the alert of 220 bytes that scripts/bench posts, scanned"
@@ -45,7 +44,6 @@ enum BenchmarkCase: String, CaseIterable {
     }
   }
 
-  /// The line in the help.
   var line: String {
     "  \(rawValue)\(String(repeating: " ", count: 16 - rawValue.count))\(text)"
   }
@@ -77,14 +75,13 @@ enum BenchmarkCase: String, CaseIterable {
   }
 }
 
-/// What came out.
 struct Measurement {
   var nanoseconds: Int64
-  /// Depends on every operation, so that none can be left out; the same in every run.
+  /// Depends on every operation, so that none is optimized away; the same in every run.
   var sum: UInt64
 }
 
-/// Does something `count` times, told which time it is, and adds up what comes back.
+/// Runs `operation` with 0..<count and adds up the results.
 @inline(__always)
 func measure(
   _ count: Int, _ operation: (Int) throws(CommandError) -> UInt64

@@ -1,11 +1,10 @@
 import Primitives
 import RelayCore
 
-/// A checkpoint of a loop with so many devices that so many pushes were sent to, half of them
-/// connected; the first pushes behind it, one to each kind of device, which copy what both share
-/// from then on; and the end of the checkpoint before. A relay has each of the three done in a turn
-/// of its own. What is told is the longest turn, the median of all rounds: how long a loop does
-/// nothing else.
+/// Reports the longest turn of a checkpoint, the median of all rounds: how long a loop does nothing
+/// else. Half of the devices are connected. A relay takes a turn for each of three steps: the
+/// checkpoint; the first pushes after it, which copy what both share; the end of the checkpoint
+/// before.
 func measureCheckpoint(
   _ payload: [UInt8], devices: Int, pushes count: Int, _ rounds: Int
 ) throws(CommandError) -> Measurement {

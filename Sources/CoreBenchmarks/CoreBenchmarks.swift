@@ -1,9 +1,7 @@
 import Foundation
 
-/// `core-benchmarks [CASE …] [--count N] [--payloads FOLDER]`: how long the core's decisions take.
-///
-/// A run does the same work each time, so that instructions can be counted as well as nanoseconds;
-/// the help says how.
+/// `core-benchmarks [CASE …] [--count N] [--payloads FOLDER]`: times the core's decisions. Every
+/// run does the same work, so that instructions can be counted too; see the help.
 @main struct CoreBenchmarks {
   private static let help = """
     usage: core-benchmarks [CASE ...] [--count N] [--payloads FOLDER]
@@ -53,7 +51,7 @@ import Foundation
   }
 }
 
-/// What the command line says.
+/// The command line.
 struct Options {
   var cases: [BenchmarkCase] = []
   var count = 200_000
@@ -82,7 +80,6 @@ struct Options {
     if cases.isEmpty { cases = BenchmarkCase.allCases }
   }
 
-  /// A payload file's bytes.
   func payload(_ name: String) throws(CommandError) -> [UInt8] {
     let path = "\(payloads)/\(name)"
     guard let content = FileManager.default.contents(atPath: path) else { throw .noFile(path) }
@@ -90,7 +87,6 @@ struct Options {
   }
 }
 
-/// Why nothing was measured.
 enum CommandError: Error, CustomStringConvertible {
   case badCount
   case noFolder

@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What happens to a request before a shard sees it.
+/// Cases before a shard sees the request.
 
 func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   try measure(count) { _ throws(CommandError) in
@@ -13,7 +13,7 @@ func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measu
   }
 }
 
-/// The head that `scripts/bench` sends, but for the provider token, as names and values.
+/// The head that `scripts/bench` sends, without the provider token.
 private let typicalHead: [(name: [UInt8], value: [UInt8])] = [
   (":method", "POST"),
   (":scheme", "https"),
@@ -25,7 +25,6 @@ private let typicalHead: [(name: [UInt8], value: [UInt8])] = [
   ("content-length", "220"),
 ].map { (Array($0.0.utf8), Array($0.1.utf8)) }
 
-/// The paths of 256 devices.
 private func makePaths() -> [[UInt8]] {
   (0..<256).map { Array("/3/device/\(token(of: $0).hexadecimal)".utf8) }
 }
@@ -59,7 +58,7 @@ func measureHead(_ count: Int) throws(CommandError) -> Measurement {
   }
 }
 
-/// A head whose path is replaced again and again, as a connection keeps one.
+/// A head that gets another path each time, as on one connection.
 private struct RepeatedHead {
   var head = ProviderRequestHead()
   var recentTopic: Topic?

@@ -1,8 +1,8 @@
 import HTTP2
 import NIOCore
 
-/// Requests as h2load sends them, through a server's session: the heads of a hundred before their
-/// bodies, all fields from the table but path and token.
+/// Requests as h2load sends them, through a server's session: a hundred heads before their bodies,
+/// all fields but path and token from the dynamic table.
 func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandError) -> Measurement {
   func refused(_ error: HTTP2Error) -> CommandError { .refused("the requests: \(error)") }
   var (round, server): (RequestRound, AnsweringServer)
@@ -24,15 +24,14 @@ func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandError) 
   }
 }
 
-/// What a client says for a hundred requests when all that may be is in its table, again and again
-/// with other streams.
+/// A client's bytes for a hundred requests with a full table, repeated on new streams.
 private struct RequestRound {
   static let requests = 100
 
   /// Preface, SETTINGS, and a first round, which fills the table.
   let opening: [UInt8]
   private var bytes: [UInt8]
-  /// Where the identifiers of streams stand, and which they are next.
+  /// Offsets of the stream identifiers, and their next values.
   private var places: [(offset: Int, stream: UInt32)] = []
 
   init() throws(HTTP2Error) {
@@ -46,7 +45,7 @@ private struct RequestRound {
       let length = bytes[offset..<offset + 3].reduce(0) { $0 << 8 | Int($1) }
       let stream = bytes[offset + 5..<offset + 9].reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
       guard bytes[offset + 3] != 4 else {
-        // The acknowledgement of the server's SETTINGS, which may come once only.
+        // The acknowledgement of the server's SETTINGS, which may come only once.
         bytes.removeSubrange(offset..<offset + 9 + length)
         continue
       }
@@ -88,7 +87,6 @@ private struct RequestRound {
     client.takeEvents(into: &events)
   }
 
-  /// The bytes of the next round.
   mutating func next() -> [UInt8] {
     for index in places.indices {
       let (offset, stream) = places[index]

@@ -2,9 +2,9 @@ import Primitives
 import RelayCore
 import RelayRecording
 
-/// Mixed traffic, recorded without payloads and played again, so often that it is about `count`
-/// events. Half of the devices are connected, come and go, say how they are, and acknowledge most
-/// of what they are sent; a quarter of the pushes is silent.
+/// Mixed traffic, recorded without payloads and replayed, about `count` events in all. Half of the
+/// devices connect, disconnect, report their state, and acknowledge most pushes; a quarter of the
+/// pushes is silent.
 func measureReplay(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   let (bytes, events) = try recordedTraffic(payload, pushes: min(count, 50_000))
   var measured = try measure(max(1, count / events)) { _ throws(CommandError) in
@@ -60,7 +60,6 @@ private func recordedTraffic(
   return (bytes, relay.events)
 }
 
-/// A device connects, or says how it is.
 private func change(_ device: Int, _ relay: inout Relay, _ random: inout SeededRandom) {
   let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(device * 2 + 1))
   switch random.below(4) {

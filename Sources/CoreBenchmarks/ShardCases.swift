@@ -4,26 +4,23 @@ import RelayRecording
 
 /// 2026-01-01T00:00:00Z, an arbitrary start.
 let start = Instant(unixSeconds: 1_767_225_600)
-/// Spreads small numbers over a word.
+/// An odd constant (2^64 / golden ratio) that spreads small numbers over a word.
 let generator: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-/// How many devices take turns.
 let deviceCount = 256
-/// Events between two looks at the effects: requests come in batches, one for each read.
+/// Events between two runs of the effects, as requests come in batches, one a read.
 let batch = 100
 
-/// The token of a device's app.
 func token(of device: Int) -> DeviceToken {
   let word = UInt64(device &+ 1) &* generator
   return DeviceToken(random: (word, word &+ 1, word &+ 2), routingKey: word)
 }
 
-/// A shard and what a server with `store: memory` does around it (`ShardRunner`).
+/// A shard, and what a server with `store: memory` does around it (`ShardRunner`).
 struct Relay {
   var shard: Shard
-  /// Set while everything that the shard is told is written down.
   var recorder: RecordingWriter?
-  /// What was written down; nothing keeps it but `isKept`.
+  /// Recorded frames, kept only if `isKept`.
   private(set) var frames: [UInt8] = []
   var isKept = false
   private(set) var events = 0
@@ -32,11 +29,10 @@ struct Relay {
   private var performing: [Effect] = []
   private var lastPersist: UInt64 = 0
   private(set) var lifeLog = DeliveryLog(notifications: 10_000)
-  /// What devices were sent and have not acknowledged.
+  /// Sent and not yet acknowledged.
   private(set) var sent: [(connection: ConnectionID, id: UniqueID)] = []
   private(set) var sum: UInt64 = 0
 
-  /// 256 devices with an app each, or so many.
   init(devices count: Int = deviceCount) throws(CommandError) {
     shard = Shard(configuration: Shard.Configuration(), at: start)
     guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
@@ -61,7 +57,6 @@ struct Relay {
 
   mutating func connectAll() { connect(deviceCount) }
 
-  /// The first devices connect.
   mutating func connect(_ count: Int) {
     for number in 0..<count {
       let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(number * 2 + 1))
@@ -88,7 +83,7 @@ struct Relay {
     events += 1
   }
 
-  /// Performs everything that was asked for, until nothing is left to do.
+  /// Performs effects until none is left.
   mutating func perform() {
     performEffects()
     if recorder?.endBatch() == true { takeChunk() }
@@ -115,7 +110,7 @@ struct Relay {
     }
   }
 
-  /// As the relay does: an element that is lent out to be changed is not copied.
+  /// As the relay does: an element lent as `inout` is not copied.
   private mutating func perform(_ batch: inout [Effect]) {
     for index in batch.indices { perform(&batch[index]) }
   }
@@ -133,14 +128,12 @@ struct Relay {
     }
   }
 
-  /// Every device acknowledges what it was sent.
   mutating func acknowledge() {
     for (connection, id) in sent { handle(.stream(connection, .acked(id, nil))) }
     sent.removeAll(keepingCapacity: true)
     perform()
   }
 
-  /// Devices acknowledge most of what they were sent.
   mutating func acknowledge(most random: inout SeededRandom) {
     for (connection, id) in sent where random.below(10) > 0 {
       handle(.stream(connection, .acked(id, nil)))
@@ -156,7 +149,7 @@ struct Relay {
   }
 }
 
-/// Pushes to the devices in turn, made one by one as the requests come.
+/// Pushes to the devices in turn, each made when it is needed.
 struct Pushes {
   let payload: [UInt8]
   let topic: Topic
@@ -242,8 +235,8 @@ func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandError) ->
   }
 }
 
-/// Each device gets six an hour, of which three are let through; the others are held, replaced, and
-/// released by their timer.
+/// Each device gets six an hour, of which three pass; the others are held, replaced, and released
+/// by their timer.
 func measureSilent(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   var relay = try Relay()
   relay.connectAll()
