@@ -1,31 +1,28 @@
 import Primitives
 import RelayCore
 
-/// What waits to be written: one line of records per shard, and the forgets. A value without clock
-/// or file; moments are nanoseconds of a clock that never goes back.
+/// Records and forgets waiting to be written. A pure value; times are monotonic nanoseconds.
 struct Backlog {
   private struct Queued {
-    /// nil once nobody needs the record any more.
+    /// nil once the record is no longer needed.
     var content: JournalRecord.Content?
     var sequence: UInt64
     var arrivedAt: UInt64
     var mayLinger: Bool
   }
 
-  /// A shard's records in the order of their sequences, without gaps but where a range ends.
+  /// A shard's records by sequence, without gaps except where a range ends.
   private struct Line {
     var queued: [Queued] = []
-    /// Where the line begins in `queued`; what is before has left.
+    /// Start of the line in `queued`; earlier ones have left.
     var head = 0
-    /// Records that may not linger.
     var urgentCount = 0
 
     var count: Int { queued.count - head }
 
-    /// Where in `queued` this sequence waits; nil when it does not.
     func index(of sequence: UInt64) -> Int? {
       guard count > 0, sequence >= queued[head].sequence else { return nil }
-      // Without a gap in the line, which there hardly ever is, this is the place.
+      // Right unless there is a gap, which is rare.
       let distance = sequence - queued[head].sequence
       if distance < UInt64(count), queued[head + Int(distance)].sequence == sequence {
         return head + Int(distance)
@@ -40,7 +37,7 @@ struct Backlog {
 
     mutating func removeFirst(_ count: Int) {
       head += count
-      // Move the rest down only when it is the smaller part: every record moves once at most.
+      // Compact only when half has left: every record moves once at most.
       guard head * 2 >= queued.count else { return }
       queued.removeFirst(head)
       head = 0
@@ -51,9 +48,7 @@ struct Backlog {
   private let forgetDelayNanoseconds: UInt64
   private var lines: [Line] = []
   private var forgets: [UInt64] = []
-  /// When the forgets are to be written at the latest.
   private var forgetDeadline = UInt64.max
-  /// Records that were forgotten before they were written.
   private(set) var skippedCount = 0
 
   init(lingerNanoseconds: UInt64, forgetDelayNanoseconds: UInt64) {
@@ -65,7 +60,6 @@ struct Backlog {
 
   var hasOnlyForgets: Bool { !forgets.isEmpty && lines.allSatisfy { $0.count == 0 } }
 
-  /// Takes in what a shard has sent at that moment.
   mutating func append(
     shard: Int, records: [JournalRecord], forgets: [UInt64], at now: UInt64
   ) {
@@ -88,14 +82,14 @@ struct Backlog {
       if forgets.isEmpty { forgetDeadline = now &+ forgetDelayNanoseconds }
       return forgets.append(sequence)
     }
-    // Only a notification can be forgotten; what else there is must be written.
+    // Only notifications can be forgotten; everything else must be written.
     guard lines[shard].queued[index].content?.isNotification == true else { return }
     lines[shard].queued[index].content = nil
     if !lines[shard].queued[index].mayLinger { lines[shard].urgentCount -= 1 }
     skippedCount += 1
   }
 
-  /// Takes what stands first in its line and need not be written; it is as good as persisted.
+  /// Removes what is first in its line and need not be written; it counts as persisted.
   mutating func takeSettled() -> [Journal.Outcome] {
     var outcomes: [Journal.Outcome] = []
     for shard in lines.indices {
@@ -111,20 +105,18 @@ struct Backlog {
     return outcomes
   }
 
-  /// When something has to be written: 0 for at once, nil for never. Ask after `takeSettled`.
+  /// When something must be written: 0 for at once, nil for never. Call after `takeSettled`.
   var deadline: UInt64? {
     var deadline = forgets.isEmpty ? UInt64.max : forgetDeadline
     for line in lines where line.count > 0 {
       if line.urgentCount > 0 { return 0 }
-      // The first of a line has waited longest.
       deadline = min(deadline, line.queued[line.head].arrivedAt &+ lingerNanoseconds)
     }
     return deadline == .max ? nil : deadline
   }
 
-  /// Takes what is to be written now: of every line all up to the last record that is urgent or has
-  /// lingered long enough, but not beyond the end of a range of sequences, and forgets; at most
-  /// about `limit` of each. `everything` takes what may linger, too.
+  /// Removes forgets and, of every line, all up to the last urgent or due record, but not past the
+  /// end of a range of sequences; about `limit` of each. `everything` includes what may linger.
   mutating func takeBatch(limit: Int, everything: Bool = false, at now: UInt64) -> Batch {
     var batch = Batch()
     let limitPerLine = max(1, limit / max(1, lines.count))
@@ -138,8 +130,8 @@ struct Backlog {
       lines[shard].removeFirst(due)
     }
     batch.sortOthers()
-    // Oldest first: one that was replaced must not come back after its newer one is forgotten. And
-    // all of them before a registration: none must come back to a token's next owner.
+    // Oldest first: a replaced one must not come back after its newer one is forgotten. All of them
+    // before a registration: none may reach a token's next owner.
     batch.forgets = batch.registers ? forgets : Array(forgets.prefix(limit))
     return batch
   }
@@ -157,11 +149,10 @@ struct Backlog {
       if everything || !queued.mayLinger || queued.arrivedAt &+ lingerNanoseconds <= now {
         due = offset + 1
       } else if line.urgentCount == 0 {
-        // Those behind it have come later.
         break
       }
     }
-    // What is urgent stands further back than a batch reaches: go towards it.
+    // The urgent one is beyond this batch: get closer to it.
     return due == 0 && line.urgentCount > 0 ? end : due
   }
 
@@ -178,42 +169,38 @@ struct Backlog {
       let queued = lines[shard].queued[index]
       batch.others.append((queued.arrivedAt, content, isOwed: queued.mayLinger))
     }
-    // What stays in `queued` for a while must not keep a payload alive.
+    // What stays in `queued` must not keep a payload alive.
     lines[shard].queued[index].content = nil
   }
 
-  /// The forgets of a batch are on disk; the rest keeps its deadline.
   mutating func removeForgets(of batch: Batch) {
     forgets.removeFirst(batch.forgets.count)
     if forgets.isEmpty { forgetDeadline = .max }
   }
 
-  /// The forgets of a batch failed with it: they stay, to be tried again at that moment.
+  /// Call when the batch failed: its forgets stay and are tried again then.
   mutating func postponeForgets(until moment: UInt64) {
     if !forgets.isEmpty { forgetDeadline = moment }
   }
 
-  /// How many records and forgets are kept.
   var keptCount: Int { lines.reduce(forgets.count) { $0 + $1.queued.count } }
 }
 
-/// One transaction's worth.
 struct Batch {
   var notifications: [(sequence: UInt64, notification: Notification, acceptedAt: Instant)] = []
-  /// Everything about devices and apps, in the order of arrival; `JournalRecord.isOwed`.
+  /// Records about devices and apps, in the order of arrival; see `JournalRecord.isOwed`.
   var others: [(arrivedAt: UInt64, content: JournalRecord.Content, isOwed: Bool)] = []
   var forgets: [UInt64] = []
-  /// What of each shard the batch covers.
+  /// The sequences of each shard that the batch covers.
   var ends: [(shard: Int, first: UInt64, last: UInt64)] = []
 
   var isEmpty: Bool { ends.isEmpty && forgets.isEmpty }
 
-  /// Whether it gives an app a token.
   fileprivate var registers: Bool {
     others.contains { if case .registered = $0.content { true } else { false } }
   }
 
-  /// A token may leave one shard and come to another: what came first is written first.
+  /// By arrival: a token may move from one shard to another.
   fileprivate mutating func sortOthers() {
     guard ends.count > 1, others.count > 1 else { return }
     let sorted = others.enumerated().sorted { left, right in

@@ -1,32 +1,28 @@
 import SQLite
 import Synchronization
 
-/// Keeps the file at no more than twice what is stored, plus `slackBytes`.
-///
-/// Three means, each when the one before is not enough: free pages are reused; free pages beyond
-/// a quarter of the slack are given back, in small steps, when nothing else is to do, and beyond
-/// all of it also under load; and a file that is large all the same, because its pages are half
-/// empty, is written anew (`VACUUM`) when nothing else is to do. That takes seconds when much is
-/// stored, so what is submitted meanwhile breaks it off, a few times at most. SQLite itself merges
-/// pages that are less than a third full, which bounds the file under load that never pauses.
+/// Keeps the file below twice what is stored plus `slackBytes`. When idle, free pages beyond a
+/// quarter of the slack are released in small steps; beyond all of it also under load. A file whose
+/// pages are half empty is rewritten when idle (`VACUUM`), which takes seconds for much data; so
+/// new submissions interrupt it, a few times at most. SQLite merges pages less than a third full,
+/// which bounds the file under constant load.
 struct Compaction {
   private enum Phase {
-    /// Nothing was written since all was tidy.
     case tidy
-    /// Something was written; a turn is to be asked for.
+    /// A turn must be scheduled.
     case wanted
-    /// A turn is on its way.
+    /// A turn is scheduled.
     case coming
   }
 
   private static let pagesPerStep = 256
   private static let rowsPerStep = 20_000
-  /// Commits between two looks at the free pages under load.
+  /// Commits between two checks of the free pages under load.
   private static let commitsPerLook = 64
 
-  /// Times that traffic may break off before it has to wait.
+  /// Interrupted rewrites before one runs to its end.
   private static let patience = 3
-  /// How long the file is left alone then.
+  /// Pause after an interrupted rewrite.
   private static let retryNanoseconds: UInt64 = 60_000_000_000
 
   private let slackBytes: Int
@@ -34,16 +30,15 @@ struct Compaction {
   private var interruptedCount = 0
   private var nextVacuumAt: UInt64 = 0
   private var phase = Phase.wanted
-  /// Something was written since the turn was asked for.
+  /// Something was written since the turn was scheduled.
   private var isBusy = false
   private var commitsSinceLook = 0
-  /// What was forgotten since the last measurement: as long as it is little, nothing has changed.
+  /// Rows deleted since the last measurement; without any, nothing has changed.
   private var forgottenSinceMeasured = Int.max / 2
   private var measurement: Measurement?
-  /// Times that the file was written anew.
+  /// Rewrites so far.
   private(set) var count = 0
 
-  /// A pass over all rows, a part at a time.
   private struct Measurement {
     var next = Int64.min
     var rows = 0
@@ -59,7 +54,6 @@ struct Compaction {
   mutating func turnIsComing() { phase = .coming }
   mutating func turnIsOver() { phase = .tidy }
 
-  /// A batch was written.
   mutating func note(_ batch: Batch) {
     if phase == .tidy { phase = .wanted }
     isBusy = true
@@ -68,7 +62,7 @@ struct Compaction {
     measurement = nil
   }
 
-  /// Gives some of many free pages back although there is traffic; a sentence when it fails.
+  /// Releases some pages under load if there are many; returns an error's text.
   mutating func trimWhileBusy(_ file: JournalFile) -> String? {
     guard commitsSinceLook >= Self.commitsPerLook else { return nil }
     commitsSinceLook = 0
@@ -78,7 +72,7 @@ struct Compaction {
     }
   }
 
-  /// One step of tidying, in a moment without traffic; a sentence when it fails.
+  /// One step of tidying when idle; returns an error's text.
   mutating func tidy(_ file: JournalFile, isIdle: Bool, at now: UInt64) -> String? {
     guard isIdle, !isBusy else {
       isBusy = false
@@ -91,15 +85,12 @@ struct Compaction {
     return problem
   }
 
-  /// Moves the write-ahead log into the file and cuts it off, unless somebody reads it: nobody is
-  /// waited for. A failure costs only space, what is in the log is safe there.
+  /// Moves the write-ahead log into the file and truncates it, unless there is a reader.
   func truncateLog(_ file: JournalFile) {
     file.connection.setBusyMilliseconds(0)
     defer { file.connection.setBusyMilliseconds(Schema.busyMilliseconds) }
     try? file.connection.truncateLog()
   }
-
-  // MARK: Details
 
   /// Returns whether nothing is left to do.
   private mutating func step(_ file: JournalFile, at now: UInt64) throws -> Bool {
@@ -135,7 +126,7 @@ struct Compaction {
     }
   }
 
-  /// The bytes that are stored, once all rows were looked at.
+  /// The stored bytes; nil until all rows were read.
   private mutating func measure(_ file: JournalFile) throws -> Int? {
     var pass = measurement ?? Measurement()
     var rows = 0
@@ -186,14 +177,13 @@ struct Compaction {
   }
 }
 
-/// Lets traffic break off a long statement that can wait: a file that is written anew.
+/// Lets traffic interrupt a long statement that can wait.
 final class Interruption: Sendable {
   private let isActive = Atomic(false)
-  /// The connection that works; it is let go before anything else is done with it, so that a late
-  /// call cannot break off a commit.
+  /// Cleared when the work ends, so that a late call cannot interrupt a commit.
   private let connection = Mutex<SQLiteConnection?>(nil)
 
-  /// Does the work; an error of SQLite says that it was broken off.
+  /// Throws `interrupted` after `request`.
   func run(_ sql: String, on connection: SQLiteConnection) throws(SQLiteError) {
     self.connection.withLock { $0 = connection }
     isActive.store(true, ordering: .sequentiallyConsistent)
@@ -204,7 +194,7 @@ final class Interruption: Sendable {
     try connection.execute(sql)
   }
 
-  /// Breaks off what is being done, if anything is. From any thread; costs next to nothing.
+  /// Interrupts the running statement, if any. From any thread; almost free.
   func request() {
     guard isActive.load(ordering: .relaxed) else { return }
     connection.withLock { $0?.interrupt() }

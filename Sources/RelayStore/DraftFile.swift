@@ -1,13 +1,13 @@
 import FoundationEssentials
 import SQLite
 
-/// A file in the making. It gets its name when it is complete and on disk; what is left of one that
-/// never was has another name, and the next one for the same name replaces it.
+/// A file in progress, renamed when it is complete and on disk. A leftover has another name and is
+/// replaced by the next draft for the same destination.
 final class DraftFile: Sendable {
   let destination: String
   let path: String
 
-  /// An empty file that only its owner may read. Refuses to overwrite what has the name already.
+  /// Creates an empty file that only its owner may read. Refuses an existing destination.
   init(for destination: String) throws(StoreError) {
     guard !FileManager.default.fileExists(atPath: destination) else {
       throw .exists(path: destination)
@@ -24,7 +24,7 @@ final class DraftFile: Sendable {
 
   deinit { try? DatabaseFiles.remove(path) }
 
-  /// Nobody has the file open any more.
+  /// All connections to the file must be closed.
   func finish() throws {
     try DatabaseFiles.synchronize(path)
     try DatabaseFiles.rename(path, to: destination)

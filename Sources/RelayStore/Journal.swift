@@ -4,39 +4,37 @@ package import Primitives
 package import RelayCore
 import Synchronization
 
-/// The relay's memory on disk: an append-only journal in one SQLite file, with one writer.
+/// The relay's journal on disk: append-only, in one SQLite file, with one writer.
 ///
 /// ```
 ///   loops ── submit ──▶ serial queue ── group commit, fsync ──▶ relay.sqlite
 ///   loops ◀── report ──────┘
 /// ```
 ///
-/// Loops only enqueue. Everything that changes lies in `Writer` and is touched on the queue, and
-/// before the first `submit` by whoever opened the journal; its mutex says so to the compiler and
-/// is never waited for while the relay serves.
+/// Loops only enqueue. All mutable state is in `Writer`, used on the queue, and before the first
+/// `submit` by the opener; its mutex is for the compiler and uncontended while the relay serves.
 ///
-/// What is promised: a record that is reported `persisted` is on disk (`synchronous=FULL`: the
-/// write-ahead log was synced), or nobody needed it any more. What is reported `failed` was
-/// promised to nobody.
+/// A record reported `persisted` is on disk (`synchronous=FULL`: the write-ahead log was synced) or
+/// no longer needed. One reported `failed` was promised to nobody.
 package final class Journal: DurableJournal {
   package struct Configuration: Sendable {
-    /// The state directory; made when it is not there.
+    /// The state directory; created if missing.
     package var directory: String
     /// How long a record that may linger waits for its forget ("commit or ack").
     package var linger: Duration = .milliseconds(2)
-    /// How long forgets wait for a batch to go along with.
+    /// How long forgets wait for a batch.
     package var forgetDelay: Duration = .milliseconds(50)
-    /// Records and, separately, forgets of one transaction.
+    /// Records and, separately, forgets per transaction.
     package var maximumBatch = 4096
-    /// Unregistered tokens that are remembered for feedback and 410, give or take 2 per cent.
+    /// Unregistered tokens remembered for feedback and 410, within 2 per cent.
     package var feedbackLimit = Limits.unregisteredTokens
-    /// How long nothing must have been written before the file is tidied.
+    /// Time without writes before the file is tidied.
     package var idleDelay: Duration = .milliseconds(500)
-    /// The file may be this much larger than twice what is stored, in bytes.
+    /// Bytes that the file may exceed twice what is stored.
     package var slackBytes = 16 << 20
-    /// How long a failed disk is left alone before forgets are tried on it again.
+    /// Pause before forgets are retried on a failed disk.
     package var retryDelay: Duration = .seconds(1)
-    /// How many partitions a state directory gets that has no number yet.
+    /// The number of partitions of a new state directory.
     package var partitionCount = PartitionTable.defaultCount
     /// A range of sequences has two to this many; smaller ones are for tests.
     var rangeBits = SequenceRanges.defaultBits
@@ -45,10 +43,10 @@ package final class Journal: DurableJournal {
       Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
     }
 
-    /// Whether that clock is a virtual one, and goes on in the next run where it was in this.
+    /// True for a virtual clock, which continues in the next run.
     package var keepsTime = false
 
-    /// Asked before each batch: whether it is to fail, for tests of what comes of that.
+    /// Asked before each batch: true makes it fail, for tests.
     package var failsWrite: @Sendable () -> Bool = { false }
 
     package init(directory: String) {
@@ -58,37 +56,34 @@ package final class Journal: DurableJournal {
     var regionBits: Int { rangeBits + SequenceRanges.shardBits }
   }
 
-  /// What became of a shard's records up to a sequence that were not reported before.
+  /// What happened to a shard's unreported records up to a sequence.
   package enum Outcome: Hashable, Sendable {
     /// On disk, or forgotten before they were written.
     case persisted(shard: Int, through: UInt64)
-    /// Not written, and not going to be.
     case failed(shard: Int, through: UInt64)
   }
 
   package struct Statistics: Hashable, Sendable {
-    /// Records on disk, notifications and others.
     package var recordsWritten = 0
-    /// Transactions, each with one fsync.
+    /// Each with one fsync.
     package var commits = 0
-    /// Notifications that were forgotten before they were written.
+    /// Forgotten before they were written.
     package var recordsSkipped = 0
-    /// Notifications that were forgotten after they were written.
+    /// Forgotten after they were written.
     package var recordsForgotten = 0
     package var failedBatches = 0
     package var recordsFailed = 0
-    /// Times that the file was written anew to make it smaller.
+    /// Times the file was rewritten to shrink it.
     package var compactions = 0
-    /// How long transactions took.
     package var commitMicroseconds = Histogram()
-    /// Of the file and its write-ahead log, at the time of asking.
+    /// The file and its write-ahead log now.
     package var bytesOnDisk = 0
 
     package init() {}
   }
 
   let configuration: Configuration
-  /// How many partitions the state directory has: decided when it was made.
+  /// Fixed when the state directory was created.
   package let partitionCount: Int
   let queue: DispatchQueue
   let writer: Mutex<Writer>
@@ -99,7 +94,7 @@ package final class Journal: DurableJournal {
   private let report: @Sendable ([Outcome]) -> Void
   private let onProblem: @Sendable (StoreNotice) -> Void
 
-  /// The time of the last write, to a second when the clock was the machine's.
+  /// The time of the last write, to a second for the machine's clock.
   package let lastTime: Instant?
 
   private init(
@@ -121,12 +116,11 @@ package final class Journal: DurableJournal {
     queue = DispatchQueue(label: "relay.journal", qos: .userInitiated)
   }
 
-  /// Of the file (`PRAGMA user_version`).
+  /// `PRAGMA user_version`.
   package static var schemaVersion: Int { Schema.steps.count }
 
-  /// Takes the directory's lock, opens the journal or makes one, checks and migrates it.
-  ///
-  /// `report` and `onProblem` are called on the journal's queue and must return soon.
+  /// Locks the directory, opens or creates the journal, checks and migrates it. `report` and
+  /// `onProblem` run on the journal's queue and must return soon.
   package static func open(
     _ configuration: Configuration, report: @escaping @Sendable ([Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void = { _ in }
@@ -149,7 +143,7 @@ package final class Journal: DurableJournal {
     } catch {
       throw StoreError(error, path: path)
     }
-    // What is left lasts longer than any relay, so that only damage can bring this about.
+    // What is left lasts longer than any relay: only damage leads here.
     guard highest < UInt64(Int64.max) / 2 else {
       throw .damaged(path: path, reason: "its sequences are used up")
     }
@@ -160,20 +154,16 @@ package final class Journal: DurableJournal {
       onProblem: onProblem)
   }
 
-  /// Hands out everything that is stored: devices, their apps, unregistered tokens oldest first,
-  /// notifications in the order of acceptance, each checked against its checksum. To be called
-  /// before the first `submit`.
-  ///
-  /// What has expired or was replaced is among it when the relay ended before it could forget it,
-  /// and notifications whose app is gone: the shard forgets those now. `progress` is told how many
-  /// notifications of how many are done, about once a second.
+  /// Reads everything back: devices, their apps, unregistered tokens oldest first, notifications in
+  /// the order of acceptance, each with its checksum verified. Call before the first `submit`.
+  /// Includes notifications that are expired, replaced or without their app, if the relay ended
+  /// before it could forget them: the shard does now. `progress` is called about once a second.
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
     try read { file in try file.replay(item, progress: progress) }
   }
 
-  /// The sequences of shard i in this run: above all that was ever stored.
   package func sequences(ofShard shard: Int) -> SequenceRanges {
     precondition(shard < 1 << SequenceRanges.shardBits, "a region has a range for each shard")
     let bits = configuration.rangeBits
@@ -182,9 +172,8 @@ package final class Journal: DurableJournal {
       bits: bits)
   }
 
-  /// The budgets under a policy that is in force from now on. What is stored of them was used under
-  /// the policy before and is kept by the same clocks, so nothing else is written. On disk when
-  /// this returns; to be called before shards hear of the policy.
+  /// The budgets under a policy in force from now on. Stored amounts keep their clocks, so only the
+  /// clocks are written. On disk on return; call before shards hear of the policy.
   package func budgets(
     under policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
@@ -199,8 +188,6 @@ package final class Journal: DurableJournal {
     }
   }
 
-  /// Takes in records to be written and sequences that are not needed any more, of one shard. One
-  /// call per read batch; the calls of one shard must not overlap.
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
     let now = DispatchTime.now().uptimeNanoseconds
     interruption.request()
@@ -209,9 +196,8 @@ package final class Journal: DurableJournal {
     }
   }
 
-  /// Unregistered tokens that are listed behind the cursor, oldest first, at most `limit`; of all
-  /// topics or of these. Only what is on disk: a cursor never skips what comes later. Nothing when
-  /// it is not wanted any more by the time its turn comes.
+  /// Unregistered tokens on disk after the cursor, oldest first, at most `limit`, of all topics or
+  /// of these. Empty if `isWanted` is false when its turn comes.
   package func feedback(
     since position: Int64, topics: [Topic]? = nil, limit: Int,
     isWanted: @escaping @Sendable () -> Bool = { true }
@@ -230,14 +216,12 @@ package final class Journal: DurableJournal {
     try await feedback(since: position, topics: nil, limit: limit, isWanted: isWanted)
   }
 
-  /// Up to where the reader of this name has read the listing; 0 for one that has not.
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
     try await onQueue { journal throws(StoreError) in
       try journal.read { file in try file.feedbackCursor(of: reader) }
     }
   }
 
-  /// The reader has read the listing up to there.
   package func setFeedbackCursor(
     of reader: String, to position: Int64
   ) async throws(StoreError) {
@@ -246,36 +230,32 @@ package final class Journal: DurableJournal {
     }
   }
 
-  /// Replaces all provider keys.
   package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
     try await onQueue { journal throws(StoreError) in
       try journal.read { file in try file.replaceProviderKeys(keys) }
     }
   }
 
-  /// The provider keys, ordered by their ids.
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
     try await onQueue { journal throws(StoreError) in
       try journal.read { file in try file.providerKeys() }
     }
   }
 
-  /// Writes everything that waits, without lingering. When it returns, `report` has been told.
+  /// Writes everything pending, without lingering, and reports it.
   package func flush() async {
     await onQueue { journal in
       journal.perform { $0.flush() }
     }
   }
 
-  /// Writes everything that waits, closes the file and gives the lock back. What is submitted
-  /// afterwards is reported as failed.
+  /// Writes everything pending, closes the file and releases the lock.
   package func stop() async {
     await onQueue { journal in
       journal.perform { $0.stop() }
     }
   }
 
-  /// What was done since the start.
   package var statistics: Statistics {
     var statistics = counters.withLock { $0 }
     statistics.bytesOnDisk = JournalFile.bytesOnDisk(path: path)
@@ -284,7 +264,7 @@ package final class Journal: DurableJournal {
 
   // MARK: On the queue
 
-  /// Lets the writer work, tells others what came of it, and sees to it that it goes on.
+  /// Runs `work` on the writer, reports its results and schedules its next steps.
   private func perform(_ work: (inout Writer) -> Void) {
     let (done, next) = writer.withLock { writer in
       work(&writer)
@@ -296,7 +276,7 @@ package final class Journal: DurableJournal {
     for step in next {
       switch step {
       case .commit:
-        // Behind what has been submitted meanwhile, so that it goes along.
+        // Queued behind earlier submissions, so that they are in the same commit.
         queue.async { self.perform { $0.commit() } }
       case .wake(let moment):
         queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: moment)) { [weak self] in

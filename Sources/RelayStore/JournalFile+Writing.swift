@@ -2,31 +2,29 @@ import Primitives
 import RelayCore
 import SQLite
 
-/// One batch, one transaction.
 extension JournalFile {
-  /// What a transaction has to know beside its batch.
   struct WritePlan {
-    /// What an earlier batch failed to write and nobody will submit again (`JournalRecord.isOwed`).
+    /// Records that failed and will not be submitted again (`JournalRecord.isOwed`).
     var owed: [JournalRecord.Content] = []
-    /// Sequences of batches that failed. A failed fsync may have left them in the file all the
-    /// same; they must not come back after the next start.
+    /// Sequences of failed batches, which a failed fsync may have left in the file; never to
+    /// return.
     var doubtful: [ClosedRange<UInt64>] = []
-    /// The sequences below this one are recorded as used.
+    /// Lower sequences are recorded as used.
     var reserved: UInt64 = 0
     /// A region of sequences (`SequenceRanges`) has two to this many.
     var regionBits: Int
     var feedbackLimit: Int
-    /// Tokens that were unregistered since the oldest were last dropped.
+    /// Tokens unregistered since the last trim.
     var unregisteredSinceTrim = 0
     var now: Instant
-    /// Whether the next run begins where this one was (`Journal.Configuration`).
+    /// See `Journal.Configuration`.
     var keepsTime = false
-    /// The time that the file knows.
+    /// The time stored last.
     var keptTime = Instant(milliseconds: 0)
   }
 
-  /// Writes the batch and waits until it is on disk. After an error nothing of it is written, as
-  /// far as this connection sees; the plan is as it was.
+  /// Writes the batch and waits until it is on disk. After an error this connection sees none of
+  /// it, and the plan is unchanged.
   func write(_ batch: Batch, _ plan: inout WritePlan) throws {
     var changed = plan
     try connection.write {
@@ -36,8 +34,8 @@ extension JournalFile {
       try delete(changed.doubtful)
       try delete(Self.ranges(of: batch.forgets))
       try reserve(batch, &changed)
-      // A failed sync may have left whole transactions behind the log's end: what settles that
-      // writes at least one page over them.
+      // A failed sync may have left transactions after the log's end: this overwrites a page of
+      // them.
       if !changed.doubtful.isEmpty { try keep("settled", changed.now.milliseconds) }
       try keepTime(&changed)
       try trim(&changed)
@@ -47,9 +45,7 @@ extension JournalFile {
     plan = changed
   }
 
-  // MARK: Notifications
-
-  /// Rows of one statement: most of a row's cost is that of its statement.
+  /// Several rows a statement: most of a row's cost is the statement.
   private static let rowsPerStatement = 32
   private static let insertMany =
     "INSERT OR REPLACE INTO notifications VALUES "
@@ -89,7 +85,7 @@ extension JournalFile {
     }
   }
 
-  /// Neighbours in one: what was accepted together is often forgotten together.
+  /// Adjacent sequences as ranges: what was accepted together is often forgotten together.
   static func ranges(of sequences: [UInt64]) -> [ClosedRange<UInt64>] {
     var ranges: [ClosedRange<UInt64>] = []
     for sequence in sequences.sorted() {
@@ -102,7 +98,7 @@ extension JournalFile {
     return ranges
   }
 
-  /// Before the first record in a region of sequences: all of the region is used now, so that no
+  /// Before the first record of a region of sequences, marks the whole region as used, so that no
   /// later run begins below.
   private func reserve(_ batch: Batch, _ plan: inout WritePlan) throws {
     guard let last = batch.ends.map(\.last).max(), last >= plan.reserved else { return }
@@ -111,8 +107,8 @@ extension JournalFile {
     plan.reserved = end &+ 1
   }
 
-  /// The next run finds out whether the clock was set back in between. Each write of a virtual
-  /// clock; of the machine's one a second, which costs a page.
+  /// The next run uses it to detect a clock set back. Every write with a virtual clock; otherwise
+  /// once a second, which costs a page.
   private func keepTime(_ plan: inout WritePlan) throws {
     let passed = plan.now - plan.keptTime
     guard plan.keepsTime || passed < .zero || passed >= .seconds(1) else { return }
@@ -160,14 +156,14 @@ extension JournalFile {
     }
   }
 
-  /// `since` is of earlier releases, and nobody asks for it any more.
+  /// `since` is from earlier releases and no longer read.
   func grant(_ own: OwnToken) throws {
     try connection.execute(
       "INSERT OR REPLACE INTO aliases (token, device, topic, since) VALUES (?, ?, ?, 0)",
       [own.token.stored, own.device.stored, own.topic.stored])
   }
 
-  /// What an app has used; 0 takes no row.
+  /// A budget of 0 has no row.
   func setBudget(
     of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State
   ) throws {
@@ -188,7 +184,7 @@ extension JournalFile {
       "SELECT token FROM apps WHERE device = ? AND topic = ?", [device.stored, topic.stored]
     ) { older = self.token($0, 0) }
     if let older, older != token {
-      // The app brought another token along; the one before is dead from now on.
+      // The app brought a new token; the old one is invalid now.
       try retire(older, topic, plan.now, &plan)
     }
     try connection.execute(
@@ -197,7 +193,7 @@ extension JournalFile {
     try connection.execute("DELETE FROM unregistered WHERE token = ?", [token.stored])
   }
 
-  /// A token that was listed before is listed anew, behind all others.
+  /// A token listed before moves to the end.
   private func retire(
     _ token: DeviceToken, _ topic: Topic, _ at: Instant, _ plan: inout WritePlan
   ) throws {
@@ -207,8 +203,7 @@ extension JournalFile {
     plan.unregisteredSinceTrim += 1
   }
 
-  /// Drops the oldest unregistered tokens beyond the limit, not for each one but for a few per
-  /// cent at a time.
+  /// Drops the oldest unregistered tokens beyond the limit, a few per cent at a time.
   private func trim(_ plan: inout WritePlan) throws {
     guard plan.unregisteredSinceTrim > plan.feedbackLimit / 64 else { return }
     plan.unregisteredSinceTrim = 0
@@ -219,7 +214,6 @@ extension JournalFile {
       """, [plan.feedbackLimit.stored])
   }
 
-  /// Replaces all provider keys.
   func replaceProviderKeys(_ keys: [StoredProviderKey]) throws {
     try connection.write {
       try connection.execute("DELETE FROM provider_keys")
@@ -236,7 +230,6 @@ extension JournalFile {
     }
   }
 
-  /// Up to where a reader has read the listing of unregistered tokens.
   func feedbackCursor(of reader: String) throws -> Int64 {
     try connection.read {
       try connection.integer("SELECT value FROM meta WHERE key = ?", [Self.key(reader).stored]) ?? 0
@@ -249,14 +242,13 @@ extension JournalFile {
     }
   }
 
-  /// No topic has a blank, so no other key of `meta` is one of these.
+  /// No topic contains a space, so no other key of `meta` looks like this.
   static func key(_ reader: String) -> String { "feedback " + reader }
 }
 
 // MARK: - Values in columns
 
 extension DeviceID {
-  /// 16 bytes, high word first.
   var stored: SQLiteValue { bigEndianBytes(value.high, value.low) }
 
   init?(stored row: SQLiteRow, _ column: Int) {
@@ -266,7 +258,6 @@ extension DeviceID {
 }
 
 extension SecretHash {
-  /// 32 bytes.
   var stored: SQLiteValue { bigEndianBytes(words.0, words.1, words.2, words.3) }
 
   init?(stored row: SQLiteRow, _ column: Int) {
@@ -308,7 +299,7 @@ private func bigEndianBytes(_ words: UInt64...) -> SQLiteValue {
 }
 
 extension SQLiteRow {
-  /// Whole words, each of eight bytes, the highest first; nil for anything else.
+  /// Big-endian words of eight bytes; nil for anything else.
   fileprivate func words(_ column: Int) -> [UInt64]? {
     withBytes(column) { bytes in
       guard bytes.count % 8 == 0 else { return nil }

@@ -3,20 +3,16 @@ import RelayCore
 import SQLite
 import SystemPackage
 
-/// An open journal file: what is done to it in SQL.
 final class JournalFile: Sendable {
   let path: String
   let connection: SQLiteConnection
-  /// The file's number on its volume, to notice that another one took its place.
+  /// The inode, to notice that the file was replaced.
   private let identity: UInt64?
-  /// Where a copy is of what it was before it was migrated; nil if it was not.
+  /// The copy made before a migration, if any.
   let backupPath: String?
 
-  /// Opens a journal that exists; refuses what is not one.
-  ///
-  /// The write-ahead log is made good first (`rewriteLog`), then moved into the file and emptied.
-  /// Somebody who reads the file right now (a backup) prevents that: it is an error only
-  /// `afterFailure`.
+  /// Opens an existing journal and rejects other files. Repairs the write-ahead log (`rewriteLog`)
+  /// and moves it into the file; if a reader prevents that, it is an error only `afterFailure`.
   init(existing path: String, afterFailure: Bool) throws(StoreError) {
     guard try Schema.check(path: path) else {
       throw .missing(path: path)
@@ -45,12 +41,11 @@ final class JournalFile: Sendable {
     do {
       try connection.truncateLog()
     } catch  where error.code == .busy && !afterFailure {
-      // It happens with the next one.
+      // The next open does it.
     }
   }
 
-  /// Opens a journal to read it and changes nothing of it; it must have the present schema, and a
-  /// relay must have used it.
+  /// Opens a journal read-only; it must have the current schema and have been used by a relay.
   init(reading path: String) throws(StoreError) {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     self.path = path
@@ -62,7 +57,7 @@ final class JournalFile: Sendable {
       guard version <= Schema.steps.count else {
         throw StoreError.newerSchema(path: path, found: version, known: Schema.steps.count)
       }
-      // Before its first start with this schema, its budgets are no numbers to go by.
+      // Before the first start with this schema, its budgets are meaningless.
       guard version == Schema.steps.count, try storedBudgets() != nil else {
         throw StoreError.neverServed(path: path)
       }
@@ -73,14 +68,13 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// Whether the path still leads to the file that was opened.
+  /// Whether the path still leads to the opened file.
   var isInPlace: Bool { identity != nil && Self.identity(of: path) == identity }
 
   private static func identity(of path: String) -> UInt64? {
     (try? FilePath(path).stat()).map { UInt64($0.inode.rawValue) }
   }
 
-  /// The highest sequence that was ever stored.
   func highestSequence() throws -> UInt64 {
     try connection.read {
       let kept = try connection.integer("SELECT value FROM meta WHERE key = 'highest'")
@@ -89,7 +83,6 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// The time of the last write, to a second when the clock was the machine's.
   func lastTime() throws -> Instant? { try storedTime() }
 
   func storedTime() throws -> Instant? {
@@ -97,8 +90,7 @@ final class JournalFile: Sendable {
       .map { Instant(milliseconds: $0) }
   }
 
-  /// How many partitions the state directory has. One that an earlier release made gets its number
-  /// now.
+  /// The state directory's number of partitions. One from an earlier release gets its number now.
   func partitionCount(new count: Int) throws -> Int {
     let kept = try connection.read {
       try connection.integer("SELECT value FROM meta WHERE key = 'partitions'")
@@ -115,17 +107,14 @@ final class JournalFile: Sendable {
     return kept
   }
 
-  /// Bytes of the file and of its write-ahead log.
   static func bytesOnDisk(path: String) -> Int {
     ["", "-wal"].reduce(0) { sum, suffix in
       sum + Int((try? FilePath(path + suffix).stat().size) ?? 0)
     }
   }
 
-  // MARK: Reading
-
-  /// Calls `item` with everything that is stored, in the order that `RestoredRecord` promises, and
-  /// about once a second, and at the end when that ever happened, `progress`.
+  /// Passes everything stored to `item`, in the order of `RestoredRecord`. Calls `progress` about
+  /// once a second, and at the end if it did so before.
   func replay(_ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void) throws {
     try connection.read {
       var topics = TopicCache()
@@ -139,7 +128,7 @@ final class JournalFile: Sendable {
       }
       try replayNotifications(&topics, item, progress)
     }
-    // Pages that a pass over everything has left in SQLite's cache are no use afterwards: 16 MB.
+    // Frees 16 MB of cached pages, useless after a full pass.
     connection.releaseMemory()
   }
 
@@ -155,7 +144,7 @@ final class JournalFile: Sendable {
   private func replayApps(
     _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
-    // One without its device is for the shard to leave out, which looks it up anyway.
+    // The shard drops apps without a device; it looks the device up anyway.
     try connection.query(
       """
       SELECT device, topic, token, own, budget
@@ -173,7 +162,7 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// Of apps that are not there now.
+  /// Budgets of apps that do not exist now.
   private func replayBudgets(
     _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
   ) throws {
@@ -221,7 +210,7 @@ final class JournalFile: Sendable {
       done += 1
       guard done % 16_384 == 0, ContinuousClock.now >= next else { return }
       next = ContinuousClock.now + .seconds(1)
-      // Counting takes a while itself, so that it is done only for those who wait.
+      // Counting takes a while, so only when progress is due.
       let count = try total ?? Int(connection.integer("SELECT count(*) FROM notifications") ?? 0)
       total = count
       progress(done, max(done, count))
@@ -229,7 +218,6 @@ final class JournalFile: Sendable {
     if total != nil { progress(done, done) }
   }
 
-  /// At most `limit` tokens behind the cursor, oldest first.
   func feedback(since position: Int64, topics: [Topic]?, limit: Int) throws -> [FeedbackItem] {
     try connection.read {
       var items: [FeedbackItem] = []
@@ -255,7 +243,6 @@ final class JournalFile: Sendable {
     }
   }
 
-  /// The provider keys, by their ids.
   func providerKeys() throws -> [StoredProviderKey] {
     try connection.read {
       var keys: [StoredProviderKey] = []
@@ -287,12 +274,10 @@ final class JournalFile: Sendable {
   }
 }
 
-/// The silent policy beside the budgets that were used under it.
 extension JournalFile {
   private static let (appScope, deviceScope) = ("app", "device")
 
-  /// The budgets under a policy that is in force from now on, when all that is stored was used
-  /// under the one before. They are on disk when this returns.
+  /// The budgets under a policy in force from now on, on disk on return.
   func budgets(under policy: SilentPolicy, at now: Instant) throws -> SilentBudgets {
     try connection.write {
       let app = try clock(Self.appScope)
@@ -300,7 +285,7 @@ extension JournalFile {
       let budgets: SilentBudgets
       if let app, let device {
         var changed = SilentBudgets(policy, appClock: app, deviceClock: device)
-        // The clock was set back between two runs: followed as within one.
+        // The clock was set back between two runs: handled as within one.
         if let last = try storedTime(), last > now { changed.stepClock(by: now - last) }
         changed.change(to: policy, at: now)
         budgets = changed
@@ -317,7 +302,7 @@ extension JournalFile {
 
   func stepClocks(by interval: Interval) throws {
     try connection.write {
-      // What was followed is not followed again at the next start.
+      // So that the next start does not apply it again.
       try connection.execute(
         "UPDATE meta SET value = value + ? WHERE key = 'time'",
         [interval.milliseconds.stored])
@@ -326,8 +311,8 @@ extension JournalFile {
     }
   }
 
-  /// The clocks of the budgets as they are. Of a policy only the name is stored: one that has none
-  /// of ours stands in for it, until whoever uses the clocks says what is in force.
+  /// The clocks of the budgets as stored. Only the policy's name is stored; for an unknown name the
+  /// documented policy stands in until the caller sets the one in force.
   func storedBudgets() throws -> SilentBudgets? {
     try connection.read {
       guard let app = try clock(Self.appScope),
@@ -370,8 +355,8 @@ extension JournalFile {
       ])
   }
 
-  /// Budgets that were full again at a moment are so when the clock, which begins now with 0, shows
-  /// that moment. One that is further away than such a clock ever was is none of ours.
+  /// Budgets stored as moments become readings of the clock, which starts now at 0. A moment beyond
+  /// the clock's maximum is invalid and becomes 0.
   private func convert(_ table: String, to clock: RefillClock) throws {
     try connection.execute(
       """

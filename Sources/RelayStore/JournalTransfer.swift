@@ -3,13 +3,12 @@ package import RelayCore
 import SQLite
 import SystemPackage
 
-// A journal's contents on their way to a journal of another kind, and back.
+// Moves a journal's contents to and from a journal of another kind.
 
-/// How much there is.
 package struct JournalCounts: Encodable, Hashable, Sendable {
   package var devices = 0
   package var apps = 0
-  /// Tokens that devices brought along.
+  /// Tokens brought along by devices.
   package var ownTokens = 0
   package var unregisteredTokens = 0
   package var notifications = 0
@@ -18,21 +17,19 @@ package struct JournalCounts: Encodable, Hashable, Sendable {
   package init() {}
 }
 
-/// What belongs to no device.
+/// Contents that belong to no device.
 package struct JournalCommons: Hashable, Sendable {
-  /// The clocks of the silent budgets.
   package var budgets: SilentBudgets?
   package var providerKeys: [StoredProviderKey] = []
-  /// Up to where readers of the feedback service have read, by their names.
+  /// Feedback readers' positions by name.
   package var cursors: [String: Int64] = [:]
-  /// No place of the listing of unregistered tokens was ever behind this one.
+  /// The highest position ever used in the listing of unregistered tokens.
   package var lastPosition: Int64 = 0
 
   package init() {}
 }
 
-/// The journal of a relay that does not run. Nothing of it is changed, and no relay starts on it
-/// meanwhile.
+/// The journal of a stopped relay, opened read-only; its lock keeps relays from starting on it.
 package final class StoppedJournal: Sendable {
   private let file: JournalFile
   private let lock: FileLock?
@@ -40,15 +37,14 @@ package final class StoppedJournal: Sendable {
   package init(path: String) throws(StoreError) {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     let place = FilePath(path)
-    // A relay uses no file of another name: that one is a backup.
+    // A relay uses no other file name: that one is a backup.
     lock =
       place.lastComponent?.string == Schema.fileName
       ? try StateLock.take(DatabaseFiles.directory(of: path)) : nil
     file = try JournalFile(reading: path)
   }
 
-  /// Hands out everything that is stored, as `Journal` does. `progress` is told how many
-  /// notifications of how many are done, about once a second.
+  /// As `Journal.replay`.
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
@@ -81,8 +77,7 @@ package final class StoppedJournal: Sendable {
   }
 }
 
-/// A new journal, made of what one of another kind has: complete and on disk under its name, or not
-/// there at all.
+/// A new journal filled from another kind: complete and on disk under its name, or not there.
 package final class NewJournal: Sendable {
   private let draft: DraftFile
   private let file: JournalFile
@@ -97,8 +92,7 @@ package final class NewJournal: Sendable {
     file = try JournalFile(existing: draft.path, afterFailure: false)
   }
 
-  /// Writes what is all that there is of some devices. Their notifications are kept in the order of
-  /// `records`; the numbers that they have got in another journal say nothing here.
+  /// Writes all records of some devices. Notifications get new sequences, in the given order.
   package func add(_ records: [RestoredRecord], listing: [FeedbackItem]) throws(StoreError) {
     try write {
       try file.connection.write {
@@ -108,7 +102,7 @@ package final class NewJournal: Sendable {
     }
   }
 
-  /// Gives the file its name; what is in it.
+  /// Completes the file and gives it its name; returns its counts.
   package func finish(_ commons: JournalCommons) throws(StoreError) -> JournalCounts {
     try write {
       try file.replaceProviderKeys(commons.providerKeys)
@@ -137,7 +131,6 @@ package final class NewJournal: Sendable {
 }
 
 extension JournalFile {
-  /// Where readers of the listing are, by their names, and what its last place was.
   fileprivate func cursors() throws -> (cursors: [String: Int64], last: Int64) {
     try connection.read {
       let prefix = Self.key("")
@@ -182,7 +175,7 @@ extension JournalFile {
     try insert(notifications)
   }
 
-  /// One that two devices have had in turn stands where it was listed last.
+  /// A token that two devices had in turn keeps its last position.
   fileprivate func add(_ item: FeedbackItem) throws {
     try connection.execute(
       """
@@ -197,9 +190,9 @@ extension JournalFile {
   }
 
   fileprivate func finish(_ commons: JournalCommons) throws {
-    // What one device has given back, another one has brought along.
+    // A token unregistered by one device may be registered by another.
     try connection.execute("DELETE FROM unregistered WHERE token IN (SELECT token FROM apps)")
-    // Cursors may be behind all that is listed now: what comes is behind them.
+    // Cursors may be beyond the listed items: new items must come after them.
     try connection.execute("DELETE FROM sqlite_sequence WHERE name = 'unregistered'")
     try connection.execute(
       "INSERT INTO sqlite_sequence VALUES ('unregistered', ?)",

@@ -25,7 +25,7 @@ enum RecordCodec {
   private static let wakesApp: UInt8 = 2
   private static let showsNothing: UInt8 = 4
 
-  /// Replaces `bytes` by the record.
+  /// Replaces `bytes` with the record.
   static func encode(
     _ notification: Notification, acceptedAt: Instant, sequence: UInt64, into bytes: inout [UInt8]
   ) {
@@ -65,8 +65,7 @@ enum RecordCodec {
     append(Checksum.crc32C(of: sequence, then: bytes.span), to: &bytes)
   }
 
-  /// The notification and when it was accepted; nil for anything but what `encode` has made of this
-  /// sequence.
+  /// Nil for anything but what `encode` made for this sequence.
   static func decode(
     _ bytes: Span<UInt8>, sequence: UInt64, topics: inout TopicCache
   ) -> (notification: Notification, acceptedAt: Instant)? {

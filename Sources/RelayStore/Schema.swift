@@ -1,14 +1,13 @@
 import FoundationEssentials
 import SQLite
 
-/// What a journal file is: its marks, its tables and how older ones become the present ones.
+/// A journal file's identification, tables and migrations.
 enum Schema {
   static let fileName = "relay.sqlite"
-  /// `PRAGMA application_id`: "PUSH". Says that the file is ours before SQLite touches it.
+  /// `PRAGMA application_id`: "PUSH". Identifies the file before SQLite touches it.
   static let applicationID: UInt32 = 0x5055_5348
 
-  /// Step n makes version n + 1 (`PRAGMA user_version`) of version n. Never change one that was
-  /// released: add another.
+  /// Step n turns version n into n + 1 (`PRAGMA user_version`). Never change a released one.
   static let steps = [
     """
     CREATE TABLE notifications (
@@ -48,8 +47,8 @@ enum Schema {
       value INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
-    // Tokens that devices brought along, as their shards granted them. Before, only the apps said
-    // so: then nobody knows since when.
+    // Tokens that devices brought along, as granted by their shards. Older files have them only in
+    // `apps`, without a time.
     """
     CREATE TABLE aliases (
       token BLOB NOT NULL PRIMARY KEY,
@@ -59,9 +58,8 @@ enum Schema {
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO aliases SELECT token, device, topic, 0 FROM apps WHERE own = 1;
     """,
-    // The silent policy, and the clocks by which budgets are kept
-    // (`RefillClock`). Before there is a row, those are moments in milliseconds: the first start
-    // converts them (`JournalFile.budgets`), which knows the policy.
+    // The silent policy and the clocks of the budgets (`RefillClock`). Without a row, budgets are
+    // moments in milliseconds, which the first start converts (`JournalFile.budgets`).
     """
     CREATE TABLE silent_policy (
       scope TEXT NOT NULL PRIMARY KEY,
@@ -71,7 +69,7 @@ enum Schema {
       reading INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
-    // What apps have used of their budgets, also of those that were removed.
+    // What apps have used of their budgets, removed apps included.
     """
     CREATE TABLE budgets (
       device BLOB NOT NULL,
@@ -84,8 +82,7 @@ enum Schema {
     """,
   ]
 
-  /// Reads the header without SQLite, so that a foreign file is not touched at all. nil when there
-  /// is no file.
+  /// Reads the header without SQLite, so as not to touch a foreign file. False without a file.
   static func check(path: String) throws(StoreError) -> Bool {
     guard FileManager.default.fileExists(atPath: path) else { return false }
     let header: [UInt8]
@@ -95,7 +92,7 @@ enum Schema {
       throw .unusable(path: path, reason: reason(of: error))
     }
     guard !header.isEmpty else {
-      // `create` gives a file its name when it is complete, so this was one that held something.
+      // `create` renames only complete files, so this one held something.
       throw .damaged(path: path, reason: "it is empty")
     }
     guard header.count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
@@ -108,8 +105,8 @@ enum Schema {
     return true
   }
 
-  /// Makes a new journal. It gets its name when it is complete and on disk; what a crash leaves
-  /// behind has another name and is replaced.
+  /// Creates a journal, renamed when complete and on disk; a crash leaves another name, which is
+  /// replaced.
   static func create(directory: String) throws(StoreError) {
     let path = directory + "/" + fileName
     let draft = path + ".new"
@@ -125,7 +122,7 @@ enum Schema {
     }
   }
 
-  /// Makes a journal without contents of an empty file.
+  /// Turns an empty file into a journal without contents.
   static func fill(_ path: String) throws {
     let connection = try connect(path)
     try connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -135,14 +132,14 @@ enum Schema {
     try connection.close()
   }
 
-  /// A copy beside a journal that is about to be migrated, and where; nil if it is of this version.
+  /// Copies a journal of an earlier version before its migration and returns the copy's path.
   static func backUpEarlierVersion(
     _ connection: SQLiteConnection, path: String
   ) throws -> String? {
     let found = try version(of: connection)
     guard found > 0, found < steps.count else { return nil }
     let name = "\(path).version-\(found)"
-    // Another one may be of an earlier try, or of a time before somebody went back to it.
+    // There may be copies from earlier migrations.
     let names = [name] + (2...99).map { "\(name).\($0)" }
     guard let copy = names.first(where: { !FileManager.default.fileExists(atPath: $0) }) else {
       throw StoreError.unusable(path: name, reason: "there are 99 copies of it; remove some")
@@ -151,7 +148,6 @@ enum Schema {
     return copy
   }
 
-  /// Brings a file up to the version that `steps` lead to, each step a transaction.
   static func migrate(
     _ connection: SQLiteConnection, path: String, steps: [String]
   ) throws(StoreError) {
@@ -177,8 +173,8 @@ enum Schema {
     Int(try connection.integer("PRAGMA user_version") ?? 0)
   }
 
-  /// How every connection of ours is set up. Others that read (`store check`, `store backup`) hold
-  /// the file for moments only.
+  /// Opens a connection with our settings. Other readers (`store check`, `store backup`) hold the
+  /// file only briefly.
   static func connect(
     _ path: String, isReadOnly: Bool = false
   ) throws(SQLiteError) -> SQLiteConnection {
@@ -194,16 +190,14 @@ enum Schema {
     return connection
   }
 
-  /// How long another process may hold the file before that is an error.
   static let busyMilliseconds = 5000
 
-  /// Pages in the write-ahead log after which they are moved to the file: often enough to bound the
-  /// log, seldom enough that most pages are moved once for many changes.
+  /// Pages in the write-ahead log before a checkpoint: few enough to bound the log, many enough
+  /// that most pages move once for many changes.
   private static let walPages = 4000
 }
 
 extension StoreError {
-  /// What an error of SQLite or of the file system means for the operator.
   init(_ error: any Error, path: String) {
     guard let error = error as? SQLiteError else {
       self = .unusable(path: path, reason: RelayStore.reason(of: error))

@@ -9,20 +9,17 @@ import SystemPackage
   import Glibc
 #endif
 
-/// A lock on a file, which the kernel takes back when the process ends, however it ends. The file
-/// says who holds it; a file that nobody holds is no obstacle.
+/// A lock on a file, which names its holder. The kernel releases it when the process ends.
 package final class FileLock: Sendable {
   package enum Refusal: Error {
-    /// What the file says of whoever has the lock.
     case held(by: String)
     case unusable(any Error)
   }
 
-  /// Closing it gives the lock back; nil once that is done.
+  /// Closing it releases the lock; nil afterwards.
   private let file: Mutex<FileDescriptor?>
 
-  /// Takes the lock on the file, which only its owner may read and which is made when it is not
-  /// there, and writes `text` into it.
+  /// Locks the file, creates it if needed, readable only by its owner, and writes `text` into it.
   package init(_ path: String, saying text: String) throws(Refusal) {
     let file: FileDescriptor
     do {
@@ -46,7 +43,7 @@ package final class FileLock: Sendable {
 
   deinit { release() }
 
-  /// Gives it back, also where a program that is being started has the file for a moment still.
+  /// Unlocks explicitly, as a child process being started may still have the file open.
   package func release() {
     file.withLock { file in
       guard let open = file.take() else { return }
@@ -56,11 +53,11 @@ package final class FileLock: Sendable {
   }
 }
 
-/// The right to use a state directory: a lock on `relay.lock` in it.
+/// The right to use a state directory: a lock on its `relay.lock`.
 package enum StateLock {
   static let fileName = "relay.lock"
 
-  /// Takes the lock, or says who has it; the directory is made when it is not there.
+  /// Creates the directory if needed and locks it; throws `locked` with the holder.
   package static func take(_ directory: String) throws(StoreError) -> FileLock {
     let path = directory + "/" + fileName
     do {
@@ -86,7 +83,7 @@ package enum StateLock {
   }
 }
 
-/// The short form of a file error: the system's own words when it has any.
+/// The system's short message for a file error, if it has one.
 func reason(of error: any Error) -> String {
   guard let error = error as? CocoaError else { return "\(error)" }
   guard let cause = error.underlying as? POSIXError else { return "\(error)" }

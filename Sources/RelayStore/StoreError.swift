@@ -1,45 +1,34 @@
 package import Primitives
 package import RelayCore
 
-/// Why the store could not be opened, read or written; each says what to do about it.
+/// Why the store failed; each description says what to do.
 package enum StoreError: Error, Hashable, Sendable {
   /// Another relay owns the state directory; `owner` is what its lock file says.
   case locked(directory: String, owner: String)
-  /// The file is not a journal of a relay.
   case foreign(path: String, reason: String)
-  /// A newer relay wrote the file.
   case newerSchema(path: String, found: Int, known: Int)
-  /// The journal is damaged.
   case damaged(path: String, reason: String)
-  /// The file or its directory cannot be opened, read or written.
   case unusable(path: String, reason: String)
-  /// There is no journal at this path.
   case missing(path: String)
   /// No relay of this version has used the journal yet.
   case neverServed(path: String)
-  /// A backup would overwrite something.
   case exists(path: String)
-  /// The journal was stopped.
   case stopped
-  /// Somebody wanted this write to fail.
+  /// An injected fault.
   case fault
-  /// None of the engine's servers can be reached.
   case unreachable(servers: [String], reason: String)
-  /// We do not trust the engine, or it does not let us in; the text says why and what would do.
+  /// The engine is not trusted or refuses us; the text says why and what to do.
   case engineBarred(String)
-  /// The engine is older than what the journal needs.
   case engineTooOld(server: String, level: Int)
-  /// The engine does not do what the journal needs.
+  /// Lacks what the journal needs.
   case engineRefuses(reason: String)
-  /// What is in the engine has a form that another version of the relay writes.
+  /// Another version of the relay wrote the engine's contents.
   case otherForm(of: String, found: String, _ known: String)
-  /// A setting that all nodes must share has another value on those that are at work.
+  /// A setting that all nodes must share differs from that of the running nodes.
   case otherSetting(key: String, here: String, there: String)
-  /// No cluster keeps its journal in the engine.
   case noCluster(servers: [String])
-  /// A cluster keeps its journal where another one was to go; what shows that.
+  /// A cluster's journal is already there; `by` shows how it was found.
   case occupied(by: String)
-  /// A journal was brought there in part.
   case halfImported
 }
 
@@ -103,28 +92,27 @@ extension StoreError: CustomStringConvertible {
   }
 }
 
-/// What an operator should hear while the relay runs. Said when it begins and when it ends, not
-/// for every batch.
+/// A message for the operator when a condition begins and when it ends, not for every batch.
 package enum StoreNotice: Hashable, Sendable {
-  /// The journal cannot write: new notifications are refused until it can.
+  /// New notifications are refused until the journal can write.
   case writingFailed(String)
-  /// It can again, after so many batches that failed.
+  /// Writing works again.
   case recovered(failedBatches: Int)
-  /// So much of what it owes it could not write before it was stopped.
+  /// Records owed but not written before the stop.
   case leftUnwritten(Int)
-  /// The file could not be made smaller; nothing else is wrong.
+  /// The file could not be shrunk; nothing else is wrong.
   case compactionFailed(String)
-  /// The file was of an earlier version; a copy of it is there.
+  /// An earlier version was migrated; a copy is kept.
   case migrated(backup: String)
 }
 
-/// A token that is no longer registered, as the feedback listing shows it.
+/// An unregistered token in the feedback listing.
 package struct FeedbackItem: Hashable, Sendable {
-  /// The cursor of this item: ask for those `since` it to go on. Positions only grow.
+  /// The item's cursor: continue with those `since` it. Positions only grow.
   package var position: Int64
   package var token: DeviceToken
   package var topic: Topic
-  /// From when on the token has been invalid.
+  /// When the token became invalid.
   package var at: Instant
 
   package init(position: Int64, token: DeviceToken, topic: Topic, at: Instant) {
@@ -135,19 +123,19 @@ package struct FeedbackItem: Hashable, Sendable {
   }
 }
 
-/// The public half of a provider's signing key, and whom it may speak for.
+/// The public half of a provider's signing key and its scope.
 package struct StoredProviderKey: Hashable, Sendable {
   /// `kid` of the provider's tokens.
   package var keyID: String
   /// `iss` of the provider's tokens.
   package var teamID: String
-  /// The topics that it may push to; empty for every topic.
+  /// Empty for every topic.
   package var topics: [String]
-  /// The only environment that the key is good in; nil for both.
+  /// The key's only environment; nil for both.
   package var environment: String?
-  /// The other key that may share a connection with this one.
+  /// The other key allowed on the same connection.
   package var relatedKeyID: String?
-  /// The key as PEM text.
+  /// PEM text.
   package var publicKey: String
 
   package init(

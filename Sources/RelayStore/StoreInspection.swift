@@ -1,32 +1,30 @@
 import RelayCore
 import SQLite
 
-/// Looks at a journal from outside, also while a relay uses it: from another process than the
-/// relay's, because closing a file takes a process's own POSIX locks on it away.
+/// Inspects a journal, also one in use, but only from another process than the relay's: closing a
+/// file drops a process's own POSIX locks on it.
 package enum StoreInspection {
-  /// What `check` has found.
   package struct CheckReport: Encodable, Hashable, Sendable {
     package var path: String
     package var schemaVersion = 0
     package var bytesOnDisk = 0
     package var devices = 0
     package var apps = 0
-    /// Tokens that devices brought along; none in a journal of schema 1.
+    /// None in a journal of schema 1.
     package var ownTokens = 0
     package var unregisteredTokens = 0
     package var providerKeys = 0
     package var notifications = 0
-    /// What is wrong, at most `problemLimit` sentences; empty when nothing is.
+    /// At most `problemLimit` sentences.
     package var problems: [String] = []
 
     package var isSound: Bool { problems.isEmpty }
   }
 
-  /// The most problems that a report lists.
   package static let problemLimit = 20
 
-  /// Reads every page and every record of the journal file at that path. Damage is in the report;
-  /// an error is thrown when there is nothing to report on: no file, not ours, not readable.
+  /// Reads every page and record of the journal file. Damage is reported; an error is thrown only
+  /// if there is nothing to check: no file, not ours, not readable.
   package static func check(path: String) throws(StoreError) -> CheckReport {
     guard try Schema.check(path: path) else { throw .missing(path: path) }
     var report = CheckReport(path: path, bytesOnDisk: JournalFile.bytesOnDisk(path: path))
@@ -75,10 +73,8 @@ package enum StoreInspection {
     }
   }
 
-  /// Copies the journal as it is at this moment to a new file, which is complete and on disk when
-  /// this returns; `progress` is told how many bytes of how many are done.
-  ///
-  /// A relay may go on writing meanwhile; its write-ahead log grows until the copy is made.
+  /// Copies the journal's current state to a new file, on disk on return; `progress` gets bytes. A
+  /// relay may keep writing; its write-ahead log grows until the copy is done.
   package static func backup(
     from source: String, to destination: String, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
@@ -99,8 +95,8 @@ package enum StoreInspection {
   ) throws {
     let reader = try Schema.connect(source, isReadOnly: true)
     let writer = try Schema.connect(draft)
-    // One read transaction around all of it: what others write meanwhile does not make the copy
-    // begin again. It begins with the first look at a table, not at a setting.
+    // One read transaction around the copy, so that other writes do not restart it. It begins with
+    // the first read of a table, not of a setting.
     try reader.read {
       _ = try reader.integer("SELECT count(*) FROM sqlite_schema")
       let pageBytes = Int(try reader.integer("PRAGMA page_size") ?? 0)

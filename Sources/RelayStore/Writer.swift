@@ -3,48 +3,44 @@ import Primitives
 import RelayCore
 import SQLite
 
-/// Everything of the journal that changes. Used on the journal's queue.
+/// The journal's mutable state. Used on the journal's queue.
 struct Writer: Sendable {
-  /// What the queue has to do later.
   enum Step {
     case commit
     case wake(at: UInt64)
     case tidy(at: UInt64)
   }
 
-  /// What others are to be told.
   struct Results {
     var outcomes: [Journal.Outcome] = []
     var problems: [StoreNotice] = []
     var statistics = Journal.Statistics()
   }
 
-  /// How long a file may fail before it is opened anew.
+  /// How long a file may fail before it is reopened.
   private static let reopenNanoseconds: UInt64 = 10_000_000_000
 
   private let configuration: Journal.Configuration
   private let path: String
   private var backlog: Backlog
-  /// nil when it has to be opened anew, and after `stop`.
+  /// nil when it must be reopened, and after `stop`.
   private(set) var file: JournalFile?
   private var lock: FileLock?
   private var isStopped = false
   private var plan: JournalFile.WritePlan
-  /// The sequences of batches that failed since the last success, by shard: one range for each
-  /// range of sequences.
+  /// Sequences of batches failed since the last success, by shard, one for each range of sequences.
   private var doubtful: [Int: [ClosedRange<UInt64>]] = [:]
-  /// When what is owed and in doubt is tried again.
+  /// When owed and doubtful records are tried again.
   private var owedAt = UInt64.max
   private var results = Results()
-  /// Whether the last write failed, and the batches that did since the last success.
+  /// Whether the last write failed, and the failed batches since the last success.
   private var isFailing = false
   private var failures = 0
-  /// A commit is on its way through the queue.
   private var isCommitScheduled = false
-  /// The earliest wake-up that is on its way.
+  /// The earliest scheduled wake-up.
   private var wakeAt = UInt64.max
   private var placeCheckedAt: UInt64 = 0
-  /// When the file last worked, or was opened.
+  /// When the file last worked or was opened.
   private var workedAt = DispatchTime.now().uptimeNanoseconds
   var compaction: Compaction
 
@@ -73,7 +69,7 @@ struct Writer: Sendable {
       }
       return
     }
-    // What failed is deleted with the next batch anyway. The shard did not know it yet.
+    // Failed records are deleted with the next batch anyway; the shard did not know yet.
     let forgets = doubtful.isEmpty ? forgets : forgets.filter { !isDoubtful($0, shard) }
     backlog.append(shard: shard, records: records, forgets: forgets, at: now)
     results.outcomes.append(contentsOf: backlog.takeSettled())
@@ -83,12 +79,10 @@ struct Writer: Sendable {
     doubtful[shard]?.contains { $0.contains(sequence) } ?? false
   }
 
-  /// How much is kept for later: records, forgets, what is owed and what is in doubt.
   var keptCount: Int {
     backlog.keptCount + plan.owed.count + doubtful.values.reduce(0) { $0 + $1.count }
   }
 
-  /// What there is to tell since the last call.
   mutating func takeResults() -> Results {
     results.statistics.recordsSkipped = backlog.skippedCount
     results.statistics.compactions = compaction.count
@@ -97,7 +91,7 @@ struct Writer: Sendable {
     return taken
   }
 
-  /// What is to be done, and when, that is not on its way yet.
+  /// Steps that are not scheduled yet.
   mutating func next(at now: UInt64) -> [Step] {
     guard !isStopped else { return [] }
     var steps: [Step] = []
@@ -123,7 +117,7 @@ struct Writer: Sendable {
     if wakeAt == moment { wakeAt = .max }
   }
 
-  /// Writes what is due; whether that went well.
+  /// Writes what is due; returns false on failure.
   @discardableResult mutating func commit(everything: Bool = false) -> Bool {
     isCommitScheduled = false
     let now = DispatchTime.now().uptimeNanoseconds
@@ -137,10 +131,10 @@ struct Writer: Sendable {
     return isWritten
   }
 
-  /// Writes all there is; on a broken disk, tries all there is.
+  /// Writes everything; on a broken disk, tries everything.
   mutating func flush() {
     while !isStopped, !backlog.isEmpty || owes {
-      // Forgets and what is owed come back when they fail: then one try is enough.
+      // Forgets and owed records come back when they fail: one try is enough.
       if !commit(everything: true), backlog.isEmpty || backlog.hasOnlyForgets { return }
     }
   }
@@ -166,12 +160,11 @@ struct Writer: Sendable {
     }
   }
 
-  /// Whether there is something to write that no batch has.
+  /// Whether something must be written that is in no batch.
   private var owes: Bool { !plan.owed.isEmpty || !doubtful.isEmpty }
 
   // MARK: The file
 
-  /// The file, opened anew when it was closed after a failure.
   mutating func openFile() throws(StoreError) -> JournalFile {
     guard !isStopped else { throw .stopped }
     if let file { return file }
@@ -193,7 +186,7 @@ struct Writer: Sendable {
       if configuration.failsWrite() { throw StoreError.fault }
       if now &- placeCheckedAt > 1_000_000_000 {
         placeCheckedAt = now
-        // What is written to a file without a name is lost with the process.
+        // What is written to an unlinked file is lost with the process.
         if let file, !file.isInPlace { closeFile() }
       }
       try openFile().write(batch, &plan)
@@ -207,10 +200,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// Closes the file when only opening it anew can help: it is damaged, gone, or has failed for
-  /// long.
-  ///
-  /// Otherwise the connection stays: it knows how far the log was good and writes over the rest.
+  /// Closes the file when only reopening can help: it is damaged, gone, or has failed for long.
+  /// Otherwise the connection stays: it knows the log's valid end and overwrites the rest.
   mutating func closeFile(after error: any Error, at now: UInt64) {
     switch (error as? SQLiteError)?.code {
     case nil, .corrupt, .notADatabase, .cannotOpen, .misuse:
@@ -240,7 +231,7 @@ struct Writer: Sendable {
   }
 
   private mutating func failed(_ batch: Batch, _ error: any Error, at now: UInt64) {
-    // What is owed and in doubt is tried again and again, and is no batch.
+    // A retry of owed and doubtful records is no batch.
     if !batch.isEmpty {
       failures += 1
       results.statistics.failedBatches += 1
@@ -260,8 +251,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// What lies between two batches of one range of sequences was skipped: all of them are one
-  /// range, however long the disk is broken; another one begins with each 2^24 records.
+  /// One range for each range of sequences, however long the disk fails: everything between two
+  /// failed batches was skipped.
   private mutating func doubt(_ failed: ClosedRange<UInt64>, of shard: Int) {
     let bits = UInt64(configuration.rangeBits)
     if let last = doubtful[shard]?.last, last.lowerBound >> bits == failed.lowerBound >> bits {
@@ -272,7 +263,7 @@ struct Writer: Sendable {
     }
   }
 
-  /// Bounded, because a disk may be broken for long: the oldest budgets are given up first.
+  /// Bounded, as a disk may fail for long: the oldest budgets are dropped first.
   private mutating func owe(_ batch: Batch) {
     plan.owed += batch.others.filter(\.isOwed).map(\.content)
     var surplus = plan.owed.count - configuration.maximumBatch
@@ -287,7 +278,7 @@ struct Writer: Sendable {
 }
 
 extension Duration {
-  /// Rounded down; the longest that fits.
+  /// Rounded down; at most the longest that fits.
   var nanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     let (whole, overflow) = UInt64(max(0, seconds)).multipliedReportingOverflow(by: 1_000_000_000)
