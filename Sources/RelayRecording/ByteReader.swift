@@ -1,19 +1,17 @@
 package import RelayCore
 
-/// Why bytes are not what they should be, and where.
+/// A decoding error and its place.
 package struct CodecError: Error, Hashable, CustomStringConvertible {
   package enum Problem: Hashable, Sendable {
-    /// The bytes end too early.
     case endsEarly
-    /// No value of this type is written so.
+    /// The bytes encode no value of this type.
     case invalid(String)
-    /// A value that can be read, of something that cannot be.
+    /// Decoded, but not a possible state.
     case unsound(String, StateFlaw)
-    /// There is more than there should be.
     case goesOn
   }
 
-  /// Counted from the first byte that the reader was given.
+  /// From the first byte given to the reader.
   package var offset: Int
   package var problem: Problem
 
@@ -32,22 +30,20 @@ package struct CodecError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// Takes bytes apart. Nothing in them makes it trap, and what it makes of them is at most a small
-/// multiple of their size: no count is believed before its bytes are there.
+/// Decodes bytes. No input makes it trap, and its results are at most a small multiple of the
+/// input: no count is trusted before its bytes are there.
 package struct ByteReader: Sendable {
   private let bytes: [UInt8]
   package private(set) var position: Int
   package let end: Int
   private var topics = TopicCache()
   private var lastPayload: [UInt8] = []
-  /// The last notification that was read.
   var last = LastNotification()
 
   package init(_ bytes: [UInt8]) {
     self.init(bytes, in: 0..<bytes.count)
   }
 
-  /// - Parameter range: within the bytes.
   package init(_ bytes: [UInt8], in range: Range<Int>) {
     precondition(range.lowerBound >= 0 && range.upperBound <= bytes.count)
     self.bytes = bytes
@@ -61,7 +57,6 @@ package struct ByteReader: Sendable {
     CodecError(offset: position, problem: problem)
   }
 
-  /// What was read is none of these.
   package func invalid<Value>(_ type: Value.Type) -> CodecError {
     error(.invalid("\(type)"))
   }
@@ -72,7 +67,7 @@ package struct ByteReader: Sendable {
     try Value(from: &self)
   }
 
-  /// The next byte, which stays there.
+  /// The next byte, without consuming it.
   package func peek() throws(CodecError) -> UInt8 {
     guard position < end else { throw error(.endsEarly) }
     return bytes[position]
@@ -91,7 +86,7 @@ package struct ByteReader: Sendable {
     var shift: UInt64 = 0
     while true {
       let next = try byte()
-      // One form for each number: what is read is written as the same bytes again.
+      // Only the shortest form, so that encoding gives the same bytes again.
       guard shift < 63 || next <= 1, next != 0 || shift == 0 else { throw invalid(UInt64.self) }
       value |= UInt64(next & 0x7F) &<< shift
       guard next & 0x80 != 0 else { return value }
@@ -110,20 +105,20 @@ package struct ByteReader: Sendable {
     return value
   }
 
-  /// Where so many bytes are, which are passed over.
+  /// The range of the next `count` bytes, which are skipped.
   package mutating func skip(_ count: UInt64) throws(CodecError) -> Range<Int> {
     guard count <= UInt64(end &- position) else { throw error(.endsEarly) }
     defer { position += Int(count) }
     return position..<position + Int(count)
   }
 
-  /// Bytes behind their number.
+  /// Bytes after their count.
   package mutating func byteString() throws(CodecError) -> [UInt8] {
     let range = try skip(try varint())
     return range.isEmpty ? [] : Array(bytes[range])
   }
 
-  /// What was recorded of a payload; one that is the same as the one before shares its storage.
+  /// The recorded part of a payload; one equal to the one before shares its storage.
   mutating func payload() throws(CodecError) -> [UInt8] {
     let next = try varint()
     guard next > 0 else { return lastPayload }
@@ -136,7 +131,6 @@ package struct ByteReader: Sendable {
     return lastPayload
   }
 
-  /// A device token behind its number of bytes.
   mutating func token() throws(CodecError) -> DeviceToken {
     let count = try varint()
     if count == 32 {
@@ -154,11 +148,11 @@ package struct ByteReader: Sendable {
     return token
   }
 
-  /// A push's topic; none at all where its provider did not say one.
+  /// `.vacant` if the provider gave none.
   mutating func topic() throws(CodecError) -> Topic {
     let range = try skip(UInt64(try byte()))
     guard !range.isEmpty else { return .vacant }
-    // Of its own, so that the cache may change meanwhile.
+    // A copy, so that the cache may change meanwhile.
     let bytes = bytes
     guard let topic = topics.topic(bytes.span.extracting(range)) else {
       throw invalid(Topic.self)
@@ -166,7 +160,6 @@ package struct ByteReader: Sendable {
     return topic
   }
 
-  /// Nothing may be left.
   package func finish() throws(CodecError) {
     guard isAtEnd else { throw error(.goesOn) }
   }

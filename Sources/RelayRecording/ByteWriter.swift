@@ -1,33 +1,29 @@
 import RelayCore
 
-/// A value as bytes and back. What is written depends on nothing but the value: no hash order, no
-/// addresses.
+/// A value as bytes and back. The bytes depend only on the value, not on hash order or addresses.
 ///
-/// Numbers are varints (LEB128, signed ones in zigzag), words and ids are little-endian, a case of
-/// an enum is one byte. The numbers of cases are part of the format: never change one, append.
+/// Numbers are varints (LEB128, signed ones in zigzag), words and ids little-endian, an enum's case
+/// one byte. Case numbers are part of the format: never change one, append.
 package protocol BinaryCodable: SendableMetatype {
   func write(to writer: inout ByteWriter)
   init(from reader: inout ByteReader) throws(CodecError)
 }
 
-/// Collects bytes, or only what stands for them.
+/// Collects bytes, or only their digest.
 package struct ByteWriter: Sendable {
   package private(set) var bytes: [UInt8] = []
-  /// Makes pseudonyms of tokens and secrets and takes payloads away; nil writes all as it is.
+  /// Replaces tokens and secrets by pseudonyms and removes payloads; nil changes nothing.
   let redactor: Redactor?
-  /// Keeps no bytes: mixes all that is written into `digest`. A notification counts with its unique
-  /// id, which says the rest where the events are known.
+  /// Mixes into `digest` instead of keeping bytes. A notification counts by its unique id only.
   let isDigesting: Bool
   package private(set) var digest: UInt64 = Self.emptyDigest
-  /// The last payload as it came, and where what was written of it is.
+  /// The last payload as given, and the range of its recorded part.
   private var lastPayload: [UInt8] = []
   private var lastPart = 0..<0
-  /// The last notification that was written.
   var last = LastNotification()
 
   private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// - Parameter capacity: how many bytes have room before more is looked for.
   package init(redactor: Redactor? = nil, isDigesting: Bool = false, capacity: Int = 0) {
     self.redactor = redactor
     self.isDigesting = isDigesting
@@ -36,7 +32,7 @@ package struct ByteWriter: Sendable {
 
   package var count: Int { bytes.count }
 
-  /// Gives what was written away, and begins again with room for a little more than that.
+  /// Returns the bytes and starts again, with room for a quarter more.
   mutating func takeBytes() -> [UInt8] {
     var taken: [UInt8] = []
     taken.reserveCapacity(bytes.count + bytes.count / 4)
@@ -85,13 +81,12 @@ package struct ByteWriter: Sendable {
     }
   }
 
-  /// How many, then the bytes.
+  /// The count, then the bytes.
   package mutating func put(bytes more: [UInt8]) {
     put(varint: UInt64(more.count))
     put(raw: more)
   }
 
-  /// Bytes as they are.
   package mutating func put(raw more: [UInt8]) {
     guard isDigesting else { return bytes.append(contentsOf: more) }
     var word: UInt64 = 0
@@ -102,8 +97,8 @@ package struct ByteWriter: Sendable {
     mix(word)
   }
 
-  /// Both halves of a full product (as in wyhash): each bit of the word reaches all of the digest.
-  /// Not against an adversary; a changed decision is noticed, whatever it is.
+  /// Both halves of a full product (as in wyhash), so that each bit reaches all of the digest.
+  /// Finds changed decisions; no protection against an adversary.
   @inline(__always)
   private mutating func mix(_ word: UInt64) {
     let product = (digest ^ word ^ 0xA076_1D64_78BD_642F)
@@ -112,9 +107,9 @@ package struct ByteWriter: Sendable {
   }
 }
 
-/// A run of small fields, with one look at the room there is.
+/// A run of small fields, with one capacity check.
 extension ByteWriter {
-  /// - Parameter count: at most so many bytes. Never while digesting.
+  /// Fills in at most `count` bytes. Not while digesting.
   @inline(__always)
   mutating func append(upTo count: Int, _ fill: (inout OutputSpan<UInt8>) -> Void) {
     bytes.append(addingCapacity: count, initializingWith: fill)
@@ -122,15 +117,13 @@ extension ByteWriter {
 
   private static let apsHead = Array(#"{"aps":"#.utf8)
 
-  /// Whether a payload is the same as the one before, as when one alert goes to many devices.
+  /// Whether the payload equals the last one, as when one alert goes to many devices.
   func isLast(payload: borrowing [UInt8]) -> Bool {
     areEqualInRuns(payload.span, lastPayload.span)
   }
 
-  /// What is recorded of a payload, behind its number of bytes and one more; or 0 where it is the
-  /// same as of the one before.
+  /// The recorded part of a payload after its count plus one; 0 if it equals the one before.
   mutating func put(payload: [UInt8]) {
-    // The same bytes need not be looked at again.
     guard !isLast(payload: payload) else { return bytes.append(0) }
     lastPayload = payload
     let start = bytes.count
@@ -163,8 +156,7 @@ extension ByteWriter {
   }
 }
 
-/// As `areEqual`, for many bytes: 32 at a time, which the optimizer makes one step, the last ones
-/// perhaps twice.
+/// `areEqual`, 32 bytes at a time, which the optimizer vectorizes; the last ones perhaps twice.
 private func areEqualInRuns(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   let count = left.count
   guard count == right.count else { return false }
@@ -174,7 +166,7 @@ private func areEqualInRuns(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
     | difference(left.extracting(last), right.extracting(last)) == 0
 }
 
-/// 0 when both, of the same length, hold the same bytes.
+/// 0 if both, of equal length, hold the same bytes.
 @inline(__always)
 private func difference(_ left: Span<UInt8>, _ right: Span<UInt8>) -> UInt8 {
   var difference: UInt8 = 0
@@ -198,7 +190,6 @@ extension OutputSpan<UInt8> {
     append(UInt8(truncatingIfNeeded: rest))
   }
 
-  /// A signed number, in zigzag.
   @inline(__always)
   mutating func append(folded value: Int64) {
     append(varint: UInt64(bitPattern: value << 1 ^ value >> 63))
@@ -210,7 +201,7 @@ extension OutputSpan<UInt8> {
     for index in span.indices { append(span[index]) }
   }
 
-  /// Behind its number of bytes.
+  /// After its count.
   @inline(__always)
   mutating func append(_ token: borrowing DeviceToken) {
     let count = token.count
@@ -231,8 +222,7 @@ extension OutputSpan<UInt8> {
   }
 }
 
-/// Values one after the other. The usual numbers of them are written out: a pack of types is looked
-/// up while it runs, for each value.
+/// Several values in order. Spelled out up to four: a parameter pack looks types up at run time.
 extension ByteWriter {
   @inline(__always)
   package mutating func put<A: BinaryCodable>(_ a: A) { a.write(to: &self) }
@@ -263,11 +253,11 @@ extension ByteWriter {
     repeat (each value).write(to: &self)
   }
 
-  /// A case of an enum that carries nothing.
+  /// An enum's case without values.
   @inline(__always)
   package mutating func put(tag: UInt8) { put(byte: tag) }
 
-  /// A case of an enum and what it carries.
+  /// An enum's case and its values.
   @inline(__always)
   package mutating func put<A: BinaryCodable>(tag: UInt8, _ a: A) {
     put(byte: tag)

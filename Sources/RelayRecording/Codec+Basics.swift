@@ -1,7 +1,5 @@
 package import Primitives
 
-// Numbers, texts, lists; then what `Primitives` holds.
-
 extension BinaryCodable where Self: FixedWidthInteger & UnsignedInteger {
   package func write(to writer: inout ByteWriter) { writer.put(varint: UInt64(self)) }
 
@@ -83,7 +81,7 @@ extension Array: BinaryCodable where Element: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self = []
-    // Each element has a byte at least, so the bytes end before memory does.
+    // Each element has at least one byte, so the bytes end before memory does.
     for _ in 0..<(try reader.varint()) { append(try reader.read()) }
   }
 }
@@ -98,7 +96,7 @@ extension BinaryCodable where Self: RawRepresentable, RawValue == UInt8 {
   }
 }
 
-/// Enums with names: their place among all cases.
+/// Enums with names, by position among all cases.
 extension BinaryCodable where Self: CaseIterable & RawRepresentable, RawValue == String {
   package func write(to writer: inout ByteWriter) {
     for (place, value) in Self.allCases.enumerated() where value.rawValue == rawValue {
@@ -137,7 +135,7 @@ extension Interval: BinaryCodable {
 }
 
 extension RateLimit: BinaryCodable {
-  /// Far beyond every configuration; what the arithmetic of a limit bears.
+  /// Far beyond any configuration, and safe for the arithmetic.
   private static let bursts = Int64(1)...1 << 32
 
   package func write(to writer: inout ByteWriter) { writer.put(interval, burst) }
@@ -154,7 +152,7 @@ extension RateLimit.State: BinaryCodable {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(full: try reader.read())
-    // Twice what a clock reads at the end of its time: no sum with it overflows.
+    // Twice a clock's highest reading: no sum with it overflows.
     guard (0...3 << 61).contains(full.milliseconds) else { throw reader.invalid(Self.self) }
   }
 }

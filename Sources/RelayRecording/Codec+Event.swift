@@ -2,7 +2,7 @@ import Primitives
 package import RelayCore
 
 extension Event: BinaryCodable {
-  /// What stands where no event is.
+  /// Marks the end of a batch.
   package static let noTag: UInt8 = 0
   static let submittedTag: UInt8 = 1
 
@@ -22,7 +22,7 @@ extension Event: BinaryCodable {
     }
   }
 
-  /// The numbers are one row through all the rooms.
+  /// One numbering for all kinds of events.
   package init(from reader: inout ByteReader) throws(CodecError) {
     let tag = try reader.byte()
     switch tag {

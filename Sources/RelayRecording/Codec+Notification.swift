@@ -1,8 +1,6 @@
 import Primitives
 package import RelayCore
 
-// Names and addresses, tokens and secrets, notifications.
-
 extension UniqueID: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(word: high)
@@ -20,9 +18,8 @@ extension DeviceID: BinaryCodable {
   package init(from reader: inout ByteReader) throws(CodecError) { self.init(try reader.read()) }
 }
 
-/// Node and loop are one number, so that what a relay on its own has recorded is read as ever.
+/// Node and loop are one number, so that recordings of a single relay stay readable.
 extension StreamAddress: BinaryCodable {
-  /// What one takes at most.
   static let mostBytes = 15
 
   package func write(to writer: inout ByteWriter) {
@@ -126,12 +123,12 @@ extension Expiration: BinaryCodable {
   }
 }
 
-/// What of a notification is not written where it follows from the one before: a relay's ids are
-/// numbered in a row, and most pushes are for the same app, and for as long as others.
+/// Fields that are omitted when they follow from the notification before: a relay numbers its ids
+/// in a row, and most pushes have the same app and lifetime.
 struct LastNotification: Sendable {
   private(set) var uniqueID = UniqueID(high: 0, low: 0)
   private(set) var topic = Topic.vacant
-  /// In milliseconds, of the last that may be stored.
+  /// Milliseconds, of the last one that may be stored.
   private(set) var expiresAt: Int64 = 0
 
   mutating func take(_ notification: Notification, isSameTopic: Bool) {
@@ -146,13 +143,13 @@ struct LastNotification: Sendable {
     static let silent = Mark(rawValue: 1)
     static let wakesApp = Mark(rawValue: 2)
     static let expires = Mark(rawValue: 4)
-    /// The provider's id is not the relay's.
+    /// The provider's id differs from the relay's.
     static let apnsID = Mark(rawValue: 8)
     /// The high word of the id follows.
     static let generator = Mark(rawValue: 16)
     static let topic = Mark(rawValue: 32)
     static let showsNothing = Mark(rawValue: 64)
-    /// What stands for what is left out follows.
+    /// A fingerprint of the omitted parts follows.
     static let fingerprint = Mark(rawValue: 128)
     static let all: Mark = [
       .silent, .wakesApp, .expires, .apnsID, .generator, .topic, .showsNothing, .fingerprint,
@@ -167,9 +164,7 @@ extension Notification: BinaryCodable {
     writer.put(payload: payload)
   }
 
-  /// All but the payload, behind a byte if there is one, and what `more` writes in the same run.
-  ///
-  /// - Parameter count: how many bytes `more` writes at most.
+  /// Everything but the payload, after `tag`, then at most `count` bytes by `more`, in one run.
   @inline(__always)
   func write(
     to writer: inout ByteWriter, behind tag: UInt8? = nil, before count: Int,
@@ -218,7 +213,7 @@ extension Notification: BinaryCodable {
     if showsNothing { mark.insert(.showsNothing) }
     if apnsID.low != uniqueID.low || apnsID.high != uniqueID.high { mark.insert(.apnsID) }
     if uniqueID.high != last.uniqueID.high { mark.insert(.generator) }
-    // Not `!=`, which is looked up while it runs.
+    // Not `!=`, which is a dynamic lookup.
     if !(topic == last.topic) { mark.insert(.topic) }
     if case .at = expiration { mark.insert(.expires) }
     return mark

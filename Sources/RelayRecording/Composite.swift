@@ -1,14 +1,13 @@
-/// A value that is written field by field: one list says which, for both directions.
+/// A value encoded field by field; one list serves both directions.
 package protocol Composite: BinaryCodable, Sendable {
   static var fields: Fields<Self> { get }
 }
 
-/// The fields of a value in the order of their bytes, which is part of the format.
+/// A value's fields in the order of their bytes, which is part of the format.
 package struct Fields<Whole: Sendable>: Sendable {
   fileprivate let write: @Sendable (Whole, inout ByteWriter) -> Void
   fileprivate let read: @Sendable (inout ByteReader) throws(CodecError) -> Whole
 
-  /// - Parameter make: makes the value of its `parts`.
   package init<each Field: BinaryCodable>(
     _ make: @escaping @Sendable (repeat each Field) -> Whole,
     _ parts: @escaping @Sendable (Whole) -> (repeat each Field)

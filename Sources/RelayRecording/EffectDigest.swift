@@ -1,19 +1,18 @@
 import Primitives
 package import RelayCore
 
-/// 64 bits that stand for the effects of a batch: what replay compares.
+/// A 64-bit digest of a batch's effects, for comparison in a replay.
 ///
-/// What every push sets off is taken in field by field, two words a step; the rest as the words
-/// that it would be written as. A notification counts with its unique id, and so does what a step
-/// says of it: nothing else of it ever changes.
+/// Frequent effects are mixed field by field, two words a step, the others as encoded. A
+/// notification counts by its unique id; the rest of it never changes.
 package struct EffectDigest: Sendable {
   package private(set) var value = Self.empty
-  /// For what is rare.
+  /// For rare effects.
   private var writer: ByteWriter
 
   private static let empty: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// Which effect follows; with what else fits beside it.
+  /// The kind of effect, with small details beside it.
   private enum Tag: UInt64 {
     case log = 1
     case persist, respond, forget, send, other
@@ -23,21 +22,20 @@ package struct EffectDigest: Sendable {
     }
   }
 
-  /// - Parameter redactor: that of the recording; none where the events are redacted already.
+  /// `redactor` is the recording's; nil if the events are redacted already.
   package init(redactor: Redactor? = nil) {
     writer = ByteWriter(redactor: redactor, isDigesting: true)
   }
 
-  /// What stands behind each event: enough to say at which one a batch begins to differ.
+  /// Stored after each event: enough to tell where a batch begins to differ.
   package var check: UInt8 { UInt8(truncatingIfNeeded: value >> 56) }
 
-  /// Begins again.
   package mutating func reset() { value = Self.empty }
 
-  /// Takes in what one event has set off.
+  /// Adds the effects of one event.
   package mutating func add(_ effects: Span<Effect>) {
     for index in effects.indices { add(effects[index]) }
-    // So that it matters which event it was.
+    // So that it matters which event an effect belongs to.
     mix(UInt64(effects.count), 0)
   }
 
@@ -47,7 +45,7 @@ package struct EffectDigest: Sendable {
     case .log(let event): add(event, of: effect)
     case .persist(let record): add(record, of: effect)
     case .respond(let request, let answer):
-      // Not one pattern: what was looked at in vain would be copied.
+      // Not one pattern: a failed match would have copied the value.
       switch answer {
       case .accepted(let id):
         mix(Tag.respond.with(0), request)
@@ -81,7 +79,7 @@ package struct EffectDigest: Sendable {
 
   @inline(__always)
   private mutating func add(_ event: borrowing DeliveryEvent, of effect: borrowing Effect) {
-    // What has no references is looked for first: a switch that finds it copies and destroys all.
+    // Cases without references first: a switch that matches them copies and destroys everything.
     if case .storedOffline = event.step { return mix(Tag.log.with(3), event) }
     if case .delivered = event.step { return mix(Tag.log.with(4), event) }
     if case .discarded(.replaced(let id)) = event.step {
@@ -108,8 +106,6 @@ package struct EffectDigest: Sendable {
     mix(Tag.other.with(0), writer.digest)
   }
 
-  // MARK: Words
-
   @inline(__always)
   private mutating func mix(_ tag: UInt64, _ event: borrowing DeliveryEvent) {
     mix(tag, event.at.word)
@@ -126,13 +122,12 @@ package struct EffectDigest: Sendable {
   @inline(__always)
   private mutating func mix(_ id: UniqueID) { mix(id.high, id.low) }
 
-  /// Both halves of a full product (as in wyhash): each bit of both words reaches all of the
-  /// digest. Not against an adversary; a changed decision is noticed, whatever it is.
+  /// As `ByteWriter.mix`, for two words.
   @inline(__always)
   private mutating func mix(_ first: UInt64, _ second: UInt64) {
     let product = (value ^ first ^ 0xA076_1D64_78BD_642F)
       .multipliedFullWidth(by: second ^ 0xE703_7ED1_A0B4_28DB)
-    // Where a factor is zero, both words still count.
+    // Both words count even if a factor is zero.
     value = product.high ^ product.low ^ first ^ (second << 32 | second >> 32)
   }
 }

@@ -1,34 +1,32 @@
 package import Primitives
 package import RelayCore
 
-/// What another silent policy would have made of the recorded traffic of one shard.
+/// Simulates another silent policy on the recorded traffic of one shard.
 ///
-/// What peers do stays as it was recorded: pushes, connections, conditions. What answers the shard
-/// is made anew, because the shard says something else: the journal has everything at once, a
-/// device acknowledges at once what is sent to it, and keep-alives and their answers are left out.
-/// A keep-alive that nobody had asked for is kept: it opens a ride. Recorded acknowledgements are
-/// ignored, since what they are about may not be in flight.
+/// Peers act as recorded: pushes, connections, conditions. The shard's counterparts are simulated,
+/// because it acts differently: the journal persists at once, a device acknowledges at once, and
+/// keep-alives with their answers are left out. An unsolicited keep-alive is kept: it opens a ride.
+/// Recorded acknowledgements are ignored, as they may not match what is in flight.
 package struct PolicyTrial: Sendable {
-  /// Of one app, or of all.
+  /// Numbers of one app, or of all.
   package struct Row: Hashable, Sendable {
     /// Silent pushes accepted.
     package var received = 0
-    /// Of these: sent to their devices.
     package var sent = 0
     /// Held by a budget at least once.
     package var held = 0
     package var replaced = 0
     /// Sent along with something else.
     package var piggybacked = 0
-    /// Not sent, and not ended either, when the recording ends.
+    /// Neither sent nor ended when the recording ends.
     package var waiting = 0
-    /// Milliseconds from acceptance to the first frame, or to the end of the recording for what
-    /// still waits then; in order. Without those the strictest policy would look like the fastest.
+    /// Sorted milliseconds from acceptance to the first frame, or to the recording's end for those
+    /// still waiting: otherwise the strictest policy would look the fastest.
     package var delays: [Int64] = []
 
     package init() {}
 
-    /// The delay that so many percent do not exceed; nil when there is none. Of sorted delays.
+    /// The delay that `percent` of the pushes do not exceed; nil if there are none.
     package func delay(percent: Int) -> Interval? {
       guard !delays.isEmpty else { return nil }
       let place = (delays.count * percent + 99) / 100 - 1
@@ -55,17 +53,16 @@ package struct PolicyTrial: Sendable {
     var wasHeld = false
   }
 
-  /// By their topics.
   package private(set) var rows: [Topic: Row] = [:]
   private var lives: [UniqueID: Life] = [:]
   private var shard: Shard?
-  /// Connections whose recorded keep-alive waits for its recorded answer.
+  /// Connections with a recorded keep-alive whose answer is still to come.
   private var questioned: Set<ConnectionID> = []
   private let policy: SilentPolicy?
   private var lastPersist: UInt64 = 0
   private var effects: [Effect] = []
 
-  /// - Parameter policy: nil takes what the recorded relay did.
+  /// nil reproduces the recorded relay.
   package init(_ policy: SilentPolicy?) { self.policy = policy }
 
   package mutating func begin(_ beginning: Replay.Beginning) {
@@ -84,7 +81,7 @@ package struct PolicyTrial: Sendable {
     }
   }
 
-  /// Above all that the recorded shard wrote.
+  /// Above all of the recorded shard.
   private static let sequences = SequenceRanges(first: SequenceRanges.latestFirst)
 
   private static func leaveOutDeadlines(_ configuration: inout Shard.Configuration) {
@@ -92,7 +89,7 @@ package struct PolicyTrial: Sendable {
     configuration.ackTimeout = .days(3650)
   }
 
-  /// The same shard, for which the journal has everything; nil when it was none.
+  /// The same shard with everything persisted; nil if its state is invalid.
   private static func shard(goingOn running: Shard) -> Shard? {
     var (settled, effects) = (running, [Effect]())
     settled.handle(.journal(.persisted(through: .max)), at: running.state.now, into: &effects)
@@ -104,9 +101,8 @@ package struct PolicyTrial: Sendable {
     return try? Shard(state)
   }
 
-  /// One step of the exact replay.
   package mutating func take(_ step: Replay.Step) {
-    // The clock was set: nothing waits for longer by that.
+    // A clock step is not waiting time.
     if case .clock(.clockStepped(let interval)) = step.event {
       for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
     }
@@ -118,7 +114,7 @@ package struct PolicyTrial: Sendable {
     for case .sendKeepAlive(let connection) in step.effects { questioned.insert(connection) }
   }
 
-  /// The recording ends at this moment: what was never sent has waited until then.
+  /// Counts what was never sent as waiting until the recording's end.
   package mutating func end(at moment: Instant) {
     catchUp(to: moment)
     for life in lives.values where !life.wasSent {
@@ -127,7 +123,7 @@ package struct PolicyTrial: Sendable {
     }
   }
 
-  /// Whether the event is of the peers' own accord.
+  /// Whether peers caused the event on their own.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
     case .journal(.persisted), .journal(.persistFailed), .stream(_, .acked),
@@ -138,7 +134,7 @@ package struct PolicyTrial: Sendable {
     }
   }
 
-  /// Timers of this policy fire at their own times.
+  /// Fires this policy's timers at their own times.
   private mutating func catchUp(to moment: Instant) {
     while let wake = shard?.nextWake, wake < moment { handle(.clock(.tick), at: wake) }
   }
@@ -147,7 +143,7 @@ package struct PolicyTrial: Sendable {
     var events = [first]
     while let event = events.popLast() {
       effects.removeAll(keepingCapacity: true)
-      // Something else has happened here than in the recording; what does not fit is left out.
+      // This run has diverged from the recording; events that do not fit are skipped.
       guard shard?.flaw(in: event, at: moment) == nil else { continue }
       shard?.handle(event, at: moment, into: &effects)
       note(effects)
@@ -196,15 +192,13 @@ package struct PolicyTrial: Sendable {
   }
 }
 
-/// A recording under its own policy and under others, side by side.
+/// A recording under its own policy and another, side by side.
 package struct PolicyComparison: Sendable {
-  /// The names of the policies, in the order of the columns.
+  /// The policies' names, in column order.
   package let names: [String]
-  /// For each app, in the order of the names; if there are several, their sum comes last, without a
-  /// topic.
+  /// A row per app by name; if there are several, then their sum, without a topic.
   package let rows: [(topic: Topic?, columns: [PolicyTrial.Row])]
 
-  /// Plays a recording under its own policy and under another.
   package init(
     _ reader: RecordingReader, other: SilentPolicy
   ) throws(RecordingReader.ReadingError) {
@@ -234,7 +228,6 @@ package struct PolicyComparison: Sendable {
       topics.sorted { $0.description < $1.description }.map { topic in
         (topic, (0..<2).map { column in Self.sum(all.compactMap { $0[column].rows[topic] }) })
       }
-    // Of one app it would be the same row again.
     guard topics.count > 1 else {
       self.rows = rows
       return

@@ -1,17 +1,16 @@
 package import Primitives
 package import RelayCore
 
-/// A recording as a file (docs/RECORDING.md): eight bytes that say what it is, then frames.
+/// A recording as a file (docs/RECORDING.md): eight bytes of magic, then frames.
 ///
 /// ```
 ///  0  kind of frame, 1 number of bytes (4 bytes), 5 CRC-32C of both (4 bytes)
 ///  9  the bytes, then their CRC-32C (4 bytes)
 /// ```
 ///
-/// The number of bytes has a checksum of its own, so that a file that was cut and one that was
-/// damaged are told apart.
+/// The number of bytes has its own checksum, to tell a cut file from a damaged one.
 package enum RecordingFormat {
-  /// Of the format: it stands at the end of the magic.
+  /// The last byte of the magic.
   package static let version: UInt8 = 6
   package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [version]
   static let headBytes = 9
@@ -20,13 +19,13 @@ package enum RecordingFormat {
   enum Kind: UInt8 {
     /// Once, at the beginning.
     case header = 1
-    /// How a shard began, before its first chunk.
+    /// A new shard, before its first chunk.
     case start = 2
     /// Batches of one shard.
     case chunk = 3
-    /// Nothing follows, and why.
+    /// The last frame, with the reason.
     case end = 4
-    /// What a shard was when the file began, before its first chunk.
+    /// A running shard, before its first chunk.
     case state = 5
   }
 
@@ -46,7 +45,7 @@ package enum RecordingFormat {
   }
 }
 
-/// One frame of a file. Its checksums are reckoned where it is written.
+/// A frame of a file. Its checksums are computed when it is written.
 package struct RecordingFrame: Hashable, Sendable {
   let kind: RecordingFormat.Kind
   let body: [UInt8]
@@ -56,19 +55,16 @@ package struct RecordingFrame: Hashable, Sendable {
     self.body = body
   }
 
-  /// A chunk of such bytes.
   package init(chunk body: [UInt8]) { self.init(kind: .chunk, body: body) }
 
-  /// As the file has it.
   package var bytes: [UInt8] { RecordingFormat.frame(kind, body) }
   package var count: Int { body.count + RecordingFormat.headBytes + RecordingFormat.checksumBytes }
 }
 
-/// What a recording says of itself.
 package struct RecordingHeader: Hashable, Sendable, Composite {
-  /// The build that recorded, in words.
+  /// The recording build, in words.
   package var build: String
-  /// Which decisions it made.
+  /// See `RelayCore.coreVersion`.
   package var coreVersion: UInt32
   package var payloads: RecordedPayloads
   package var shardCount: UInt16
@@ -89,7 +85,7 @@ package struct RecordingHeader: Hashable, Sendable, Composite {
     ($0.build, $0.coreVersion, $0.payloads, $0.shardCount, $0.began)
   }
 
-  /// How a file begins.
+  /// The start of a file.
   package var fileHead: [UInt8] {
     var writer = ByteWriter()
     writer.put(self)
@@ -99,9 +95,8 @@ package struct RecordingHeader: Hashable, Sendable, Composite {
 
 extension RecordedPayloads: BinaryCodable {}
 
-/// How a shard began: what `Shard.init` is given.
+/// The arguments of `Shard.init` for a new shard.
 package struct ShardStart: Hashable, Sendable, BinaryCodable {
-  /// As many as `SequenceRanges` knows.
   static let shards = 0..<UInt16(1 << SequenceRanges.shardBits)
 
   package var shard: UInt16
@@ -132,17 +127,16 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
     guard Self.shards.contains(shard) else { throw reader.invalid(Self.self) }
   }
 
-  /// A shard as it was then.
   package func makeShard() -> Shard {
     Shard(configuration: configuration, at: at, sequences: sequences, budgets: budgets)
   }
 }
 
-/// What a shard was when a file began: all of it, in place of how the shard began.
+/// The whole state of a shard when a file begins, in place of a `ShardStart`.
 package struct RecordedState: Hashable, Sendable, BinaryCodable {
   package var shard: UInt16
   package var state: ShardState
-  /// What it can be taken back to.
+  /// The states it can be rewound to.
   package var checkpoints: [UInt32: ShardState]
 
   package init(_ number: UInt16, _ shard: Shard) {
@@ -165,7 +159,7 @@ package struct RecordedState: Hashable, Sendable, BinaryCodable {
     else { throw reader.invalid(Self.self) }
   }
 
-  /// As the frame of a file, redacted as all that follows.
+  /// As a frame, redacted like the rest of the file.
   package func frame(_ redactor: Redactor) -> [UInt8] {
     var writer = ByteWriter(redactor: redactor)
     writer.put(self)
@@ -175,13 +169,12 @@ package struct RecordedState: Hashable, Sendable, BinaryCodable {
 
 /// Why a recording ends.
 package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
-  /// It was stopped, or the relay was.
+  /// By the operator, or with the relay.
   case stopped
-  /// It goes on in the next file, which begins with the state of every shard.
+  /// Continues in the next file, which begins with the state of every shard.
   case rotated
-  /// The disk could not follow.
+  /// The disk could not keep up.
   case tooSlow
-  /// The disk could not write.
   case failed
 
   package var text: String {
@@ -193,7 +186,6 @@ package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
     }
   }
 
-  /// The last frame of a file.
   package var frame: [UInt8] { RecordingFormat.frame(.end, [rawValue]) }
 }
 
@@ -212,7 +204,7 @@ extension Shard.Configuration: BinaryCodable {
       requestsPerToken: try reader.read(), inFlightPerDevice: try reader.read(),
       pendingPersists: try reader.read(), partitionCount: try reader.read())
     deadlinesNeedClock = try reader.read()
-    // A timer that is due again at once would be so for ever.
+    // A timer due again at once would be due for ever.
     guard PartitionTable.counts.contains(partitionCount), keepAlive > .zero,
       keepAliveTimeout > .zero, ackTimeout > .zero
     else { throw reader.invalid(Self.self) }

@@ -1,20 +1,19 @@
 import Primitives
 
-/// Takes a recording apart, frame by frame. What is in a chunk is read by whoever replays it.
+/// Reads a recording frame by frame. Chunks are decoded by the replay.
 package struct RecordingReader: Sendable {
   package enum Frame: Sendable {
     case start(ShardStart)
     case state(RecordedState)
-    /// Batches of a shard, still to be read.
+    /// Batches of a shard, not yet decoded.
     case chunk(ByteReader)
     case end(RecordingEnd)
   }
 
-  /// What is wrong with a file.
   package enum ReadingError: Error, Hashable, CustomStringConvertible {
     case noRecording
     case otherFormat(UInt8)
-    /// The frame that begins at this byte is not what was written.
+    /// The frame that begins at this byte is damaged.
     case damaged(offset: Int, String)
 
     package var description: String {
@@ -29,11 +28,10 @@ package struct RecordingReader: Sendable {
 
   package let header: RecordingHeader
   private let bytes: [UInt8]
-  /// Where the next frame begins.
   package private(set) var position: Int
-  /// Why it ends; nil when nothing says so: whoever recorded was killed, or records still.
+  /// nil if there is no end frame: the recorder was killed or is still recording.
   package private(set) var ending: RecordingEnd?
-  /// Bytes behind the last whole frame.
+  /// Bytes after the last whole frame.
   package private(set) var cutBytes = 0
 
   package init(_ bytes: [UInt8]) throws(ReadingError) {
@@ -51,7 +49,7 @@ package struct RecordingReader: Sendable {
     position = body.upperBound + RecordingFormat.checksumBytes
   }
 
-  /// The next frame; nil at the end of the file, or where it was cut.
+  /// nil at the end of the file, or where it was cut.
   package mutating func next() throws(ReadingError) -> Frame? {
     guard ending == nil else { return nil }
     let offset = position

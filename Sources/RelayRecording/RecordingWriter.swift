@@ -1,8 +1,7 @@
 package import Primitives
 package import RelayCore
 
-/// Writes down what happens to one shard: events in, frames of a file out. A value; where the
-/// frames go is for others.
+/// Records one shard: events in, frames of a file out. A value without I/O.
 ///
 /// ```
 /// chunk: shard, number of the chunk, number of its first batch, base time, then batches:
@@ -11,12 +10,11 @@ package import RelayCore
 /// ```
 ///
 /// Invariants:
-/// 1. A chunk holds whole batches, so a file that ends behind one can be replayed up to there.
-/// 2. Digests are of effects in which tokens, secrets and payloads are replaced as in the events:
-///    whoever replays the recording gets the same.
+/// 1. A chunk holds whole batches, so a file can be replayed up to the end of any chunk.
+/// 2. Digests are of effects redacted as the events are, so a replay computes the same.
 package struct RecordingWriter: Sendable {
   package let shard: UInt16
-  /// How large a chunk may become before it is worth writing.
+  /// The size from which a chunk should be written.
   package static let chunkBytes = 65_536
 
   private var body: ByteWriter
@@ -32,14 +30,14 @@ package struct RecordingWriter: Sendable {
     digest = EffectDigest(redactor: redactor)
   }
 
-  /// The first frame of the shard.
+  /// The shard's first frame.
   package func frame(of start: ShardStart) -> RecordingFrame {
     var writer = ByteWriter()
     writer.put(start)
     return RecordingFrame(kind: .start, body: writer.bytes)
   }
 
-  /// One event, and what the shard made of it.
+  /// Records an event and its effects.
   package mutating func note(_ event: Event, at moment: Instant, _ effects: Span<Effect>) {
     if body.count == 0 { beginChunk(at: moment) }
     if !isInBatch { digest.reset() }
@@ -54,7 +52,7 @@ package struct RecordingWriter: Sendable {
     }
   }
 
-  /// The batch is over. True when the chunk has become large.
+  /// Ends the batch. True if the chunk should be written.
   package mutating func endBatch() -> Bool {
     guard isInBatch else { return false }
     isInBatch = false
@@ -64,7 +62,7 @@ package struct RecordingWriter: Sendable {
     return body.count >= Self.chunkBytes
   }
 
-  /// The batches since the last time as a frame; nil when there are none. Between batches.
+  /// The batches since the last call; nil without any, and within a batch.
   package mutating func takeChunk() -> RecordingFrame? {
     guard body.count > 0, !isInBatch else { return nil }
     chunkNumber += 1
@@ -78,8 +76,7 @@ package struct RecordingWriter: Sendable {
 }
 
 extension ByteWriter {
-  /// The event that there are most of, and what stands behind each, in one run: the same bytes as
-  /// one by one.
+  /// The most frequent event in one run: the same bytes as field by field.
   @inline(__always)
   fileprivate mutating func put(
     submitted notification: Notification, _ request: RequestID, _ passed: Interval, _ check: UInt8

@@ -1,22 +1,20 @@
 package import RelayCore
 
-/// What of the payloads a recording holds.
+/// The recorded part of payloads.
 package enum RecordedPayloads: String, CaseIterable, Sendable {
   case none
-  /// The member `aps`.
   case aps
   case all
 }
 
-/// Makes what is not for a recording into what may be in it: tokens and secrets into pseudonyms
-/// under a key that stays with the relay, payloads into what was asked for, and where a shard may
-/// compare what is left out (`Shard+Repetitions.swift`), into a fingerprint under the same key.
+/// Redacts what must not be recorded: tokens and secrets become pseudonyms under a key that stays
+/// with the relay, payloads lose what was not asked for. Where a shard compares the omitted parts
+/// (`Shard+Repetitions.swift`), a fingerprint under the same key takes their place.
 ///
-/// A token's pseudonym is eight bytes and its last eight, which say which partition it belongs to.
-/// Equal ones stay equal and different ones different, which is all that a shard asks: with the
-/// pseudonyms it decides the same. (Of a million tokens that end alike, two have the same one in 3
-/// of 100 million relays.) (A token of eight bytes or less is all routing key, and so stays
-/// readable; this relay mints 32.)
+/// A token's pseudonym is eight bytes and the token's last eight, its routing key. Equal tokens
+/// stay equal and different ones different, so a shard decides the same with pseudonyms. (Of a
+/// million tokens with equal ends, two collide in 3 of 100 million relays.) (A token of eight bytes
+/// or less is all routing key and stays readable; this relay mints 32.)
 package struct Redactor: Sendable {
   package let payloads: RecordedPayloads
   private let key: (UInt64, UInt64)
@@ -47,9 +45,8 @@ package struct Redactor: Sendable {
     return SecretHash(words: (hash.next(), hash.next(), hash.next(), hash.next()))
   }
 
-  /// What stands for payload and collapse id where something of them is left out; 0 where nothing
-  /// is, or nobody asks. The provider's id is part of it: only pushes with the same one are
-  /// compared, and of others nobody learns whether they say the same.
+  /// Stands for payload and collapse id where they are not fully recorded; else 0. Includes the
+  /// provider's id, as only pushes with the same id are compared; other equalities stay hidden.
   func fingerprint(of push: Notification) -> UInt64 {
     guard payloads != .all, push.apnsID != push.uniqueID, push.fingerprint == 0 else {
       return push.fingerprint
@@ -68,7 +65,7 @@ package struct Redactor: Sendable {
     return max(1, hash.next())
   }
 
-  /// Providers put names into them; a shard only compares them.
+  /// Collapse ids may contain names; a shard only compares them.
   var keepsCollapseIDs: Bool {
     switch payloads {
     case .none: false
@@ -76,7 +73,6 @@ package struct Redactor: Sendable {
     }
   }
 
-  /// What of a payload is recorded, as it is.
   enum RecordedPart: Equatable {
     case nothing
     case all
@@ -92,7 +88,7 @@ package struct Redactor: Sendable {
     }
   }
 
-  /// The last member `aps`, if there are several; nothing when it is not there as such.
+  /// The last member `aps` if there are several.
   private static func aps(of payload: [UInt8]) -> RecordedPart {
     let bytes = payload.span
     var found: Range<Int>?
@@ -114,11 +110,9 @@ package struct Redactor: Sendable {
   }
 }
 
-/// SipHash-1-3 over words (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012), with as
-/// many words of output as are asked for, each a round after the one before. Whoever has no key
-/// learns nothing from it.
+/// SipHash-1-3 over words (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012).
 struct SipHash: Sendable {
-  // Four words, and not a vector of four: each round works on all of them in turn.
+  // Not a vector of four: each round works on the words in turn.
   private var a: UInt64
   private var b: UInt64
   private var c: UInt64

@@ -1,9 +1,8 @@
 package import Primitives
 package import RelayCore
 
-/// Feeds a recording through shards and compares what they ask for with what was asked for then.
+/// Replays a recording through shards and compares their effects with the recorded ones.
 package struct Replay: Sendable {
-  /// One event of a recording with its place.
   package struct Step: Sendable {
     package var shard: UInt16
     package var batch: UInt64
@@ -12,12 +11,11 @@ package struct Replay: Sendable {
     package var effects: [Effect]
   }
 
-  /// Where a shard first asked for something else.
+  /// The first event of a shard with other effects than recorded.
   package struct Difference: Hashable, Sendable, CustomStringConvertible {
     package var shard: UInt16
     package var batch: UInt64
     package var at: Instant
-    /// The event from which on the effects are others.
     package var event: Event
     package var effects: [Effect]
 
@@ -26,19 +24,18 @@ package struct Replay: Sendable {
     }
   }
 
-  /// How a shard was when the recording began.
+  /// A shard at the start of the recording.
   package enum Beginning: Sendable {
     case start(ShardStart)
-    /// It had been running.
+    /// It was running already.
     case state(shard: UInt16, Shard)
   }
 
-  /// Where to stop.
   package enum Until: Sendable {
     case end
-    /// Events up to this moment, which counts. What was taken back before it never was.
+    /// Inclusive. Events that were rewound before it do not count.
     case moment(Instant)
-    /// The event with which the notification was accepted, which counts.
+    /// The event that accepted this notification, inclusive.
     case notification(UniqueID)
   }
 
@@ -46,7 +43,6 @@ package struct Replay: Sendable {
     package var events = 0
     package var batches = 0
     package var chunks = 0
-    /// The times of the first event and the last.
     package var first: Instant?
     package var last: Instant?
     package var differences: [Difference] = []
@@ -59,9 +55,9 @@ package struct Replay: Sendable {
     var shard: Shard
     var nextChunk: UInt64 = 0
     var nextBatch: UInt64 = 0
-    /// It has differed: nothing more is said about this shard.
+    /// Has differed: no further differences are reported.
     var isOff = false
-    /// It stays at the moment that is asked for, unless it is taken back behind that.
+    /// Past the requested moment, until a rewind leads back before it.
     var isBeyond = false
   }
 
@@ -79,12 +75,12 @@ package struct Replay: Sendable {
 
   package var header: RecordingHeader { reader.header }
 
-  /// The shards as they are now, by their numbers.
+  /// The current shards by number.
   package var shards: [(number: UInt16, shard: Shard)] {
     lanes.sorted { $0.key < $1.key }.map { ($0.key, $0.value.shard) }
   }
 
-  /// Plays all of it. `observe` is told each start and each step; without it nothing is kept.
+  /// Replays everything. `observe` gets every step; without it none is kept.
   package mutating func run(
     onStart: ((Beginning) -> Void)? = nil, observe: ((Step) -> Void)? = nil
   ) throws(RecordingReader.ReadingError) {
@@ -111,7 +107,6 @@ package struct Replay: Sendable {
     summary.cutBytes = reader.cutBytes
   }
 
-  /// What a file says that a shard was.
   private static func shard(
     _ recorded: RecordedState, before offset: Int
   ) throws(CodecError) -> Shard {
@@ -126,7 +121,7 @@ package struct Replay: Sendable {
     _ chunk: inout ByteReader, _ observe: ((Step) -> Void)?
   ) throws(CodecError) {
     let number = try chunk.read(UInt16.self)
-    // Taken out while it is worked on, so that the shard is not copied.
+    // Removed meanwhile, so that the shard is not copied.
     guard var lane = lanes.removeValue(forKey: number) else {
       throw chunk.error(.invalid("shard \(number)"))
     }
@@ -196,7 +191,6 @@ package struct Replay: Sendable {
 }
 
 extension Event {
-  /// Whether the notification came with it.
   func accepts(_ id: UniqueID) -> Bool {
     guard let notification else { return false }
     return notification.uniqueID == id || notification.apnsID == id
