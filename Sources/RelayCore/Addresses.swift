@@ -1,15 +1,10 @@
-/// An HTTP/2 stream of a relay: a loop, a connection on it, a stream of that.
-///
-/// Effects carry these instead of channels or promises, so that they can be compared and replayed.
+/// An HTTP/2 stream. Effects carry these, not channels or promises, so as to be comparable.
 package struct StreamAddress: Hashable, Sendable {
-  /// The event loop that owns the connection.
   package var loop: UInt16
-  /// Which node of a cluster has the loop, by the number that its run has there; 0 is a relay on
-  /// its own.
+  /// The cluster's number of the node in its current run; 0 for a single relay.
   package var node: UInt16
-  /// The connection's number on that loop; used again only after four billion others.
+  /// Numbered on its loop; reused only after four billion others.
   package var connection: UInt32
-  /// The HTTP/2 stream.
   package var stream: Int32
 
   package init(loop: UInt16, connection: UInt32, stream: Int32, node: UInt16 = 0) {
@@ -19,10 +14,9 @@ package struct StreamAddress: Hashable, Sendable {
     self.stream = stream
   }
 
-  /// Node and loop as one number, which is the loop's own on a relay that has no other node.
+  /// Node and loop as one number; the loop's own on a single relay.
   package var place: UInt32 { UInt32(node) << 16 | UInt32(loop) }
 
-  /// - Parameter place: as `place` says.
   package init(place: UInt32, connection: UInt32, stream: Int32) {
     self.init(
       loop: UInt16(truncatingIfNeeded: place), connection: connection, stream: stream,
@@ -30,14 +24,13 @@ package struct StreamAddress: Hashable, Sendable {
   }
 }
 
-/// Where a request, of a provider or of a device, waits for its answer.
+/// Where a provider's or device's request waits for its answer.
 package typealias RequestID = StreamAddress
 
-/// Where a device listens. A phone's long-lived connection is one stream, and thousands of
-/// simulated phones may share one TCP connection.
+/// A device's long-lived stream. Thousands of simulated phones may share one TCP connection.
 package typealias ConnectionID = StreamAddress
 
-/// A device as the device API names it: 128 random bits.
+/// A device in the device API: 128 random bits.
 package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
   package var value: UniqueID
 
@@ -50,18 +43,18 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
     self.value = value
   }
 
-  /// What decides the shard; minted tokens repeat it so that a push finds the same shard.
+  /// Selects the shard. Minted tokens end with it, so that pushes find the same shard.
   package var routingKey: UInt64 { value.high }
 
   package var description: String { value.description }
 
-  /// An order for lists that must not depend on where their items lay.
+  /// An order for lists that must not depend on their storage order.
   func precedes(_ other: DeviceID) -> Bool {
     (value.high, value.low) < (other.value.high, other.value.low)
   }
 }
 
-/// SHA-256 of a device's secret. The relay never keeps the secret itself.
+/// SHA-256 of a device's secret, which the relay does not keep.
 package struct SecretHash: Hashable, Sendable {
   package var words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -69,7 +62,7 @@ package struct SecretHash: Hashable, Sendable {
     self.words = words
   }
 
-  /// Compares without an early exit, so that the time taken says nothing about the secret.
+  /// Constant time, so that the duration tells nothing about the secret.
   package static func == (left: SecretHash, right: SecretHash) -> Bool {
     let difference =
       (left.words.0 ^ right.words.0) | (left.words.1 ^ right.words.1)

@@ -1,6 +1,6 @@
 package import Primitives
 
-/// A token that a device brought along, and the app that it is for.
+/// A token that a device brought along, and its app.
 package struct OwnToken: Hashable, Sendable {
   package var token: DeviceToken
   package var device: DeviceID
@@ -13,18 +13,16 @@ package struct OwnToken: Hashable, Sendable {
   }
 }
 
-/// What shards tell each other about tokens that devices bring along. Facts, like all events; the
-/// shard that a fact is for may be the one that tells it.
+/// Facts about tokens brought along by devices, from one shard to another or to itself.
 package enum AliasEvent: Hashable, Sendable {
   // To the token's shard.
-  /// A device proved who it is and wants the token. `decided` answers.
+  /// An authenticated device wants the token. `decided` answers.
   case claimed(OwnToken)
-  /// The device uses the token no longer: since then, or it never did. `released` answers.
+  /// The device has not used the token since then, or never did. `released` answers.
   case left(OwnToken, since: Instant?)
   /// After a restart: the device's shard has an app with this token.
   case confirmed(OwnToken)
-  /// After a restart: every shard has said which tokens its apps have. What nobody has confirmed by
-  /// now is released.
+  /// After a restart: all shards have confirmed their apps' tokens; the other grants are released.
   case allConfirmed
 
   // To the device's shard.
@@ -36,25 +34,24 @@ package enum AliasEvent: Hashable, Sendable {
   case forwarded(Notification, to: DeviceID, from: RequestID)
   /// After a restart: a notification for the alias was stored.
   case restored(Notification, to: DeviceID, sequence: UInt64, acceptedAt: Instant)
-  /// Somebody else wants the token: whether the app that it was granted to still has it.
+  /// Another device wants the token: does the app still have it?
   case questioned(OwnToken)
 }
 
-/// What a token's shard makes of a claim.
 package enum ClaimDecision: Hashable, Sendable {
-  /// The journal has the grant.
+  /// The grant is in the journal.
   case granted
   case refused(DeviceRefusal)
 }
 
-/// Where a push to a token of a device's own goes: kept by the token's shard, granted to one app.
+/// The route of pushes to a device's own token, kept by the token's shard and granted to one app.
 package struct Alias: Hashable, Sendable {
   package var own: OwnToken
-  /// The journal's number of the grant. Pushes find the alias when the journal has it.
+  /// The journal's sequence of the grant, from which on pushes use the alias.
   package var grant: UInt64
-  /// When the token went from an earlier owner: says 410 again if nobody gets it this time.
+  /// When the token left an earlier owner: the 410 if nobody gets it this time.
   package var goneBefore: Instant?
-  /// False when it has come back and no registration has confirmed it yet.
+  /// False after a restart until a registration confirms it.
   package var isConfirmed = true
 
   package init(
@@ -66,19 +63,18 @@ package struct Alias: Hashable, Sendable {
     self.isConfirmed = isConfirmed
   }
 
-  /// What lies in a free place of a slab.
   static let vacant = Alias(
     own: OwnToken(
       token: .vacant, device: DeviceID(UniqueID(high: 0, low: 0)), topic: .vacant), grant: 0)
 }
 
-/// What waits for the journal's word on the way of a token to a device and back.
+/// A step of a token change that waits for the journal.
 package enum AliasStep: Hashable, Sendable {
   /// At the token's shard: tell the device's.
   case grant(OwnToken)
-  /// At the device's shard: the app gets the token; give back the one it replaces, then answer.
+  /// At the device's shard: the app gets the token; return the replaced one, then answer.
   case registration(OwnToken)
-  /// At the device's shard: the app goes; give its token back, then answer. Minted ones, too. When
-  /// that was asked for: the journal and the 410 say the same moment.
+  /// At the device's shard: the app goes; return its token, minted or not, then answer. `at` is the
+  /// request's moment, for both the journal and the 410.
   case removal(OwnToken, at: Instant)
 }

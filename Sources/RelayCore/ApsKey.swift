@@ -10,7 +10,6 @@ package enum ApsKey: UInt8, CaseIterable, Sendable {
   case encryptedData, sessionIdentifier, keyID, messageIndex
   case urlArguments
 
-  /// The key as it is spelled in JSON.
   package var name: String {
     switch self {
     case .alert: "alert"
@@ -42,8 +41,7 @@ package enum ApsKey: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Whether a value of this kind is documented for the key (Apple, "Generating a remote
-  /// notification").
+  /// Whether a value of this kind is documented (Apple, "Generating a remote notification").
   package func accepts(_ kind: JSONKind) -> Bool {
     switch self {
     case .alert, .sound: kind == .string || kind == .object
@@ -61,7 +59,7 @@ package enum ApsKey: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// The kinds of JSON value (RFC 8259 section 3).
+/// RFC 8259 section 3.
 package enum JSONKind: UInt8, CaseIterable, Sendable {
   case object, array, string, number, boolean, null
 }

@@ -8,24 +8,22 @@ package import Primitives
 ///   └── idle for long, drained ──▶ closed ◀─────┘ refused, drained
 /// ```
 ///
-/// 1. A frame is taken only after the verdict on the one before. So of what follows a refused frame
-///    nothing has been taken.
-/// 2. Nothing is said but the last word: `Ending`.
-/// 3. Time is that of the caller, for both limits on silence.
+/// 1. A frame is read only after the verdict on the one before, so nothing after a refused frame
+///    has been accepted.
+/// 2. The only output is the `Ending`.
+/// 3. The caller passes the time, for both timeouts.
 package struct BinaryConversation: Sendable {
-  /// What there is to do next.
   package enum Step: Equatable, Sendable {
-    /// Nothing until more bytes come, or the verdict.
+    /// Until more bytes or the verdict.
     case wait
-    /// A verdict on this one is wanted.
+    /// The caller must give a verdict.
     case judge(BinaryRequest)
-    /// The frame is no push: say so and close.
+    /// The frame is no push: report it and close.
     case refuse(BinaryRefusal, Ending)
-    /// Close.
     case end(Ending)
   }
 
-  /// How the connection ends: with an error packet, or without a word.
+  /// An error packet, or none.
   package struct Ending: Equatable, Sendable {
     package let packet: [UInt8]
 
@@ -33,18 +31,17 @@ package struct BinaryConversation: Sendable {
 
     fileprivate init(packet: [UInt8]) { self.packet = packet }
 
-    /// A push that was refused; one without a name is told nothing ("Legacy Notification Format").
+    /// A push without identifier gets no packet ("Legacy Notification Format").
     fileprivate init(_ status: BinaryStatus, _ identifier: UInt32?) {
       packet = identifier.map(status.packet) ?? []
     }
   }
 
   private enum Phase: Sendable {
-    /// Nothing of a frame is there.
     case idle(since: Instant)
-    /// Half a frame is there.
+    /// Part of a frame has arrived.
     case reading(since: Instant)
-    /// A frame has been taken.
+    /// A verdict is pending.
     case awaiting(identifier: UInt32?, thenCloses: Bool)
     case closed
   }
@@ -52,13 +49,12 @@ package struct BinaryConversation: Sendable {
   private var phase: Phase
   private var reader = BinaryFrameReader()
   private var peerHasClosed = false
-  /// The last push with a name that was accepted; 0 before.
+  /// The last accepted identifier; 0 before.
   private var lastAccepted: UInt32 = 0
 
   package init(at now: Instant) { phase = .idle(since: now) }
 
-  /// Whether bytes of the peer are of use now. While a verdict is awaited no more is kept than a
-  /// frame may have.
+  /// False while a verdict is pending and a full frame is buffered.
   package var wantsBytes: Bool {
     switch phase {
     case .idle, .reading, .closed: true
@@ -66,7 +62,6 @@ package struct BinaryConversation: Sendable {
     }
   }
 
-  /// Whether the verdict on a frame is awaited.
   package var isAwaiting: Bool { if case .awaiting = phase { true } else { false } }
 
   package mutating func receive(_ bytes: some Collection<UInt8>) {
@@ -76,10 +71,10 @@ package struct BinaryConversation: Sendable {
     }
   }
 
-  /// The peer sends nothing more. What it has sent is still taken.
+  /// The peer sends nothing more; what it has sent is still processed.
   package mutating func peerClosed() { peerHasClosed = true }
 
-  /// What there is to do now; to be asked after `receive`, `peerClosed` and each verdict.
+  /// Call after `receive`, `peerClosed` and each verdict.
   package mutating func next(at now: Instant) -> Step {
     switch phase {
     case .awaiting, .closed: return .wait
@@ -102,8 +97,7 @@ package struct BinaryConversation: Sendable {
     return .wait
   }
 
-  /// The verdict on the push that was to be judged. How the connection ends, if it does; if not,
-  /// there may be a next frame.
+  /// Gives the pending verdict. Returns how the connection ends, if it does.
   package mutating func judged(_ rejection: Rejection?, at now: Instant) -> Ending? {
     guard case .awaiting(let identifier, let thenCloses) = phase else { return nil }
     if let rejection, rejection != .shutdown {
@@ -111,12 +105,12 @@ package struct BinaryConversation: Sendable {
     }
     if rejection == nil, let identifier { lastAccepted = identifier }
     guard rejection == nil, !thenCloses else { return close(farewell) }
-    // Since when half a frame is there counts from now: before, it was not asked for.
+    // The timeout for a partial frame starts now: it was not read before.
     phase = reader.count > 0 ? .reading(since: now) : .idle(since: now)
     return nil
   }
 
-  /// The relay shuts down. How the connection ends, unless a verdict comes first.
+  /// Returns how the connection ends, unless a verdict is pending.
   package mutating func shutDown() -> Ending? {
     switch phase {
     case .idle, .reading: return close(farewell)
@@ -127,7 +121,7 @@ package struct BinaryConversation: Sendable {
     }
   }
 
-  /// Time has passed. How the connection ends, if nothing came for too long.
+  /// Returns how the connection ends if a timeout has passed.
   package mutating func sweep(
     at now: Instant, requestTimeout: Interval, idleTimeout: Interval
   ) -> Ending? {
@@ -138,7 +132,7 @@ package struct BinaryConversation: Sendable {
     }
   }
 
-  /// Nothing is wrong with what came: everything up to this one is the relay's, the rest is not.
+  /// Everything up to the last accepted push is the relay's, the rest is not.
   private var farewell: Ending { .init(.shutdown, lastAccepted) }
 
   private mutating func close(_ ending: Ending) -> Ending {

@@ -1,16 +1,16 @@
-/// One push of the binary provider API, as its frame says it (Apple, "Local and Remote Notification
+/// A push of the binary provider API as in its frame (Apple, "Local and Remote Notification
 /// Programming Guide", archived, "Binary Provider API" and "Legacy Notification Format").
 package struct BinaryRequest: Hashable, Sendable {
-  /// The provider's name for it, which an error packet repeats; nil in command 0, which has none.
+  /// Repeated in error packets; nil in command 0.
   package var identifier: UInt32?
   package var token: DeviceToken
   package var payload: [UInt8]
-  /// UNIX seconds; nil when the frame has none.
+  /// UNIX seconds; nil if the frame has none.
   package var expiration: UInt32?
   package var priority = Priority.immediate
 }
 
-/// What is wrong with a frame, before anybody has looked what its payload says.
+/// An error in a frame, before its payload is parsed.
 package enum BinaryFrameError: UInt8, CaseIterable, Error, Sendable {
   case unknownCommand
   case frameTooLong
@@ -24,12 +24,9 @@ package enum BinaryFrameError: UInt8, CaseIterable, Error, Sendable {
   case tokenSize
   case payloadSize
 
-  /// A row of the table.
   package struct Row: Sendable {
     package let status: BinaryStatus
-    /// What it counts as.
     package let rejection: Rejection
-    /// For people.
     package let text: String
   }
 
@@ -83,24 +80,24 @@ package enum BinaryFrameError: UInt8, CaseIterable, Error, Sendable {
 
 /// A frame that is no push.
 package struct BinaryRefusal: Error, Equatable, Sendable {
-  /// What the frame calls itself, as far as that could be read; nil when it has no name.
+  /// Nil if the frame has none or it could not be read.
   package var identifier: UInt32?
   package var problem: BinaryFrameError
 }
 
-/// Cuts a stream of bytes into frames, in pieces of any size.
+/// Splits a stream of bytes into frames, in pieces of any size.
 ///
-/// Lengths are judged as soon as they are there: of a frame that is too long nothing is waited for,
-/// but in command 2, whose identifier may stand behind the payload that is too long. So it keeps
+/// Lengths are checked as soon as they arrive, so a frame that is too long is refused at once,
+/// except in command 2, whose identifier may follow the payload. So it buffers
 /// `Limits.binaryFrameBytes` of one frame, and what the caller appends beyond.
 package struct BinaryFrameReader: Sendable {
   private var bytes: [UInt8] = []
-  /// Where the next frame begins.
+  /// Start of the next frame.
   private var start = 0
 
   package init() {}
 
-  /// Bytes that are in no frame yet.
+  /// Buffered bytes of the next frames.
   package var count: Int { bytes.count - start }
 
   package mutating func append(_ more: some Collection<UInt8>) {
@@ -109,13 +106,12 @@ package struct BinaryFrameReader: Sendable {
     bytes.append(contentsOf: more)
   }
 
-  /// Forgets everything.
   package mutating func clear() { self = BinaryFrameReader() }
 
-  /// The next push; nil when more bytes are needed.
+  /// The next push; nil if more bytes are needed.
   package mutating func next() throws(BinaryRefusal) -> BinaryRequest? {
     guard let command = byte(0) else {
-      // Whoever is silent now holds no memory.
+      // An idle connection holds no memory.
       clear()
       return nil
     }
@@ -137,7 +133,7 @@ package struct BinaryFrameReader: Sendable {
     }
   }
 
-  /// Commands 0 and 1, from the length of the token on.
+  /// Commands 0 and 1, from the token's length on.
   private mutating func simple(
     at offset: Int, identifier: UInt32?, expiration: UInt32?
   ) throws(BinaryRefusal) -> BinaryRequest? {
@@ -163,7 +159,7 @@ package struct BinaryFrameReader: Sendable {
     }
   }
 
-  /// Command 2. The first problem counts, and is told with the identifier wherever that stands.
+  /// Command 2. The first problem is reported, with the identifier from anywhere in the frame.
   private static func items(
     _ frame: ArraySlice<UInt8>
   ) throws(BinaryRefusal) -> BinaryRequest {
@@ -215,7 +211,7 @@ package struct BinaryFrameReader: Sendable {
       priority: priority)
   }
 
-  // MARK: Numbers, most significant byte first
+  // MARK: Big-endian numbers
 
   private func byte(_ offset: Int) -> UInt8? { offset < count ? bytes[start + offset] : nil }
 
@@ -227,13 +223,11 @@ package struct BinaryFrameReader: Sendable {
     Self.number32(bytes[min(start + offset, bytes.count)...].prefix(4))
   }
 
-  /// The number that the first two bytes are.
   private static func number16(_ bytes: ArraySlice<UInt8>) -> Int? {
     guard bytes.count >= 2 else { return nil }
     return Int(bytes[bytes.startIndex]) << 8 | Int(bytes[bytes.startIndex + 1])
   }
 
-  /// The number that exactly these four bytes are.
   private static func number32(_ bytes: ArraySlice<UInt8>) -> UInt32? {
     guard bytes.count == 4 else { return nil }
     return bytes.reduce(0) { $0 << 8 | UInt32($1) }

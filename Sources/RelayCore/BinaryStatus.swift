@@ -1,5 +1,5 @@
-/// What an error packet of the binary provider API says (Apple, "Local and Remote Notification
-/// Programming Guide", archived, "Binary Provider API"). Success is silence.
+/// The status of an error packet (Apple, "Local and Remote Notification Programming Guide",
+/// archived, "Binary Provider API"). Success has no packet.
 package enum BinaryStatus: UInt8, CaseIterable, Sendable {
   case noErrors = 0
   case processingError = 1
@@ -32,8 +32,7 @@ package enum BinaryStatus: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// How the reason of a refusal is said in this protocol. Where it has no word for one it is
-  /// `unknown`: the list of refusals has the reason itself.
+  /// The nearest status for a refusal; `unknown` where the protocol has none.
   package init(_ rejection: Rejection) {
     self =
       switch rejection {
@@ -54,7 +53,7 @@ package enum BinaryStatus: UInt8, CaseIterable, Sendable {
       }
   }
 
-  /// The packet: command 8, the status, the notification that it is about.
+  /// Command 8, the status, the push's identifier.
   package func packet(_ identifier: UInt32) -> [UInt8] {
     [8, rawValue]
       + stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: identifier >> $0) }

@@ -1,13 +1,12 @@
-/// Which slot of the mailbox and which budget a notification belongs to (docs/PROTOCOL.md, "What
-/// the relay makes of a notification").
+/// A notification's slot and budget (docs/PROTOCOL.md, "What the relay makes of a notification").
 package enum NotificationClass: UInt8, CaseIterable, Sendable {
-  /// Goes out when it comes.
+  /// Sent on arrival.
   case visible
-  /// Rate-limited and stored, the newest winning.
+  /// Rate-limited and stored; the newest wins.
   case silent
 }
 
-/// What a notification is, decided once when it is accepted, from payload, push type and priority.
+/// The class of a notification, decided once on acceptance from payload, push type and priority.
 ///
 /// | push type | content-available | alert, sound, badge | class | wakes the app | note |
 /// |---|---|---|---|---|---|
@@ -20,35 +19,27 @@ package enum NotificationClass: UInt8, CaseIterable, Sendable {
 /// | `alert` | else | none | visible | no | mismatch |
 /// | the others | any | any | visible | no | by their own table |
 ///
-/// Of the visible ones those open a ride that show, sound or badge something: `alert` with one of
-/// these keys, a call (`voip`), a voice (`pushtotalk`), what is on the Lock Screen
-/// (`liveactivity`).
+/// Visible pushes open a ride if they show, sound or badge something: `alert` with one of these
+/// keys, `voip`, `pushtotalk`, `liveactivity`.
 ///
-/// A `background` push is silent even when it does not ask for a wake-up: it shows nothing (Apple,
-/// "Pushing background updates to your App"), so it must neither displace a visible one from its
-/// slot nor escape the budget. For `alert` with only `content-available` there is one tester's word
-/// that nothing was woken; the payload decides here.
+/// A `background` push is silent even without a wake-up: it shows nothing (Apple, "Pushing
+/// background updates to your App"), so it must neither displace a visible one nor bypass the
+/// budget. One tester reported that `alert` with only `content-available` woke nothing; the payload
+/// decides here.
 package struct Classification: Equatable, Sendable {
-  /// Its slot and budget.
   package private(set) var kind: NotificationClass
-  /// The push type of the header, or the inferred one.
+  /// From the header, or inferred.
   package private(set) var pushType: PushType
-  /// Whether `content-available` asks the device to run the app in the background: the purpose of
-  /// a silent push, and before the user sees it for a visible one. The types with their own handler
-  /// (`voip`, `location`, …) run it in their own way, which this does not tell.
+  /// Whether `content-available` asks to run the app in the background (a silent push) or before
+  /// the user sees it (a visible one). Types with their own handler (`voip`, …) run it regardless.
   package private(set) var wakesApp: Bool
-  /// Visible, but shows, sounds and badges nothing.
+  /// Visible, but without alert, sound or badge.
   package private(set) var showsNothing: Bool
-  /// What is odd about it, the notes on the payload included.
+  /// Includes the notes on the payload.
   package private(set) var warnings: CaseSet<PayloadWarning>
 
-  /// Classifies an accepted payload.
-  ///
-  /// - Parameters:
-  ///   - header: the value of `apns-push-type`; nil when it is missing, then the type is inferred
-  ///     (docs/PROTOCOL.md, "Where Apple's text is silent").
-  ///   - topic: the topic, only read to infer the type.
-  ///   - priority: `apns-priority`, `.immediate` when it is missing.
+  /// Classifies an accepted payload. Without a header, the push type is inferred from payload and
+  /// topic (docs/PROTOCOL.md, "Where Apple's text is silent").
   package init(
     _ scan: PayloadScan, pushType header: PushType?, topic: Span<UInt8>, priority: Priority
   ) {
@@ -72,8 +63,8 @@ package struct Classification: Equatable, Sendable {
     if !Self.isPass(topic) { noteDescription(scan) }
   }
 
-  /// Whether it tells Wallet that a pass has changed: such a push carries an empty dictionary,
-  /// whatever its type (Apple, "Adding a web service to update passes").
+  /// A changed Wallet pass has an empty dictionary (Apple, "Adding a web service to update
+  /// passes").
   private static func isPass(_ topic: Span<UInt8>) -> Bool {
     topic.count > 5 && matches(topic.extracting(0..<5), "pass.")
   }
@@ -88,8 +79,8 @@ package struct Classification: Equatable, Sendable {
     }
   }
 
-  /// Notes where the push type does not describe the payload truthfully (Apple, "Sending
-  /// notification requests to APNs" and Apple, "Generating a remote notification").
+  /// Adds warnings where the push type contradicts the payload (Apple, "Sending notification
+  /// requests to APNs" and "Generating a remote notification").
   private mutating func noteDescription(_ scan: PayloadScan) {
     switch pushType {
     case .background:
@@ -105,7 +96,7 @@ package struct Classification: Equatable, Sendable {
       if !scan.isCompleteLiveActivity { noteMismatch(.liveActivityIncomplete) }
     case .voip, .complication, .fileprovider, .location, .pushtotalk, .widgets, .controls,
       .accessory:
-      // What these carry is the app's own business.
+      // Their content is up to the app.
       break
     }
   }
@@ -117,9 +108,9 @@ package struct Classification: Equatable, Sendable {
 }
 
 extension PayloadScan {
-  /// Whether the keys are there that the event of a Live Activity needs: `timestamp` and `event`
-  /// always, `content-state` but for an end, and for a start what it shows and is made of (Apple,
-  /// "Starting and updating Live Activities with ActivityKit push notifications").
+  /// Whether the keys that a Live Activity's event needs are there: `timestamp` and `event` always,
+  /// `content-state` except at an end, attributes and `alert` at a start (Apple, "Starting and
+  /// updating Live Activities with ActivityKit push notifications").
   fileprivate var isCompleteLiveActivity: Bool {
     guard keys.contains(.timestamp) else { return false }
     return switch event {

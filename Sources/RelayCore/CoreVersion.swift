@@ -1,4 +1,3 @@
-/// Which decisions this core makes: one more whenever the same events would give other effects, or
-/// other bytes stand for them. A recording is replayed by the version that made it; the golden one
-/// among the tests fails until this says so.
+/// The version of the core's decisions: increased when the same events give other effects or
+/// encodings (the golden recording's test then fails). A recording needs the version that made it.
 package let coreVersion: UInt32 = 8

@@ -1,7 +1,7 @@
 package import Primitives
 
-/// One step in the life of a notification, in the words of Apple's delivery log where it has some
-/// (Apple, "Viewing the status of push notifications using Metrics and APNs").
+/// A step in a notification's life, in the terms of Apple's delivery log where it has some (Apple,
+/// "Viewing the status of push notifications using Metrics and APNs").
 package struct DeliveryEvent: Hashable, Sendable {
   package var at: Instant
   package var uniqueID: UniqueID
@@ -14,28 +14,26 @@ package struct DeliveryEvent: Hashable, Sendable {
   }
 }
 
-/// What happened. Exactly one of `delivered` and `discarded` ends a life; an app's outcome may
-/// follow.
+/// Exactly one of `delivered` and `discarded` ends a life; an app's outcome may follow.
 package enum DeliveryStep: Hashable, Sendable {
-  /// Accepted from a provider, which calls it `apnsID`, for an app on this device. (The topic is
-  /// last: its word also says which case it is, and what is before it moves in whole vectors.)
+  /// Accepted from a provider for an app on this device. (The topic is last: its word also holds
+  /// the case, and what is before it moves in whole vectors.)
   case received(NotificationClass, apnsID: UniqueID, device: DeviceID, Topic)
-  /// Read from the journal when the relay started; it was stored when the relay ended.
+  /// Read from the journal at the relay's start.
   case restored
-  /// What was held says what it went along with, if it was anything.
+  /// `with` is what a held push was sent along with.
   case sent(Via, with: Carrier? = nil)
   case storedOffline
-  /// `until` is nil when only a change, not time, frees it.
+  /// `until` is nil when only a change, not time, releases it.
   case storedPower(until: Instant?, limit: BudgetLimit)
   case discarded(DiscardReason)
   case delivered
   case outcome(DeliveryOutcome)
-  /// The device has it and has decided that its app is to wait, or to run.
+  /// The device has it and decided that its app waits, or runs.
   case decided(PushDecision)
-  /// A fault has acted on it, on purpose; before it was accepted or after.
+  /// An injected fault affected it, before or after acceptance.
   indirect case faulted(FaultMark)
 
-  /// Whether this step ends the life.
   package var isTerminal: Bool {
     switch self {
     case .delivered, .discarded: true
@@ -44,8 +42,7 @@ package enum DeliveryStep: Hashable, Sendable {
     }
   }
 
-  /// Whether it says nothing of where the notification is: what the phone makes of it, what went
-  /// wrong on purpose.
+  /// Whether it leaves the notification where it was: the phone's reports and injected faults.
   package var isAside: Bool {
     switch self {
     case .outcome, .decided, .faulted: true
@@ -54,10 +51,10 @@ package enum DeliveryStep: Hashable, Sendable {
   }
 }
 
-/// A fault that has acted, in the words in which it was asked for.
+/// A fault that occurred, in the words of its request.
 package struct FaultMark: Hashable, Sendable {
   package var name: String
-  /// Where: provider, connection, delivery.
+  /// provider, connection or delivery.
   package var place: String
   package var action: String
 
@@ -72,17 +69,16 @@ package struct FaultMark: Hashable, Sendable {
 package enum DiscardReason: Hashable, Sendable {
   case expired
   case unregistered
-  /// `apns-expiration: 0`: the one attempt could not succeed now.
+  /// `apns-expiration: 0`: the only attempt could not succeed.
   case notStored
   case replaced(by: UniqueID)
-  /// Its provider has sent it again, not having heard of the first, which is still on its way.
+  /// The provider sent it again, unsure of the first, which is still on its way.
   case repeated(of: UniqueID)
-  /// The journal could not write it; the provider was answered 503.
+  /// The journal could not write it; the provider got a 503.
   case journalFailed
-  /// Somebody who runs the relay has emptied the slot.
+  /// An administrator emptied the slot.
   case cleared
 
-  /// The word for logs and counters.
   package var name: String {
     switch self {
     case .expired: "expired"
@@ -96,14 +92,14 @@ package enum DiscardReason: Hashable, Sendable {
   }
 }
 
-/// What the app made of it, as the phone reports it along with the acknowledgement.
+/// The app's result, reported by the phone with the acknowledgement.
 package enum DeliveryOutcome: Hashable, Sendable {
   case newData
   case noData
   case failed
-  /// The system refused to run the app, and why.
+  /// The system refused to run the app.
   case notLaunched(reason: String)
-  /// The phone has it, its app is still to run: a second acknowledgement tells. Never logged.
+  /// The app is still to run; a second acknowledgement has the outcome. Never logged.
   case later
 }
 

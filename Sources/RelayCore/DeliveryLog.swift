@@ -1,25 +1,20 @@
 import Primitives
 
-/// The latest steps of notifications' lives, in a ring of bounded size: what `pushrelay log` and
-/// `GET /v1/notifications/{id}` show.
-///
-/// Pushes come all the time and questions seldom, so that adding a step is a few stores, and
-/// looking a notification up walks over those few steps whose ids share a bucket.
+/// The latest steps of notifications' lives in a bounded ring, for `pushrelay log` and the API.
+/// Adding is a few stores; looking up walks the few steps whose ids share a bucket.
 package struct DeliveryLog: Sendable {
   private var events: [DeliveryEvent] = []
   /// The oldest event, once the ring is full.
   private var oldest = 0
   private let capacity: Int
-  /// All steps by their unique ids; first steps by what their providers call them, if that is
-  /// another.
+  /// All steps by unique id; first steps by the provider's id, if that differs.
   private var byUniqueID: Chains
   private var byName: Chains
 
-  /// Steps that a life takes on the average, to turn notifications into steps: received, stored or
-  /// sent, and its end, with one to spare.
+  /// Average steps of a life: received, stored or sent, its end, and one to spare.
   package static let stepsPerNotification = 4
 
-  /// - Parameter notifications: about how many of the last notifications are remembered.
+  /// Remembers about the last `notifications` lives.
   package init(notifications: Int) {
     let count = min(max(1, notifications), Int(Int32.max) / 16)
     capacity = count * Self.stepsPerNotification
@@ -27,10 +22,9 @@ package struct DeliveryLog: Sendable {
     byName = Chains(bucketCount: count)
   }
 
-  /// How many steps are held.
   package var count: Int { events.count }
 
-  /// Leaves in the place of the event what is thrown away for it, so that nothing is copied.
+  /// Swaps the event with the one it replaces, to avoid a copy.
   package mutating func append(_ event: inout DeliveryEvent) {
     let isFull = events.count == capacity
     let place = isFull ? oldest : events.count
@@ -47,8 +41,8 @@ package struct DeliveryLog: Sendable {
     }
   }
 
-  /// The steps of the notification with this unique id, oldest first; or else of the latest one
-  /// that its provider called so (`apns-id`), of the first where it was sent again.
+  /// The steps of the notification with this unique id, oldest first; otherwise of the latest with
+  /// this `apns-id`, or of its first if it was sent again.
   package func steps(of id: UniqueID) -> [DeliveryEvent] {
     let found = steps(ofUnique: id)
     guard found.isEmpty else { return found }
@@ -63,12 +57,11 @@ package struct DeliveryLog: Sendable {
     return known.isEmpty ? life : known
   }
 
-  /// One life from what several logs hold of it: its device may have moved from one shard to
-  /// another on the way.
+  /// Joins the parts of one life from several logs: its device may have moved between shards.
   package static func join(_ parts: [[DeliveryEvent]]) -> [DeliveryEvent] {
     let parts = parts.filter { !$0.isEmpty }
     guard parts.count > 1 else { return parts.first ?? [] }
-    // In the same millisecond, what follows is not before the beginning.
+    // Within a millisecond, the part with the beginning comes first.
     let first = parts.filter(\.beginsWithReceived)
     let steps = first + parts.filter { !$0.beginsWithReceived }
     return steps.joined().enumerated()
@@ -76,8 +69,7 @@ package struct DeliveryLog: Sendable {
       .map(\.element)
   }
 
-  /// The beginnings of the latest lives that are wanted, newest first. Looks at
-  /// `Limits.listedLives` steps at most.
+  /// The latest matching beginnings, newest first, among the last `Limits.listedLives` steps.
   package func latest(
     limit: Int, where isWanted: (DeliveryEvent) -> Bool
   ) -> [DeliveryEvent] {
@@ -90,7 +82,7 @@ package struct DeliveryLog: Sendable {
     return found
   }
 
-  /// About what a copy takes.
+  /// The approximate cost of a copy.
   package var keptBytes: Int { events.count * MemoryLayout<DeliveryEvent>.stride }
 
   private func steps(ofUnique id: UniqueID) -> [DeliveryEvent] {
@@ -103,14 +95,13 @@ package struct DeliveryLog: Sendable {
     return found
   }
 
-  /// How many steps have come since the one at this place.
+  /// Steps since the one at this place.
   private func age(_ place: Int) -> Int {
     let distance = oldest - 1 - place + (place < oldest ? 0 : capacity)
     return events.count < capacity ? events.count - 1 - place : distance
   }
 
-  /// The relay numbers unique ids in a row, so that neighbours have neighbouring buckets, which are
-  /// in the cache together. Nobody else chooses them.
+  /// Unique ids are consecutive, so neighbours share cache lines. Peers do not choose them.
   private static func hash(_ id: UniqueID) -> Int {
     Int(truncatingIfNeeded: id.low &+ id.high >> 16)
   }
@@ -122,14 +113,13 @@ extension [DeliveryEvent] {
   }
 }
 
-/// Chains of places in a ring, by hash: a place leads to the one before it in its bucket. A place
-/// that was taken anew is younger than the one that leads to it; there a chain ends. So nothing is
-/// ever removed.
+/// Chains of places in a ring, by hash: each place links to the one before it in its bucket. A
+/// reused place is younger than its link and ends the chain, so nothing is ever removed.
 private struct Chains: Sendable {
   private static let end: Int32 = -1
 
   private let mask: Int
-  /// The youngest place of each bucket, or `end`; made with the first one.
+  /// The youngest place of each bucket, or `end`; allocated on first use.
   private var heads: [Int32] = []
   private var previous: [Int32] = []
 
@@ -145,8 +135,7 @@ private struct Chains: Sendable {
     heads[bucket] = Int32(place)
   }
 
-  /// Visits the places of a bucket, youngest first, while the visitor wants to go on; among them
-  /// may be places of others.
+  /// Visits a bucket's places, youngest first, while `visit` returns true; keys may differ.
   func walk(from hash: Int, age: (Int) -> Int, visit: (Int) -> Bool) {
     guard !heads.isEmpty else { return }
     var place = heads[hash & mask]

@@ -1,7 +1,6 @@
 package import Primitives
 
-/// A number for each class of notification. A value of its own, so that asking for one of them
-/// looks at these eight bytes; as an app's own subscript it copied the whole app.
+/// A number for each class. Its own type, as a subscript of `App` copied the whole app.
 package struct PerClass: Hashable, Sendable {
   package var visible: Int32
   package var silent: Int32
@@ -22,24 +21,23 @@ package struct PerClass: Hashable, Sendable {
   }
 }
 
-/// One app on one device: its token, its budget and its two slots.
 package struct App: Hashable, Sendable {
   package var token: DeviceToken
   package var topic: Topic
   package var device: Int32
   /// The device's next app, or -1.
   package var next: Int32 = -1
-  /// The journal's number of its registration.
+  /// The journal's sequence of its registration.
   package var registration: UInt64
-  /// False once the app was removed; it stays until its last entry has reached its end.
+  /// False once removed; it stays until its last entry has ended.
   package var isRegistered = true
-  /// Its device brought the token along: the token's shard has an alias for it.
+  /// The device brought the token along: the token's shard has an alias for it.
   package var isOwn = false
-  /// Entries that refer to this app, in whatever phase.
+  /// Entries of this app in any phase.
   package var entryCount: Int32 = 0
-  /// The slots: an entry, or -1. At most one per class is the promise of the whole product.
+  /// An entry or -1 each: at most one stored push per class.
   package var slots = PerClass(visible: -1, silent: -1)
-  /// Entries of each class that wait for the journal.
+  /// Entries waiting for the journal.
   package var waiting = PerClass(visible: 0, silent: 0)
   package var budget = RateLimit.State()
   /// For `TooManyRequests`.
@@ -57,18 +55,15 @@ package struct App: Hashable, Sendable {
     self.isOwn = isOwn
   }
 
-  /// What lies in a free place of a slab.
   static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
 }
 
-/// One device.
 package struct Device: Hashable, Sendable {
-  /// How the relay is connected with it; exactly one of these.
   package enum Phase: Hashable, Sendable {
     case away
-    /// Connected, nothing asked.
+    /// Connected, without a pending keep-alive.
     case live(ConnectionID)
-    /// Connected, and a keep-alive waits for its answer.
+    /// Connected, with a pending keep-alive.
     case questioned(ConnectionID)
   }
 
@@ -76,20 +71,19 @@ package struct Device: Hashable, Sendable {
   package var secret: SecretHash
   package var phase = Phase.away
   package var condition = DeviceCondition()
-  /// Whether its keep-alives and acknowledgements have timers here, by the relay's time. Beside
-  /// other bytes this takes no room of its own.
+  /// Whether keep-alives and acknowledgements have timers here, by the relay's time.
   package var hasDeadlines = false
   package var budget = RateLimit.State()
   package var firstApp: Int32 = -1
   package var appCount: Int32 = 0
   /// Entries in slots, over all apps.
   package var storedCount: Int32 = 0
-  /// The entries in flight, newest first, as a list through `AcceptedNotification.Phase.inFlight`.
+  /// Entries in flight, newest first, linked by `AcceptedNotification.Phase.inFlight`.
   package var firstInFlight: Int32 = -1
   package var inFlightCount: Int32 = 0
-  /// Rides that the device has opened by itself.
+  /// Rides that the device opened itself.
   package var rides = RateLimit.State()
-  /// Set while anything is in flight, and for the moment when something may be overdue.
+  /// Set while anything is in flight, for when something may be overdue.
   package var ackTimer: TimerWheel.TimerID = TimerWheel.none
   package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none
 
@@ -98,7 +92,6 @@ package struct Device: Hashable, Sendable {
     self.secret = secret
   }
 
-  /// What lies in a free place of a slab.
   static let vacant = Device(
     id: DeviceID(UniqueID(high: 0, low: 0)), secret: SecretHash(words: (0, 0, 0, 0)))
 
@@ -110,7 +103,7 @@ package struct Device: Hashable, Sendable {
   }
 }
 
-/// How a device stands, for `GET /v1/devices/{device}`.
+/// For `GET /v1/devices/{device}`.
 package struct DeviceReport: Hashable, Sendable {
   package struct Slot: Hashable, Sendable {
     package var uniqueID: UniqueID
@@ -133,9 +126,9 @@ package struct DeviceReport: Hashable, Sendable {
     package var token: DeviceToken
     package var visible: Slot?
     package var silent: Slot?
-    /// Whether a silent push would be let through now, or until when it would be held.
+    /// Whether a silent push would pass now, or until when it would be held.
     package var budget: BudgetDecision
-    /// Silent pushes left at once in the app's own budget; nil for no limit.
+    /// The app's remaining silent pushes; nil for no limit.
     package var remaining: Int64?
 
     package init(
@@ -155,7 +148,7 @@ package struct DeviceReport: Hashable, Sendable {
   package var isConnected: Bool
   package var condition: DeviceCondition
   package var policy: String
-  /// Silent pushes left at once in the device's budget; nil for no limit.
+  /// The device's remaining silent pushes; nil for no limit.
   package var remaining: Int64?
   package var inFlight: Int
   package var apps: [AppReport]

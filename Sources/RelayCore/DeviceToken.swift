@@ -1,12 +1,11 @@
-/// What an app hands to its provider: an opaque string of bytes that names one app on one device.
+/// An opaque string of bytes that names one app on one device.
 ///
 /// Its length must not be assumed (Apple, "Registering your app with APNs"): 2 to 100 bytes are
-/// read here, the ones this relay mints have 32. Those live in the value itself; longer ones cost
-/// one allocation.
+/// accepted; this relay mints 32. Up to 32 are stored inline; longer ones cost one allocation.
 package struct DeviceToken: Hashable, Sendable {
   package private(set) var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
   private var length: UInt8 = 0
-  /// What a token of more than 32 bytes has beyond them. None has nothing to count.
+  /// Bytes beyond 32; nil costs no reference count.
   private var rest: Rest?
 
   private final class Rest: Sendable {
@@ -17,15 +16,14 @@ package struct DeviceToken: Hashable, Sendable {
     }
   }
 
-  /// No token at all: what lies in a free place of a slab, and what a device reads.
+  /// A placeholder: free slab places, and tokens that are hidden from devices.
   package static let vacant = DeviceToken()
 
   private init() {}
 
-  /// How many bytes the token has.
   package var count: Int { Int(length) }
 
-  /// Bytes of a token; nil when there are too few or too many (`Limits.deviceTokenBytes`).
+  /// Nil outside `Limits.deviceTokenBytes`.
   package init?(bytes: Span<UInt8>) {
     guard Limits.deviceTokenBytes.contains(bytes.count) else { return nil }
     length = UInt8(bytes.count)
@@ -34,7 +32,7 @@ package struct DeviceToken: Hashable, Sendable {
     rest = Rest((32..<bytes.count).map { bytes[$0] })
   }
 
-  /// Hexadecimal digits in either case, as in `/3/device/<token>`; nil when they are not a token.
+  /// Hexadecimal digits in either case, as in `/3/device/<token>`.
   package init?(hexadecimal text: Span<UInt8>) {
     let byteCount = text.count / 2
     guard text.count == byteCount * 2, Limits.deviceTokenBytes.contains(byteCount) else {
@@ -51,7 +49,7 @@ package struct DeviceToken: Hashable, Sendable {
       guard invalid == 0 else { return nil }
       return
     }
-    // Four bytes at a time as far as words go.
+    // Four bytes at a time up to the end of the words.
     let inWords = min(byteCount, 32) & ~3
     for start in stride(from: 0, to: inWords, by: 4) {
       let digits = paddedWord(text, at: start &* 2)
@@ -72,13 +70,12 @@ package struct DeviceToken: Hashable, Sendable {
     if !rest.isEmpty { self.rest = Rest(rest) }
   }
 
-  /// Hexadecimal digits in either case; nil when they are not a token.
   package init?(hexadecimal text: some StringProtocol) {
     let bytes = Array(text.utf8)
     self.init(hexadecimal: bytes.span)
   }
 
-  /// A token of this relay: three random words, then the device's routing key.
+  /// A minted token: three random words, then the device's routing key.
   package init(random: (UInt64, UInt64, UInt64), routingKey: UInt64) {
     words = (random.0, random.1, random.2, routingKey)
     length = 32
@@ -90,8 +87,8 @@ package struct DeviceToken: Hashable, Sendable {
     length = 16
   }
 
-  /// What names the token's shard: its last eight bytes, a shorter one with zeros in front. A
-  /// minted token repeats its device's routing key, so that app and token are in one place.
+  /// Selects the token's shard: the last eight bytes, zero-extended. A minted token ends with its
+  /// device's routing key, so that app and token share a shard.
   package var routingKey: UInt64 {
     @inline(__always) get { length == 32 ? words.3 : lastEightBytes }
   }
@@ -103,12 +100,11 @@ package struct DeviceToken: Hashable, Sendable {
     return key
   }
 
-  /// The bytes as they travel.
   package var bytes: [UInt8] {
     (0..<count).map { byte(at: $0) }
   }
 
-  /// Lower-case hexadecimal digits.
+  /// In lower case.
   package var hexadecimal: String {
     var text: [UInt8] = []
     text.reserveCapacity(count * 2)
@@ -125,7 +121,7 @@ package struct DeviceToken: Hashable, Sendable {
       && left.rest?.bytes == right.rest?.bytes
   }
 
-  /// A hash of what is not in `words`; 0 for nothing.
+  /// A hash of `rest`; 0 for nil.
   @inline(__always)
   var restHash: UInt32 {
     guard let rest else { return 0 }

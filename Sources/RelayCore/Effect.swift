@@ -1,50 +1,40 @@
 package import Primitives
 
-/// Everything a shard may ask for: requests, in the imperative. They carry addresses, never
-/// channels or promises, so that tests compare them and the simulator performs them against a world
-/// of its own.
+/// A shard's requests, in the imperative, with addresses instead of channels or promises.
 package enum Effect: Hashable, Sendable {
-  /// Answer a provider.
   case respond(RequestID, ProviderAnswer)
-  /// Answer a request of the device API.
+  /// Answers a request of the device API.
   indirect case answer(RequestID, DeviceAnswer)
 
-  /// Greet a device: its stream is open.
+  /// Greets a device on its new stream.
   case hello(ConnectionID)
-  /// Send a notification down a device's stream.
   case send(ConnectionID, Delivery)
-  /// Say that nothing is stored for the device.
+  /// Says that nothing is stored for the device.
   case sendEmpty(ConnectionID)
-  /// Ask the device for a sign of life.
   case sendKeepAlive(ConnectionID)
-  /// Say with `queueChecked` whether frames for the device still wait here to be written: what has
-  /// not left cannot be acknowledged.
+  /// Asks for a `queueChecked`: an unsent frame cannot have been acknowledged.
   case checkQueue(ConnectionID)
-  /// Say good-bye and end the stream.
+  /// Sends `bye` and ends the stream.
   case close(ConnectionID, CloseReason)
 
-  /// Write a record. `persisted` or `persistFailed` answers.
+  /// Writes a record. `persisted` or `persistFailed` answers.
   case persist(JournalRecord)
-  /// The record with this sequence is not needed any more; if it still waits, it need not be
-  /// written.
+  /// The record is no longer needed, nor need it be written if still pending.
   case forget(UInt64)
 
-  /// Hand an event to the shard that this key names, which may be the one that asks. What one
-  /// shard tells another arrives in order.
+  /// Passes an event to the shard of this key, perhaps the same one, in order.
   indirect case tell(routingKey: UInt64, Event)
-  /// Note a step of a notification's life.
+  /// Logs a step of a notification's life.
   case log(DeliveryEvent)
 }
 
-/// The answer to a submission.
 package enum ProviderAnswer: Hashable, Sendable {
-  /// The relay owns it now.
+  /// The relay is responsible for it now.
   case accepted(uniqueID: UniqueID)
   case rejected(Rejection)
-  /// 410, with the moment from which the token has been invalid.
+  /// 410, with the moment the token became invalid.
   case gone(since: Instant)
 
-  /// Why it was refused; nil when it was not.
   package var rejection: Rejection? {
     switch self {
     case .accepted: nil
@@ -54,7 +44,6 @@ package enum ProviderAnswer: Hashable, Sendable {
   }
 }
 
-/// The answer to a request of the device API.
 package enum DeviceAnswer: Hashable, Sendable {
   case enrolled(DeviceID)
   case registered(DeviceToken)
@@ -63,7 +52,7 @@ package enum DeviceAnswer: Hashable, Sendable {
   case refused(DeviceRefusal)
 }
 
-/// Every refusal that a device can see.
+/// All refusals that a device can see.
 package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   case unauthorized
   case unknownDevice
@@ -74,7 +63,6 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   case tooManyTokens
   case unavailable
 
-  /// The HTTP status and the text.
   package var row: (status: UInt16, reason: String, text: String) {
     switch self {
     case .unauthorized:
@@ -92,7 +80,6 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// A notification on its way down.
 package struct Delivery: Hashable, Sendable {
   package var notification: Notification
   package var via: Via
@@ -115,15 +102,14 @@ package enum CloseReason: UInt8, CaseIterable, Sendable {
   case keepAliveTimeout
   /// A notification was sent several times and never acknowledged.
   case ackTimeout
-  /// The relay is going down.
   case shutdown
   /// Too many unusable lines.
   case unusableLines
-  /// Somebody who runs the relay wanted it.
+  /// By an administrator.
   case dropped
-  /// The relay was taken back to a time before the stream.
+  /// The relay was rewound to before the stream.
   case rewound
-  /// The device's partition went to another node: who connects again reaches it there.
+  /// The device's partition moved to another node, where it should reconnect.
   case moved
 
   /// The word in the `bye` line.

@@ -1,99 +1,86 @@
 package import Primitives
 
-/// Everything that can happen to a shard, by who speaks: facts, in the past tense.
+/// Everything that can happen to a shard, by source, in the past tense.
 package enum Event: Hashable, Sendable {
   /// A provider posted a well-formed, authorized notification.
   case submitted(Notification, from: RequestID)
-  /// Somebody who says that he has the device's secret wants something.
+  /// A request with a device's secret, not yet verified.
   indirect case asked(RequestEvent, DeviceCredential, from: RequestID)
-  /// Something came of a device's stream.
   case stream(ConnectionID, StreamEvent)
   case journal(JournalEvent)
-  /// Another shard, or this one, has something to say about a token that a device brought along.
+  /// From a shard, perhaps the same, about a token that a device brought along.
   indirect case alias(AliasEvent)
-  /// Somebody who runs the relay did something.
+  /// An administrator's action.
   indirect case operated(OperatorEvent)
   case clock(ClockEvent)
 }
 
-/// What is asked with a device's secret.
 package enum RequestEvent: Hashable, Sendable {
-  /// A device was made, with this secret.
+  /// A new device with this secret.
   case enrolled
-  /// A device announced an app. `isOwn` says that the device brought the token along.
+  /// A device announced an app. `isOwn`: it brought the token along.
   case registered(Topic, DeviceToken, isOwn: Bool)
   /// An app was removed from a device.
   case unregistered(Topic)
-  /// How the device stands.
+  /// Asks for a `DeviceReport`.
   case inspected
-  /// A device opened its stream, which is where the request waits.
+  /// A device opened the stream that the request is on.
   case connected
 }
 
-/// What a device says, and what becomes of its stream.
 package enum StreamEvent: Hashable, Sendable {
-  /// It acknowledged a notification: by its unique id, or by the provider's id.
+  /// Acknowledged, by unique id or the provider's id.
   case acked(UniqueID, DeliveryOutcome?)
-  /// It said why a notification waits there, or that its app runs at last.
+  /// A notification waits on the phone for this reason, or its app finally runs.
   case decided(UniqueID, PushDecision)
-  /// It said how it is.
   case reported(ConditionReport)
-  /// It said `keepalive`, asked or not.
+  /// The device said `keepalive`, asked or not.
   case keptAlive
-  /// A sign of life that answers what was sent: the transport took the lines of a stream that
-  /// acknowledges itself.
+  /// The transport received the lines of a stream that acknowledges implicitly.
   case heard
-  /// Whether everything that was sent to the device has left the relay; answers `checkQueue`.
+  /// Answers `checkQueue`: whether everything sent to the device has left the relay.
   case queueChecked(isEmpty: Bool)
-  /// The device goes by the relay's time on this stream from now on.
+  /// From now on the device follows the relay's clock on this stream.
   case clockFollowed
   case disconnected
 }
 
-/// The journal's word.
 package enum JournalEvent: Hashable, Sendable {
-  /// It has everything up to this sequence on disk.
+  /// Everything up to this sequence is on disk.
   case persisted(through: UInt64)
-  /// It could not write anything up to this sequence that it had not reported as persisted.
+  /// Nothing up to this sequence that was not yet reported could be written.
   case persistFailed(through: UInt64)
-  /// What it remembers: after a restart, or of a partition that comes from another node. In the
-  /// order that `RestoredRecord` names, and before all other events of the partition but
-  /// `allConfirmed`.
+  /// A stored record, at a restart or when a partition arrives from another node. In the order of
+  /// `RestoredRecord`, before all other events of the partition except `allConfirmed`.
   indirect case restored(RestoredRecord)
-  /// Another node has the partition from now on. Nothing more comes for it; it leaves when the
-  /// journal has answered what waits of it.
+  /// Another node has the partition now. It leaves when its pending records are answered.
   case partitionDropped(PartitionID)
 }
 
-/// What somebody who runs the relay has done.
 package enum OperatorEvent: Hashable, Sendable {
-  /// Another policy was configured at that moment, which is the same for all shards: their budgets
-  /// are kept by the same clocks.
+  /// A new policy from that moment, the same for all shards: their budgets share clocks.
   case policyChanged(SilentPolicy, at: Instant)
-  /// Something was wanted of a device.
   case administered(DeviceID, AdminAction)
-  /// Something went wrong with a notification on purpose. Nothing is decided by it: it is told.
+  /// A fault was injected into a notification. It decides nothing and is only logged.
   case faulted(UniqueID, FaultMark)
-  /// The state as it is now is kept under this number.
+  /// Keep the current state under this number.
   case checkpointSaved(UInt32)
-  /// The shard is as it was then, its time too. What is kept stays kept.
+  /// Return to that state and time. All checkpoints stay.
   case rewound(to: UInt32)
-  /// A state that was kept is not needed any more.
+  /// The checkpoint is no longer needed.
   case checkpointDropped(UInt32)
-  /// The relay is going down: say good-bye to every device.
+  /// The relay shuts down: say good-bye to every device.
   case shutDown
 }
 
 package enum ClockEvent: Hashable, Sendable {
-  /// Time has passed.
   case tick
-  /// The machine's clock was set, so far forwards (or backwards): it is the moment of this event
-  /// now, and no time has passed.
+  /// The machine's clock was set by so much, to this event's moment, without time passing.
   case clockStepped(by: Interval)
 }
 
 extension Event {
-  /// The word for it: that of its innermost case.
+  /// The name of the innermost case.
   package var name: String {
     switch self {
     case .submitted: "submitted"
@@ -110,7 +97,7 @@ extension Event {
     Mirror(reflecting: event).children.first?.label ?? "\(event)"
   }
 
-  /// Who waits for an answer; nil for nobody.
+  /// The request that waits for an answer.
   package var request: RequestID? {
     switch self {
     case .submitted(_, let request), .asked(_, _, let request),
@@ -120,7 +107,7 @@ extension Event {
     }
   }
 
-  /// The push that comes with it; nil for none.
+  /// The push in the event, if any.
   package var notification: Notification? {
     switch self {
     case .submitted(let notification, _), .alias(.forwarded(let notification, _, _)),
@@ -131,11 +118,11 @@ extension Event {
     }
   }
 
-  /// Whether one node may tell another: what is about a device or a token, not about a whole shard.
+  /// Whether a node may send it to another: it concerns a device or a token, not a whole shard.
   package var mayHop: Bool {
     switch self {
     case .submitted, .asked, .operated(.administered): true
-    // No cluster has a virtual clock, so none follows one.
+    // No cluster has a virtual clock to follow.
     case .stream(_, let event): event != .clockFollowed
     case .alias(let event): event != .allConfirmed
     case .journal, .operated, .clock: false
@@ -143,7 +130,6 @@ extension Event {
   }
 }
 
-/// A device and the proof that the request comes from it.
 package struct DeviceCredential: Hashable, Sendable {
   package var device: DeviceID
   package var secret: SecretHash

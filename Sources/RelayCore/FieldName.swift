@@ -1,10 +1,10 @@
-/// The header fields that the provider API knows (Apple, "Sending notification requests to APNs"),
-/// and `traceparent` (W3C, "Trace Context"). Everything else is ignored.
+/// The provider API's header fields (Apple, "Sending notification requests to APNs"), and
+/// `traceparent` (W3C, "Trace Context"). Others are ignored.
 package enum FieldName: UInt8, CaseIterable, Sendable {
   case method, path, authorization, apnsID, apnsExpiration, apnsPriority, apnsTopic
   case apnsCollapseID, apnsPushType, contentType, contentLength, host, traceParent
 
-  /// The name on the wire; lower case, as HTTP/2 demands (RFC 9113 section 8.2).
+  /// In lower case, as HTTP/2 demands (RFC 9113 section 8.2).
   package var wireName: String {
     switch self {
     case .method: ":method"
@@ -23,7 +23,6 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// The field with this name, if it is one of them.
   package init?(_ bytes: Span<UInt8>) {
     guard let found = Self.table.find(PackedName(bytes, 0..<bytes.count)) else { return nil }
     self = found

@@ -1,10 +1,10 @@
 import Primitives
 
 extension KeyedHash {
-  /// Here, so that asking for one key is one load; another module's are copied, all ten.
+  /// A copy here makes using one key one load; from another module all ten are copied.
   private static let keys = ofProcess
 
-  /// The hash of a token, which every push asks for.
+  /// Used for every push.
   static func hash(_ token: DeviceToken) -> UInt32 {
     let (keys, words) = (Self.keys, token.words)
     var sum = keys.rest &* UInt64(token.restHash) &+ keys.start
@@ -15,7 +15,7 @@ extension KeyedHash {
     return UInt32(truncatingIfNeeded: sum >> 32)
   }
 
-  /// The hash of a connection, which every acknowledgement asks for.
+  /// Used for every acknowledgement.
   static func hash(_ connection: ConnectionID) -> UInt32 {
     let keys = Self.keys
     var sum = keys.first.0 &* UInt64(connection.place) &+ keys.start
@@ -24,7 +24,7 @@ extension KeyedHash {
     return UInt32(truncatingIfNeeded: sum >> 32)
   }
 
-  /// The hash of what a provider calls its notification, by which its life is found.
+  /// For an `apns-id`.
   static func hash(_ id: UniqueID) -> UInt32 {
     let keys = Self.keys
     var sum = keys.first.0 &* (id.high >> 32) &+ keys.start

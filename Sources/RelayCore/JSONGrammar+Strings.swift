@@ -1,13 +1,13 @@
 /// Strings (RFC 8259 section 7) in UTF-8 (RFC 3629 section 4).
 extension JSONGrammar {
-  /// Reads a string; `start` is behind its opening quote.
+  /// `start` is after the opening quote, the result after the closing one.
   static func stringEnd(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
     let position = skipPlain(bytes, from: start)
     if byte(bytes, at: position) == UInt8(ascii: "\"") { return position &+ 1 }
     return try unusualStringEnd(bytes, from: position)
   }
 
-  /// `stringEnd` for strings with escapes, not in ASCII or not valid; `start` is where that begins.
+  /// Strings with escapes, non-ASCII characters or errors, from the first of these.
   @inline(never)
   private static func unusualStringEnd(
     _ bytes: Span<UInt8>, from start: Int
@@ -27,10 +27,8 @@ extension JSONGrammar {
     }
   }
 
-  /// Skips ASCII characters that stand for themselves, eight at a time.
-  ///
-  /// Stops at a quote, a backslash, a control character, a byte above 127 or the end (where the
-  /// padding looks like control characters).
+  /// Skips plain ASCII characters, eight at a time, up to a quote, a backslash, a control
+  /// character, a byte above 127 or the end (whose padding looks like control characters).
   @inline(__always)
   private static func skipPlain(_ bytes: Span<UInt8>, from start: Int) -> Int {
     var position = start
@@ -44,10 +42,8 @@ extension JSONGrammar {
     return position &+ special.trailingZeroBitCount / 8
   }
 
-  /// Reads a key like `stringEnd`, and what it says, unescaped.
-  ///
-  /// Keys are short and plain nearly always: then the word that is searched for the closing quote
-  /// is the name.
+  /// `stringEnd` for a key, with its unescaped name. Keys are nearly always short and plain: then
+  /// the word searched for the closing quote is the name.
   @inline(__always)
   static func keyEnd(
     _ bytes: Span<UInt8>, from start: Int
@@ -60,7 +56,7 @@ extension JSONGrammar {
     return (PackedName(word, count: count), start &+ count &+ 1)
   }
 
-  /// `keyEnd` for keys of more than seven bytes.
+  /// Keys of more than seven bytes.
   @inline(never)
   private static func longKeyEnd(
     _ bytes: Span<UInt8>, from start: Int
@@ -83,7 +79,7 @@ extension JSONGrammar {
     return try unusualKeyEnd(bytes, from: start)
   }
 
-  /// `keyEnd` for keys that are long, escaped, not ASCII or not valid.
+  /// Keys that are long, escaped, not ASCII or invalid.
   private static func unusualKeyEnd(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> (name: PackedName, end: Int) {
@@ -91,22 +87,21 @@ extension JSONGrammar {
     return (unescapedName(bytes, in: start..<end &- 1), end)
   }
 
-  /// The word with bit 7 set in the first byte that is special, and nothing set before it; what is
-  /// set behind the first is not to be relied on (a borrow may run on).
+  /// Sets bit 7 of the first special byte, none before it; later ones are unreliable (borrow).
   @inline(__always)
   private static func highBitWhereSpecial(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
     let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
     // `x - n` borrows into bit 7 where a byte of `x` is below `n`. Bytes above 127 are special
-    // anyway, so the usual `& ~x` is only needed where it keeps the others exact.
+    // anyway, so `& ~x` is only needed where it keeps the others exact.
     let control = (word &- (ones &* 0x20)) & ~word
     let quoteZero = (quote &- ones) & ~quote
     let backslashZero = (backslash &- ones) & ~backslash
     return (control | quoteZero | backslashZero | word) & (ones &* 0x80)
   }
 
-  /// Reads one escape; `start` is at the backslash. A pair of surrogates is one escape.
+  /// Reads one escape from its backslash. A surrogate pair is one escape.
   private static func escape(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> (end: Int, scalar: UInt32) {
@@ -131,7 +126,7 @@ extension JSONGrammar {
   ) throws(PayloadError) -> (end: Int, scalar: UInt32) {
     let first = try hexUnit(bytes, from: start + 2)
     guard first & 0xF800 == 0xD800 else { return (start + 6, first) }
-    // A high surrogate needs a low one behind it; a low one must not come first.
+    // A high surrogate must be followed by a low one; a low one must not come first.
     guard first < 0xDC00 else { throw .notJSON(offset: start) }
     guard byte(bytes, at: start + 6) == UInt8(ascii: "\\") else {
       throw .notJSON(offset: start + 6)
@@ -144,7 +139,6 @@ extension JSONGrammar {
     return (start + 12, 0x10000 + (first & 0x3FF) << 10 + (second & 0x3FF))
   }
 
-  /// The value of four hexadecimal digits.
   private static func hexUnit(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> UInt32 {
@@ -163,14 +157,14 @@ extension JSONGrammar {
     return value
   }
 
-  /// Skips a run of characters above U+007F: the well-formed sequences of RFC 3629 section 4, so
-  /// no overlong forms, no surrogates, nothing above U+10FFFF.
+  /// Skips characters above U+007F in well-formed sequences (RFC 3629 section 4): no overlong
+  /// forms, no surrogates, nothing above U+10FFFF.
   private static func skipMultibyte(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> Int {
     var position = start
     while true {
-      // Three bytes are what most scripts need: one look at all three, bits in little-endian order.
+      // Most scripts need three bytes: one comparison for all three, little-endian.
       let word = paddedWord(bytes, at: position)
       if word & 0xC0C0F0 == 0x8080E0 {
         // Not overlong (E0 80...9F) and no surrogate (ED A0...BF).
@@ -182,7 +176,7 @@ extension JSONGrammar {
       }
       let lead = UInt8(truncatingIfNeeded: word)
       guard lead >= 0x80 else { return position }
-      // The second byte's range depends on the lead; all later ones are 80...BF.
+      // The lead determines the second byte's range; later ones are 80...BF.
       let (length, second): (Int, ClosedRange<UInt8>) =
         switch lead {
         case 0xC2...0xDF: (2, 0x80...0xBF)
@@ -211,12 +205,12 @@ extension JSONGrammar {
     }
   }
 
-  /// The content of the valid string `bytes[range]`, quotes included.
+  /// The content of the valid string `bytes[range]`, which includes the quotes.
   static func name(_ bytes: Span<UInt8>, in range: Range<Int>) -> PackedName {
     unescapedName(bytes, in: range.lowerBound + 1..<range.upperBound - 1)
   }
 
-  /// The content of a valid string, `range` being what stands between its quotes.
+  /// `range` excludes the quotes.
   private static func unescapedName(_ bytes: Span<UInt8>, in range: Range<Int>) -> PackedName {
     var name = PackedName()
     var position = range.lowerBound
@@ -227,7 +221,7 @@ extension JSONGrammar {
         position += 1
         continue
       }
-      // No name in a table has a character above U+007F; a byte that is not ASCII says enough.
+      // No table name has a character above U+007F; any non-ASCII byte will do.
       name.append(escape.scalar < 0x80 ? UInt8(truncatingIfNeeded: escape.scalar) : 0xFF)
       position = escape.end
     }

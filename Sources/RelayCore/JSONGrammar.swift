@@ -1,16 +1,13 @@
-/// The grammar of RFC 8259, as functions over the bytes: each takes the position where it starts
-/// and returns the position behind what it read, or throws where the text stops making sense.
-///
-/// Nothing here recurses or allocates, and every access is bounds-checked by `Span`.
+/// The grammar of RFC 8259 as functions over bytes: each takes a start position and returns the
+/// position after what it read, or throws at the first error. No recursion or allocation.
 enum JSONGrammar {
-  /// The byte at `position`, or 0 behind the end: no grammar rule accepts a 0, so that the end of
-  /// the input needs no test of its own.
+  /// The byte at `position`, or 0, which no grammar rule accepts, after the end.
   @inline(__always)
   static func byte(_ bytes: Span<UInt8>, at position: Int) -> UInt8 {
     position >= 0 && position < bytes.count ? bytes[position] : 0
   }
 
-  /// Skips white space (RFC 8259 section 2).
+  /// RFC 8259 section 2.
   @inline(__always)
   static func skipSpace(_ bytes: Span<UInt8>, from start: Int) -> Int {
     var position = start
@@ -22,14 +19,12 @@ enum JSONGrammar {
     }
   }
 
-  /// Checks that only white space follows.
   static func expectEnd(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) {
     let end = skipSpace(bytes, from: start)
     guard end == bytes.count else { throw .notJSON(offset: end) }
   }
 
-  /// The kind of the value that starts at `position`, by its first byte; only meaningful when a
-  /// value does start there.
+  /// The kind of the value at `position`, by its first byte; only meaningful for a valid value.
   @inline(__always)
   static func kind(_ bytes: Span<UInt8>, at position: Int) -> JSONKind {
     switch byte(bytes, at: position) {
@@ -42,7 +37,7 @@ enum JSONGrammar {
     }
   }
 
-  /// Whether the valid value `bytes[range]` is an empty string or an empty object.
+  /// Whether the valid value `bytes[range]` is an empty string or object.
   static func isEmpty(_ bytes: Span<UInt8>, in range: Range<Int>) -> Bool {
     switch kind(bytes, at: range.lowerBound) {
     case .string: range.count == 2
@@ -51,9 +46,7 @@ enum JSONGrammar {
     }
   }
 
-  /// Reads a member's key and the colon; `start` is where the quote has to be.
-  ///
-  /// - Returns: the unescaped key, and where its value starts.
+  /// Reads a member's key and colon, and returns the unescaped key and its value's start.
   @inline(__always)
   static func memberKey(
     _ bytes: Span<UInt8>, from start: Int
@@ -63,7 +56,6 @@ enum JSONGrammar {
     return (key.name, try valueStart(bytes, from: key.end))
   }
 
-  /// Skips the colon between a key that ended at `start` and its value.
   @inline(__always)
   static func valueStart(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
     let colon = skipSpace(bytes, from: start)
@@ -71,8 +63,7 @@ enum JSONGrammar {
     return skipSpace(bytes, from: colon &+ 1)
   }
 
-  /// Reads what follows a member's value: a comma, then `end` is where the next key has to be, or
-  /// the brace that closes the object.
+  /// Reads a comma, with `end` at the next key, or the object's closing brace.
   @inline(__always)
   static func memberEnd(
     _ bytes: Span<UInt8>, from start: Int
@@ -85,9 +76,7 @@ enum JSONGrammar {
     }
   }
 
-  /// Skips one value of any kind.
-  ///
-  /// - Parameter depth: how many objects and arrays are already open around it.
+  /// Skips one value. `depth` counts the objects and arrays around it.
   @inline(__always)
   static func skipValue(
     _ bytes: Span<UInt8>, from start: Int, depth: Int
@@ -99,14 +88,12 @@ enum JSONGrammar {
     }
   }
 
-  /// Skips an object or array with all that is in it.
-  ///
-  /// The open ones are remembered as one bit each, which the depth limit makes enough.
+  /// Skips an object or array. One bit per open level, which the depth limit makes enough.
   private static func skipNested(
     _ bytes: Span<UInt8>, from start: Int, depth: Int
   ) throws(PayloadError) -> Int {
     var position = start
-    // Bit 0 tells the innermost: 1 for an object, 0 for an array.
+    // Bit 0 is the innermost level: 1 for an object, 0 for an array.
     var kinds: UInt64 = 0
     var level = 0
     while true {
@@ -136,7 +123,7 @@ enum JSONGrammar {
       default:
         position = try skipScalar(bytes, from: position)
       }
-      // A value has ended; close what ends with it, and go on behind the next comma.
+      // A value has ended: close what ends with it, then continue after the next comma.
       while true {
         guard level > 0 else { return position }
         position = skipSpace(bytes, from: position)
@@ -154,14 +141,13 @@ enum JSONGrammar {
     }
   }
 
-  /// Skips a key, whose quote has to be at `start`, and the colon.
   @inline(__always)
   private static func skipKey(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
     guard byte(bytes, at: start) == UInt8(ascii: "\"") else { throw .notJSON(offset: start) }
     return try valueStart(bytes, from: stringEnd(bytes, from: start &+ 1))
   }
 
-  /// Skips a number or one of the three literal names.
+  /// Skips a number or literal name.
   private static func skipScalar(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> Int {
@@ -187,7 +173,6 @@ enum JSONGrammar {
 
 /// Numbers (RFC 8259 section 6).
 extension JSONGrammar {
-  /// Skips a number.
   static func skipNumber(_ bytes: Span<UInt8>, from start: Int) throws(PayloadError) -> Int {
     var position = start
     if byte(bytes, at: position) == UInt8(ascii: "-") { position &+= 1 }
@@ -208,7 +193,6 @@ extension JSONGrammar {
     return position
   }
 
-  /// Skips one or more digits.
   private static func skipDigits(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> Int {
@@ -222,15 +206,13 @@ extension JSONGrammar {
     byte &- UInt8(ascii: "0") < 10
   }
 
-  /// What a number is worth, as far as flags like `content-available` care.
+  /// For flags like `content-available`.
   enum SmallNumber {
     case zero, one, other
   }
 
-  /// Whether the valid number `bytes[range]` equals 0 or 1, exactly and however it is spelled.
-  ///
-  /// Written in decimal, a number is 1 when its only digit that is not zero is a 1 that the
-  /// exponent moves to the ones' place, and 0 when all its digits are zero.
+  /// Whether the valid number `bytes[range]` equals 0 (all digits are zero) or 1 (its only non-zero
+  /// digit is a 1 that the exponent moves to the ones' place).
   static func smallNumber(_ bytes: Span<UInt8>, in range: Range<Int>) -> SmallNumber {
     if range.count == 1 {
       switch byte(bytes, at: range.lowerBound) {
@@ -263,8 +245,7 @@ extension JSONGrammar {
     return power + exponent(bytes, in: position..<range.upperBound) == 0 ? .one : .other
   }
 
-  /// The exponent of a valid number whose exponent part (with its `e`, or empty) is `range`,
-  /// saturated far above the number of digits that a payload can hold.
+  /// The exponent in `range` (with its `e`, or empty), saturated far above a payload's digit count.
   private static func exponent(_ bytes: Span<UInt8>, in range: Range<Int>) -> Int {
     var magnitude = 0
     var isNegative = false

@@ -1,7 +1,4 @@
-/// A JSON value that knows where it stands in its file, so that an error can say so.
-///
-/// Whether the text is JSON at all is decided by the strict scanner that every payload goes
-/// through; here a text that is known to be right becomes a tree.
+/// A JSON value with its position in a file, for error messages.
 package struct JSONTree: Sendable {
   package enum Value: Sendable {
     case object([(key: String, value: JSONTree)])
@@ -13,22 +10,19 @@ package struct JSONTree: Sendable {
   }
 
   package let value: Value
-  /// The line it begins on, from 1.
+  /// The line of its first character, from 1.
   package let line: Int
-  /// The bytes it is written in.
   package let source: [UInt8]
 
   package subscript(key: String) -> JSONTree? {
-    // The last one counts, as it does on the phone.
+    // The last one counts, as on the phone.
     if case .object(let members) = value { members.last { $0.key == key }?.value } else { nil }
   }
 
-  /// What it says, if it is a text.
   package var text: String? {
     if case .text(let text) = value { text } else { nil }
   }
 
-  /// Reads one JSON object.
   package static func read(_ bytes: [UInt8]) throws(JSONTreeError) -> JSONTree {
     do {
       _ = try scanPayload(bytes.span)
@@ -47,13 +41,12 @@ package struct JSONTree: Sendable {
   }
 }
 
-/// Why a text is no JSON object, and where.
 package struct JSONTreeError: Error, Equatable {
   package let line: Int
   package let text: String
 }
 
-/// Walks over text that is known to be valid JSON.
+/// Parses text known to be valid JSON.
 private struct TreeBuilder {
   let bytes: [UInt8]
   var position = 0
@@ -70,7 +63,7 @@ private struct TreeBuilder {
     }
   }
 
-  /// White space, and the colons and commas that the scanner has seen to.
+  /// White space, and the colons and commas already validated.
   private static let between = Set(" \t\r\n:,".utf8)
 
   mutating func value() -> JSONTree {

@@ -1,142 +1,128 @@
 package import Primitives
 
-/// Every bound of the relay in one place. Nothing a peer sends decides how much memory is used;
-/// these numbers do. Reaching one is an answer to the peer, never a crash.
+/// Every bound of the relay. Memory use depends on these, not on peers; excess is answered.
 package enum Limits {
-  /// Bytes of a device token (Apple: its length is not fixed, "Registering your app with APNs").
+  /// Apple: the length is not fixed ("Registering your app with APNs").
   package static let deviceTokenBytes = 2...100
-  /// Bytes of a topic. Apple's bundle identifiers end at 155 characters; suffixes come on top.
+  /// Apple's bundle identifiers end at 155 characters; suffixes come on top.
   package static let topicBytes = 1...255
   /// Bytes of an `apns-collapse-id` (Apple: "Sending notification requests to APNs").
   package static let collapseIDBytes = 64
   /// Bytes of a payload; `voip` has its own (same page).
   package static let payloadBytes = 4096
   package static let voipPayloadBytes = 5120
-  /// Bytes of a device token, and of a payload, in the binary provider API; the second of its
-  /// commands 0 and 1 (Apple, "Binary Provider API", archived).
+  /// Bytes of tokens and payloads in the binary provider API; the last in commands 0 and 1 (Apple,
+  /// "Binary Provider API", archived).
   package static let binaryTokenBytes = 32
   package static let binaryPayloadBytes = 2048
   package static let simplePayloadBytes = 256
-  /// Bytes of a frame there, and bytes behind a frame without a verdict above which no more is
-  /// read. A payload that is too long fits, so that the frame's identifier is found.
+  /// Bytes of a frame there, and buffered bytes after a frame without a verdict. An overlong
+  /// payload fits, so that the frame's identifier is found.
   package static let binaryFrameBytes = 66_560
   /// Nesting of a payload's arrays and objects.
   package static let payloadDepth = 64
-  /// How long anything may be stored (Apple, "Sending notification requests to APNs").
+  /// The longest storage time (Apple, "Sending notification requests to APNs").
   package static let storage = Interval.days(30)
 
-  /// Apps on one device. Their slots bound what is stored for it: two per app.
+  /// Two slots per app bound what is stored for a device.
   package static let appsPerDevice = 256
-  /// Frames of one device that wait for an acknowledgement.
+  /// Frames of one device waiting for an acknowledgement.
   package static let inFlightPerDevice = 32
-  /// Frames of one notification on one connection, the first one included, before the connection
-  /// ends because the device acknowledges none of them.
+  /// Frames of one notification on one connection before it is closed for lack of acknowledgements.
   package static let framesPerConnection: UInt8 = 4
-  /// Outcomes that the devices of one shard promised for later; the oldest are forgotten first.
+  /// Outcomes promised for later, per shard; the oldest are forgotten first.
   package static let awaitedOutcomes = 65_536
-  /// Times that a device may say what it decides about a notification before its outcome; what it
-  /// says beyond is not logged.
+  /// Logged decisions of a device about one notification before its outcome.
   package static let decisionsPerPush: UInt8 = 16
-  /// Submissions and device requests of one shard that wait for the journal; one more is answered
-  /// `ServiceUnavailable`.
+  /// Pending submissions and device requests of one shard; beyond: `ServiceUnavailable`.
   package static let pendingPersists = 262_144
-  /// Events that a loop keeps back while the partitions they are for move to another node; one more
-  /// is answered `ServiceUnavailable`.
+  /// Events kept on a loop while partitions move to another node; beyond: `ServiceUnavailable`.
   package static let parkedEvents = 262_144
-  /// Bytes on their way from one loop to a loop of another node; and of one message there.
+  /// Bytes in transit from one loop to a loop of another node, and bytes of one message there.
   package static let hopWindowBytes = 8 << 20
   package static let hopMessageBytes = 512 << 10
-  /// Of an answer to what another node asks for people; a longer one is none.
+  /// Bytes of another node's answer for people; a longer one is dropped.
   package static let nodeAnswerBytes = 16 << 20
-  /// How long another node may take for an answer.
+  /// How long another node may take to answer.
   package static let hopPatience = Interval.seconds(3)
-  /// How late what one node tells another may come, and how long it may wait for a stripe to come
-  /// to somebody: less than that, so that what was refused does not happen after all.
+  /// The maximum age of a message between nodes, including its wait for a stripe's owner: below
+  /// `hopPatience`, so that what was refused does not happen after all.
   package static let hopAge = Interval.seconds(2)
-  /// By which the clocks of two nodes may differ, so that a hop that is on time is not late.
+  /// Tolerated difference between two nodes' clocks, so that a timely hop is not too old.
   package static let clockDifference = Interval.seconds(1)
-  /// Apps of one shard whose held silent pushes are looked at in one step after the policy changed.
+  /// Apps of one shard whose held silent pushes are reviewed in one step after a policy change.
   package static let reviewedApps = 1024
-  /// Devices of one shard that have a policy of their own; for one more nothing changes.
+  /// Devices of one shard with their own policy; further ones are ignored.
   package static let ownPolicies = 10_000
-  /// Devices of one shard; one more registration is answered with an error.
+  /// Devices of one shard; further registrations are refused.
   package static let devicesPerShard = 16_000_000
-  /// Tokens that devices brought along, in the shard that their last eight bytes name; one more is
-  /// answered with an error. A device has one an app at most (`appsPerDevice`).
+  /// Tokens brought along by devices, in the shard of their last eight bytes; further ones are
+  /// refused. A device has at most one an app (`appsPerDevice`).
   package static let aliasesPerShard = 1_000_000
-  /// Claims and returns of such tokens under way, of one device and of all devices of a shard; one
-  /// more is answered `ServiceUnavailable`.
+  /// Pending claims and returns of such tokens; beyond: `ServiceUnavailable`.
   package static let tokenChangesPerDevice = 16
   package static let tokenChangesPerShard = 65_536
-  /// Budgets of removed apps that one shard remembers until they are full again; beyond it one is
-  /// full when the app comes back.
+  /// Budgets of removed apps per shard; beyond, a returning app's is full.
   package static let formerBudgets = 100_000
-  /// Acknowledged pushes that their provider gave an `apns-id`, as one shard remembers them, and
-  /// how long; the oldest are forgotten first.
+  /// Acknowledged pushes with an `apns-id` remembered per shard, and how long.
   package static let takenPushes = 16_384
   package static let takenPushAge = Interval.minutes(1)
-  /// How often a token's shard on another node is asked, and how long an answer may take.
+  /// Questions to a token's shard on another node, and the time for each answer.
   package static let tokenQuestions: UInt8 = 5
   package static let tokenQuestionInterval = Interval.seconds(1)
-  /// Unregistered tokens that one shard remembers for 410; the oldest are forgotten first and then
-  /// answered `BadDeviceToken`.
+  /// Unregistered tokens remembered per shard for 410; older ones get `BadDeviceToken`.
   package static let unregisteredTokens = 100_000
 
-  /// Bytes of request headers, as HTTP/2 counts them (Apple, "Sending notification requests to
-  /// APNs").
+  /// As HTTP/2 counts them (Apple, "Sending notification requests to APNs").
   package static let headerListBytes = 8000
-  /// Bytes that one batch of requests may become: 32 times a read. HPACK makes much of little, so
-  /// the bytes received do not bound it.
+  /// Bytes of one batch of requests: 32 times a read, as HPACK expands what is received.
   package static let batchBytes = 2_097_152
-  /// Requests and bytes that a connection's turn on its loop takes in; the rest waits for the next.
+  /// Requests and bytes of a connection's turn on its loop; the rest waits for the next.
   package static let turnRequests = 1024
   package static let turnBytes = 262_144
-  /// Concurrent streams: before and after the first valid provider token (Apple, "Sending
-  /// notification requests to APNs").
+  /// Before and after the first valid provider token (Apple, "Sending notification requests to
+  /// APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
-  /// Questions (`ProviderQuery`) of one connection that are being looked into; one more is answered
-  /// `ServiceUnavailable`.
+  /// Pending `ProviderQuery`s of one connection; beyond: `ServiceUnavailable`.
   package static let questionsPerConnection = 16
-  /// Requests under way on one provider connection that has shown no valid credentials, of clients
-  /// that have not read our SETTINGS; those that fail their checks above it are refused unanswered.
+  /// Pending requests on a provider connection without valid credentials, from clients that have
+  /// not read our SETTINGS; beyond, those that fail their checks are refused unanswered.
   package static let refusedRequests = 100
-  /// Streams of one connection of devices: before a device's secret was accepted on it, and after.
+  /// Before and after a device's secret was accepted on the connection.
   package static let unauthenticatedDeviceStreams: UInt32 = 16
   package static let deviceStreams: UInt32 = 100_000
-  /// Bytes of one line of the device link in either direction, payload included.
+  /// Bytes of a line of the device link, payload included.
   package static let lineBytes = 16_384
-  /// Unusable lines on one stream before it ends with a `bye`.
+  /// Unusable lines on one stream before its `bye`.
   package static let unusableLines = 10
-  /// Bytes of the body of a device API request.
   package static let deviceBodyBytes = 4096
-  /// Bytes a peer may send beyond a body limit before its stream is reset.
+  /// Bytes beyond a body limit before the stream is reset.
   package static let discardedBytes = 1_048_576
-  /// Bytes of a provider token (a JWT).
+  /// Bytes of a JWT.
   package static let providerTokenBytes = 4096
-  /// Provider tokens that one event loop remembers as verified.
+  /// Verified provider tokens cached per event loop.
   package static let verifiedProviderTokens = 1000
-  /// Connections on one event loop; more are closed at once.
+  /// Connections per event loop; further ones are closed at once.
   package static let connectionsPerLoop = 100_000
-  /// Bytes handed to a socket and not yet taken before a connection stops producing more.
+  /// Bytes handed to a socket before a connection stops producing more.
   package static let unsentBytes = 262_144
-  /// How far the machine's clock must have been set for the relay to follow.
+  /// The smallest step of the machine's clock that the relay follows.
   package static let clockStep = Interval.milliseconds(100)
-  /// How long a peer may take none of its unsent bytes before its connection is closed.
+  /// How long a peer may read none of its unsent bytes.
   package static let stalled = Interval.minutes(5)
-  /// Bytes that TLS itself wants to say (handshake, tickets, alerts) and cannot.
+  /// Bytes of TLS itself (handshake, tickets, alerts) waiting to be sent.
   package static let pendingTLSBytes = 65_536
-  /// Bytes of answers and lines that wait on all streams of one connection for the peer to read.
+  /// Bytes of answers and lines queued on all streams of one connection.
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864
 
-  /// Devices that one question for a list looks at on one loop before it goes on elsewhere.
+  /// Devices that one list request examines per loop.
   package static let listedDevices = 20_000
-  /// Connections to each listener of the admin API. On the Unix socket others wait; on TCP the
-  /// oldest that has not shown the token goes for the next, and so many of those have a place
-  /// whoever else is there. Bytes that are read of one at once, and of an answer that the kernel
-  /// may hold; how long a stranger may take none of it. The bytes of a request's header, and how
-  /// long there may be half a request or none.
+  /// The admin API, per listener. On the Unix socket more connections wait. On TCP the oldest one
+  /// without the token makes room for the next, and `adminStrangers` such have a place. Bytes per
+  /// read, unsent bytes of an answer and how long a stranger may read none, bytes of a request's
+  /// header, and how long half a request or none may last.
   package static let adminConnections = 1024
   package static let adminStrangers = 64
   package static let adminReadBytes = 1024
@@ -144,33 +130,32 @@ package enum Limits {
   package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384
   package static let adminIdle = Interval.seconds(30)
-  /// Megabytes of one recording, at most.
+  /// Megabytes of one recording.
   package static let recordingMegabytes = 4096
-  /// Notifications that one question for a list looks at on one loop.
+  /// Notifications that one list request examines per loop.
   package static let listedLives = 50_000
-  /// Events of all loops that people who look on can still read.
+  /// Events of all loops kept for live viewers.
   package static let feedEvents = 50_000
-  /// Events that one node tells another at once; of those before it tells how many they are.
+  /// Events that a node sends another at once; earlier ones are only counted.
   package static let nodeFeedEvents = 1000
-  /// Batches of events on their way from the loops to the feed.
+  /// Batches of events in transit from the loops to the feed.
   package static let feedBatches = 4096
-  /// Refused requests of providers that one loop remembers.
+  /// Refused provider requests remembered per loop.
   package static let rememberedRefusals = 200
-  /// Changes of devices (they come, go, report) that one loop remembers.
+  /// Device changes (connect, disconnect, report) remembered per loop.
   package static let rememberedChanges = 10_000
-  /// Accepted notifications of which one loop remembers what was odd about them, and their traces.
+  /// Accepted notifications whose notes and traces are remembered per loop.
   package static let rememberedNotes = 10_000
-  /// Topics that metrics tell apart on one loop, where that is asked for; the rest are `other`.
+  /// Topics distinguished in metrics per loop, if configured; the rest are `other`.
   package static let namedTopics = 50
-  /// Faults in force at once, and how long a connection may be on which one lets nothing pass.
+  /// Faults in force at once, and how long a muted connection may last.
   package static let faults = 100
   package static let muted = Interval.minutes(10)
-  /// States that a relay can be taken back to, and about how many bytes they may take, all
-  /// together.
+  /// Checkpoints of a relay, and about how many bytes they may take together.
   package static let checkpoints = 100
   package static let checkpointBytes = 268_435_456
 
-  /// Relations between the numbers above, asserted by a test: a change that breaks one is noticed.
+  /// Relations between the numbers above, asserted by a test.
   package static var relationsHold: Bool {
     payloadBytes <= voipPayloadBytes
       // A line holds the largest payload and its envelope.
@@ -180,7 +165,7 @@ package enum Limits {
       && discardedBytes > voipPayloadBytes
       && simplePayloadBytes <= binaryPayloadBytes && binaryPayloadBytes <= payloadBytes
       && deviceTokenBytes.contains(binaryTokenBytes)
-      // The longest item, the four others, and what stands before each.
+      // The longest item, the four others, and each item's head.
       && binaryFrameBytes >= Int(UInt16.max) + binaryTokenBytes + 9 + 5 * 3
       && unauthenticatedStreams <= providerStreams
       && tokenChangesPerDevice <= tokenChangesPerShard

@@ -1,31 +1,28 @@
-/// A short name packed into three words, so that two names compare in a few instructions and a
-/// name that arrives escaped (`"\u0061ps"`) compares like any other.
+/// A short name in three words, which compare in a few instructions.
 struct PackedName: Equatable, Sendable {
-  /// Longer names keep this many bytes and a count above it: they equal no name of a table.
+  /// Longer names keep this many bytes and a larger count: they equal no name of a table.
   static let capacityBytes = 24
 
   private(set) var first: UInt64 = 0
   private(set) var second: UInt64 = 0
   private(set) var third: UInt64 = 0
-  /// The length in bytes, saturated at one above the capacity.
+  /// Saturated at one above the capacity.
   private(set) var count = 0
 
-  /// The empty name, to be appended to.
   init() {}
 
-  /// The name made of the `count` (0 to 7) lowest bytes of a little-endian word.
+  /// From the `count` (0 to 7) lowest bytes of a little-endian word.
   @inline(__always)
   init(_ word: UInt64, count: Int) {
     first = word & ~(UInt64.max &<< UInt64(truncatingIfNeeded: count &* 8))
     self.count = count
   }
 
-  /// The name of a table entry.
   init(_ name: String) {
     for byte in name.utf8 { append(byte) }
   }
 
-  /// The name made of `bytes[range]`, as they are.
+  /// From `bytes[range]`, unchanged.
   @inline(__always)
   init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
     let start = range.lowerBound
@@ -41,8 +38,7 @@ struct PackedName: Equatable, Sendable {
     append(paddedWord(bytes, at: start &+ 16), count: length &- 16)
   }
 
-  /// Adds the `count` (0 to 8) lowest bytes of a little-endian word, to a name that so far consists
-  /// of whole words.
+  /// Appends the `count` (0 to 8) lowest bytes of a little-endian word to a name of whole words.
   @inline(__always)
   mutating func append(_ word: UInt64, count added: Int) {
     let unused = UInt64(truncatingIfNeeded: (8 &- added) &* 8)
@@ -58,7 +54,7 @@ struct PackedName: Equatable, Sendable {
     count &+= added
   }
 
-  /// Adds one byte; past the capacity only the fact that the name is too long is kept.
+  /// Appends a byte; above the capacity only the count is kept.
   mutating func append(_ byte: UInt8) {
     guard count < Self.capacityBytes else {
       count = Self.capacityBytes + 1
@@ -74,7 +70,7 @@ struct PackedName: Equatable, Sendable {
   }
 }
 
-/// The eight bytes at `position` as one little-endian word, with zeros for those behind the end.
+/// The eight bytes at `position` as a little-endian word, zero-padded at the end.
 @inline(__always)
 func paddedWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   if position >= 0, position <= bytes.count &- 8 { return littleEndianWord(bytes, at: position) }
@@ -87,8 +83,7 @@ private func paddedWordAtEnd(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
     // Read the last eight and drop those before `position`.
     return littleEndianWord(bytes, at: last) >> UInt64(truncatingIfNeeded: (position &- last) &* 8)
   }
-  // Fewer than eight bytes in all, so that no word can be read: two halves or three bytes, which
-  // may be the same ones.
+  // Fewer than eight bytes in all: two halves or three bytes, which may overlap.
   let rest = bytes.count &- position
   guard position >= 0, rest > 0 else { return 0 }
   if rest >= 4 {
@@ -100,7 +95,7 @@ private func paddedWordAtEnd(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
     | UInt64(bytes[bytes.count &- 1]) << UInt64((rest &- 1) &* 8)
 }
 
-/// The four bytes at `position`, which the caller knows to exist, as a little-endian word.
+/// The four bytes at `position` must exist.
 @inline(__always)
 private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   let window = bytes.extracting(position..<(position &+ 4))
@@ -108,9 +103,8 @@ private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 
     | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
 }
 
-/// The eight bytes at `position`, which the caller knows to exist, as one little-endian word.
-///
-/// Written byte by byte because the safe API has no wider load; the optimizer makes it one load.
+/// The eight bytes at `position` must exist. Written byte by byte, as the safe API has no wider
+/// load; the optimizer makes it one.
 @inline(__always)
 func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   let window = bytes.extracting(position..<(position &+ 8))
@@ -123,7 +117,7 @@ func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
   return low | high
 }
 
-/// Whether both hold the same bytes; compared eight at a time, the last eight perhaps twice.
+/// Compares eight bytes at a time, the last eight perhaps twice.
 @inline(__always)
 package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   guard left.count == right.count else { return false }
@@ -138,8 +132,7 @@ package func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   return paddedWord(left, at: position) == paddedWord(right, at: position)
 }
 
-/// Finds the enum case of a name. Built once from the names, ordered by length, so that a look-up
-/// compares only the few names of the same length.
+/// Finds an enum's case by name, comparing only names of the same length.
 struct NameTable<Case: CaseIterable & Sendable>: Sendable {
   private struct Entry: Sendable {
     var name: PackedName
@@ -147,10 +140,10 @@ struct NameTable<Case: CaseIterable & Sendable>: Sendable {
   }
 
   private let entries: [Entry]
-  /// The entries of names with `n` bytes are `starts[n]..<starts[n + 1]`.
+  /// Names of `n` bytes are `entries[starts[n]..<starts[n + 1]]`.
   private let starts: [UInt8]
 
-  /// The table of all cases that have a name; those without (an empty one) are never found.
+  /// Cases with an empty name are never found.
   init(name: (Case) -> String) {
     let ordered = Case.allCases
       .map { Entry(name: PackedName(name($0)), value: $0) }
@@ -162,7 +155,6 @@ struct NameTable<Case: CaseIterable & Sendable>: Sendable {
     }
   }
 
-  /// The case called `name`, or nil.
   func find(_ name: PackedName) -> Case? {
     var index = Int(starts[name.count])
     let end = Int(starts[name.count + 1])

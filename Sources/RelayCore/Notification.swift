@@ -1,7 +1,6 @@
 package import Primitives
 
 extension NotificationClass {
-  /// The word in logs and answers.
   package var name: String {
     switch self {
     case .visible: "visible"
@@ -10,32 +9,28 @@ extension NotificationClass {
   }
 }
 
-/// A notification that the edge has accepted as well formed: parsed, classified, authorized. What
-/// is left to decide is where it goes and when.
-///
-/// It never changes, so it may as well be shared: on its way from event to record and frame it is
-/// copied again and again, and as a class a copy is one count instead of four and 128 bytes.
+/// A notification accepted by the edge: parsed, classified, authorized. Immutable, and a class
+/// because it is copied often: a copy is one reference count instead of four and 128 bytes.
 package final class Notification: Hashable, Sendable {
-  /// The relay's own name for it (`apns-unique-id`); the key of the log and of acknowledgements.
+  /// `apns-unique-id`; the key of the log and of acknowledgements.
   package let uniqueID: UniqueID
-  /// The provider's name for it (`apns-id`), or `uniqueID` when the provider gave none.
+  /// `apns-id`, or `uniqueID` if the provider gave none.
   package let apnsID: UniqueID
   package let token: DeviceToken
   package let topic: Topic
   package let notificationClass: NotificationClass
   package let pushType: PushType
   package let priority: Priority
-  /// Visible, and asks that the app be woken before the user sees it.
+  /// Asks to run the app in the background (see `Classification`).
   package let wakesApp: Bool
-  /// Visible, but shows, sounds and badges nothing: it carries nothing along.
+  /// Visible, but without alert, sound or badge: opens no ride.
   package let showsNothing: Bool
-  /// Kept as given; empty when there is none.
+  /// As given; empty if there is none.
   package let collapseID: [UInt8]
   package let expiration: Expiration
-  /// The payload's own bytes, never re-encoded.
+  /// The original bytes, never re-encoded.
   package let payload: [UInt8]
-  /// In a replay: what payload and collapse id are known by, where the recording has left something
-  /// of them out; else 0.
+  /// In a replay, stands for payload and collapse id that were not fully recorded; else 0.
   package let fingerprint: UInt64
 
   package init(
@@ -59,7 +54,6 @@ package final class Notification: Hashable, Sendable {
     self.fingerprint = fingerprint
   }
 
-  /// The same for another topic.
   package func addressed(to topic: Topic) -> Notification {
     Notification(
       uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
@@ -68,7 +62,7 @@ package final class Notification: Hashable, Sendable {
       expiration: expiration, payload: payload, fingerprint: fingerprint)
   }
 
-  /// The payload without the white space between its tokens.
+  /// The payload without white space between its tokens.
   package var compactPayload: [UInt8] {
     var bytes: [UInt8] = []
     var isInString = false
@@ -87,12 +81,12 @@ package final class Notification: Hashable, Sendable {
     return bytes
   }
 
-  /// Whether its provider has called it something.
+  /// Whether the provider gave an `apns-id`.
   @inline(__always)
   var isNamed: Bool { apnsID.low != uniqueID.low || apnsID.high != uniqueID.high }
 
-  /// Whether another one is this one, sent again by its provider, when they were accepted at those
-  /// moments. What was to be kept as long as possible is so again, from another time on.
+  /// Whether `other` is this one, sent again by its provider, given both times of acceptance. An
+  /// expiration at the maximum counts as equal, as it moves with the time.
   func isRepeated(by other: Notification, accepted first: Instant, _ second: Instant) -> Bool {
     isNamed && apnsID == other.apnsID && notificationClass == other.notificationClass
       && pushType == other.pushType && priority == other.priority
@@ -102,8 +96,7 @@ package final class Notification: Hashable, Sendable {
       && fingerprint == other.fingerprint
   }
 
-  /// What lies in a free place of a slab. Made for each slab: one for all of them would be counted
-  /// by all event loops at once.
+  /// For a free place of a slab. Not shared: all event loops would count references to one object.
   static var vacant: Notification {
     Notification(
       uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
@@ -128,15 +121,13 @@ package final class Notification: Hashable, Sendable {
   }
 }
 
-/// How long a notification is worth delivering (`apns-expiration`, Apple, "Sending notification
-/// requests to APNs").
+/// `apns-expiration` (Apple, "Sending notification requests to APNs").
 package enum Expiration: Hashable, Sendable {
   /// Tried once, never stored: `apns-expiration: 0`, or a moment that has passed (D12).
   case once
-  /// Stored until then at most.
   case at(Instant)
 
-  /// The header's value, or its absence, as of now: 30 days at most.
+  /// From the header, nil if missing; at most 30 days from now.
   package init(unixSeconds: Int64?, at now: Instant) {
     let latest = now + Limits.storage
     guard let unixSeconds else {
@@ -147,19 +138,19 @@ package enum Expiration: Hashable, Sendable {
     self = unixSeconds == 0 || moment <= now ? .once : .at(min(moment, latest))
   }
 
-  /// Whether it is the latest that there is for what was accepted at that moment: its provider has
-  /// named none, or a later one. It was read a little before, perhaps on another node.
+  /// Whether it is the maximum for that time of acceptance: the provider gave none, or a later one.
+  /// Allows for a header read earlier, perhaps on another node.
   func isLatest(acceptedAt moment: Instant) -> Bool {
     guard case .at(let end) = self else { return false }
     return end >= moment + Limits.storage - .minutes(1)
   }
 }
 
-/// How a notification came to be sent when it was.
+/// Why a notification was sent at its time.
 package enum Via: UInt8, CaseIterable, Sendable {
   /// On acceptance: the device was connected and nothing held it back.
   case direct
-  /// From its slot, along with something else that passed.
+  /// From its slot, along with something else.
   case piggyback
   /// From its slot, when the device connected.
   case connect
@@ -167,7 +158,7 @@ package enum Via: UInt8, CaseIterable, Sendable {
   case refill
   /// From its slot, when a low-priority push had waited long enough.
   case hold
-  /// Again on the same connection: the device had not acknowledged it in time.
+  /// Again on the same connection, without a timely acknowledgement.
   case resend
 
   package var name: String {
@@ -182,20 +173,19 @@ package enum Via: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// What passed between relay and device when something from a slot went along.
+/// What a stored push was sent along with.
 package enum Carrier: Hashable, Sendable {
   case push(UniqueID)
   case line(Line)
 
-  /// What is no push.
   package enum Line: UInt8, CaseIterable, Sendable {
-    /// The relay's, or one that nobody asked for.
+    /// The relay's, or an unsolicited one.
     case keepAlive
-    /// The device's condition has changed.
+    /// The device's condition changed.
     case condition
-    /// The device answers what was sent to it.
+    /// The device answered what was sent to it.
     case answer
-    /// Nothing at all: one less is in flight.
+    /// Nothing: the window in flight has room again.
     case room
 
     package var name: String {
@@ -209,35 +199,31 @@ package enum Carrier: Hashable, Sendable {
   }
 }
 
-/// One accepted notification that has not reached its end.
+/// An accepted notification that has not ended.
 package struct AcceptedNotification: Hashable, Sendable {
-  /// Exactly one of these at any time.
   package enum Phase: Hashable, Sendable {
-    /// Until the journal has it, it may not take a slot: it could not give it back.
+    /// For the journal; it may not take a slot yet, as it could not restore it.
     case waiting
     /// In its app's slot.
     case stored
-    /// Sent, not acknowledged; `next` is the following entry in flight to the device, or -1.
+    /// Sent, not acknowledged; `next` is the device's next entry in flight, or -1.
     case inFlight(next: Int32)
   }
 
   package var notification: Notification
-  /// The place in the order of acceptance; rises within a device, whatever shard it is in.
+  /// The order of acceptance; rises within a device, in any shard.
   package var order: UInt64
-  /// The journal's number, or 0 for what is never stored.
+  /// The journal's number, or 0 if it is never stored.
   package var sequence: UInt64
   package var acceptedAt: Instant
   package var app: Int32
   package var phase: Phase
-  /// When its last frame was sent; before that, when it was accepted. Moves with the clock when
-  /// that is set, as `acceptedAt` does not, which people read.
+  /// When its last frame was sent, or it was accepted. Moves with the clock, unlike `acceptedAt`.
   package var sentAt: Instant
-  /// Frames on this connection, the first one included.
+  /// Frames on this connection.
   package var frameCount: UInt8 = 0
-  /// Whether any frame was ever sent.
   package var wasSent = false
-  /// A silent one that the budget or a ride has paid for. It goes as soon as the window allows, and
-  /// again after a lost connection, without being paid for twice.
+  /// A silent one paid for by the budget or a ride, once, also after a lost connection.
   package var isPaid = false
   package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
 
@@ -254,24 +240,19 @@ package struct AcceptedNotification: Hashable, Sendable {
     self.phase = phase
   }
 
-  /// What lies in a free place of a slab.
   static var vacant: AcceptedNotification {
     AcceptedNotification(
       notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
       phase: .waiting)
   }
 
-  /// Whether a frame of this visible one opens a ride. Only the first does: a phone that takes it
-  /// again and again would open as many.
+  /// Whether this visible one opens a ride: only its first frame does.
   var opensRide: Bool { !wasSent && !notification.showsNothing }
 
-  /// For what goes along with it.
   var carrier: Carrier { .push(notification.uniqueID) }
 
-  /// Whether it may go (back) into a slot.
   package var isStorable: Bool { sequence != 0 }
 
-  /// Whether it is too late to deliver it.
   package func isExpired(at now: Instant) -> Bool {
     switch notification.expiration {
     case .once: false

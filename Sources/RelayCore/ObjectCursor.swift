@@ -1,15 +1,14 @@
-/// Walks over the members of one JSON object without building anything: for the lines of the device
-/// link, which are small, flat and frequent. Built on the grammar that also reads payloads.
+/// Walks over the members of one JSON object without allocation: for the small, flat, frequent
+/// lines of the device link. Uses the payload grammar.
 package struct ObjectCursor: Sendable {
-  /// One member: where its key (without quotes, escapes as they stand) and its value are.
+  /// The ranges of a key (without quotes) and value, escapes unresolved.
   package struct Member: Sendable {
     package var key: Range<Int>
     package var value: Range<Int>
-    /// Whether the value is a string; `text` is then what is between its quotes.
     package var isString: Bool
     package var isNull: Bool
 
-    /// The inside of a string value, escapes as they stand.
+    /// A string's content without quotes; other values as they are.
     package var text: Range<Int> {
       isString ? value.lowerBound + 1..<value.upperBound - 1 : value
     }
@@ -18,7 +17,7 @@ package struct ObjectCursor: Sendable {
   private var position: Int
   private var isAtEnd: Bool
 
-  /// Begins before the first member. Throws `notObject` or `notJSON`.
+  /// Throws `notObject` or `notJSON`.
   package init(_ bytes: Span<UInt8>) throws(PayloadError) {
     let start = JSONGrammar.skipSpace(bytes, from: 0)
     guard JSONGrammar.byte(bytes, at: start) == UInt8(ascii: "{") else { throw .notObject }
@@ -27,7 +26,7 @@ package struct ObjectCursor: Sendable {
     if isAtEnd { try JSONGrammar.expectEnd(bytes, from: position + 1) }
   }
 
-  /// The next member, or nil after the last. Throws where the text is not JSON.
+  /// The next member, or nil after the last.
   package mutating func next(_ bytes: Span<UInt8>) throws(PayloadError) -> Member? {
     guard !isAtEnd else { return nil }
     guard JSONGrammar.byte(bytes, at: position) == UInt8(ascii: "\"") else {

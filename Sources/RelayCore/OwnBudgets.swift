@@ -1,6 +1,6 @@
 package import Primitives
 
-/// A device whose silent pushes go by a policy of its own, and by clocks of its own.
+/// A device with its own silent policy and clocks.
 package struct OwnBudgets: Hashable, Sendable {
   package var device: DeviceID
   package var budgets: SilentBudgets
@@ -22,7 +22,7 @@ package struct BudgetKey: Hashable, Sendable {
   }
 }
 
-/// What a removed app had used, by the clocks of all.
+/// The used budget of a removed app, by the shared clocks.
 package struct FormerBudget: Hashable, Sendable {
   package var key: BudgetKey
   package var spent: RateLimit.State
@@ -42,7 +42,7 @@ struct FormerBudgets: Sendable {
     count += 1
   }
 
-  /// Takes out those of a device that `isIt` names, oldest first.
+  /// Removes and returns a device's budgets that match, oldest first.
   mutating func take(
     of device: DeviceID, where isIt: (FormerBudget) -> Bool
   ) -> [FormerBudget] {
@@ -57,20 +57,20 @@ struct FormerBudgets: Sendable {
     budgets.keys.sorted { $0.precedes($1) }.flatMap { take(of: $0, where: isIt) }
   }
 
-  /// All, by device; of each oldest first.
+  /// All, by device, oldest first within each.
   var state: [FormerBudget] {
     budgets.keys.sorted { $0.precedes($1) }.flatMap { budgets[$0] ?? [] }
   }
 }
 
 extension Shard {
-  /// The budgets that count for a device: mostly those of all.
+  /// The device's own budgets or, mostly, the shared ones.
   func budgets(of device: Int32) -> SilentBudgets {
     ownBudgets[devices[device].id] ?? budgets
   }
 
-  /// A policy for one device, or (nil) that of all again. What was used stays used, and what is
-  /// held is looked at again. Beyond the limit nothing changes.
+  /// Sets a device's policy; nil returns to the shared one. Used amounts stay, and held pushes are
+  /// reviewed. No effect beyond `Limits.ownPolicies`.
   mutating func change(
     to policy: SilentPolicy?, of device: Int32, at moment: Instant, into effects: inout [Effect]
   ) {
@@ -92,8 +92,7 @@ extension Shard {
     for app in appNumbers(of: device, nil) { releaseHeld(app, .silent, into: &effects) }
   }
 
-  /// What an app and its device have used, by the clocks of all: as the journal has it, which knows
-  /// no others.
+  /// The amounts used by an app and its device, by the shared clocks, the only ones in the journal.
   func spentStates(of app: Int32) -> (app: RateLimit.State, device: RateLimit.State) {
     spentStates(apps[app].budget, of: apps[app].device)
   }
@@ -109,7 +108,7 @@ extension Shard {
     )
   }
 
-  /// Remembers what a removed app has used until that is given back; then the journal is told.
+  /// Remembers a removed app's budget until it is full again; then the journal is told.
   mutating func keepBudget(
     _ spent: RateLimit.State, of key: BudgetKey, into effects: inout [Effect]
   ) {
@@ -135,7 +134,7 @@ extension Shard {
     return budgets.appClock.state(former.spent, on: budgets(of: device).appClock, at: now)
   }
 
-  /// Removed apps of a device have full budgets again, or need none any more.
+  /// Drops budgets of removed apps that are full again or no longer needed.
   mutating func dropFormerBudgets(
     of device: DeviceID, _ topic: Topic?, into effects: inout [Effect]
   ) {
@@ -153,7 +152,6 @@ extension Shard {
       key: key.device.routingKey, into: &effects)
   }
 
-  /// The devices with a policy of their own, by their ids.
   var ownBudgetsState: [OwnBudgets] {
     ownBudgets.map { OwnBudgets(device: $0.key, budgets: $0.value) }
       .sorted { $0.device.precedes($1.device) }

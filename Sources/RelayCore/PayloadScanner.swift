@@ -1,17 +1,12 @@
 /// Reads a payload in one strict pass: no copy, no allocation, no recursion.
 ///
 /// The text must be JSON by RFC 8259 in UTF-8 and nothing else: no byte order mark, no trailing
-/// bytes, no control characters in strings. Beyond the grammar a lone surrogate escape (`"\ud800"`)
-/// is refused, because it names no character and the readers on phones refuse it too. Keys are
-/// compared after unescaping.
+/// bytes, no control characters in strings. A lone surrogate escape (`"\ud800"`) is also refused,
+/// as phones do. Keys are compared after unescaping.
 ///
 /// Only the keys that the relay reads (`aps`, `mdm` and the documented keys of `aps`) are checked
-/// for duplicates: to know all would need memory by the size of the payload.
-///
-/// - Parameter bytes: the whole body; the caller has checked its length (Apple, "Generating a
-///   remote notification").
-/// - Returns: what the payload holds.
-/// - Throws: `PayloadError` for anything that is not one JSON object.
+/// for duplicates: all would need memory by the payload's size. The caller has checked the length
+/// (Apple, "Generating a remote notification").
 package func scanPayload(_ bytes: Span<UInt8>) throws(PayloadError) -> PayloadScan {
   guard !bytes.isEmpty else { throw .empty }
   let start = JSONGrammar.skipSpace(bytes, from: 0)
@@ -27,14 +22,12 @@ package func scanPayload(_ bytes: Span<UInt8>) throws(PayloadError) -> PayloadSc
   return scan
 }
 
-/// The parts of `scanPayload`. Each takes the position where it starts and returns the position
-/// behind what it read.
+/// The parts of `scanPayload`, each from a start position to the position after what it read.
 enum PayloadScanner {
-  /// How many objects and arrays may be open at once, the root included. The grammar remembers each
-  /// as one bit of a word, so that it can never be more than 64.
+  /// Open objects and arrays, the root included. The grammar keeps one bit of a word for each.
   static var depthLimit: Int { min(Limits.payloadDepth, UInt64.bitWidth) }
 
-  /// The members of the root object; `position` is behind its brace.
+  /// The root's members, from after its brace.
   static func scanRoot(
     _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames,
     into scan: inout PayloadScan
@@ -63,7 +56,6 @@ enum PayloadScanner {
     }
   }
 
-  /// The value of `aps`.
   private static func scanAps(
     _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames,
     into scan: inout PayloadScan
@@ -93,8 +85,7 @@ enum PayloadScanner {
   }
 }
 
-/// The names that a scan looks for. Fetched once per scan: a lazily built static costs a call each
-/// time it is touched.
+/// Fetched once per scan: each access to a lazy static costs a call.
 final class PayloadNames: Sendable {
   static let shared = PayloadNames()
 
@@ -105,7 +96,7 @@ final class PayloadNames: Sendable {
 }
 
 extension PayloadScan {
-  /// Notes a documented key of `aps`, whose value is the valid JSON text `bytes[value]`.
+  /// Records a documented key of `aps` with its valid value `bytes[value]`.
   @inline(__always)
   fileprivate mutating func note(_ key: ApsKey, _ bytes: Span<UInt8>, value: Range<Int>) {
     let kind = JSONGrammar.kind(bytes, at: value.lowerBound)
@@ -137,7 +128,7 @@ extension PayloadScan {
     }
   }
 
-  /// Back to the state before the first `aps`, which the second one replaces as a whole.
+  /// Resets to before the first `aps`, which the second one replaces.
   fileprivate mutating func forgetAps() {
     let kept = self
     self = PayloadScan()
@@ -145,8 +136,7 @@ extension PayloadScan {
     warnings = CaseSet(.duplicateKey)
   }
 
-  /// Derives the notes from what counted in the end, so that a value that was replaced by a
-  /// duplicate leaves none but `duplicateKey`.
+  /// Derives warnings last: a value replaced by a duplicate leaves only `duplicateKey`.
   fileprivate mutating func noteWarnings() {
     if aps == .other { warnings.insert(.apsNotObject) }
     if contentAvailable == .unusual { warnings.insert(.contentAvailableUnusual) }
@@ -166,41 +156,36 @@ extension PayloadScan.ContentAvailable {
   }
 }
 
-/// What one pass over a payload found: all that the relay ever needs to know about its content.
+/// Everything the relay needs to know about a payload's content.
 ///
-/// A key whose value is `null` counts as not there: clients in the field send `null` for keys they
-/// did not set (docs/PROTOCOL.md, "What clients in the field send"). When a key occurs twice the
-/// last one counts, as it does for the JSON readers on the phone.
+/// A `null` value counts as absent: clients in the field send `null` for keys they did not set
+/// (docs/PROTOCOL.md, "What clients in the field send"). Of duplicate keys the last one counts, as
+/// for the JSON readers on the phone.
 package struct PayloadScan: Equatable, Sendable {
-  /// What stands under `aps`.
   package enum Aps: UInt8, CaseIterable, Sendable {
     /// No such key, or `null`.
     case absent
     case object
-    /// A string, number, boolean or array: ignored, noted as `PayloadWarning.apsNotObject`.
+    /// A string, number, boolean or array: ignored, see `PayloadWarning.apsNotObject`.
     case other
   }
 
-  /// The value of `aps.content-available`.
   package enum ContentAvailable: UInt8, CaseIterable, Sendable {
     case absent
-    /// A number equal to 1, however it is written: `1`, `1.0`, `10e-1`.
+    /// A number equal to 1 in any spelling: `1`, `1.0`, `10e-1`.
     case one
-    /// A number equal to 0.
     case zero
-    /// Anything else (`true`, `"1"`, `2`). It is not documented whether these wake an app, so they
-    /// do not count as 1 and are noted as `PayloadWarning.contentAvailableUnusual` (Apple, "Pushing
-    /// background updates to your App").
+    /// Anything else (`true`, `"1"`, `2`). Undocumented, so not counted as 1; see
+    /// `PayloadWarning.contentAvailableUnusual` (Apple, "Pushing background updates to your App").
     case unusual
   }
 
-  /// The value of `aps.event` of a Live Activity (ActivityKit push article).
+  /// `aps.event` of a Live Activity (ActivityKit push article).
   package enum Event: UInt8, CaseIterable, Sendable {
     case absent, start, update, end
     /// Another string or another type.
     case other
 
-    /// The string in JSON; empty for the cases that have none.
     package var name: String {
       switch self {
       case .absent, .other: ""
@@ -212,29 +197,26 @@ package struct PayloadScan: Equatable, Sendable {
   }
 
   package internal(set) var aps = Aps.absent
-  /// The documented keys of `aps` that are there and not `null`.
+  /// Documented keys of `aps` that are not `null`.
   package internal(set) var keys = CaseSet<ApsKey>()
-  /// Those among `keys` whose value is of a kind that is not documented for them.
+  /// Those of `keys` whose value has an undocumented type.
   package internal(set) var unexpected = CaseSet<ApsKey>()
   package internal(set) var contentAvailable = ContentAvailable.absent
   package internal(set) var event = Event.absent
-  /// Whether `aps.mutable-content` is 1.
   package internal(set) var isMutable = false
-  /// Whether the root holds `mdm` (the PushMagic string of device management).
+  /// The PushMagic string of device management.
   package internal(set) var hasMDM = false
-  /// Whether `aps` holds a key that is not documented.
   package internal(set) var hasUnknownApsKey = false
-  /// Whether `aps.alert` is `""` or `{}`.
+  /// `""` or `{}`.
   package internal(set) var hasEmptyAlert = false
   /// Notes on the payload alone.
   package internal(set) var warnings = CaseSet<PayloadWarning>()
 
-  /// Whether the payload has something to show or sound: one of alert, sound, badge. Their mere
-  /// presence counts: an empty alert is a visible key too (noted as `PayloadWarning.emptyAlert`),
-  /// and badge 0 is one that clears the badge.
+  /// One of alert, sound, badge, by presence: an empty alert counts too
+  /// (`PayloadWarning.emptyAlert`), and badge 0 clears the badge.
   package var hasVisibleKeys: Bool { keys.intersects(Self.visibleKeys) }
 
-  /// Whether anything of it shows, sounds or badges: an alert that says nothing does not.
+  /// As `hasVisibleKeys`, but an empty alert does not count.
   package var isNoticed: Bool {
     hasEmptyAlert ? keys.contains(.badge) || keys.contains(.sound) : hasVisibleKeys
   }
@@ -244,24 +226,22 @@ package struct PayloadScan: Equatable, Sendable {
   }
 }
 
-/// Why a body is not a payload. All are the provider's mistakes, and answers, never traps.
+/// Why a body is not a payload; always the provider's mistake.
 package enum PayloadError: Error, Equatable, Sendable {
-  /// No bytes at all (`PayloadEmpty`).
+  /// Answered `PayloadEmpty`.
   case empty
-  /// Not JSON by RFC 8259; the text stops making sense at this byte, its length if it is cut off.
+  /// Not JSON by RFC 8259; `offset` is the first wrong byte, or the length if it is cut off.
   case notJSON(offset: Int)
-  /// JSON, but not an object.
   case notObject
   /// More nested objects and arrays than `PayloadScanner.depthLimit`.
   case tooDeep
 
-  /// Where a text stops being JSON, both from 1, the column in characters; nil when all of it is
-  /// meant.
+  /// Where the text stops being JSON, from 1, the column in characters; nil for the whole text.
   package func place(in bytes: [UInt8]) -> (line: Int, column: Int)? {
     guard case .notJSON(let offset) = self else { return nil }
     let before = bytes.prefix(offset).split(
       separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    // Bytes that continue a character of UTF-8 are 10xxxxxx (RFC 3629 section 3).
+    // UTF-8 continuation bytes are 10xxxxxx (RFC 3629 section 3).
     return (before.count, 1 + (before.last ?? []).count { $0 & 0xC0 != 0x80 })
   }
 }

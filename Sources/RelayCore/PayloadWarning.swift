@@ -1,15 +1,13 @@
-/// What is odd about an accepted notification: notes for the log, never a reason to refuse.
-///
-/// The table of names and texts; the documentation and the tests iterate it.
+/// Notes on accepted notifications, never a reason to refuse.
 package enum PayloadWarning: UInt8, CaseIterable, Sendable {
-  // What the payload itself shows (`scanPayload`).
+  // Of the payload alone (`scanPayload`).
   case duplicateKey
   case apsNotObject
   case contentAvailableUnusual
   case unexpectedType
   case unknownApsKey
   case emptyAlert
-  // What payload, push type and priority show together (`Classification`).
+  // Of payload, push type and priority together (`Classification`).
   case mismatch
   case visibleKeysInBackground
   case contentAvailableMissing
@@ -22,7 +20,6 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case liveActivityIncomplete
   case priorityUnusual
 
-  /// The name in logs and documentation.
   package var name: String {
     switch self {
     case .duplicateKey: "duplicateKey"
@@ -45,7 +42,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// One sentence for a person: what is odd, and what the relay made of it.
+  /// What is odd, and how the relay treats it.
   package var text: String {
     switch self {
     case .duplicateKey: "a key the relay reads occurs twice in one object; the last one counts"

@@ -1,13 +1,13 @@
 package import Primitives
 
-/// The head of a provider's request while it is read, field by field, and the checks on it in the
-/// order of docs/PROTOCOL.md, "Order of checks".
+/// A provider's request head, read field by field, with its checks (docs/PROTOCOL.md, "Order of
+/// checks").
 ///
-/// Values are parsed as they come, so that nothing of the header block is kept. A bad value is not
-/// an error yet: the order of checks decides which of several mistakes the provider hears of.
+/// Values are parsed as they arrive; the header block is not kept. A bad value is not yet an error:
+/// the order of checks decides which mistake is reported.
 ///
-/// The questions are `mutating` and change nothing: one that is not is handed a copy of the head,
-/// with all that it refers to, when a mutating method of its owner calls it.
+/// The getters are `mutating` but change nothing: called from a mutating method of the owner, a
+/// non-mutating one gets a copy of the whole head.
 package struct ProviderRequestHead: Sendable {
   private enum Field<Value: Sendable>: Sendable {
     case absent
@@ -18,7 +18,7 @@ package struct ProviderRequestHead: Sendable {
   private enum Path: Sendable {
     case bad
     case withoutToken
-    /// nil when what follows the prefix is no device token.
+    /// nil if what follows the prefix is no device token.
     case token(DeviceToken?)
     case query(ProviderQuery)
   }
@@ -39,19 +39,19 @@ package struct ProviderRequestHead: Sendable {
   private var collapseID = Field<[UInt8]>.absent
   private var pushType = Field<PushType>.absent
   private var topic = Field<Topic>.absent
-  /// Which characters of `apns-id` were capitals, from bit 0. Clients compare the echo byte by byte
+  /// Bit n: character n of `apns-id` was a capital. Clients compare the echo byte by byte
   /// (docs/PROTOCOL.md, "What clients in the field send").
   package private(set) var apnsIDCapitals: UInt64 = 0
 
-  /// What it is a part of, if it says so in a usable way.
+  /// nil if missing or unusable.
   package private(set) var traceParent: TraceParent?
 
-  /// Whether it never had a header, so that a push type is not missing.
+  /// From the binary API, which has no push type to miss.
   private var isBinary = false
 
   package init() {}
 
-  /// The head that a push of the binary provider API would have had.
+  /// The head equivalent to a push of the binary provider API.
   package init(_ request: BinaryRequest) {
     method = .post
     path = .token(request.token)
@@ -60,35 +60,34 @@ package struct ProviderRequestHead: Sendable {
     isBinary = true
   }
 
-  /// The provider's id, if it gave a usable one.
+  /// nil if missing or unusable.
   package var providerID: UniqueID? {
     mutating get { if case .given(let id) = apnsID { id } else { nil } }
   }
 
-  /// The most that this request's body may have, in bytes.
+  /// In bytes.
   package var payloadLimitBytes: Int {
     mutating get {
       if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
     }
   }
 
-  /// What is asked for, when the request is not a push.
+  /// nil if the request is a push.
   package var query: ProviderQuery? {
     mutating get { if case .query(let query) = path { query } else { nil } }
   }
 
-  /// The push type, if a known one was given.
+  /// nil if missing or unknown.
   package var givenPushType: PushType? {
     mutating get { if case .given(let type) = pushType { type } else { nil } }
   }
 
-  /// Takes one field of the header block; `authorization` is the caller's to check.
+  /// Reads one header field; the caller checks `authorization`.
   ///
   /// - Parameters:
-  ///   - recentTopic: what the connection saw last. A provider sends the same one again and again;
-  ///     sharing its bytes saves an allocation per request.
-  ///   - isReplacement: this head was that of an earlier request whose fields had the same names;
-  ///     the value takes the place of the earlier one's.
+  ///   - recentTopic: the connection's last topic. Providers repeat it; sharing its bytes saves an
+  ///     allocation.
+  ///   - isReplacement: the value replaces that of an earlier request with the same field names.
   package mutating func take(
     _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?,
     isReplacement: Bool = false
@@ -117,8 +116,7 @@ package struct ProviderRequestHead: Sendable {
     }
   }
 
-  /// Takes over what is a request's own, path, id and trace, from a head that says the same
-  /// otherwise.
+  /// Copies path, id and trace, a request's own values, from a head with otherwise equal fields.
   @inline(__always)
   package mutating func takeOwn(from head: inout ProviderRequestHead) {
     path = head.path
@@ -127,7 +125,7 @@ package struct ProviderRequestHead: Sendable {
     traceParent = head.traceParent
   }
 
-  /// The checks that come before the provider's right to push is looked at.
+  /// The checks before the provider's authorization.
   package mutating func checkRequestLine() throws(Rejection) {
     switch path {
     case .bad: throw .badPath
@@ -138,9 +136,8 @@ package struct ProviderRequestHead: Sendable {
     guard !hasDuplicates else { throw .duplicateHeaders }
   }
 
-  /// The checks that come after it, up to the topic; returns the topic.
-  ///
-  /// - Parameter defaultTopic: the one that a client certificate implies, if it names just one.
+  /// The checks after authorization. `defaultTopic` is a client certificate's, if it is the only
+  /// one.
   package mutating func checkFields(
     defaultTopic: @autoclosure () -> Topic?
   ) throws(Rejection) -> Topic {
@@ -160,12 +157,11 @@ package struct ProviderRequestHead: Sendable {
     }
   }
 
-  /// The checks on body and device token; what they leave is a notification.
+  /// Checks body and device token, and makes the notification.
   ///
   /// - Parameters:
-  ///   - body: all of it, at most `payloadLimitBytes`; the caller has refused longer ones.
-  ///   - uniqueID: the relay's name for it.
-  ///   - isStrict: refuse a silent push of priority 10 and a missing push type (docs/PROTOCOL.md,
+  ///   - body: at most `payloadLimitBytes`; the caller refuses longer ones.
+  ///   - isStrict: refuses a silent push of priority 10 and a missing push type (docs/PROTOCOL.md,
   ///     "Where Apple's text is silent").
   package mutating func notification(
     topic: Topic, body: consuming [UInt8], uniqueID: UniqueID, isStrict: Bool, at now: Instant,
@@ -201,8 +197,6 @@ package struct ProviderRequestHead: Sendable {
       showsNothing: classification.showsNothing, collapseID: collapse,
       expiration: Expiration(unixSeconds: seconds, at: now), payload: body)
   }
-
-  // MARK: Values
 
   private mutating func takeID(_ value: Span<UInt8>) {
     apnsIDCapitals = 0
@@ -243,7 +237,7 @@ package struct ProviderRequestHead: Sendable {
   }
 }
 
-/// A whole number without sign, blanks or fraction; nil for anything else.
+/// Parses up to 18 digits; nil for anything else.
 func wholeNumber(_ value: Span<UInt8>) -> Int64? {
   guard (1...18).contains(value.count) else { return nil }
   var number: Int64 = 0
@@ -255,7 +249,6 @@ func wholeNumber(_ value: Span<UInt8>) -> Int64? {
   return number
 }
 
-/// Whether the bytes are exactly this text.
 func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
   let expected = text.utf8
   guard value.count == expected.count else { return false }
@@ -267,16 +260,14 @@ func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
   return true
 }
 
-/// What a provider may ask besides pushing. Ours, not Apple's: Apple shows the same in a console
-/// (Apple, "Viewing the status of push notifications using Metrics and APNs") and used to have a
-/// feedback service.
+/// Queries of a provider. Ours, not Apple's: Apple shows the same in a console (Apple, "Viewing the
+/// status of push notifications using Metrics and APNs") and had a feedback service.
 package enum ProviderQuery: Hashable, Sendable {
-  /// `GET /v1/notifications/{id}`: the life of the one with this unique id or `apns-id`.
+  /// `GET /v1/notifications/{id}`, by unique id or `apns-id`.
   case notification(UniqueID)
-  /// `GET /v1/feedback?since=CURSOR`: the tokens that were unregistered since.
+  /// `GET /v1/feedback?since=CURSOR`: tokens unregistered since then.
   case feedback(since: Int64)
 
-  /// Reads a path; nil when it is none of these.
   init?(path: Span<UInt8>) {
     let (notifications, feedback) = ("/v1/notifications/", "/v1/feedback")
     if starts(path, with: notifications) {

@@ -1,19 +1,17 @@
-/// The kinds of notification that `apns-push-type` names (Apple, "Sending notification requests to
-/// APNs", and the WidgetKit, ActivityKit and accessory pages).
-///
-/// Their numbers stand in journals, on stripes and in recordings: never change one, append.
+/// The values of `apns-push-type` (Apple, "Sending notification requests to APNs", and the
+/// WidgetKit, ActivityKit and accessory pages). Their numbers are in journals, stripes and
+/// recordings: never change one, append.
 package enum PushType: UInt8, CaseIterable, Sendable {
   case alert = 0
   case background, voip, complication, fileprovider, mdm, liveactivity, location, pushtotalk
   case widgets, controls, accessory
 
-  /// The type that the header's value names: exactly, in lower case; nil for any other.
+  /// The exact name in lower case; nil for any other.
   package init?(wireName: Span<UInt8>) {
     guard let found = Self.table.find(PackedName(wireName, 0..<wireName.count)) else { return nil }
     self = found
   }
 
-  /// The value in the header `apns-push-type`.
   package var wireName: String {
     switch self {
     case .alert: "alert"
@@ -31,8 +29,7 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// What the topic has behind the bundle ID; empty when the topic is the bundle ID, and for `mdm`,
-  /// whose topic is the UID of its certificate.
+  /// What the topic has after the bundle ID; empty also for `mdm`, whose topic is a certificate's.
   package var topicSuffix: String {
     switch self {
     case .alert, .background, .mdm: ""
@@ -48,20 +45,18 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// The longest body in bytes, this length included (Apple, "Generating a remote notification").
+  /// The longest allowed body (Apple, "Generating a remote notification").
   package var payloadLimitBytes: Int { self == .voip ? 5120 : 4096 }
 
-  /// Whether the payload of such a push can make it silent; the other types go to their own handler
-  /// on the device and are never silent (docs/PROTOCOL.md, "What the relay makes of a
-  /// notification").
+  /// Whether the payload can make it silent; other types have their own handler on the device
+  /// (docs/PROTOCOL.md, "What the relay makes of a notification").
   package var canBeSilent: Bool { self == .alert || self == .background }
 
-  /// Whether only a provider token may send it, a client certificate not (Apple, "Sending
-  /// notification requests to APNs").
+  /// Not allowed with a client certificate (Apple, "Sending notification requests to APNs").
   package var requiresProviderToken: Bool { self == .location }
 
-  /// Whether the documentation names this priority for the type (Apple, "Sending notification
-  /// requests to APNs"). A push with another one is accepted and noted.
+  /// Whether this priority is documented for the type (Apple, "Sending notification requests to
+  /// APNs"). Others are accepted with a note.
   package func documents(_ priority: Priority) -> Bool {
     switch self {
     case .background: priority != .immediate
@@ -72,11 +67,11 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Whether the topic has the form that the type asks for: its suffix behind something.
+  /// Whether the topic ends with the type's suffix, after something.
   package func fits(topic: Span<UInt8>) -> Bool {
     let suffix = topicSuffix.utf8
     guard topic.count > suffix.count else { return false }
-    // Backwards, because the suffixes of different types differ at their ends.
+    // Backwards, as suffixes differ at their ends.
     var position = topic.count
     for byte in suffix.reversed() {
       position -= 1
@@ -85,12 +80,11 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     return true
   }
 
-  /// The type of a push whose header is missing (docs/PROTOCOL.md, "Where Apple's text is silent"),
-  /// from payload and topic.
+  /// The type of a push without the header (docs/PROTOCOL.md, "Where Apple's text is silent").
   ///
-  /// Content decides first: what only asks for a background update is `background`, whatever the
-  /// bundle ID ends in. Then the topic's suffix names the type, as it did before the header
-  /// existed; then a lone `mdm` key; all else is `alert`.
+  /// First the content: only asking for a background update means `background`, whatever the bundle
+  /// ID ends in. Then the topic's suffix, as before the header existed; then a lone `mdm` key;
+  /// otherwise `alert`.
   package static func inferred(from scan: PayloadScan, topic: Span<UInt8>) -> PushType {
     if scan.contentAvailable == .one, !scan.hasVisibleKeys { return .background }
     // The last component tells the suffixes apart; an ordinary bundle ID has none of them.
@@ -107,17 +101,16 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// How urgent a push is: `apns-priority` (Apple, "Sending notification requests").
+/// `apns-priority` (Apple, "Sending notification requests").
 package enum Priority: UInt8, CaseIterable, Sendable {
-  /// 1: power comes first, the device must not be woken for it.
+  /// Power comes first: the device must not be woken for it.
   case powerFirst = 1
-  /// 5: sent with regard to the device's power.
+  /// Sent with regard to the device's power.
   case powerAware = 5
-  /// 10: sent at once; also what a missing header means.
+  /// Sent at once; the default without the header.
   case immediate = 10
 
-  /// The priority that the header's value names, exactly `1`, `5` or `10`; nil for any other
-  /// (`BadPriority`).
+  /// Exactly `1`, `5` or `10`; nil for any other (`BadPriority`).
   package init?(wireValue: Span<UInt8>) {
     switch (wireValue.count, wireValue.isEmpty ? 0 : wireValue[0]) {
     case (1, UInt8(ascii: "1")): self = .powerFirst

@@ -1,14 +1,13 @@
 import DequeModule
 package import Primitives
 
-/// Tokens that are no longer registered, and since when: what 410 says.
+/// Unregistered tokens and since when, for 410.
 package typealias GoneTokens = RecentTable<DeviceToken, Instant>
 
-/// Notifications that were acknowledged with the promise that the app's outcome follows. Others'
-/// outcomes are not logged: a device can add to the lives of its own notifications only.
+/// Acknowledged notifications with a promised outcome; others' outcomes are not logged.
 package typealias AwaitedOutcomes = RecentTable<UniqueID, AwaitedOutcome>
 
-/// Which device has promised an outcome, and how often it has said meanwhile what it decides.
+/// The device that promised an outcome, and its decisions logged since.
 package struct AwaitedOutcome: Hashable, Sendable {
   package var device: Int32
   package var decisions: UInt8
@@ -19,7 +18,7 @@ package struct AwaitedOutcome: Hashable, Sendable {
   }
 }
 
-/// What was put in last, by its keys. Bounded: beyond the limit the oldest are forgotten.
+/// The latest values by key. Bounded: beyond the limit the oldest are dropped.
 package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>: Sendable {
   package struct Item: Hashable, Sendable {
     package var key: Key
@@ -31,7 +30,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     }
   }
 
-  /// A key's place in the order; one that was taken out leaves it behind.
+  /// A key's place in the order; nil once removed.
   package struct Place: Hashable, Sendable {
     package var key: Key
     package var value: Value?
@@ -44,7 +43,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
 
   private struct Numbered: Sendable {
     var value: Value
-    /// Counts insertions: which place in `order` is the valid one of a key that came again.
+    /// Counts insertions, to tell a repeated key's valid place in `order`.
     var number: UInt64
   }
 
@@ -57,12 +56,12 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
   package init(limit: Int) { self.limit = limit }
 
   package var count: Int { items.count }
-  /// Places that are kept, with those that were left behind.
+  /// Includes the places of removed keys.
   var placeCount: Int { order.count }
 
   package subscript(key: Key) -> Value? { items[key]?.value }
 
-  /// Changes a value in its place, if it is there.
+  /// Changes a value in place, if it exists.
   mutating func change(_ key: Key, _ change: (inout Value) -> Void) {
     if let index = items.index(forKey: key) { change(&items.values[index].value) }
   }
@@ -71,7 +70,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     order.first.flatMap { first in items[first.key].map { Item(first.key, $0.value) } }
   }
 
-  /// Adds one as the youngest; returns the one that is forgotten for it.
+  /// Adds a value as the youngest; returns the one dropped for it.
   package mutating func insert(_ value: Value, for key: Key) -> Item? {
     lastNumber += 1
     items[key] = Numbered(value: value, number: lastNumber)
@@ -97,13 +96,12 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     }
   }
 
-  /// Takes out those that `isIt` names.
   mutating func removeAll(where isIt: (Item) -> Bool) {
     items = items.filter { !isIt(Item($0.key, $0.value.value)) }
     order.removeAll { items[$0.key]?.number != $0.number }
   }
 
-  /// Everything that is kept, oldest first.
+  /// Oldest first.
   var state: [Place] {
     order.map { key, number in
       let item = items[key]
@@ -111,7 +109,7 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     }
   }
 
-  /// Takes over what another one has kept.
+  /// Restores a `state`.
   mutating func fill(_ state: [Place]) {
     for place in state {
       lastNumber += 1
@@ -120,8 +118,8 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
     }
   }
 
-  /// The first place is a valid one afterwards, and at least half of all are: so keys that come and
-  /// go take no places away from others. Each place is looked at twice, on the average.
+  /// Afterwards the first place is valid and at least half of all are, so that removed keys take no
+  /// room from others. Each place is visited twice on average.
   private mutating func dropLeftPlaces() {
     if order.count > 2 * items.count + 16 {
       order.removeAll { items[$0.key]?.number != $0.number }

@@ -1,21 +1,19 @@
 package import Primitives
 
-/// A clock whose speed is a rate: it goes on by `event` in the time in which one event is given
-/// back, so that a limit kept by it is one event each `event`, whatever the rate.
+/// A clock whose speed is a rate: it advances by `event` in the time that refills one event, so
+/// that a limit kept by it is always one event per `event`.
 ///
-/// What was used ("full again when it reads so much") needs no look when the rate changes: from
-/// then on the clock goes faster or slower, and what was used stays used. So another policy costs
-/// the same whether there is one device or a million, in memory and on disk, and no device gets a
-/// fresh budget from it.
+/// Used amounts ("full again at this reading") need no update when the rate changes: the clock just
+/// runs faster or slower. So a new policy costs the same for one device or a million, in memory and
+/// on disk, and gives no device a fresh budget.
 package struct RefillClock: Hashable, Sendable {
-  /// What one event takes on it. Rates of up to an event in so many milliseconds (four hours and a
-  /// half) come out to the millisecond, slower ones to their 2^24th part; at an event a millisecond
-  /// the clock runs for 17 years before it stands still.
+  /// One event on this clock. Intervals up to 2^24 milliseconds (4.6 hours) are exact; at one event
+  /// a millisecond the clock lasts 17 years.
   package static let event = Interval(milliseconds: 1 << 24)
-  /// The last reading. Half of what a number can be, so that a burst more still is one.
+  /// The last reading: half the range, so that adding a burst does not overflow.
   package static let latest = Instant(milliseconds: .max / 2)
 
-  /// The time in which one event is given back.
+  /// The time that refills one event.
   package let interval: Interval
   /// When the clock read `reading`.
   package let since: Instant
@@ -30,7 +28,7 @@ package struct RefillClock: Hashable, Sendable {
     self.reading = min(max(reading, Instant(milliseconds: 0)), Self.latest)
   }
 
-  /// What the clock reads at this moment. It never goes backwards.
+  /// Never goes backwards.
   package func reading(at now: Instant) -> Instant {
     let elapsed = (now - since).milliseconds
     guard elapsed > 0 else { return reading }
@@ -40,19 +38,19 @@ package struct RefillClock: Hashable, Sendable {
     return min(Self.latest, reading + Self.event * events + .milliseconds(parts.quotient))
   }
 
-  /// The first moment at which the clock reads this; `since` when it did before.
+  /// The first moment with this reading; `since` if that was earlier.
   package func moment(of target: Instant) -> Instant {
     guard target > reading else { return since }
     let (events, rest) = (target - reading).milliseconds
       .quotientAndRemainder(dividingBy: Self.event.milliseconds)
     let parts = Self.quotient(
       of: rest, times: interval.milliseconds, by: Self.event.milliseconds)
-    // Rounded up: a moment before, it does not read this yet.
+    // Rounded up: the moment before does not read this yet.
     return since + interval * events
       + .milliseconds(parts.quotient + (parts.remainder > 0 ? 1 : 0))
   }
 
-  /// `first` times `second` by `divisor`, which is greater than one of them: no step can overflow.
+  /// `first * second / divisor`, where `divisor` exceeds one of them, so that no step overflows.
   private static func quotient(
     of first: Int64, times second: Int64, by divisor: Int64
   ) -> (quotient: Int64, remainder: Int64) {
@@ -61,25 +59,22 @@ package struct RefillClock: Hashable, Sendable {
     return divisor.dividingFullWidth(first.multipliedFullWidth(by: second))
   }
 
-  /// The same clock after the machine's was set so far forwards: it reads what it read.
+  /// The same clock and reading after the machine's was set forwards by `interval`.
   package func moved(by interval: Interval) -> RefillClock {
     RefillClock(interval: self.interval, since: since + interval, reading: reading)
   }
 
-  /// The same clock, going by this limit's rate from now on; without a limit it goes on as before.
-  ///
-  /// When the machine's clock was set back, it goes on from now too, and does not stand still until
-  /// `since` comes again.
+  /// The same clock at this limit's rate from now on; without a limit, unchanged. If the machine's
+  /// clock was set back, it also restarts from now instead of waiting for `since`.
   package func changed(to limit: RateLimit?, at now: Instant) -> RefillClock {
     let interval = limit?.interval ?? interval
     guard interval != self.interval || now < since else { return self }
-    // A part more, because a reading is rounded down: what is due at a whole millisecond stays so.
+    // One part more, as a reading is rounded down: what is due at a whole millisecond stays so.
     return RefillClock(
       interval: interval, since: now, reading: reading(at: now) + .milliseconds(1))
   }
 
-  /// What was used on this clock, of which no more is used than the largest burst: it comes from a
-  /// clock that may have been ahead.
+  /// The used amount, at most the largest burst, as it may come from a clock that was ahead.
   package func bounded(
     _ state: RateLimit.State, _ limits: RateLimit?..., at now: Instant
   ) -> RateLimit.State {
@@ -87,7 +82,7 @@ package struct RefillClock: Hashable, Sendable {
     return RateLimit.State(full: min(state.full, reading(at: now) + Self.event * burst))
   }
 
-  /// What was used on this clock, as it reads on another: as much is used there.
+  /// The same used amount on another clock.
   package func state(
     _ state: RateLimit.State, on other: RefillClock, at now: Instant
   ) -> RateLimit.State {
@@ -97,13 +92,11 @@ package struct RefillClock: Hashable, Sendable {
 }
 
 extension RateLimit {
-  /// The same limit, kept by a `RefillClock`.
   package var byRefillClock: RateLimit { RateLimit(interval: RefillClock.event, burst: burst) }
 }
 
 extension RateLimit.State {
-  /// What was written down of a `RefillClock`'s. Nothing is known of what such a clock never
-  /// reads.
+  /// From the journal. A reading beyond `RefillClock.latest` is invalid and counts as nothing used.
   package init(written full: Int64) {
     let isRead = (0...RefillClock.latest.milliseconds).contains(full)
     self.init(full: Instant(milliseconds: isRead ? full : 0))

@@ -1,8 +1,6 @@
-/// Every refusal that a provider can see: one case, one row of the table.
-///
-/// Statuses and strings are Apple's ("Handling notification responses from APNs").
-/// `badRequestPayload` is our addition for a body that is no JSON object; Apple documents that
-/// string for broadcasts only (docs/PROTOCOL.md, "Where Apple's text is silent").
+/// All refusals that a provider can see. Statuses and strings are Apple's ("Handling notification
+/// responses from APNs"). `badRequestPayload` is ours for a body that is no JSON object; Apple
+/// documents that string for broadcasts only (docs/PROTOCOL.md, "Where Apple's text is silent").
 package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   case badCollapseID
   case badDeviceToken
@@ -48,9 +46,7 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     case retryLater = "try again later"
   }
 
-  /// A row of the table.
   package struct Row: Sendable {
-    /// The HTTP status.
     package let status: UInt16
     /// The `reason` string on the wire.
     package let reason: String
@@ -66,12 +62,9 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     }
   }
 
-  /// The HTTP status.
   package var status: UInt16 { row.status }
-  /// The `reason` string on the wire.
   package var reason: String { row.reason }
 
-  /// The row of this case.
   package var row: Row {
     switch self {
     case .badCollapseID: Row(400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
@@ -142,9 +135,9 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     }
   }
 
-  /// Whether an outside sender can bring it about. The others exist for clients' decoders:
-  /// `ExpiredToken`, `Forbidden` and `InternalServerError` are never sent by this relay today, and
-  /// `ServiceUnavailable` only when its journal fails or falls behind, which memory does not.
+  /// Whether a sender can cause it. This relay never sends `ExpiredToken`, `Forbidden` and
+  /// `InternalServerError`, which exist for clients' decoders, and `ServiceUnavailable` only when
+  /// its journal fails or falls behind, which one in memory does not.
   package var isCausedBySenders: Bool {
     ![.expiredToken, .forbidden, .internalServerError, .serviceUnavailable].contains(self)
   }

@@ -1,19 +1,16 @@
 package import Primitives
 
-/// What somebody who runs the relay may do to a device, for tests and in need. Of one app, or of
-/// all (nil).
+/// An administrator's actions on a device; nil stands for all its apps.
 package enum AdminAction: Hashable, Sendable {
   /// Its stream ends; it may connect again.
   case disconnect
-  /// What is stored ends undelivered.
+  /// Stored pushes end undelivered.
   case emptySlots(Topic?)
-  /// The budgets are full again; what they held goes.
+  /// Budgets are full again; held pushes are sent.
   case refillBudget(Topic?)
-  /// Its silent pushes go by a policy of its own from that moment on, or (nil) by that of all.
-  /// Until the relay ends.
+  /// Sets the device's own silent policy, nil for the shared one, until the relay ends.
   case setPolicy(SilentPolicy?, at: Instant)
-  /// A device without apps is not known any more. While the journal still has to answer for it, or
-  /// a token of it is on its way, it stays: ask again.
+  /// Removes a device without apps, unless records or token changes of it are pending.
   case forget
 }
 
@@ -62,7 +59,7 @@ extension Shard {
     }
   }
 
-  /// What was in flight ends with the stream: its apps are gone.
+  /// Pushes in flight end with the stream: their apps are gone.
   private mutating func forget(_ device: Int32, into effects: inout [Effect]) {
     let id = devices[device].id
     guard devices[device].firstApp < 0, tokenChanges.changes(of: id).isEmpty, hasRoomForPersist
@@ -80,7 +77,7 @@ extension Shard {
     removeDevice(device)
   }
 
-  /// Devices that have an app with this topic, or all.
+  /// Devices with an app of this topic, or all.
   package func deviceIDs(with topic: Topic?) -> [DeviceID] {
     devices.indices.filter { !appNumbers(of: $0, topic).isEmpty }.map { devices[$0].id }
   }

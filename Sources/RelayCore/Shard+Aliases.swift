@@ -1,11 +1,11 @@
 import DequeModule
 import Primitives
 
-/// Tokens that devices bring along.
+/// Tokens brought along by devices.
 ///
-/// The last eight bytes of any token name its shard, which alone decides whose it is. A minted
-/// token is an app there. One that a device brings along is an *alias* there, while its app is
-/// where its device is:
+/// The last eight bytes of a token select the shard that alone decides who owns it. A minted token
+/// is an app there. A token brought along is an *alias* there, and its app is at its device's
+/// shard:
 ///
 /// ```
 ///   device's shard                        token's shard
@@ -19,22 +19,21 @@ import Primitives
 /// ```
 ///
 /// Invariants:
-/// 1. An app with a token of its own exists only while its token's shard holds the alias for it, so
-///    a token has one app over all shards. The registration is the truth: a grant that no
-///    registration confirms after a restart is released when all shards have spoken, and before
-///    that it may be claimed again for the same app.
-/// 2. A request that is refused leaves everything as it was: before the secret was checked nothing
-///    is asked, a grant that comes to nothing is given back before the refusal is told, and an app
-///    stays what it is until the journal has what it becomes.
-/// 3. What was accepted for an app is forgotten when the app goes (`removeApp`), and the journal
-///    forgets it before it has the token's next registration. So a restart hands nothing to the
-///    next owner, and whose a notification is goes by the journal's order, not by moments.
-/// 4. Whatever gets lost between two nodes is asked again for some seconds, and asking again
-///    changes nothing: the app that has a grant gets the same one. What is told of a change that is
-///    over ends no other. So every request is answered, and `tokenChanges` is empty when nothing is
-///    under way.
-/// 5. A grant that the device's shard knows nothing of is given back when it hears of it: by a late
-///    `decided`, a push, or because somebody else wants the token (`questioned`).
+/// 1. An app with its own token exists only while its token's shard holds the alias for it, so a
+///    token has one app over all shards. The registration is authoritative: after a restart, a
+///    grant that no registration confirms is released when all shards have confirmed; before that
+///    the same app may claim it again.
+/// 2. A refused request changes nothing: nothing is asked before the secret is checked, an unused
+///    grant is returned before the refusal is sent, and an app changes only when the journal has
+///    the change.
+/// 3. Pushes accepted for an app are forgotten when the app is removed (`removeApp`), in the
+///    journal before the token's next registration. So a restart gives none to the next owner; the
+///    journal's order decides ownership, not times.
+/// 4. Questions lost between nodes are repeated for some seconds. Repeating is idempotent: the same
+///    app gets the same grant, and answers to finished changes are ignored. So every request is
+///    answered, and `tokenChanges` becomes empty.
+/// 5. A grant unknown to the device's shard is returned when the shard learns of it: by a late
+///    `decided`, a push, or another claim (`questioned`).
 extension Shard {
   mutating func handle(_ event: AliasEvent, into effects: inout [Effect]) {
     switch event {
@@ -55,13 +54,13 @@ extension Shard {
 
   // MARK: The token's shard
 
-  /// The alias for this token, granted or about to be.
+  /// Granted or about to be.
   func aliasNumber(_ token: DeviceToken) -> Int32? {
     guard aliases.count > 0 else { return nil }
     return aliasIndex.find(KeyedHash.hash(token)) { aliases[$0].own.token == token }
   }
 
-  /// The alias that a push to this token takes: one that the journal has.
+  /// The alias for pushes to this token: only one that the journal has.
   func grantedAlias(_ token: DeviceToken) -> Int32? {
     guard let alias = aliasNumber(token), !isPending(aliases[alias].grant) else { return nil }
     return alias
@@ -73,8 +72,7 @@ extension Shard {
         tell(aliases[alias].own.device, .questioned(aliases[alias].own), into: &effects)
         return tell(own.device, .decided(own, .refused(.tokenTaken)), into: &effects)
       }
-      // It is the one that asks: the answer, or the app, got lost on the way. While the journal has
-      // not said anything of the grant, its word is the answer.
+      // A repeated claim: the answer, or the app, was lost. A pending grant is answered later.
       aliases[alias].isConfirmed = true
       guard !isPending(aliases[alias].grant) else { return }
       return tell(own.device, .decided(own, .granted), into: &effects)
@@ -89,9 +87,9 @@ extension Shard {
     effects.append(.persist(JournalRecord(sequence: sequence, content: .granted(own))))
   }
 
-  /// Why a token that nobody else has brought along cannot be granted.
+  /// Why a token without an alias cannot be granted.
   private func refusal(of own: OwnToken) -> DeviceRefusal? {
-    // An app of another device that brought the token along is not looked at: its alias is.
+    // For an app with its own token, the alias decides.
     if let app = appNumber(own.token), !apps[app].isOwn { return .tokenTaken }
     guard aliases.count < Limits.aliasesPerShard else { return .tooManyTokens }
     guard hasRoomForPersist else { return .unavailable }
@@ -102,7 +100,7 @@ extension Shard {
     if let alias = aliasNumber(own.token), aliases[alias].own == own {
       if let moment = since ?? aliases[alias].goneBefore { retire(own.token, since: moment) }
       remove(alias)
-      // When this is lost, the next start finds that no registration confirms the alias.
+      // If this record is lost, the next start finds an unconfirmed alias.
       note(.released(own), key: own.token.routingKey, into: &effects)
     }
     tell(own.device, .released(own), into: &effects)
@@ -131,7 +129,7 @@ extension Shard {
     ask(own, into: &effects)
   }
 
-  /// Asks the token's shard what is under way with the token, and again when no answer comes.
+  /// Asks the token's shard, and again while no answer comes.
   private mutating func ask(_ own: OwnToken, into effects: inout [Effect]) {
     guard let step = tokenChanges.ask(own, at: now) else { return }
     let event: AliasEvent
@@ -143,7 +141,7 @@ extension Shard {
     effects.append(.tell(routingKey: own.token.routingKey, .alias(event)))
   }
 
-  /// Asks again what has no answer; at last whoever waits is told that none comes.
+  /// Repeats unanswered questions; finally gives up and answers the request.
   mutating func askAgain(into effects: inout [Effect]) {
     for own in tokenChanges.due(at: now) {
       guard tokenChanges.isGivenUp(own), let step = tokenChanges.end(own) else {
@@ -155,7 +153,7 @@ extension Shard {
         effects.append(.answer(request, .refused(.unavailable)))
       case .writing: break
       case .leaving(_, let reply):
-        // The journal has it; the token's shard finds out when somebody wants the token.
+        // The journal has it; the token's shard learns of it at the next claim.
         if let reply { effects.append(.answer(reply.request, reply.answer)) }
       }
     }
@@ -177,8 +175,7 @@ extension Shard {
     }
   }
 
-  /// Much may have happened since the claim. The app that the device has stays until the journal
-  /// has the new one.
+  /// The device's current app stays until the journal has the new one.
   private mutating func registerGranted(
     _ own: OwnToken, from request: RequestID, into effects: inout [Effect]
   ) {
@@ -196,7 +193,7 @@ extension Shard {
       .registered(own.device, own.topic, own.token, isOwn: true), into: &effects)
   }
 
-  /// An app gets its token or loses it once the journal has this.
+  /// Writes a token change, which takes effect once the journal has it.
   mutating func change(
     _ own: OwnToken, _ step: AliasStep, from request: RequestID, _ content: JournalRecord.Content,
     into effects: inout [Effect]
@@ -208,8 +205,7 @@ extension Shard {
     effects.append(.persist(JournalRecord(sequence: sequence, content: content)))
   }
 
-  /// Takes an app off its device; its token is dead from now on. One of the device's own is given
-  /// back before the answer.
+  /// Removes an app. A token of the device's own is returned before the answer.
   private mutating func remove(
     _ app: Int32, since moment: Instant, then reply: TokenChanges.Reply,
     into effects: inout [Effect]
@@ -227,7 +223,7 @@ extension Shard {
       token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
   }
 
-  /// Gives a token back that no app has got, or has any longer.
+  /// Returns a token that no app got, or no longer has.
   private mutating func giveBack(
     _ own: OwnToken, since: Instant?, then reply: TokenChanges.Reply?, into effects: inout [Effect]
   ) {
@@ -235,7 +231,7 @@ extension Shard {
     ask(own, into: &effects)
   }
 
-  /// Gives a token back that was granted to an app which has it not, and is not about to get it.
+  /// Returns a token granted to an app that neither has it nor is about to.
   private mutating func giveBackUnused(_ own: OwnToken, into effects: inout [Effect]) {
     if let app = ownApp(own.token, of: own.device), apps[app].topic == own.topic { return }
     guard tokenChanges[own] == nil, tokenChanges.hasRoom(for: own.device) else { return }
@@ -259,7 +255,7 @@ extension Shard {
     case .leaving(let since?, _): refuse(gone: since, request, into: &effects)
     case .claiming, .writing: refuse(.serviceUnavailable, request, into: &effects)
     case .leaving(nil, _), nil:
-      // Granted, and then not registered.
+      // Granted, but never registered.
       refuse(.badDeviceToken, request, into: &effects)
       let topic = notification.topic
       giveBackUnused(
@@ -272,13 +268,13 @@ extension Shard {
     return app
   }
 
-  // MARK: The journal's word
+  // MARK: The journal's answers
 
   mutating func aliasPersisted(into effects: inout [Effect]) {
     switch aliasSteps.removeFirst() {
     case .grant(let own):
       guard aliasNumber(own.token) != nil else { return }
-      // The alias says more now, and takes no other token's place there.
+      // The alias replaces the 410, and makes room in that table.
       goneTokens.remove(own.token)
       tell(own.device, .decided(own, .granted), into: &effects)
     case .registration(let own):
@@ -304,8 +300,7 @@ extension Shard {
     }
   }
 
-  /// Nothing has changed. But what could not be written may be there all the same after the next
-  /// start: the journal is told how it is.
+  /// Nothing changes. A failed record may still be on disk, so the current state is recorded.
   mutating func aliasFailed(into effects: inout [Effect]) {
     let step = aliasSteps.removeFirst()
     switch step {
@@ -329,14 +324,13 @@ extension Shard {
 
   // MARK: After a restart
 
-  /// Takes over a grant that the journal has.
   mutating func restoreAlias(_ own: OwnToken) {
-    // Confirmed already, or a later grant of this run: that stands.
+    // Confirmed already, or a later grant of this run, which takes precedence.
     guard aliasNumber(own.token) == nil else { return }
     insert(Alias(own: own, grant: 0, isConfirmed: false))
   }
 
-  /// A registration has come back. It decides, whatever the journal says of the grant.
+  /// A restored registration decides, whatever the journal says of the grant.
   private mutating func confirmed(_ own: OwnToken, into effects: inout [Effect]) {
     guard let alias = aliasNumber(own.token) else {
       insert(Alias(own: own, grant: 0))
@@ -367,8 +361,6 @@ extension Shard {
     appIndex.remove(app, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
   }
-
-  // MARK: Details
 
   private func tell(_ device: DeviceID, _ event: AliasEvent, into effects: inout [Effect]) {
     effects.append(.tell(routingKey: device.routingKey, .alias(event)))

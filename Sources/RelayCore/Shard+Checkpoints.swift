@@ -1,5 +1,4 @@
-/// A shard is a value, so a state that is kept costs nothing until the shard changes, and being
-/// taken back to it is an assignment: nothing can be forgotten.
+/// A shard is a value: a checkpoint is free until it changes, rewinding is an assignment.
 final class ShardCheckpoint: Sendable {
   fileprivate let shard: Shard
 
@@ -7,33 +6,33 @@ final class ShardCheckpoint: Sendable {
 
   var state: ShardState { shard.state }
 
-  /// About what it takes once the shard has changed, besides what both share.
+  /// About its unshared memory once the shard has changed.
   var placeBytes: Int { shard.placeBytes }
 }
 
 extension Shard {
   mutating func save(_ number: UInt32) {
     var shard = self
-    // Each is kept once, by the shard as it is now.
+    // Checkpoints are kept only by the current shard.
     shard.checkpoints = [:]
     checkpoints[number] = ShardCheckpoint(shard)
   }
 
   mutating func rewind(to number: UInt32) {
-    // A recording can say anything.
+    // A recording may name any number.
     guard let checkpoint = checkpoints[number] else { return }
     let all = checkpoints
     self = checkpoint.shard
     checkpoints = all
   }
 
-  /// About what a copy of this shard takes, in bytes.
+  /// About the bytes of a copy of this shard.
   package var keptBytes: Int {
     let payloads = entries.indices.reduce(0) { $0 + entries[$1].notification.payload.count }
     return placeBytes + payloads
   }
 
-  /// The same without the payloads, which a copy shares. Looks at no place.
+  /// Without the payloads, which a copy shares. Constant time.
   var placeBytes: Int {
     devices.placeCount * MemoryLayout<Device>.stride
       + apps.placeCount * MemoryLayout<App>.stride
@@ -42,6 +41,5 @@ extension Shard {
       + keptCount * 64
   }
 
-  /// The streams of all connected devices.
   package var connections: [ConnectionID] { devices.indices.compactMap { devices[$0].connection } }
 }

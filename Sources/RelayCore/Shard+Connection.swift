@@ -1,7 +1,7 @@
 import DequeModule
 import Primitives
 
-/// Devices come, speak, acknowledge, fall silent and go.
+/// Connections of devices, their lines and acknowledgements.
 extension Shard {
   mutating func handle(
     _ event: StreamEvent, on connection: ConnectionID, into effects: inout [Effect]
@@ -42,7 +42,7 @@ extension Shard {
   private mutating func clockFollowed(_ device: Int32, _ connection: ConnectionID) {
     guard !devices[device].hasDeadlines else { return }
     devices[device].hasDeadlines = true
-    // It has spoken: what it was asked before is answered.
+    // It has spoken, which answers the pending keep-alive.
     devices[device].phase = .live(connection)
     setKeepAliveTimer(device, configuration.keepAlive)
     if let due = nextAckDue(device) {
@@ -50,13 +50,13 @@ extension Shard {
     }
   }
 
-  /// It has answered something.
+  /// Any line of the device.
   private mutating func heard(_ device: Int32, into effects: inout [Effect]) {
     answered(device)
     sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
-  /// The answer to a keep-alive belongs to its question, which has opened the ride already.
+  /// A keep-alive's answer opens no ride: its question has.
   private mutating func keptAlive(_ device: Int32, into effects: inout [Effect]) {
     switch devices[device].phase {
     case .live:
@@ -76,7 +76,7 @@ extension Shard {
     devices[device].condition.take(report)
     answered(device)
     let isChange = devices[device].condition != before
-    // What is held is judged again by the new condition.
+    // Held pushes are judged again by the new condition.
     if isChange { cancelRefillTimers(of: device) }
     sendHeld(
       of: device, .piggyback, with: .line(isChange ? .condition : .answer),
@@ -96,7 +96,7 @@ extension Shard {
     heard(device, into: &effects)
   }
 
-  /// Told of what the device has promised an outcome of.
+  /// Logged only for notifications with a promised outcome.
   private mutating func decided(
     _ device: Int32, _ id: UniqueID, _ decision: PushDecision, into effects: inout [Effect]
   ) {
@@ -134,10 +134,9 @@ extension Shard {
     }
   }
 
-  // MARK: Acknowledgements that do not come
+  // MARK: Missing acknowledgements
 
-  /// An acknowledgement may be overdue. Whether the frame has left at all only the connection
-  /// knows.
+  /// An acknowledgement may be overdue; only the connection knows whether the frame has left.
   mutating func ackTimerFired(_ device: Int32, into effects: inout [Effect]) {
     devices[device].ackTimer = TimerWheel.none
     guard let connection = devices[device].connection, let due = nextAckDue(device) else { return }
@@ -150,8 +149,7 @@ extension Shard {
     }
   }
 
-  /// What is overdue is sent again, with the same id, in the same order. A device that has let
-  /// several frames of one notification pass is not served by more of them.
+  /// Resends what is overdue, in order, or closes a connection that ignored several frames.
   private mutating func resendOverdue(
     _ device: Int32, over connection: ConnectionID, into effects: inout [Effect]
   ) {
@@ -183,7 +181,7 @@ extension Shard {
     log(.sent(.resend), entries[entry].notification.uniqueID, into: &effects)
   }
 
-  /// When the oldest frame in flight to the device is overdue; nil when none is in flight.
+  /// When the oldest frame in flight becomes overdue.
   private func nextAckDue(_ device: Int32) -> Instant? {
     var oldest: Instant?
     var entry = devices[device].firstInFlight
@@ -194,9 +192,6 @@ extension Shard {
     return oldest.map { $0 + configuration.ackTimeout }
   }
 
-  // MARK: Details
-
-  /// The device has given a sign of life.
   private mutating func answered(_ device: Int32) {
     if case .questioned(let connection) = devices[device].phase {
       devices[device].phase = .live(connection)
@@ -210,7 +205,7 @@ extension Shard {
     devices[device].keepAliveTimer = timers.set(now + interval, .keepAlive(device: device))
   }
 
-  /// The entry in flight with this unique id, or else with this provider's id (the oldest of them).
+  /// By unique id, otherwise the oldest with this provider's id.
   @inline(__always)
   private func inFlightEntry(of device: Int32, _ id: UniqueID) -> Int32? {
     var byProviderID: Int32?
@@ -223,7 +218,7 @@ extension Shard {
     return byProviderID
   }
 
-  /// The device has it: the end of its life, and the answer if the journal was slower.
+  /// The device has it: ends its life, and answers the provider if the journal was slower.
   private mutating func finish(
     _ entry: Int32, of device: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
   ) {
@@ -249,7 +244,7 @@ extension Shard {
     release(entry, into: &effects)
   }
 
-  /// Ends a connection: what was in flight goes back.
+  /// Ends a connection and returns what was in flight.
   mutating func end(
     _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
   ) {
@@ -258,7 +253,7 @@ extension Shard {
     counters.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
-    // Newest first, as the list is: the newest of an app and class gets the slot.
+    // Newest first, so that the newest of an app and class gets the slot.
     while devices[device].firstInFlight >= 0 {
       giveBack(devices[device].firstInFlight, into: &effects)
     }

@@ -1,25 +1,23 @@
 import DequeModule
 import Primitives
 
-/// Why silents that are held may ride along without being paid from a budget.
+/// Why held silent pushes may ride along without using a budget.
 enum RideCause: Hashable, CaseIterable, Sendable {
-  /// Nothing: the device only answers what was sent to it.
+  /// The device only answers what was sent to it.
   case none
-  /// What no held silent has made: a visible push, another app's silent that was paid for, a
-  /// keep-alive that was due.
+  /// Not caused by a held silent: a visible push, another app's paid silent, a due keep-alive.
   case relay
-  /// What a device can do at will; `Shard.Configuration.rides` limits it.
+  /// A device can cause it at will; `Shard.Configuration.rides` limits it.
   case device
 }
 
-/// What may go now, what is stored, what rides along.
+/// What is sent, stored, and sent along.
 extension Shard {
-  /// Whether a waiting entry may be sent on its own account now, and if not until when and why; nil
-  /// while its device is away. Whoever stores the entry hands this on: it is what is logged, what a
-  /// timer waits for and what people read.
+  /// Whether a waiting entry may be sent now, and if not until when and why; nil while its device
+  /// is away. `store` logs this and sets its timer.
   ///
-  /// Changes nothing. `mutating`, because a method that is not is handed a copy of the shard's 784
-  /// bytes when a mutating one calls it.
+  /// `mutating` but changes nothing: called from a mutating method, a non-mutating one gets a copy
+  /// of the shard's 784 bytes.
   mutating func verdict(on entry: Int32) -> BudgetDecision? {
     let app = entries[entry].app
     let device = apps[app].device
@@ -28,17 +26,16 @@ extension Shard {
     let notificationClass = entries[entry].notification.notificationClass
     guard case .allowed = decision, apps[app].slots[notificationClass] >= 0, !isDurable(entry)
     else { return decision }
-    // An older one in the slot may only be replaced by what the journal has (invariant 2).
+    // Only an entry in the journal may replace an older one in its slot (invariant 2).
     return switch notificationClass {
-    // It is sent first.
+    // The older one is sent first.
     case .visible where windowHolds(2, device): .allowed
-    // It would ride with its successor. What is never stored leaves it where it is.
+    // It would ride with its successor. One that is never stored leaves it in its slot.
     case .silent where !entries[entry].isStorable: .allowed
     case .visible, .silent: .held(until: nil, by: .inFlight)
     }
   }
 
-  /// Whether the journal has the entry.
   @inline(__always)
   private func isDurable(_ entry: Int32) -> Bool {
     entries[entry].isStorable && !isPending(entry: entry)
@@ -49,15 +46,14 @@ extension Shard {
     Int(devices[device].inFlightCount) + count <= configuration.inFlightPerDevice
   }
 
-  /// Whether the phone may be troubled with this entry now, and if not until when and why. Changes
-  /// nothing; `mutating` as `verdict` is.
+  /// As `verdict`, without regard to the slot's entry: whether the device may get this one now.
   mutating func decide(_ entry: Int32) -> BudgetDecision {
     let app = entries[entry].app
     let device = apps[app].device
     let condition = devices[device].condition
     guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
-    // The phone would not run it, whoever has paid.
+    // The phone would not run it, paid or not.
     case .silent where condition.withholdsSilent:
       return .held(until: nil, by: .lowPowerMode)
     case .silent where entries[entry].isPaid:
@@ -72,13 +68,13 @@ extension Shard {
     case .visible:
       guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
       else { return .allowed }
-      // What an earlier run accepted may lie ahead of this one's clock.
+      // A time from an earlier run may be ahead of this one's clock.
       let until = min(entries[entry].sentAt, now) + configuration.lowPriorityHold
       return until <= now ? .allowed : .held(until: until, by: .lowPriority)
     }
   }
 
-  /// Sends a waiting entry on its own account; what is held for the device rides along.
+  /// Sends a waiting entry, and what is held for the device along with it.
   mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
@@ -87,8 +83,7 @@ extension Shard {
     transmitOnItsOwn(entry, .direct, into: &effects)
   }
 
-  /// Sends an entry for its own sake: a silent one is paid for. Others ride along, but never
-  /// another silent of the same app.
+  /// Sends an entry, paying for a silent one, and others along, but no silent of the same app.
   private mutating func transmitOnItsOwn(
     _ entry: Int32, _ via: Via, into effects: inout [Effect]
   ) {
@@ -106,8 +101,8 @@ extension Shard {
       except: isSilent ? app : -1, into: &effects)
   }
 
-  /// An older visible one in the slot goes first while the window takes both, else it is replaced;
-  /// an older silent one is always replaced, unless the newer is never stored.
+  /// An older visible one is sent first if the window takes both, otherwise replaced. An older
+  /// silent one is always replaced, unless the newer is never stored.
   private mutating func makeWay(
     _ older: Int32, for entry: Int32, into effects: inout [Effect]
   ) {
@@ -123,8 +118,7 @@ extension Shard {
     }
   }
 
-  /// Puts a waiting or returning entry that this verdict keeps from its device into its slot: the
-  /// newest by order of acceptance wins.
+  /// Puts an entry held back by this verdict into its slot; the newest accepted wins.
   mutating func store(
     _ entry: Int32, _ verdict: BudgetDecision?, into effects: inout [Effect]
   ) {
@@ -152,11 +146,9 @@ extension Shard {
     if let until { setReleaseTimer(app, notificationClass, until) }
   }
 
-  /// Sends what is held for a device as far as the window goes, visible before silent, each class
-  /// oldest first: visible ones always, silent ones that a ride, an earlier one or the budget pays
-  /// for.
-  ///
-  /// - Parameter own: an app whose silent has just gone on its own account; its slot stays.
+  /// Sends what is held for a device up to the window, visible before silent, oldest first within a
+  /// class: all visible ones, and silents paid for by a ride, earlier or by the budget. `own` is an
+  /// app whose silent was just sent; its slot stays.
   mutating func sendHeld(
     of device: Int32, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
     except own: Int32 = -1, into effects: inout [Effect]
@@ -166,7 +158,7 @@ extension Shard {
     drainScratch = []
     listHeld(of: device, into: &held)
     var isRide = cause == .relay
-    // What has opened the ride, if it is not what was there already.
+    // What opened the ride, unless it was open already.
     var opener: Carrier?
     var stayed = false
     for entry in held {
@@ -196,13 +188,13 @@ extension Shard {
     }
     held.removeAll(keepingCapacity: true)
     drainScratch = held
-    // A later one was paid from its budget; those before it ride with that.
+    // A later one was paid from its budget; earlier ones ride with it.
     if stayed, isRide {
       sendHeld(of: device, .piggyback, with: opener ?? carrier, .relay, except: own, into: &effects)
     }
   }
 
-  /// What is held for a device, in the order in which it is sent.
+  /// In sending order.
   private func listHeld(of device: Int32, into held: inout [Int32]) {
     var app = devices[device].firstApp
     while app >= 0 {
@@ -219,15 +211,14 @@ extension Shard {
     }
   }
 
-  /// Whether the device may open one more ride by itself; if so it is taken.
+  /// Uses one of the device's own rides, if allowed.
   private mutating func takeRide(_ device: Int32) -> Bool {
     guard configuration.rides.allows(devices[device].rides, at: now) else { return false }
     configuration.rides.take(&devices[device].rides, at: now)
     return true
   }
 
-  /// Sends a held silent that the budget allows, or sets the timer for the moment when it may. With
-  /// a timer set there is nothing to find out.
+  /// Sends a held silent if the budget allows, or sets its timer. A set timer needs no check.
   private mutating func releaseFromBudget(_ entry: Int32, into effects: inout [Effect]) -> Bool {
     let app = entries[entry].app
     guard apps[app].refillTimer < 0 else { return false }
@@ -239,7 +230,7 @@ extension Shard {
       return true
     case .held(let until, let limit):
       guard let until else { return false }
-      // Stored while the device was away: only now it is known until when.
+      // It was stored while the device was away: its time is known only now.
       log(
         .storedPower(until: until, limit: limit), entries[entry].notification.uniqueID,
         into: &effects)
@@ -248,7 +239,7 @@ extension Shard {
     }
   }
 
-  /// Sends one entry from whatever phase it is in.
+  /// Sends an entry from any phase.
   mutating func transmit(
     _ entry: Int32, _ via: Via, with carrier: Carrier? = nil, into effects: inout [Effect]
   ) {
@@ -274,7 +265,7 @@ extension Shard {
     log(.sent(via, with: carrier), delivery.notification.uniqueID, into: &effects)
   }
 
-  /// A frame that is sent now.
+  /// A frame sent now.
   @inline(__always)
   func delivery(of entry: Int32, _ via: Via) -> Delivery {
     Delivery(
@@ -291,7 +282,7 @@ extension Shard {
     release(entry, into: &effects)
   }
 
-  /// Takes an entry out of the place it is in, and out of that place's counter.
+  /// Removes an entry from its place and that place's counter.
   mutating func leavePhase(_ entry: Int32) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
@@ -328,7 +319,7 @@ extension Shard {
     }
   }
 
-  /// Frees the entry's place after its life has ended and it has left its phase.
+  /// Frees the place of an entry whose life has ended.
   mutating func release(_ entry: Int32, into effects: inout [Effect]) {
     let app = entries[entry].app
     unstore(entry, into: &effects)
@@ -339,7 +330,7 @@ extension Shard {
     if !apps[app].isRegistered, apps[app].entryCount == 0 { apps.remove(at: app) }
   }
 
-  /// The journal need not keep the entry any longer: it is not stored again.
+  /// The entry will not be stored again: the journal may forget it.
   mutating func unstore(_ entry: Int32, into effects: inout [Effect]) {
     let sequence = entries[entry].sequence
     guard sequence != 0 else { return }
@@ -353,7 +344,7 @@ extension Shard {
     entries[entry].sequence = 0
   }
 
-  /// No acknowledgement has come in time for an entry that the journal does not have.
+  /// Answers 503 for an entry that is neither in the journal nor acknowledged in time.
   mutating func refuseUnanswered(_ entry: Int32, into effects: inout [Effect]) {
     guard !unanswered.isEmpty, let request = unanswered.removeValue(forKey: entry) else { return }
     refuse(.serviceUnavailable, request, into: &effects)
@@ -374,7 +365,7 @@ extension Shard {
     noteBudget(of: app, into: &effects)
   }
 
-  /// The journal is told how the budgets stand.
+  /// Writes the current budgets to the journal.
   mutating func noteBudget(of app: Int32, into effects: inout [Effect]) {
     let id = devices[apps[app].device].id
     let states = spentStates(of: app)
@@ -393,7 +384,7 @@ extension Shard {
     }
   }
 
-  /// For when the moments that the timers stand for say nothing any more.
+  /// For when their moments no longer apply.
   mutating func cancelRefillTimers(of device: Int32) {
     var app = devices[device].firstApp
     while app >= 0 {
@@ -403,7 +394,7 @@ extension Shard {
   }
 
   private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
-    // Mostly there is none: a look costs less than the right to change.
+    // Mostly there is none, and reading costs less than write access.
     switch notificationClass {
     case .silent where apps[app].refillTimer >= 0: timers.cancel(&apps[app].refillTimer)
     case .visible where apps[app].holdTimer >= 0: timers.cancel(&apps[app].holdTimer)
@@ -411,7 +402,7 @@ extension Shard {
     }
   }
 
-  /// The budget may have refilled, or a wait is over: send the slot's entry, or wait on.
+  /// A refill or hold timer fired: sends the slot's entry or sets the next timer.
   mutating func releaseHeld(
     _ app: Int32, _ notificationClass: NotificationClass, into effects: inout [Effect]
   ) {
@@ -421,7 +412,7 @@ extension Shard {
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)
     }
-    // A hold that its timer says is over is over, however far the clock was set meanwhile.
+    // A fired hold is over, however the clock was set meanwhile.
     guard notificationClass == .silent else {
       if windowHolds(1, apps[app].device) { transmitOnItsOwn(entry, .hold, into: &effects) }
       return

@@ -1,33 +1,31 @@
 import DequeModule
 import Primitives
 
-/// A partition leaves: another node has it from now on, and reads it from the journal.
+/// A partition leaves for another node, which reads it from the journal.
 ///
 /// Invariants:
-/// 1. From `drop` on, whoever runs the shard tells it nothing more of the partition. Timers still
-///    fire, and connections may end, until it has left.
-/// 2. What leaves has nothing that waits for this shard's journal line. So each answer of the
-///    journal finds what it is about.
-/// 3. A life is counted where it ends; in between `handedOver` keeps the counters adding up.
+/// 1. From `drop` on, the shard gets no more events of the partition. Timers may still fire and
+///    connections end until it has left.
+/// 2. A leaving partition has nothing pending in this shard's journal line, so each of the
+///    journal's answers finds its subject.
+/// 3. A life is counted where it ends; `handedOver` keeps the counters adding up.
 extension Shard {
   /// Whether a partition has yet to leave.
   package var isDropping: Bool { leaving != nil }
 
-  /// Lets the partition go that was named, once the journal has nothing of it.
+  /// Removes the leaving partition once the journal has nothing pending of it.
   mutating func dropWhenSettled(into effects: inout [Effect]) {
     guard let partition = leaving, !isAwaited(partition) else { return }
     leaving = nil
     evict(partition, into: &effects)
   }
 
-  /// The partition of a device or of a token.
   @inline(__always)
   func partition(ofRoutingKey key: UInt64) -> PartitionID {
     PartitionID(routingKey: key, count: configuration.partitionCount)
   }
 
-  /// Whether an app is about to leave, but pushes to its token still come: it is its device's own,
-  /// and of another partition. They take the way over the alias.
+  /// Whether an app with its own token is about to leave: its pushes take the alias.
   func isLeaving(_ app: Int32) -> Bool {
     guard apps[app].isOwn else { return false }
     return partition(ofRoutingKey: devices[apps[app].device].id.routingKey) == leaving
@@ -37,7 +35,7 @@ extension Shard {
     pending.contains { item in
       switch item {
       case .submission(_, _, let entry):
-        // One that has ended waits no longer; only its provider does.
+        // An ended entry is not awaited; only its provider waits.
         entry >= 0
           && self.partition(ofRoutingKey: devices[apps[entries[entry].app].device].id.routingKey)
             == partition

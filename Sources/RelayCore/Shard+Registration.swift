@@ -1,7 +1,7 @@
 import DequeModule
 import Primitives
 
-/// Devices and apps: made, removed, looked at.
+/// Devices and apps: created, removed, reported.
 extension Shard {
   mutating func handle(
     _ wanted: RequestEvent, of credential: DeviceCredential, from request: RequestID,
@@ -43,10 +43,9 @@ extension Shard {
   ) {
     let id = devices[device].id
     let known = appNumber(of: device, topic)
-    // Idempotent: the token it has, unless it brings another one of its own.
+    // Idempotent: keeps its token, unless it brings another of its own.
     if let known, !isOwn || apps[known].token == token {
-      // Nothing is promised twice before the journal has it once: its record may still fail. Nor
-      // while the app is about to get another token.
+      // Promise nothing while its record may fail, or the app is about to get another token.
       let isSafe =
         !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
       let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
@@ -94,15 +93,14 @@ extension Shard {
       .unregistered(own.device, topic, own.token, at: now), into: &effects)
   }
 
-  /// Another policy: what was used carries over, and what is held is looked at again, a step with
-  /// each tick.
+  /// Sets another shared policy. Used amounts carry over; held pushes are reviewed in ticks.
   mutating func change(to policy: SilentPolicy, at moment: Instant) {
     guard policy != budgets.policy else { return }
     budgets.change(to: policy, at: moment)
     nextToReview = 0
   }
 
-  /// Undoes what the journal could not write, so that memory promises no more than the disk.
+  /// Undoes what the journal could not write.
   mutating func takeBack(
     _ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]
   ) {
@@ -113,7 +111,7 @@ extension Shard {
       else { return }
       removeDevice(device)
     case .registered(let token):
-      // The token may by now be another registration's.
+      // The token may belong to another registration by now.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
       appIndex.remove(app, KeyedHash.hash(token))
       removeApp(app, into: &effects)
@@ -121,7 +119,7 @@ extension Shard {
     }
   }
 
-  /// One that has no app and no stream is not known any more.
+  /// Removes a device without apps and stream.
   mutating func removeDevice(_ device: Int32) {
     let id = devices[device].id
     ownBudgets[id] = nil
@@ -130,7 +128,7 @@ extension Shard {
     counters.devices -= 1
   }
 
-  /// The device, if the secret is right; otherwise it answers and returns nil.
+  /// The device, if the secret is right; otherwise answers and returns nil.
   private mutating func authenticate(
     _ credential: DeviceCredential, _ request: RequestID, into effects: inout [Effect]
   ) -> Int32? {
@@ -144,8 +142,6 @@ extension Shard {
     }
     return device
   }
-
-  // MARK: Details
 
   private mutating func answerWhenPersisted(
     _ answer: DeviceAnswer, to request: RequestID, of device: DeviceID,
@@ -166,7 +162,7 @@ extension Shard {
     return nil
   }
 
-  /// Whether the device may have one more app, with all that it may be about to get.
+  /// Counts apps about to be added.
   func hasRoomForApp(_ device: Int32) -> Bool {
     let coming = tokenChanges.changes(of: devices[device].id).count { change in
       if case .leaving = change.step { return false }
@@ -175,7 +171,6 @@ extension Shard {
     return Int(devices[device].appCount) + coming < Limits.appsPerDevice
   }
 
-  /// Gives a device one more app.
   mutating func attach(_ app: consuming App, to device: Int32) {
     if let spent = takeFormerBudget(of: device, app.topic) { app.budget = spent }
     app.next = devices[device].firstApp
@@ -187,13 +182,13 @@ extension Shard {
     counters.apps += 1
   }
 
-  /// The token is dead from now on: 410 with this moment.
+  /// The token is invalid from now on: 410 with this moment.
   mutating func retire(_ token: DeviceToken, since moment: Instant) {
     _ = goneTokens.insert(moment, for: token)
   }
 
-  /// Takes an app off its device. Its entries that are in slots end here; those in flight end where
-  /// they are, but the journal forgets them now, before another app can get the token.
+  /// Removes an app. Its entries in slots end here; those in flight end later, but the journal
+  /// forgets them now, before another app can get the token.
   mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     keepBudget(
@@ -207,7 +202,7 @@ extension Shard {
       while apps[current].next != app { current = apps[current].next }
       apps[current].next = next
     }
-    // The one behind it may go first: a recording's head would name what is not there.
+    // It could be removed from the list later than the next one, and would then name a free place.
     apps[app].next = -1
     devices[device].appCount -= 1
     counters.apps -= 1
@@ -220,7 +215,7 @@ extension Shard {
       if entries[entry].app == app { unstore(entry, into: &effects) }
       entry = next
     }
-    // What waits for the journal, too: the next owner's registration must not overtake it.
+    // Also what waits for the journal: the next owner's registration must not overtake it.
     if apps[app].waiting != PerClass(visible: 0, silent: 0) {
       for case .submission(_, _, let entry) in pending {
         guard entry >= 0, entries[entry].app == app, case .waiting = entries[entry].phase else {

@@ -1,7 +1,7 @@
 import DequeModule
 package import Primitives
 
-/// A push that its provider gave an `apns-id`, and that its phone has taken.
+/// An acknowledged push with an `apns-id`.
 package struct TakenPush: Hashable, Sendable {
   package struct Key: Hashable, Sendable {
     package var apnsID: UniqueID
@@ -26,26 +26,23 @@ package struct TakenPush: Hashable, Sendable {
 
 package typealias TakenPushes = RecentTable<TakenPush.Key, TakenPush>
 
-/// A provider that was answered 503, or has lost its connection, sends the same again by the same
-/// `apns-id`. While the first is known, in its app's slot, on its way to the phone, or for a minute
-/// after the phone has taken it, the second is recognized: it is answered 200, and the phone gets
-/// one.
+/// After a 503 or a lost connection, a provider repeats a push with the same `apns-id`. While the
+/// first is in its slot, in flight, or acknowledged within the last minute, the second is answered
+/// 200 and the phone gets only one.
 ///
-/// One that says anything else, another expiration or priority, is a newer push, whatever its id.
-/// Two that wait for the journal at the same time are told apart when it has them (`place`).
+/// A push that differs, if only in expiration or priority, is a new one, whatever its id. Two that
+/// wait for the journal together are compared when the journal has them (`place`).
 extension Shard {
-  /// What is known of a push that is sent again.
+  /// The first push of a repetition.
   enum First {
     case unknown
-    /// Its provider may be told that it was accepted: the journal has it, or need not.
+    /// The provider may be told that it was accepted: the journal has it, or need not.
     case promised(UniqueID)
-    /// It is on its way, and waits for the journal, or the journal has failed.
+    /// On its way, but pending in the journal or failed there.
     case unpromised(Int32)
   }
 
-  /// What this, accepted at that moment, is a repetition of.
-  ///
-  /// Changes nothing; `mutating` as `verdict` is.
+  /// The first push that this one, accepted at `moment`, repeats. `mutating` as `verdict` is.
   @inline(never)
   mutating func first(
     of notification: Notification, _ app: Int32, acceptedAt moment: Instant
@@ -82,7 +79,7 @@ extension Shard {
     return isPromised ? .promised(entries[entry].notification.uniqueID) : .unpromised(entry)
   }
 
-  /// The phone has it: for a while it is known by the name that its provider gave it.
+  /// Remembers an acknowledged push by its `apns-id` for a while.
   @inline(never)
   mutating func noteTaken(_ entry: Int32, by device: Int32) {
     while let oldest = takenPushes.oldest, oldest.value.takenAt + Limits.takenPushAge <= now {
@@ -95,7 +92,7 @@ extension Shard {
       for: TakenPush.Key(apnsID: notification.apnsID, device: devices[device].id))
   }
 
-  /// The answer is that of the first.
+  /// Answers as for the first.
   @inline(never)
   mutating func recognize(
     _ notification: Notification, _ app: Int32, asRepetitionOf id: UniqueID, _ request: RequestID,
@@ -108,8 +105,7 @@ extension Shard {
     log(.discarded(.repeated(of: id)), notification.uniqueID, into: &effects)
   }
 
-  /// The journal has a repetition of what it failed to write before, which is in flight: from now
-  /// on that one has the record.
+  /// The journal has a repetition of a failed push in flight, which takes over the record.
   mutating func adopt(_ repetition: Int32, by first: Int32, into effects: inout [Effect]) {
     let id = entries[first].notification.uniqueID
     entries[first].sequence = entries[repetition].sequence

@@ -1,32 +1,28 @@
 package import Primitives
 
-/// What people ask about the devices of a shard. Reads only.
+/// Queries about a shard's devices.
 extension Shard {
   /// A part of the list of devices.
   package struct DevicePage: Sendable {
     package var reports: [DeviceReport]
-    /// Where the next part begins; nil when there is none.
+    /// Start of the next part, if any.
     package var next: Int32?
   }
 
-  /// The silent policy in force.
   package var policy: SilentPolicy { budgets.policy }
 
-  /// How a device stands; nil when it is not here.
   package func report(of id: DeviceID) -> DeviceReport? {
     deviceNumber(id).map { report($0) }
   }
 
-  /// Silent pushes that an app of a device may still get at once; nil for no limit.
+  /// Silent pushes that the app may still get at once; nil for no limit.
   package func remaining(_ topic: Topic, of id: DeviceID) -> Int64? {
     guard let device = deviceNumber(id), let app = appNumber(of: device, topic) else { return nil }
     return budgets(of: device).remaining(app: apps[app].budget, at: now)
   }
 
-  /// Devices in the order of their places, from one on. Looks at `Limits.listedDevices` at most, so
-  /// that a loop is not held up; then the page ends early and says where to go on.
-  ///
-  /// - Parameter isWanted: of a device's id and the topics of its apps.
+  /// Devices by place. Looks at no more than `Limits.listedDevices`, so as not to block the loop;
+  /// the page may end early. `isWanted` gets a device's id and its apps' topics.
   package func devices(
     from first: Int32, limit: Int, where isWanted: (DeviceID, [Topic]) -> Bool
   ) -> DevicePage {
@@ -44,27 +40,23 @@ extension Shard {
     return page
   }
 
-  /// The device that listens on this stream.
   package func device(on connection: ConnectionID) -> DeviceID? {
     deviceNumber(of: connection).map { devices[$0].id }
   }
 
-  /// Whose app has this token.
   package func app(with token: DeviceToken) -> (device: DeviceID, topic: Topic)? {
     appNumber(token).map { (devices[apps[$0].device].id, apps[$0].topic) }
   }
 
-  /// The hash of a device's secret.
   package func secret(of id: DeviceID) -> SecretHash? {
     deviceNumber(id).map { devices[$0].secret }
   }
 
-  /// How a device says that it is.
+  /// The reported condition.
   package func condition(of id: DeviceID) -> DeviceCondition? {
     deviceNumber(id).map { devices[$0].condition }
   }
 
-  /// Whether the device listens on this stream.
   package func isConnected(_ id: DeviceID, on connection: ConnectionID) -> Bool {
     deviceNumber(id).map { devices[$0].connection == connection } ?? false
   }

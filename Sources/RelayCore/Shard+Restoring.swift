@@ -1,16 +1,14 @@
 import Primitives
 
-/// What the journal remembers becomes a shard's state again: after a restart, or when partitions
-/// come to a shard that is at work with others, whose devices it does not touch.
+/// Restores state from the journal: after a restart, or for arriving partitions, without touching
+/// the devices of others.
 ///
-/// What was in flight when the relay ended is stored like the rest: nobody acknowledged it. Two of
-/// one app and class can come back, the one that was in flight and the one in the slot; then the
-/// newer one replaces the older, as after any lost connection.
+/// Pushes in flight when the relay ended are stored like the rest. Two of one app and class may
+/// come back, from flight and from the slot; then the newer replaces the older, as after a lost
+/// connection.
 ///
-/// Nothing is taken for granted of the records' numbers but that they are not this shard's own:
-/// other runs may have begun above this one.
+/// Sequences are only assumed not to be this shard's own: other runs may have begun above this one.
 extension Shard {
-  /// Takes one record over.
   mutating func restore(_ record: RestoredRecord, into effects: inout [Effect]) {
     switch record {
     case .device(let id, let secret, let budget):
@@ -20,7 +18,7 @@ extension Shard {
     case .alias(let own):
       restoreAlias(own)
     case .gone(let token, let moment):
-      // One that two devices have had in turn is on the stripes of both.
+      // A token that two devices had in turn is on the stripes of both.
       if goneTokens[token].map({ $0 <= moment }) ?? true {
         _ = goneTokens.insert(moment, for: token)
       }
@@ -76,7 +74,7 @@ extension Shard {
     restore(notification, to: app, sequence, acceptedAt, into: &effects)
   }
 
-  /// Its device is here, if anywhere: a token that went to another device since leads nowhere.
+  /// A token that has moved to another device since leads nowhere.
   mutating func restoreForwarded(
     _ notification: Notification, to device: DeviceID, _ sequence: UInt64, _ acceptedAt: Instant,
     into effects: inout [Effect]
@@ -87,7 +85,7 @@ extension Shard {
     restore(notification, to: app, sequence, acceptedAt, into: &effects)
   }
 
-  /// Its app was removed, and the relay ended before the journal heard of its end.
+  /// Its app was removed, and the relay ended before its record was forgotten.
   private mutating func discardRestored(
     _ notification: Notification, _ sequence: UInt64, into effects: inout [Effect]
   ) {
@@ -98,16 +96,15 @@ extension Shard {
     effects.append(.forget(sequence))
   }
 
-  /// The app is here.
   private mutating func restore(
     _ notification: Notification, to app: Int32, _ sequence: UInt64, _ acceptedAt: Instant,
     into effects: inout [Effect]
   ) {
-    // What waits here for the journal is here.
+    // A record pending here is already present.
     guard !isPending(sequence) else { return }
     guard apps[app].topic == notification.topic, case .at(let moment) = notification.expiration
     else {
-      // Its token is that of another app by now.
+      // The token is another app's by now.
       return discardRestored(notification, sequence, into: &effects)
     }
     counters.restored += 1

@@ -1,11 +1,10 @@
 import DequeModule
 package import Primitives
 
-/// A recording can say anything. What a shard would trap on, or never come to an end with, is found
-/// here, when a state is taken over and before an event that was recorded is played; a shard that
-/// runs is asked nothing of this.
+/// Checks restored states and recorded events for what a shard would trap or loop on, as a
+/// recording may contain anything. A running shard does not use this.
 extension Shard {
-  /// Whether a state has come about by events; of a shard that has all of it but the indexes.
+  /// Throws unless events can produce this state. The shard has all of it but the indexes.
   func checkSoundness(_ state: ShardState) throws(StateFlaw) {
     let soundness = Soundness(devices: devices, apps: apps, entries: entries)
     try soundness.check()
@@ -26,7 +25,7 @@ extension Shard {
       "an app is to be reviewed that is not there")
   }
 
-  /// Each timer is its owner's, and each owner's timer is set.
+  /// Each timer has an owner, and each owner's timer is set.
   private func checkTimers(
     _ state: ShardState, _ soundness: Soundness
   ) throws(StateFlaw) {
@@ -37,7 +36,7 @@ extension Shard {
     try require(soundness.timerCount == state.timers.count, "a timer is not set")
   }
 
-  /// What waits for the journal is what the entries say that waits, in the order of the records.
+  /// Pending records match the waiting entries, in order.
   private func checkPending() throws(StateFlaw) {
     try require(
       firstPendingOrdinal <= SequenceRanges.latestOrdinal
@@ -82,9 +81,7 @@ extension Shard {
     try require(sums.allSatisfy(Soundness.counts.contains), "a count is none")
   }
 
-  /// What is wrong with an event for this shard as it is now; nil when it can happen to it.
-  ///
-  /// Changes nothing; `mutating` as `verdict` is.
+  /// What is wrong with an event for this shard now, if anything. `mutating` as `verdict` is.
   package mutating func flaw(in event: Event, at instant: Instant) -> StateFlaw? {
     guard Soundness.moments.contains(max(now, instant)) else {
       return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")
@@ -106,11 +103,9 @@ extension Shard {
     }
   }
 
-  /// Whether a record is none that waits here.
   private func isForeign(_ sequence: UInt64) -> Bool { sequence > 0 && !isPending(sequence) }
 
-  /// Whether one more state may be kept: as many and as large ones as a relay would, and once more
-  /// while one takes the place of another.
+  /// Whether one more state may be kept; one beyond the limits while it replaces another.
   private func mayKeep(_ number: UInt32) -> Bool {
     guard checkpoints[number] == nil else { return true }
     return checkpoints.count <= Limits.checkpoints
@@ -118,7 +113,7 @@ extension Shard {
   }
 }
 
-/// The counters that say what is there now.
+/// The counters of what exists now.
 private struct Gauges: Equatable {
   var devices, apps, aliases, connections, waiting, inSlots, inFlight: Int
 

@@ -1,9 +1,7 @@
 package import Primitives
 
 extension Shard {
-  /// How a device stands, and when which timers of it fire, soonest first; nil when it is not here.
-  ///
-  /// For looking at a shard from outside; costs a walk over all timers.
+  /// A device's report and its timers, soonest first; nil if it is not here. Walks over all timers.
   package func standing(
     of id: DeviceID
   ) -> (report: DeviceReport, timers: [(at: Instant, what: String)])? {

@@ -12,7 +12,7 @@ extension Shard {
     accept(notification, app, from: request, into: &effects)
   }
 
-  /// The token is an alias for an app elsewhere, or none's.
+  /// The token is an alias for an app elsewhere, gone, or unknown.
   private mutating func submitWithoutApp(
     _ notification: Notification, from request: RequestID, into effects: inout [Effect]
   ) {
@@ -30,7 +30,7 @@ extension Shard {
     }
   }
 
-  /// The app is here: into the journal, and perhaps at once to the device.
+  /// The app is here: persists the push, and perhaps sends it at once.
   @inline(__always)
   mutating func accept(
     _ notification: Notification, _ app: Int32, from request: RequestID,
@@ -71,9 +71,7 @@ extension Shard {
     }
   }
 
-  /// Without a topic it is for whichever one the token was registered for: a provider of the binary
-  /// API that need not say who it is has none, and the loop that it is connected to may not know
-  /// the app.
+  /// Takes the token's topic for a binary API push without one, whose loop may not know the app.
   @inline(never)
   private mutating func acceptForAnyTopic(
     _ notification: Notification, _ app: Int32, from request: RequestID,
@@ -85,8 +83,7 @@ extension Shard {
     accept(notification.addressed(to: apps[app].topic), app, from: request, into: &effects)
   }
 
-  /// One look, one attempt, nothing stored; not even the attempt when it expired on its way here.
-  /// It does not queue behind those that wait for the journal: its one chance is now.
+  /// One attempt at most, nothing stored. Does not queue behind those waiting for the journal.
   private mutating func attemptOnce(
     _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
   ) {
@@ -117,11 +114,11 @@ extension Shard {
         phase: .waiting))
     entries[entry].expirationTimer = timers.set(expiresAt, .expiration(entry: entry))
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
-    // Others of its app and class that wait for the journal go first, as they were accepted.
+    // Others of its app and class that wait for the journal were accepted first, and go first.
     let isFirst = apps[app].waiting[notification.notificationClass] == 0
     let goesDirectly =
       if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
-    // Made where it is put: from a variable it would be copied.
+    // Constructed in place: a variable would be copied.
     if apps[app].isOwn {
       let content = contentOfOwn(notification, app)
       effects.append(
@@ -138,10 +135,8 @@ extension Shard {
     if goesDirectly { sendDirectly(entry, into: &effects) }
   }
 
-  /// What the journal is told of a push to a token that the device brought along. Token and device
-  /// may be far apart; what waits for a device is remembered with it.
-  ///
-  /// Changes nothing; `mutating` as `verdict` is.
+  /// The record of a push to a device's own token: stored with the device, whose partition may
+  /// differ from the token's. `mutating` as `verdict` is.
   @inline(never)
   private mutating func contentOfOwn(
     _ notification: Notification, _ app: Int32
@@ -203,7 +198,7 @@ extension Shard {
     }
   }
 
-  /// The journal has the entry: unless it is on its way already, send it or give it its slot.
+  /// The journal has the entry: unless it was sent already, sends or stores it.
   mutating func place(_ entry: Int32, into effects: inout [Effect]) {
     guard case .waiting = entries[entry].phase else { return }
     let app = entries[entry].app
@@ -225,8 +220,7 @@ extension Shard {
     }
   }
 
-  /// The journal could not write the entry, so that there is nothing to forget either. In flight it
-  /// stays, but will not be stored again; its acknowledgement is as good as a record.
+  /// The journal could not write the entry. In flight it stays, and its acknowledgement decides.
   private mutating func lose(
     _ entry: Int32, _ request: RequestID, into effects: inout [Effect]
   ) {
@@ -244,10 +238,8 @@ extension Shard {
     }
   }
 
-  /// Writes down what nobody waits for. When too much waits already it is left out: what is lost
-  /// by that is a part of a budget, or when a token was replaced, after a crash.
-  ///
-  /// - Parameter key: of the device or token that it is about.
+  /// Writes a record that nobody waits for. Omitted when too much is pending: then a crash loses a
+  /// part of a budget, or the time a token was replaced. `key` is of the device or token concerned.
   mutating func note(
     _ content: JournalRecord.Content, key: UInt64, into effects: inout [Effect]
   ) {
@@ -257,11 +249,9 @@ extension Shard {
     effects.append(.persist(record))
   }
 
-  /// The sequence of the next record.
   var nextSequence: UInt64 { sequences.sequence(firstPendingOrdinal + UInt64(pending.count)) }
 
-  /// Where in `pending` the record with this sequence waits, or would: one of this shard's own that
-  /// the journal has not answered.
+  /// The index in `pending` of this shard's unanswered record.
   @inline(__always)
   func pendingIndex(of sequence: UInt64) -> Int {
     Int(sequences.ordinal(of: sequence) - firstPendingOrdinal)
@@ -274,19 +264,16 @@ extension Shard {
     return first
   }
 
-  /// Whether one more record may wait for the journal.
   var hasRoomForPersist: Bool { pending.count < configuration.pendingPersists }
 
-  /// Whether the record with this sequence waits for the journal. One of another shard's does not,
-  /// nor one of another run, which may be higher than all of this one.
+  /// Whether the record waits for the journal; never one of another shard or run.
   @inline(__always)
   func isPending(_ sequence: UInt64) -> Bool {
     sequence >= firstPendingSequence && sequences.contains(sequence)
       && pendingIndex(of: sequence) < pending.count
   }
 
-  /// Whether the entry waits for the journal: its own record does, and not one that bears the same
-  /// number, as a file may say.
+  /// Whether the entry's own record waits for the journal. A file may repeat its number.
   @inline(__always)
   func isPending(entry: Int32) -> Bool {
     let sequence = entries[entry].sequence

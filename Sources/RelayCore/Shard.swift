@@ -1,8 +1,7 @@
 import DequeModule
 package import Primitives
 
-/// The whole truth of the devices of one event loop's partitions: one value, one entry, no I/O, no
-/// clock.
+/// The complete state of one event loop's partitions: one value, one entry point, no I/O, no clock.
 ///
 /// ```
 ///   provider ─ submitted ─▶ ┌───────────┐ ─ respond ─▶ provider
@@ -11,25 +10,25 @@ package import Primitives
 ///              acked, heard └───────────┘ ─ log
 /// ```
 ///
-/// Invariants, held between any two calls of `handle`:
+/// Invariants between calls of `handle`:
 /// 1. Every accepted notification is in exactly one place: waiting for the journal, in a slot, in
-///    flight, or ended. `counters.addsUp` says so.
-/// 2. A slot holds an entry that the journal has. What waits for the journal never displaces what
-///    is stored: were the write to fail, the older one must still be there.
-/// 3. A slot holds the newest by order of acceptance of its app and class.
-/// 4. A provider is answered 200 once per submission: after the journal has it or the device has
-///    acknowledged it, whichever comes first (docs/ARCHITECTURE.md, "What it promises, and the
-///    caveats first"). When the journal fails while it is in flight, the acknowledgement decides.
-///    What is tried only once (`apns-expiration: 0`) is answered when it was.
-/// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold the rest back.
-/// 6. An entry that may be stored has its expiration timer set until its end, also in flight.
-/// 7. Silents that the budget has not paid for never exceed, per app, the rides opened
-///    (`RideCause`). A ride pays for at most one silent of each app, the one in its slot, and a
-///    silent is paid for once: `isPaid` stays with it through lost connections. Whatever only
-///    answers what was sent (an acknowledgement, a keep-alive's answer, a drained stream) opens
-///    none, or each silent's acknowledgement would carry the next and the budget were void.
+///    flight, or ended (`counters.addsUp`).
+/// 2. A slot holds an entry that the journal has. One waiting for the journal never displaces it,
+///    as its write may fail.
+/// 3. A slot holds the newest of its app and class by order of acceptance.
+/// 4. A provider is answered 200 once per submission: when the journal has it or the device has
+///    acknowledged it, whichever is first (docs/ARCHITECTURE.md, "What it promises, and the caveats
+///    first"). If the journal fails while it is in flight, the acknowledgement decides. A push
+///    tried only once (`apns-expiration: 0`) is answered at the attempt.
+/// 5. At most `inFlightPerDevice` entries of a device are in flight; the slots hold back the rest.
+/// 6. An entry that may be stored has an expiration timer until its end, also in flight.
+/// 7. Per app, silents not paid from the budget never exceed the rides opened (`RideCause`). A ride
+///    pays for at most one silent of each app, the one in its slot. A silent is paid for once:
+///    `isPaid` survives lost connections. Answers to what was sent (an acknowledgement, a
+///    keep-alive's answer, a drained stream) open no ride, or each silent's acknowledgement would
+///    carry the next.
 ///
-/// Transitions of an entry and where they are made:
+/// Transitions of an entry and their functions:
 /// ```
 ///   submit ──▶ waiting ──place──▶ stored ──transmit──▶ inFlight ──acked──▶ ended (delivered)
 ///      └────────transmit────────────────────────────────▲  │
@@ -37,17 +36,14 @@ package import Primitives
 ///                                                          └──resend──▶ inFlight
 /// ```
 package struct Shard: Sendable {
-  /// What a caller decides once, at start.
   package struct Configuration: Hashable, Sendable {
     package var policy: SilentPolicy
-    /// Between a keep-alive and the next.
+    /// Between two keep-alives.
     package var keepAlive: Interval
-    /// How long a device has for its answer.
     package var keepAliveTimeout: Interval
-    /// How long a device has to acknowledge a frame before it is sent again.
+    /// The time to acknowledge a frame before it is sent again.
     package var ackTimeout: Interval
-    /// Rides that a device may open at will: by connecting, by a change of its condition, by
-    /// keep-alives that nobody asked for. Beyond it these are signs of life and no more.
+    /// Rides opened at will: by connecting, changed conditions, or unsolicited keep-alives.
     package var rides: RateLimit
     /// How long a visible push of low priority waits for a sleeping phone in Low Power Mode.
     package var lowPriorityHold: Interval
@@ -55,10 +51,10 @@ package struct Shard: Sendable {
     package var requestsPerToken: RateLimit?
     package var inFlightPerDevice: Int
     package var pendingPersists: Int
-    /// How many partitions all shards hold together.
+    /// Of all shards together.
     package var partitionCount: Int
-    /// Whether keep-alives and acknowledgements have timers only on streams whose phones go by the
-    /// relay's time (`StreamEvent.clockFollowed`): with a clock that leaps nobody else could keep them.
+    /// Keep-alives and acknowledgements have timers only on streams that follow the relay's clock
+    /// (`StreamEvent.clockFollowed`): for a clock that leaps.
     package var deadlinesNeedClock = false
 
     package init(
@@ -83,18 +79,17 @@ package struct Shard: Sendable {
     }
   }
 
-  /// What waits for the journal's word, one per sequence.
+  /// What waits for the journal's answer, one per sequence.
   package enum Pending: Hashable, Sendable {
-    /// Answer the provider, then place the entry; -1 when its life ended meanwhile.
+    /// Answer the provider, then place the entry; -1 if its life has ended.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)
-    /// Give the next of `pendingAnswers`, which would make copies of all others dear. The key says
-    /// which partition's the record is, as below.
+    /// Give the next of `pendingAnswers`. The routing key is the record's, also below.
     case device(key: UInt64)
-    /// Go on with the next of `aliasSteps`.
+    /// Continue with the next of `aliasSteps`.
     case alias(key: UInt64)
     /// Nobody waits.
     case note(key: UInt64)
-    /// Nobody waits, and nobody needs the record any more.
+    /// Nobody waits, and the record is no longer needed.
     case nothing
   }
 
@@ -105,52 +100,47 @@ package struct Shard: Sendable {
   var apps = Slab(vacant: App.vacant)
   var entries = Slab(vacant: AcceptedNotification.vacant)
   var timers: TimerWheel
-  /// Finds devices by their ids, apps by their tokens, connected devices by their connections.
+  /// By id, by token, and connected devices by connection.
   var deviceIndex = HashIndex()
   var appIndex = HashIndex()
   var connectionIndex = HashIndex()
-  /// Tokens that devices brought along and that this shard decides about (`Shard+Aliases.swift`).
+  /// Tokens brought along that this shard decides about (`Shard+Aliases.swift`).
   var aliases = Slab(vacant: Alias.vacant)
   var aliasIndex = HashIndex()
-  /// What devices of this shard have under way with such tokens.
+  /// Pending changes of this shard's devices to such tokens.
   var tokenChanges = TokenChanges()
   var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
-  /// What removed apps had used of their budgets (`OwnBudgets.swift`).
   var formerBudgets = FormerBudgets()
-  /// What phones have taken of late (`Shard+Repetitions.swift`).
+  /// Recently acknowledged pushes (`Shard+Repetitions.swift`).
   var takenPushes = TakenPushes(limit: Limits.takenPushes)
-  /// Whose record failed while it was in flight, and who waits for its acknowledgement.
+  /// Entries whose record failed while in flight, with the request waiting for the acknowledgement.
   var unanswered: [Int32: RequestID] = [:]
-  /// Outcomes that phones have yet to tell.
   var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   var lastOrder: UInt64 = 0
   var pending = Deque<Pending>()
-  /// For each `.device` in `pending`, in the same order: what to answer whom.
+  /// One for each `.device` in `pending`, in order.
   var pendingAnswers = Deque<TokenChanges.Reply>()
-  /// For each `.alias` in `pending`, in the same order.
+  /// One for each `.alias` in `pending`, in order.
   var aliasSteps = Deque<AliasStep>()
-  /// The numbers of this shard's records.
   let sequences: SequenceRanges
-  /// Which record `pending.first` is, and its sequence.
+  /// Of `pending.first`.
   var firstPendingOrdinal: UInt64 = 0
   var firstPendingSequence: UInt64
-  /// The silent policy in force. `configuration.policy` is the one that the shard began with.
+  /// Has the policy in force; `configuration.policy` is the initial one.
   var budgets: SilentBudgets
-  /// Budgets of devices that have a policy of their own (`OwnBudgets.swift`).
+  /// Of devices with their own policy (`OwnBudgets.swift`).
   var ownBudgets: [DeviceID: SilentBudgets] = [:]
-  /// The app from which on held silents are to be looked at again, because the policy has changed;
-  /// nil when all were.
+  /// The next app whose held silents are to be reviewed after a policy change.
   var nextToReview: Int32?
-  /// The partition that another node has and that is still here (`Shard+Partitions.swift`).
+  /// The partition that moves to another node (`Shard+Partitions.swift`).
   var leaving: PartitionID?
-  /// The states that it can be taken back to (`Shard+Checkpoints.swift`).
   var checkpoints: [UInt32: ShardCheckpoint] = [:]
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []
 
   /// - Parameters:
-  ///   - sequences: of its records; above every one that the journal holds.
-  ///   - budgets: those that the journal's states are kept by; nil when it has none.
+  ///   - sequences: above all sequences in the journal.
+  ///   - budgets: those in the journal, if any.
   package init(
     configuration: Configuration, at now: Instant,
     sequences: SequenceRanges = SequenceRanges(first: 1), budgets: SilentBudgets? = nil
@@ -163,27 +153,27 @@ package struct Shard: Sendable {
     self.budgets = budgets ?? SilentBudgets(configuration.policy, at: now)
   }
 
-  /// When `tick` is wanted next, if nothing else happens; nil for never.
+  /// When `tick` is needed next if nothing else happens; nil for never.
   package var nextWake: Instant? {
     guard nextToReview == nil else { return now }
     guard let question = tokenChanges.nextQuestion else { return timers.nextWake }
     return min(question, timers.nextWake ?? .never)
   }
 
-  /// The timer that fires next, exactly; walks more than `nextWake` does.
+  /// The exact next timer; slower than `nextWake`.
   package var nextTimer: (deadline: Instant, subject: TimerWheel.Subject)? { timers.earliest }
 
-  /// Nothing waits for the journal's word, nor for another shard's.
+  /// Nothing waits for the journal or another shard.
   package var isSettled: Bool { pending.isEmpty && tokenChanges.count == 0 && nextToReview == nil }
 
-  /// Everything that is kept but for devices and their apps: bounded, whatever fails for how long.
+  /// The number of items besides devices and apps; bounded under any failure.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
       + aliases.count + aliasSteps.count + tokenChanges.count + formerBudgets.count
       + takenPushes.placeCount + unanswered.count
   }
 
-  /// The one entry: a fact and the time it is, in; requests, appended to `effects`.
+  /// The only entry point: appends the event's effects.
   package mutating func handle(_ event: Event, at instant: Instant, into effects: inout [Effect]) {
     if case .clock(.clockStepped(let interval)) = event { stepClock(by: interval) }
     now = max(now, instant)
@@ -201,12 +191,10 @@ package struct Shard: Sendable {
     }
   }
 
-  /// The device with this id.
   func deviceNumber(_ id: DeviceID) -> Int32? {
     deviceIndex.find(KeyedHash.hash(id)) { devices[$0].id == id }
   }
 
-  /// The device that listens on this connection.
   @inline(__always)
   func deviceNumber(of connection: ConnectionID) -> Int32? {
     connectionIndex.find(KeyedHash.hash(connection)) { devices[$0].connection == connection }
@@ -218,7 +206,6 @@ package struct Shard: Sendable {
     appIndex.find(KeyedHash.hash(token)) { apps[$0].token == token }
   }
 
-  /// The first step of a life.
   func logReceived(
     _ notification: Notification, for app: Int32, at moment: Instant, into effects: inout [Effect]
   ) {
@@ -229,7 +216,6 @@ package struct Shard: Sendable {
     effects.append(.log(DeliveryEvent(at: moment, uniqueID: notification.uniqueID, step: step)))
   }
 
-  /// Appends a log effect.
   func log(_ step: DeliveryStep, _ uniqueID: UniqueID, into effects: inout [Effect]) {
     effects.append(.log(DeliveryEvent(at: now, uniqueID: uniqueID, step: step)))
   }
@@ -261,9 +247,8 @@ extension Shard {
     reviewHeld(into: &effects)
   }
 
-  /// The machine's clock was set. Lengths of time stay what they are: timers, what was used of
-  /// budgets and limits, when a frame was sent. Expirations stay moments, and so does what people
-  /// read.
+  /// The machine's clock was set. Durations stay: timers, used budgets and limits, the age of a
+  /// frame. Expirations stay at their moments, as do times for people.
   mutating func stepClock(by interval: Interval) {
     now = now + interval
     timers.stepClock(by: interval) { $0.kind == .expiration }
@@ -276,8 +261,8 @@ extension Shard {
     for entry in entries.indices { entries[entry].sentAt = entries[entry].sentAt + interval }
   }
 
-  /// The policy has changed: what is held is sent, or waits until another moment. So many apps with
-  /// one tick; `nextWake` asks for the next one at once, and events are handled in between.
+  /// The policy has changed: held pushes are sent or get a new time. Limited apps per tick;
+  /// `nextWake` asks for the next at once, and events are handled in between.
   private mutating func reviewHeld(into effects: inout [Effect]) {
     guard let first = nextToReview else { return }
     let end = min(Int(first) + Limits.reviewedApps, apps.placeCount)
@@ -287,8 +272,7 @@ extension Shard {
     }
   }
 
-  /// What is in flight is not awaited any longer; whatever its place in the window kept back may
-  /// go.
+  /// An expired entry in flight frees its place in the window, so that held ones may be sent.
   private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {
     let device = apps[entries[entry].app].device
     let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }

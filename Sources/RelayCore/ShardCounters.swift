@@ -1,20 +1,19 @@
-/// What a shard has done, as a value. Sums of snapshots are snapshots.
+/// A shard's counts as a value; snapshots can be added.
 package struct ShardCounters: Hashable, Sendable {
-  /// Accepted from providers.
   package var received = 0
-  /// Taken over from the journal.
+  /// From the journal.
   package var restored = 0
-  /// Lives that went to another node with their partitions.
+  /// Lives moved to another node with their partitions.
   package var handedOver = 0
-  /// Refused by the shard (the edge counts its own refusals), by `Rejection.rawValue`.
+  /// By `Rejection.rawValue`; the edge counts its own refusals.
   package var rejected = [Int](repeating: 0, count: Rejection.allCases.count)
-  /// Frames sent, by `Via.rawValue`. One notification may be sent more than once.
+  /// Frames by `Via.rawValue`. One notification may be sent more than once.
   package var sent = [Int](repeating: 0, count: Via.allCases.count)
   /// Times a slot was taken.
   package var stored = 0
-  /// Timers that have fired, by `TimerWheel.Subject.Kind.rawValue`.
+  /// Fired timers by `TimerWheel.Subject.Kind.rawValue`.
   package var fired = [Int](repeating: 0, count: TimerWheel.Subject.Kind.allCases.count)
-  // The ways a life ends.
+  // Ends of lives.
   package var delivered = 0
   package var expired = 0
   package var discardedUnregistered = 0
@@ -32,7 +31,7 @@ package struct ShardCounters: Hashable, Sendable {
   package var aliases = 0
   package var connections = 0
 
-  /// All of them, in the order in which they are written.
+  /// All numbers, in encoding order.
   package static let numbers: [any WritableKeyPath<ShardCounters, Int> & Sendable] = [
     \.received, \.restored, \.handedOver, \.stored, \.delivered, \.expired,
     \.discardedUnregistered, \.notStored, \.replaced, \.repeated, \.journalFailed, \.cleared,
@@ -44,13 +43,12 @@ package struct ShardCounters: Hashable, Sendable {
 
   package init() {}
 
-  /// Lives that have ended.
   package var ended: Int {
     delivered + expired + discardedUnregistered + notStored + replaced + repeated
       + journalFailed + cleared
   }
 
-  /// Every accepted notification is somewhere.
+  /// Every accepted notification is counted somewhere.
   package var addsUp: Bool {
     received + restored == ended + handedOver + waiting + inSlots + inFlight
   }

@@ -1,12 +1,12 @@
 package import Primitives
 
-/// A whole shard as plain values, its places included: the shard that is made from it decides as
-/// the one that it was taken from would. A recording begins with it.
+/// A whole shard as plain values, including places: a shard made from it decides the same. A
+/// recording begins with it.
 ///
-/// The same history gives the same state; what does not matter to a decision (the order of a hash
-/// table, say) is not in it.
+/// The same history gives the same state; what no decision depends on (a hash table's order) is
+/// left out.
 package struct ShardState: Hashable, Sendable {
-  /// A list with numbered places.
+  /// A slab's values and places.
   package struct Places<Element: Hashable & Sendable>: Hashable, Sendable {
     package struct Taken: Hashable, Sendable {
       package var number: Int32
@@ -18,9 +18,9 @@ package struct ShardState: Hashable, Sendable {
       }
     }
 
-    /// By their numbers.
+    /// By number.
     package var taken: [Taken] = []
-    /// In the order in which they are given out again.
+    /// In the order of reuse.
     package var free: [Int32] = []
 
     package init() {}
@@ -43,7 +43,7 @@ package struct ShardState: Hashable, Sendable {
     }
   }
 
-  /// An entry in flight whose record failed, and who waits for what becomes of it.
+  /// An entry in flight whose record failed, and the waiting request.
   package struct Unanswered: Hashable, Sendable {
     package var entry: Int32
     package var request: RequestID
@@ -63,11 +63,11 @@ package struct ShardState: Hashable, Sendable {
   package var apps = Places<App>()
   package var entries = Places<AcceptedNotification>()
   package var aliases = Places<Alias>()
-  /// What the timers have come to, which may be a little behind `now`.
+  /// The timers' time, which may be a little behind `now`.
   package var timersNow: Instant
-  /// In the order in which they fire.
+  /// In firing order.
   package var timers: [Timer] = []
-  /// In the order in which they are given out again.
+  /// In the order of reuse.
   package var freeTimers: [TimerWheel.TimerID] = []
   package var tokenChanges: [TokenChanges.Change] = []
   package var goneTokens: [GoneTokens.Place] = []
@@ -80,11 +80,11 @@ package struct ShardState: Hashable, Sendable {
   package var firstPendingSequence: UInt64
   package var nextToReview: Int32?
   package var leaving: PartitionID?
-  /// By their devices.
+  /// By device.
   package var ownBudgets: [OwnBudgets] = []
   package var formerBudgets: [FormerBudget] = []
   package var takenPushes: [TakenPushes.Place] = []
-  /// By their entries.
+  /// By entry.
   package var unanswered: [Unanswered] = []
 
   package init(
@@ -101,7 +101,7 @@ package struct ShardState: Hashable, Sendable {
 }
 
 extension Shard {
-  /// Everything that this shard is, but for the states that it can be taken back to.
+  /// Everything but the checkpoints.
   package var state: ShardState {
     var state = ShardState(
       configuration: configuration, sequences: sequences, budgets: budgets, at: now)
@@ -132,13 +132,9 @@ extension Shard {
     return state
   }
 
-  /// Those, by their numbers.
   package var checkpointStates: [UInt32: ShardState] { checkpoints.mapValues(\.state) }
 
-  /// The shard that this was taken from.
-  ///
-  /// - Parameter kept: what it can be taken back to.
-  /// - Throws: what is wrong with it, when it was taken from none.
+  /// Restores a shard with its checkpoints; throws if no events can have produced the state.
   package init(
     _ state: ShardState, checkpoints kept: [UInt32: ShardState] = [:]
   ) throws(StateFlaw) {
@@ -200,7 +196,7 @@ extension Slab where Element: Hashable {
       free: freePlaces)
   }
 
-  /// nil when the numbers are not those of a list of places, each once.
+  /// nil unless the numbers are places from 0, each once.
   init?(_ state: ShardState.Places<Element>, vacant: Element) {
     let count = state.taken.count + state.free.count
     var isUsed = [Bool](repeating: false, count: count)

@@ -1,15 +1,13 @@
 package import Primitives
 
-/// How many silent pushes may wake a device.
-///
-/// The rule is ours, not Apple's: theirs is unpublished beyond "two or three per hour" (Apple,
-/// "Pushing background updates to your App"). Policies are named, so that a log line can say which
-/// one held a push back.
+/// Rate limits for silent pushes that wake a device. Ours: Apple's are unpublished beyond "two or
+/// three per hour" (Apple, "Pushing background updates to your App"). Named, so that a log line can
+/// say which one held a push.
 package struct SilentPolicy: Hashable, Sendable {
   package let name: String
-  /// Per app on a device; nil is no limit.
+  /// nil is no limit.
   package let perApp: RateLimit?
-  /// Per device, over all its apps; nil is no limit.
+  /// Over all its apps; nil is no limit.
   package let perDevice: RateLimit?
 
   package init(name: String, perApp: RateLimit?, perDevice: RateLimit?) {
@@ -26,24 +24,21 @@ package struct SilentPolicy: Hashable, Sendable {
   package static let strict = SilentPolicy(
     name: "strict", perApp: RateLimit(1, per: .hours(1), burst: 1),
     perDevice: RateLimit(2, per: .hours(1), burst: 2))
-  /// Everything goes through.
   package static let unlimited = SilentPolicy(name: "unlimited", perApp: nil, perDevice: nil)
 
-  /// The shipped policies.
   package static let named: [SilentPolicy] = [.documented, .strict, .unlimited]
 }
 
-/// What stands in the way of a silent push.
+/// What holds a push back.
 package enum BudgetLimit: UInt8, CaseIterable, Sendable {
   case perApp
   case perDevice
   case lowPowerMode
-  /// Not a budget: too many frames wait for an acknowledgement.
+  /// Not a budget: too many unacknowledged frames.
   case inFlight
-  /// Not a budget: a visible push of low priority waits for a sleeping phone in Low Power Mode.
+  /// Not a budget: a visible push of low priority for a sleeping phone in Low Power Mode.
   case lowPriority
 
-  /// The name in logs and answers.
   package var name: String {
     switch self {
     case .perApp: "app-budget"
@@ -55,21 +50,19 @@ package enum BudgetLimit: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// A decision always explains itself: allowed, or held until when because of what.
 package enum BudgetDecision: Hashable, Sendable {
   case allowed
-  /// `until` is nil when no time but only a change (of the phone's state) will free it.
+  /// `until` is nil when only a change of the phone's state releases it.
   case held(until: Instant?, by: BudgetLimit)
 }
 
-/// The silent policy in force, and the clocks that its budgets are kept by.
+/// The silent policy in force, and its budgets' clocks.
 package struct SilentBudgets: Hashable, Sendable {
   package private(set) var policy: SilentPolicy
   package private(set) var appClock: RefillClock
   package private(set) var deviceClock: RefillClock
 
-  /// Budgets of which nothing was used before `now`. Where the policy has no limit, the clock goes
-  /// by the documented one, which nothing asks for until there is a limit.
+  /// Full budgets. Without a limit the clock runs unused, at the documented rate.
   package init(_ policy: SilentPolicy, at now: Instant) {
     let app = policy.perApp ?? SilentPolicy.documented.perApp
     let device = policy.perDevice ?? SilentPolicy.documented.perDevice
@@ -84,21 +77,20 @@ package struct SilentBudgets: Hashable, Sendable {
     self.deviceClock = deviceClock
   }
 
-  /// Another policy from now on. What was used stays used, and comes back at the new rates.
+  /// Changes the policy. Used amounts stay, and refill at the new rates.
   package mutating func change(to policy: SilentPolicy, at now: Instant) {
     self.policy = policy
     appClock = appClock.changed(to: policy.perApp, at: now)
     deviceClock = deviceClock.changed(to: policy.perDevice, at: now)
   }
 
-  /// The machine's clock was set: what was used stays used, and comes back when it would have.
+  /// Moves the clocks after the machine's was set, so that budgets refill as before.
   package mutating func stepClock(by interval: Interval) {
     appClock = appClock.moved(by: interval)
     deviceClock = deviceClock.moved(by: interval)
   }
 
-  /// What the journal says that an app, or a device, has used: at most as much as this policy or
-  /// the documented one gives at once.
+  /// A used amount from the journal, at most the burst of this policy or the documented one.
   func restored(app state: RateLimit.State, at now: Instant) -> RateLimit.State {
     appClock.bounded(state, policy.perApp, SilentPolicy.documented.perApp, at: now)
   }
@@ -107,7 +99,7 @@ package struct SilentBudgets: Hashable, Sendable {
     deviceClock.bounded(state, policy.perDevice, SilentPolicy.documented.perDevice, at: now)
   }
 
-  /// Decides about one silent push; both budgets must allow it. Nothing is taken yet.
+  /// Decides about one silent push, without using the budgets; both must allow it.
   package func decide(
     app: RateLimit.State, device: RateLimit.State, condition: DeviceCondition, at now: Instant
   ) -> BudgetDecision {
@@ -120,7 +112,7 @@ package struct SilentBudgets: Hashable, Sendable {
       ? .held(until: appTime, by: .perApp) : .held(until: deviceTime, by: .perDevice)
   }
 
-  /// Takes one silent push from both budgets. When the condition lifts the budget nothing is taken.
+  /// Uses both budgets for one silent push, unless the condition lifts them.
   package func take(
     app: inout RateLimit.State, device: inout RateLimit.State, condition: DeviceCondition,
     at now: Instant
@@ -130,19 +122,18 @@ package struct SilentBudgets: Hashable, Sendable {
     policy.perDevice?.byRefillClock.take(&device, at: deviceClock.reading(at: now))
   }
 
-  /// Silent pushes that an app may still get at once; nil for no limit.
+  /// Silent pushes allowed at once; nil for no limit.
   package func remaining(app: RateLimit.State, at now: Instant) -> Int64? {
     policy.perApp?.byRefillClock.remaining(app, at: appClock.reading(at: now))
   }
 
-  /// Silent pushes that a device may still get at once; nil for no limit.
   package func remaining(device: RateLimit.State, at now: Instant) -> Int64? {
     policy.perDevice?.byRefillClock.remaining(device, at: deviceClock.reading(at: now))
   }
 }
 
 extension RefillClock {
-  /// When the next event is allowed, `now` for at once: most are, and that costs one reading.
+  /// `now` means at once, the usual case, which costs one reading.
   fileprivate func nextAllowed(
     _ state: RateLimit.State, _ limit: RateLimit?, at now: Instant
   ) -> Instant {

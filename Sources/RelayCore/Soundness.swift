@@ -1,29 +1,25 @@
 import Primitives
 
-/// What is wrong with a state that no events can have made, or with an event that cannot happen to
-/// a shard. Shards do not ask: only what a file says is looked at like this.
+/// Why a state or event from a file is impossible for a shard.
 package struct StateFlaw: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// Throws unless it holds.
 func require(_ holds: Bool, _ text: @autoclosure () -> String) throws(StateFlaw) {
   guard holds else { throw StateFlaw(text()) }
 }
 
-/// Whether devices, apps and entries name each other as in a shard that came about by events: all
-/// places are taken, no list is a circle, and what is counted is there.
+/// Checks the links and counts of devices, apps and entries.
 struct Soundness {
   let devices: Slab<Device>
   let apps: Slab<App>
   let entries: Slab<AcceptedNotification>
 
-  /// The last moment that a recording may speak of (the year 6429): every timer can be set behind
-  /// it, where `TimerWheel` still tells moments apart.
+  /// Moments allowed in a recording, up to the year 6429; `TimerWheel` reaches beyond.
   static let moments = Instant(milliseconds: 0)...Instant(milliseconds: 1 << 47)
-  /// Counts of what has happened. What a replay adds stays far from overflowing.
+  /// A replay's additions do not overflow.
   static let counts = 0...1 << 62
 
   func check() throws(StateFlaw) {
@@ -62,7 +58,7 @@ struct Soundness {
   private func isApp(_ number: Int32) -> Bool { number == -1 || apps.mayBeTaken(number) }
   private func isEntry(_ number: Int32) -> Bool { number == -1 || entries.mayBeTaken(number) }
 
-  /// A registered app is in its device's list, once, and no other app is.
+  /// Each registered app is in its device's list once, and no other app is.
   private func checkApps() throws(StateFlaw) {
     var isListed = [Bool](repeating: false, count: apps.placeCount)
     for number in devices.indices {
@@ -94,7 +90,7 @@ struct Soundness {
     }
   }
 
-  /// What is in flight is in the list of its device, once, and the device is there to take it.
+  /// Each entry in flight is in its connected device's list once.
   private func checkFlights() throws(StateFlaw) {
     var isListed = [Bool](repeating: false, count: entries.placeCount)
     for number in devices.indices {
@@ -172,7 +168,7 @@ struct Soundness {
 
   // MARK: Timers
 
-  /// What the owner of a timer calls it; nil when there is no such owner, or nothing to be timed.
+  /// The owner's timer for a subject; nil without an owner or anything to time.
   func timer(of subject: TimerWheel.Subject) -> TimerWheel.TimerID? {
     switch subject {
     case .expiration(let entry):
@@ -192,7 +188,7 @@ struct Soundness {
     devices.mayBeTaken(device) && devices[device].connection != nil
   }
 
-  /// How many timers all owners together have.
+  /// The number of timers that owners have.
   var timerCount: Int {
     func count(_ timers: TimerWheel.TimerID...) -> Int { timers.count { $0 != TimerWheel.none } }
     return devices.indices.reduce(0) {

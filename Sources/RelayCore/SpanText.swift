@@ -1,6 +1,6 @@
-/// Reading JSON strings that a grammar has already found to be valid.
+/// Reads JSON strings already found valid.
 extension Span<UInt8> {
-  /// Whether the inside of a JSON string says exactly this text.
+  /// Whether the string's content, unescaped, equals the text.
   package func says(_ text: String) -> Bool {
     if equals(text) { return true }
     return containsEscape && unescapedText(limitBytes: text.utf8.count + 4) == text
@@ -11,7 +11,6 @@ extension Span<UInt8> {
     return false
   }
 
-  /// Whether the bytes are exactly this text.
   private func equals(_ text: String) -> Bool {
     let expected = text.utf8
     guard count == expected.count else { return false }
@@ -23,18 +22,16 @@ extension Span<UInt8> {
     return true
   }
 
-  /// The bytes as they are.
   package var array: [UInt8] {
     [UInt8](capacity: count) { bytes in
       for index in indices { bytes.append(self[index]) }
     }
   }
 
-  /// The bytes as they are, invalid UTF-8 replaced.
+  /// Invalid UTF-8 is replaced.
   package var plainText: String { String(decoding: array, as: UTF8.self) }
 
-  /// The inside of a JSON string with its escapes resolved (RFC 8259 section 7), cut between two
-  /// characters (scalars) when it would be longer than `limitBytes`.
+  /// The unescaped content (RFC 8259 section 7), cut between characters (scalars) at `limitBytes`.
   package func unescapedText(limitBytes: Int) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Swift.min(count, limitBytes + 4))
@@ -50,7 +47,7 @@ extension Span<UInt8> {
       }
     }
     if bytes.count > limitBytes {
-      // A continuation byte at the cut means that its character began before: it goes as a whole.
+      // A continuation byte at the cut: its whole character goes.
       var end = limitBytes
       while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
       bytes.removeSubrange(end...)
@@ -58,8 +55,7 @@ extension Span<UInt8> {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// The escape whose backslash is at `start`, and where it ends; a replacement character where the
-  /// text is not valid after all.
+  /// The escape at `start`, and its end; a replacement character if it is invalid.
   private func escape(at start: Int) -> (scalar: String, end: Int) {
     guard start + 1 < count else { return ("\u{FFFD}", count) }
     switch self[start + 1] {

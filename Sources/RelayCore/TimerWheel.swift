@@ -1,33 +1,28 @@
 package import Primitives
 
-/// All timers of a shard: a hierarchical timing wheel (Varghese and Lauck, 1987).
-///
-/// Setting and cancelling take constant time and leave nothing behind, which a heap with lazy
-/// deletion does not: a slot that is replaced a million times would leave a million dead entries.
+/// All timers of a shard: a hierarchical timing wheel (Varghese and Lauck, 1987). Setting and
+/// cancelling take constant time and leave nothing behind, unlike a heap with lazy deletion.
 ///
 /// Invariants:
-/// 1. Level `n` has 64 slots of `64^n` milliseconds. A timer sits on the level of the highest group
-///    of six bits in which its deadline differs from `now`, in the slot of that group's value.
+/// 1. Level `n` has 64 slots of `64^n` milliseconds. A timer is on the level of the highest six-bit
+///    group in which its deadline differs from `now`, in the slot of that group's value.
 /// 2. A slot is a doubly linked list through `nodes`; `occupied[level]` has a bit for each
 ///    non-empty one.
-/// 3. A timer never sits in the past: a deadline before `now` is treated as `now`.
-/// 4. `now` is within what the levels can tell apart: earlier moments count as 0, later ones as
-///    `latest`.
+/// 3. A deadline before `now` counts as `now`.
+/// 4. `now` is within the levels' range: earlier moments count as 0, later ones as `latest`.
 package struct TimerWheel: Sendable {
-  /// What a timer is about; the index is the shard's own.
+  /// What a timer is for; the index is the shard's.
   package enum Subject: Hashable, Sendable {
-    /// The entry's expiration passes.
     case expiration(entry: Int32)
-    /// The app's held visible notification of low priority has waited long enough.
+    /// The app's held visible push of low priority has waited long enough.
     case hold(app: Int32)
-    /// The budget may allow the app's held silent notification.
+    /// The budget may allow the app's held silent push.
     case refill(app: Int32)
     /// A keep-alive is due, or its answer is overdue.
     case keepAlive(device: Int32)
     /// An acknowledgement may be overdue.
     case acknowledgement(device: Int32)
 
-    /// What it is, without whose.
     package enum Kind: Int, CaseIterable, Sendable {
       case expiration, hold, refill, keepAlive, acknowledgement
     }
@@ -43,7 +38,6 @@ package struct TimerWheel: Sendable {
     }
   }
 
-  /// Names a set timer. `TimerWheel.none` names none.
   package typealias TimerID = Int32
   package static let none: TimerID = -1
 
@@ -55,11 +49,11 @@ package struct TimerWheel: Sendable {
     var list: Int32
   }
 
-  /// In place of the list of a timer that is not set.
+  /// The list of an unset timer.
   private static let free: Int32 = -1
   private static let levelCount = 8
   private static let slotCount = 64
-  /// The last millisecond that eight levels can tell apart (the year 10889).
+  /// The last millisecond in range of eight levels (the year 10889).
   private static let latest = Int64(1) << 48 - 1
 
   private var nodes: [Node] = []
@@ -68,7 +62,6 @@ package struct TimerWheel: Sendable {
   private var tails: [Int32]
   private var occupied: [UInt64]
   private var now: Int64
-  /// How many timers are set.
   package private(set) var count = 0
 
   package init(now: Instant) {
@@ -78,8 +71,7 @@ package struct TimerWheel: Sendable {
     occupied = Array(repeating: 0, count: Self.levelCount)
   }
 
-  /// A wheel with these timers, in the order in which they fire, and the free names in the order in
-  /// which they are given out; nil when the names are not those of a list, each once.
+  /// Restores timers and free ids, both in order; nil unless the ids are 0..<n, each once.
   init?(now: Instant, _ timers: [ShardState.Timer], free: [TimerID]) {
     self.init(now: now)
     let vacant = Node(
@@ -102,12 +94,12 @@ package struct TimerWheel: Sendable {
     }
   }
 
-  /// The names that are free, in the order in which they are given out.
+  /// In the order of reuse.
   var freeTimers: [TimerID] {
     Array(sequence(first: firstFree) { nodes[Int($0)].next }.prefix { $0 >= 0 })
   }
 
-  /// All timers, in the order in which they fire.
+  /// In firing order.
   var state: [ShardState.Timer] {
     var found: [(deadline: Int64, id: Int32)] = []
     for list in heads.indices {
@@ -117,7 +109,7 @@ package struct TimerWheel: Sendable {
         id = nodes[Int(id)].next
       }
     }
-    // Those with one deadline lie in one list, in their order.
+    // Timers of one deadline are in one list, in order.
     return found.enumerated()
       .sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
       .map { _, timer in
@@ -127,14 +119,13 @@ package struct TimerWheel: Sendable {
       }
   }
 
-  /// Where the wheel stands.
   var moment: Instant { Instant(milliseconds: now) }
 
   func isSet(_ id: TimerID) -> Bool {
     nodes.indices.contains(Int(id)) && nodes[Int(id)].list != Self.free
   }
 
-  /// Sets a timer; it fires at the first `advance` to `deadline` or later.
+  /// The timer fires at the first `popDue` at `deadline` or later.
   package mutating func set(_ deadline: Instant, _ subject: Subject) -> TimerID {
     let node = Node(
       deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject, previous: -1,
@@ -153,7 +144,7 @@ package struct TimerWheel: Sendable {
     return id
   }
 
-  /// Cancels a timer and forgets its name. `none` is ignored.
+  /// Cancels a timer and resets its id.
   package mutating func cancel(_ id: inout TimerID) {
     guard id >= 0 else { return }
     unlink(id)
@@ -161,8 +152,7 @@ package struct TimerWheel: Sendable {
     id = Self.none
   }
 
-  /// A moment before which no timer fires; nil when none is set. It is the earliest deadline, or,
-  /// for timers far away, the start of the slot they sit in: waking then is cheap and rare.
+  /// The earliest deadline, or the start of a distant timer's slot, a cheap and rare wake-up.
   package var nextWake: Instant? {
     for level in 0..<Self.levelCount where occupied[level] != 0 {
       let position = (now >> Int64(level * 6)) & 63
@@ -175,7 +165,7 @@ package struct TimerWheel: Sendable {
     return nil
   }
 
-  /// The timer that fires next, itself; walks the one slot that it lies in.
+  /// The exact next timer; walks its slot.
   package var earliest: (deadline: Instant, subject: Subject)? {
     guard let level = occupied.firstIndex(where: { $0 != 0 }) else { return nil }
     let position = (now >> Int64(level * 6)) & 63
@@ -190,10 +180,7 @@ package struct TimerWheel: Sendable {
     return (Instant(milliseconds: max(found.deadline, now)), found.subject)
   }
 
-  /// Takes one timer that is due at `instant`, in order of deadline; nil when there is none left.
-  ///
-  /// One at a time, because what a timer sets off may cancel another that is due in the same
-  /// moment.
+  /// Removes and returns one due timer, in order: it may cancel another that is due.
   package mutating func popDue(at instant: Instant) -> Subject? {
     let target = min(max(instant.milliseconds, now), Self.latest)
     while true {
@@ -206,8 +193,7 @@ package struct TimerWheel: Sendable {
     return nil
   }
 
-  /// The clock was set so far forwards. All timers keep their names; those that are about a moment
-  /// keep it, the others their lengths.
+  /// The clock was set: timers for a moment keep it, the others their remaining time.
   package mutating func stepClock(by interval: Interval, isMoment: (Subject) -> Bool) {
     let timers = state
     for timer in timers { unlink(timer.id) }
@@ -220,9 +206,7 @@ package struct TimerWheel: Sendable {
     }
   }
 
-  // MARK: Details
-
-  /// Takes the slots that contain `now` on the outer levels apart, outermost first.
+  /// Redistributes the slots of the outer levels that contain `now`, outermost first.
   private mutating func cascade() {
     var level = Self.levelCount - 1
     while level > 0 {
@@ -243,7 +227,6 @@ package struct TimerWheel: Sendable {
     }
   }
 
-  /// Takes the first timer of the present millisecond.
   private mutating func popFirst() -> Subject? {
     let first = heads[Int(now & 63)]
     guard first >= 0 else { return nil }

@@ -1,13 +1,12 @@
 package import Primitives
 
-/// What a shard's devices have under way with the tokens of their apps: claims that are not decided
-/// yet, what the journal has not answered, and tokens that are being given back. While one is under
-/// way for an app, no other begins.
+/// Pending changes to the tokens of a shard's apps: undecided claims, unanswered records, and
+/// tokens being returned. At most one per app. Questions to another node may be lost and are
+/// repeated.
 ///
-/// What is asked of another node may get lost: then it is asked again.
-///
-/// Only requests with the device's secret get here, a device has few at a time
-/// (`Limits.tokenChangesPerDevice`), and each ends when the journal or the token's shard answers.
+/// Bounded: a change needs the device's secret, a device has few at a time
+/// (`Limits.tokenChangesPerDevice`), and each ends with the journal's or the token's shard's
+/// answer.
 package struct TokenChanges: Sendable {
   package struct Reply: Hashable, Sendable {
     package var request: RequestID
@@ -20,12 +19,11 @@ package struct TokenChanges: Sendable {
   }
 
   package enum Step: Hashable, Sendable {
-    /// The token's shard has been asked; who waits for it.
+    /// The token's shard was asked, on behalf of this request.
     case claiming(RequestID)
-    /// The journal has been asked what the app is to be, and nothing is changed yet; who waits.
+    /// The journal was asked, on behalf of this request; nothing has changed yet.
     case writing(RequestID)
-    /// The app has it no longer since that moment, or never had it. Once the token's shard has
-    /// taken it back, somebody may be waiting to hear of it.
+    /// Not the app's since then, or never. Reply when the token's shard has released it.
     case leaving(since: Instant?, then: Reply?)
   }
 
@@ -46,30 +44,29 @@ package struct TokenChanges: Sendable {
 
   private var changes: [DeviceID: [Change]] = [:]
   private(set) var count = 0
-  /// When something is due to be asked again, or a moment before that.
+  /// The next repetition, or a moment before.
   private(set) var nextQuestion: Instant?
 
   func changes(of device: DeviceID) -> [Change] { changes[device] ?? [] }
 
-  /// Whether one more change of this device may begin.
+  /// Whether this device may begin one more change.
   func hasRoom(for device: DeviceID) -> Bool {
     count < Limits.tokenChangesPerShard
       && changes(of: device).count < Limits.tokenChangesPerDevice
   }
 
-  /// Whether an app of the device is about to get a token or to lose one.
+  /// Whether an app of the device is about to get or lose a token.
   func contains(_ device: DeviceID, _ topic: Topic) -> Bool {
     count > 0 && changes(of: device).contains { $0.own.topic == topic }
   }
 
-  /// What is under way with this token for an app of the device.
   func step(of token: DeviceToken, _ device: DeviceID) -> Step? {
     changes(of: device).first { $0.own.token == token }?.step
   }
 
   mutating func begin(_ own: OwnToken, _ step: Step) { add(Change(own: own, step: step)) }
 
-  /// Takes in one that may be under way already.
+  /// Adds one that may have begun already.
   mutating func add(_ change: Change) {
     changes[change.own.device, default: []].append(change)
     count += 1
@@ -80,14 +77,13 @@ package struct TokenChanges: Sendable {
     if moment < nextQuestion ?? .never { nextQuestion = moment }
   }
 
-  /// What is under way with this token for this app.
   subscript(own: OwnToken) -> Step? { change(of: own)?.step }
 
   private func change(of own: OwnToken) -> Change? {
     index(of: own).flatMap { changes[own.device]?[$0] }
   }
 
-  /// The token's shard is asked now; what about.
+  /// Counts a question to the token's shard and returns what it is about.
   mutating func ask(_ own: OwnToken, at now: Instant) -> Step? {
     guard let index = index(of: own), var change = changes[own.device]?[index] else { return nil }
     change.questions += 1
@@ -97,7 +93,7 @@ package struct TokenChanges: Sendable {
     return change.step
   }
 
-  /// The machine's clock was set: an answer may take as long as before.
+  /// Moves the deadlines with the machine's clock.
   mutating func stepClock(by interval: Interval) {
     nextQuestion = nextQuestion.map { $0 + interval }
     changes = changes.mapValues { changes in
@@ -113,7 +109,7 @@ package struct TokenChanges: Sendable {
     (change(of: own)?.questions ?? 0) >= Limits.tokenQuestions
   }
 
-  /// What has waited for its answer long enough, in an order that depends on nothing else.
+  /// Overdue questions, in a deterministic order.
   mutating func due(at now: Instant) -> [OwnToken] {
     guard let nextQuestion, nextQuestion <= now else { return [] }
     let all = state
@@ -122,7 +118,6 @@ package struct TokenChanges: Sendable {
     return all.filter { $0.nextAt <= now }.map(\.own)
   }
 
-  /// Takes out what is under way with this token for this app.
   mutating func end(_ own: OwnToken) -> Step? {
     guard let index = index(of: own) else { return nil }
     count -= 1
@@ -132,7 +127,7 @@ package struct TokenChanges: Sendable {
     return change?.step
   }
 
-  /// Takes out all changes of these devices: by device, of each in the order in which they began.
+  /// Removes and returns all changes of these devices, by device, in the order they began.
   mutating func take(_ isIt: (DeviceID) -> Bool) -> [Change] {
     let devices = changes.keys.filter(isIt).sorted { $0.precedes($1) }
     let taken = devices.flatMap { changes.removeValue(forKey: $0) ?? [] }
@@ -141,7 +136,7 @@ package struct TokenChanges: Sendable {
     return taken
   }
 
-  /// All, by device; of each in the order in which they began.
+  /// By device, in the order they began.
   var state: [Change] {
     changes.keys.sorted { $0.precedes($1) }.flatMap { changes[$0] ?? [] }
   }

@@ -1,16 +1,15 @@
-/// An `apns-topic`: a bundle identifier, with a suffix for some push types.
-///
-/// Only what Apple's identifiers hold is accepted: letters, digits, hyphen, dot, and underscore,
-/// which some older clients use; at most `Limits.topicBytes`.
+/// An `apns-topic`: a bundle identifier, with a suffix for some push types. Only characters of
+/// Apple's identifiers are accepted: letters, digits, hyphen, dot, and underscore, which some older
+/// clients use.
 package struct Topic: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
-  /// No topic at all: what lies in a free place, and what a question has.
+  /// A placeholder: free slab places and queries.
   package static let vacant = Topic()
 
   private init() { bytes = [] }
 
-  /// nil when the bytes are no topic.
+  /// Nil if the bytes are no topic.
   package init?(_ text: Span<UInt8>) {
     guard Limits.topicBytes.contains(text.count) else { return nil }
     var bytes: [UInt8] = []
@@ -29,7 +28,7 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// Whether the bytes are this topic's, without building one: the hot path's comparison.
+  /// Compares without an allocation, for the hot path.
   package func equals(_ text: Span<UInt8>) -> Bool { areEqual(bytes.span, text) }
 
   package static func == (left: Topic, right: Topic) -> Bool {
@@ -49,17 +48,16 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Gives equal topics one storage: there are few of them, and a million notifications.
+/// Shares storage between equal topics: they are few, for a million notifications.
 package struct TopicCache: Sendable {
   private var places: [Topic?] = []
 
   package init() {}
 
-  /// The topic, or nil when the bytes are none.
   package mutating func topic(_ bytes: Span<UInt8>) -> Topic? {
     guard !bytes.isEmpty else { return nil }
     if places.isEmpty { places = [Topic?](repeating: nil, count: 256) }
-    // Bundle identifiers of one provider differ at their ends.
+    // One provider's bundle identifiers differ at their ends.
     let size = UInt8(truncatingIfNeeded: bytes.count)
     let place = Int(bytes[bytes.count - 1] &* 31 ^ bytes[bytes.count / 2] ^ size)
     if let known = places[place], known.equals(bytes) { return known }

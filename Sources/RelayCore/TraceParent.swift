@@ -1,11 +1,9 @@
-/// The trace that a request is a part of: what a provider says in `traceparent` (W3C, "Trace
-/// Context"). The relay starts no spans; it repeats the text where a push is looked
-/// up, so that a trace leads to it.
+/// A request's `traceparent` (W3C, "Trace Context"), repeated where the push is looked up.
 package struct TraceParent: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
-  /// `00-` and 32 digits, `-` and 16, `-` and two, lower case; of a later version what follows is
-  /// left out. nil when it is not that, or a number is zero: then it is to be ignored.
+  /// `00-`, 32 digits, `-`, 16, `-`, two, in lower case; the extra part of later versions is
+  /// dropped. nil for anything else and for zero ids, which must be ignored.
   package init?(_ text: Span<UInt8>) {
     guard text.count >= Self.byteCount else { return nil }
     let hyphen = UInt8(ascii: "-")

@@ -1,8 +1,6 @@
-/// A UUID as two words: the value behind `apns-id` and `apns-unique-id`.
-///
-/// Written in the canonical form, 8-4-4-4-12 hexadecimal digits (RFC 9562 section 4). Apple asks
-/// for lower case; either case is read, lower case is written (Apple, "Sending notification
-/// requests to APNs").
+/// A UUID as two words, for `apns-id` and `apns-unique-id`. Canonical form is 8-4-4-4-12
+/// hexadecimal digits (RFC 9562 section 4), read in either case and written in lower case, as Apple
+/// asks (Apple, "Sending notification requests to APNs").
 package struct UniqueID: Hashable, Sendable {
   package var high: UInt64
   package var low: UInt64
@@ -12,14 +10,13 @@ package struct UniqueID: Hashable, Sendable {
     self.low = low
   }
 
-  /// The n-th identifier of a generator: RFC 9562 version 8, so that it is a valid UUID whatever
-  /// the words.
+  /// The n-th id of a generator: RFC 9562 version 8, a valid UUID for any words.
   package init(generator: UInt64, number: UInt64) {
     self.high = generator & 0xFFFF_FFFF_FFFF_0FFF | 0x0000_0000_0000_8000
     self.low = number & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
   }
 
-  /// How many characters the written form has.
+  /// Of the canonical form.
   package static let characterCount = 36
 
   /// Reads the canonical form; nil for anything else.
@@ -44,13 +41,12 @@ package struct UniqueID: Hashable, Sendable {
     self.init(high: words.0, low: words.1)
   }
 
-  /// Reads the canonical form from a string; nil for anything else.
   package init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)
     self.init(parsing: bytes.span)
   }
 
-  /// Appends the same with these characters as capitals, from bit 0.
+  /// Appends the canonical form with these characters as capitals, from bit 0.
   package func write(to bytes: inout [UInt8], capitals: UInt64) {
     let start = bytes.count
     write(to: &bytes)
@@ -60,7 +56,7 @@ package struct UniqueID: Hashable, Sendable {
     }
   }
 
-  /// Appends the 36 characters of the canonical form.
+  /// Appends the canonical form.
   package func write(to bytes: inout [UInt8]) {
     let words = (
       hexadecimalDigits(UInt32(truncatingIfNeeded: high >> 32)),
@@ -71,7 +67,7 @@ package struct UniqueID: Hashable, Sendable {
     bytes.append(addingCapacity: Self.characterCount) { output in
       output.append(repeating: UInt8(ascii: "-"), count: Self.characterCount)
       var text = output.mutableSpan
-      // Known to the optimizer, this makes few stores of many.
+      // With this, the optimizer makes few stores of many.
       precondition(text.count == Self.characterCount, "the span begins empty")
       text.set(words.0, count: 8, at: 0)
       text.set(words.1, count: 4, at: 9)
@@ -84,7 +80,7 @@ package struct UniqueID: Hashable, Sendable {
 }
 
 extension MutableSpan<UInt8> {
-  /// Puts the `count` lowest bytes of a word at `position`, lowest first.
+  /// Stores the `count` lowest bytes of a word at `position`, lowest first.
   @inline(__always)
   fileprivate mutating func set(_ word: UInt64, count: Int, at position: Int) {
     for index in 0..<count {
@@ -102,7 +98,7 @@ extension UniqueID: CustomStringConvertible {
   }
 }
 
-/// The value of one hexadecimal digit in either case, or nil.
+/// In either case; nil for other characters.
 @inline(__always)
 package func hexadecimalValue(_ character: UInt8) -> UInt8? {
   switch character {
@@ -113,14 +109,12 @@ package func hexadecimalValue(_ character: UInt8) -> UInt8? {
   }
 }
 
-/// The lower-case hexadecimal digit of a value below 16.
 @inline(__always)
 package func hexadecimalDigit(_ value: UInt8) -> UInt8 {
   value < 10 ? value &+ UInt8(ascii: "0") : value &- 10 &+ UInt8(ascii: "a")
 }
 
-/// The eight lower-case hexadecimal digits of a value, the first in the lowest byte: all eight at
-/// once, because every answer carries 64 of them.
+/// Eight lower-case digits, the first in the lowest byte. All at once, as every answer has 64.
 @inline(__always)
 func hexadecimalDigits(_ value: UInt32) -> UInt64 {
   // One nibble for each byte, the highest nibble in the lowest byte.
@@ -128,13 +122,12 @@ func hexadecimalDigits(_ value: UInt32) -> UInt64 {
   nibbles = (nibbles | nibbles << 16) & 0x0000_FFFF_0000_FFFF
   nibbles = (nibbles | nibbles << 8) & 0x00FF_00FF_00FF_00FF
   nibbles = (nibbles >> 4 | nibbles << 8) & 0x0F0F_0F0F_0F0F_0F0F
-  // 6 more carries a nibble above 9 into the next bit; those are letters, 39 further on.
+  // Adding 6 carries nibbles above 9 into the next bit; those are letters, 39 further on.
   let letters = (nibbles &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
   return nibbles &+ 0x3030_3030_3030_3030 &+ letters &* 39
 }
 
-/// The four bytes that eight hexadecimal digits in either case stand for, the first digit in the
-/// lowest byte of `text`; nil when one of them is none.
+/// Eight digits, the first in the lowest byte of `text`, as four bytes; nil if one is invalid.
 @inline(__always)
 func hexadecimalValue(eightDigits text: UInt64) -> UInt32? {
   var invalid: UInt64 = 0
@@ -142,12 +135,12 @@ func hexadecimalValue(eightDigits text: UInt64) -> UInt32? {
   return invalid == 0 ? value : nil
 }
 
-/// The same; sets bits in `invalid` when one of them is no digit, and then the value says nothing.
+/// As above; sets bits in `invalid` if a digit is invalid, and the value is then meaningless.
 @inline(__always)
 func hexadecimalValue(eightDigits text: UInt64, _ invalid: inout UInt64) -> UInt32 {
   let ones: UInt64 = 0x0101_0101_0101_0101
   let high: UInt64 = 0x8080_8080_8080_8080
-  // Without bit 7 adding up to 127 never carries into the next byte: then bit 7 says "at least".
+  // Without bit 7, adding up to 127 never carries into the next byte: then bit 7 says "at least".
   let low = text & ~high
   let lower = low | ones &* 0x20
   let isDigit = (low &+ ones &* (0x80 - 0x30)) & ~(low &+ ones &* (0x80 - 0x3A))
@@ -159,7 +152,7 @@ func hexadecimalValue(eightDigits text: UInt64, _ invalid: inout UInt64) -> UInt
   return UInt32(truncatingIfNeeded: pairs | pairs >> 16).byteSwapped
 }
 
-/// The word that the sixteen hexadecimal digits at `position` stand for; `invalid` as above.
+/// Sixteen digits at `position` as a word; `invalid` as above.
 @inline(__always)
 func hexadecimalWord(_ text: Span<UInt8>, at position: Int, _ invalid: inout UInt64) -> UInt64 {
   let first = hexadecimalValue(eightDigits: paddedWord(text, at: position), &invalid)
