@@ -173,7 +173,7 @@ package enum Via: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// What a stored push was sent along with.
+/// The push or line that a stored push was sent along with.
 package enum Carrier: Hashable, Sendable {
   case push(UniqueID)
   case line(Line)

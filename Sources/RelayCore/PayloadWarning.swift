@@ -42,7 +42,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// What is odd, and how the relay treats it.
+  /// For people: the oddity and how the relay treats it.
   package var text: String {
     switch self {
     case .duplicateKey: "a key the relay reads occurs twice in one object; the last one counts"

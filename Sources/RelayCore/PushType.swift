@@ -29,7 +29,7 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// What the topic has after the bundle ID; empty also for `mdm`, whose topic is a certificate's.
+  /// The topic's part after the bundle ID; empty also for `mdm`, whose topic is a certificate's.
   package var topicSuffix: String {
     switch self {
     case .alert, .background, .mdm: ""

@@ -36,7 +36,7 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
   case serviceUnavailable
   case shutdown
 
-  /// What the provider should do about it.
+  /// Advice to the provider.
   package enum Advice: String, Sendable {
     case fix = "mend the request"
     case dropToken = "stop using this device token"

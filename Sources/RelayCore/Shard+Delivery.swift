@@ -11,7 +11,7 @@ enum RideCause: Hashable, CaseIterable, Sendable {
   case device
 }
 
-/// What is sent, stored, and sent along.
+/// Sending, storing, and sending along.
 extension Shard {
   /// Whether a waiting entry may be sent now, and if not until when and why; nil while its device
   /// is away. `store` logs this and sets its timer.
@@ -158,7 +158,7 @@ extension Shard {
     drainScratch = []
     listHeld(of: device, into: &held)
     var isRide = cause == .relay
-    // What opened the ride, unless it was open already.
+    // Opened the ride, unless it was open already.
     var opener: Carrier?
     var stayed = false
     for entry in held {

@@ -81,7 +81,7 @@ extension Shard {
     try require(sums.allSatisfy(Soundness.counts.contains), "a count is none")
   }
 
-  /// What is wrong with an event for this shard now, if anything. `mutating` as `verdict` is.
+  /// Why an event is impossible for this shard now. `mutating` as `verdict` is.
   package mutating func flaw(in event: Event, at instant: Instant) -> StateFlaw? {
     guard Soundness.moments.contains(max(now, instant)) else {
       return StateFlaw("no shard is at the moment \(max(now, instant).milliseconds)")

@@ -79,7 +79,7 @@ package struct Shard: Sendable {
     }
   }
 
-  /// What waits for the journal's answer, one per sequence.
+  /// The consequence of the journal's answer, one per sequence.
   package enum Pending: Hashable, Sendable {
     /// Answer the provider, then place the entry; -1 if its life has ended.
     case submission(RequestID, uniqueID: UniqueID, entry: Int32)

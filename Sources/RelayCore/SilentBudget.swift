@@ -29,7 +29,7 @@ package struct SilentPolicy: Hashable, Sendable {
   package static let named: [SilentPolicy] = [.documented, .strict, .unlimited]
 }
 
-/// What holds a push back.
+/// Reasons to hold a push back.
 package enum BudgetLimit: UInt8, CaseIterable, Sendable {
   case perApp
   case perDevice

@@ -11,7 +11,7 @@ package import Primitives
 /// 3. A deadline before `now` counts as `now`.
 /// 4. `now` is within the levels' range: earlier moments count as 0, later ones as `latest`.
 package struct TimerWheel: Sendable {
-  /// What a timer is for; the index is the shard's.
+  /// A timer's purpose; the index is the shard's.
   package enum Subject: Hashable, Sendable {
     case expiration(entry: Int32)
     /// The app's held visible push of low priority has waited long enough.

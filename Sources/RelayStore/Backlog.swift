@@ -169,7 +169,7 @@ struct Backlog {
       let queued = lines[shard].queued[index]
       batch.others.append((queued.arrivedAt, content, isOwed: queued.mayLinger))
     }
-    // What stays in `queued` must not keep a payload alive.
+    // The rest of `queued` must not keep a payload alive.
     lines[shard].queued[index].content = nil
   }
 

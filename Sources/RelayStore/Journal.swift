@@ -56,7 +56,7 @@ package final class Journal: DurableJournal {
     var regionBits: Int { rangeBits + SequenceRanges.shardBits }
   }
 
-  /// What happened to a shard's unreported records up to a sequence.
+  /// The result for a shard's unreported records up to a sequence.
   package enum Outcome: Hashable, Sendable {
     /// On disk, or forgotten before they were written.
     case persisted(shard: Int, through: UInt64)
@@ -143,7 +143,7 @@ package final class Journal: DurableJournal {
     } catch {
       throw StoreError(error, path: path)
     }
-    // What is left lasts longer than any relay: only damage leads here.
+    // Only damage leads here: there are sequences for longer than any relay runs.
     guard highest < UInt64(Int64.max) / 2 else {
       throw .damaged(path: path, reason: "its sequences are used up")
     }

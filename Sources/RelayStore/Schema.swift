@@ -69,7 +69,7 @@ enum Schema {
       reading INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     """,
-    // What apps have used of their budgets, removed apps included.
+    // Used budgets of apps, including removed ones.
     """
     CREATE TABLE budgets (
       device BLOB NOT NULL,

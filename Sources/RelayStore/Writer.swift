@@ -186,7 +186,7 @@ struct Writer: Sendable {
       if configuration.failsWrite() { throw StoreError.fault }
       if now &- placeCheckedAt > 1_000_000_000 {
         placeCheckedAt = now
-        // What is written to an unlinked file is lost with the process.
+        // Writes to an unlinked file are lost with the process.
         if let file, !file.isInPlace { closeFile() }
       }
       try openFile().write(batch, &plan)
