@@ -44,7 +44,7 @@ package struct PushDraft {
     var recentTopic: Topic?
     func take(_ field: FieldName, _ value: String) {
       let bytes = Array(value.utf8)
-      head.take(field, bytes.span, recentTopic: &recentTopic)
+      head.parse(field, bytes.span, recentTopic: &recentTopic)
     }
     take(.method, "POST")
     take(.path, "/3/device/\(token)")

@@ -25,7 +25,7 @@ func measureCheckpoint(
   relay.perform()
   relay.acknowledge()
   var longest: [Int64] = []
-  func note(since start: ContinuousClock.Instant) {
+  func recordTurn(since start: ContinuousClock.Instant) {
     let (seconds, attoseconds) = start.duration(to: .now).components
     let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     longest[longest.count - 1] = max(longest[longest.count - 1], nanoseconds)
@@ -36,7 +36,7 @@ func measureCheckpoint(
     longest.append(0)
     var start = ContinuousClock.now
     relay.sum(UInt64(relay.shard.keptBytes))
-    note(since: start)
+    recordTurn(since: start)
     start = .now
     relay.handle(.operated(.checkpointSaved(round + 1)))
     lifeLog = relay.lifeLog
@@ -48,10 +48,10 @@ func measureCheckpoint(
     }
     relay.acknowledge()
     relay.tick()
-    note(since: start)
+    recordTurn(since: start)
     start = .now
     relay.handle(.operated(.checkpointDropped(round)))
-    note(since: start)
+    recordTurn(since: start)
     relay.now.milliseconds += 1
   }
   relay.sum(UInt64(lifeLog.keptBytes))

@@ -29,12 +29,12 @@ private func makePaths() -> [[UInt8]] {
   (0..<256).map { Array("/3/device/\(token(of: $0).hexadecimal)".utf8) }
 }
 
-private func take(
+private func parse(
   _ name: [UInt8], _ value: [UInt8], into head: inout ProviderRequestHead,
   _ recentTopic: inout Topic?
 ) {
   guard let field = FieldName(name.span) else { return }
-  head.take(field, value.span, recentTopic: &recentTopic)
+  head.parse(field, value.span, recentTopic: &recentTopic)
 }
 
 private func check(_ head: inout ProviderRequestHead) throws(CommandError) -> Topic {
@@ -52,8 +52,8 @@ func measureHead(_ count: Int) throws(CommandError) -> Measurement {
   var recentTopic: Topic?
   return try measure(count) { index throws(CommandError) in
     var head = ProviderRequestHead()
-    for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
-    take(pathName, paths[index & 255], into: &head, &recentTopic)
+    for (name, value) in typicalHead { parse(name, value, into: &head, &recentTopic) }
+    parse(pathName, paths[index & 255], into: &head, &recentTopic)
     return UInt64(try check(&head).bytes.count)
   }
 }
@@ -65,13 +65,13 @@ private struct RepeatedHead {
   private let pathName = Array(":path".utf8)
 
   init(_ path: [UInt8]) {
-    for (name, value) in typicalHead { take(name, value, into: &head, &recentTopic) }
-    take(pathName, path, into: &head, &recentTopic)
+    for (name, value) in typicalHead { parse(name, value, into: &head, &recentTopic) }
+    parse(pathName, path, into: &head, &recentTopic)
   }
 
   mutating func replacePath(_ path: [UInt8]) throws(CommandError) -> Topic {
     guard let field = FieldName(pathName.span) else { throw .refused("a field's name") }
-    head.take(field, path.span, recentTopic: &recentTopic, isReplacement: true)
+    head.parse(field, path.span, recentTopic: &recentTopic, isReplacement: true)
     return try check(&head)
   }
 }

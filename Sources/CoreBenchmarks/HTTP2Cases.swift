@@ -9,15 +9,15 @@ func measureHTTP2(tellsRepeatedFields: Bool, _ count: Int) throws(CommandError) 
   do throws(HTTP2Error) {
     round = try RequestRound()
     server = try AnsweringServer(tellsRepeatedFields: tellsRepeatedFields)
-    try server.take(round.opening)
-    try server.take(round.next())
+    try server.receive(round.opening)
+    try server.receive(round.next())
   } catch {
     throw refused(error)
   }
   return try measure(count) { index throws(CommandError) in
     guard index % RequestRound.requests == 0 else { return 0 }
     do throws(HTTP2Error) {
-      return try server.take(round.next())
+      return try server.receive(round.next())
     } catch {
       throw refused(error)
     }
@@ -80,7 +80,7 @@ private struct RequestRound {
   private static func answer(
     _ client: HTTP2Session, _ server: inout AnsweringServer, _ bytes: [UInt8]
   ) throws(HTTP2Error) {
-    try server.take(bytes)
+    try server.receive(bytes)
     var output = server.output
     try client.receive(&output)
     var events: [HTTP2Event] = []
@@ -115,7 +115,7 @@ private struct AnsweringServer {
   }
 
   @discardableResult
-  mutating func take(_ bytes: [UInt8]) throws(HTTP2Error) -> UInt64 {
+  mutating func receive(_ bytes: [UInt8]) throws(HTTP2Error) -> UInt64 {
     input.clear()
     input.writeBytes(bytes)
     try session.receive(&input)

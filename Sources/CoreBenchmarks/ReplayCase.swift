@@ -55,7 +55,7 @@ private func recordedTraffic(
     relay.tick()
   }
   relay.perform()
-  relay.takeChunk()
+  relay.collectChunk()
   let bytes = header + state + relay.frames + RecordingEnd.stopped.frame
   return (bytes, relay.events)
 }

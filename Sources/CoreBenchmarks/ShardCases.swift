@@ -79,18 +79,18 @@ struct Relay {
     let first = effects.count
     shard.handle(event, at: now, into: &effects)
     let asked = effects
-    recorder?.note(event, at: now, asked.span.extracting(first...))
+    recorder?.record(event, at: now, asked.span.extracting(first...))
     events += 1
   }
 
   /// Performs effects until none is left.
   mutating func perform() {
     performEffects()
-    if recorder?.endBatch() == true { takeChunk() }
+    if recorder?.endBatch() == true { collectChunk() }
   }
 
-  mutating func takeChunk() {
-    guard let frame = recorder?.takeChunk() else { return }
+  mutating func collectChunk() {
+    guard let frame = recorder?.finishChunk() else { return }
     sum &+= UInt64(frame.count)
     if isKept { frames += frame.bytes }
   }

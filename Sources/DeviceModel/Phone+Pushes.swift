@@ -104,8 +104,8 @@ extension Phone {
   private mutating func spendSilentAllowance(_ index: Int) {
     let interval = apps[index].behaviour.stretched(limits.silentInterval)
     RateLimit(interval: interval, burst: limits.silentBurst)
-      .take(&apps[index].silentAllowance, at: now)
-    silentLimit.take(&silentAllowance, at: now)
+      .consume(&apps[index].silentAllowance, at: now)
+    silentLimit.consume(&silentAllowance, at: now)
   }
 
   /// Holds an app's newest silent push, and all its visible ones, which are shown at once.

@@ -36,10 +36,10 @@ extension Simulation {
     let app = apps[Int(pushes[Int(index)].app)]
     var head = ProviderRequestHead()
     var recent: Topic? = app.topic == .vacant ? nil : app.topic
-    head.take(.method, Array("POST".utf8).span, recentTopic: &recent)
-    head.take(.path, app.path.span, recentTopic: &recent)
+    head.parse(.method, Array("POST".utf8).span, recentTopic: &recent)
+    head.parse(.path, app.path.span, recentTopic: &recent)
     let topic = options.topic.map { Array($0.utf8) } ?? Array(app.name.utf8)
-    head.take(.apnsTopic, topic.span, recentTopic: &recent)
+    head.parse(.apnsTopic, topic.span, recentTopic: &recent)
     var expiration: Int64?
     if let after = options.expiresAfter {
       let moment = instant.milliseconds + after.simulatedMilliseconds
@@ -50,7 +50,7 @@ extension Simulation {
       (.apnsExpiration, expiration.map(String.init)), (.apnsCollapseID, options.collapseID),
     ]
     for case (let field, let value?) in fields {
-      head.take(field, Array(value.utf8).span, recentTopic: &recent)
+      head.parse(field, Array(value.utf8).span, recentTopic: &recent)
     }
     try head.checkRequestLine()
     let checked = try head.checkFields(defaultTopic: nil)

@@ -40,7 +40,7 @@ public struct DeviceCondition: Hashable, Codable, Sendable, CustomStringConverti
   public var withholdsLowPriority: Bool { power == .low && screen == .off }
 
   /// Applies the values that the report has.
-  public mutating func take(_ report: ConditionReport) {
+  public mutating func apply(_ report: ConditionReport) {
     if let power = report.power { self.power = power }
     if let network = report.network { self.network = network }
     if let screen = report.screen { self.screen = screen }

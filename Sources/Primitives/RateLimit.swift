@@ -56,7 +56,7 @@ public struct RateLimit: Hashable, Sendable {
 
   /// Uses one event. The caller has checked `allows`.
   @inlinable
-  public func take(_ state: inout State, at now: Instant) {
+  public func consume(_ state: inout State, at now: Instant) {
     state.full = max(state.full, now) + interval
   }
 

@@ -17,7 +17,7 @@ extension ClusterJournal {
     onProblem: @escaping @Sendable (StoreNotice) -> Void = { _ in },
     onNotice: @escaping @Sendable (Notice) -> Void = { _ in }
   ) async throws(StoreError) -> ClusterJournal {
-    let lock = try StateLock.take(configuration.directory)
+    let lock = try StateLock.acquire(configuration.directory)
     let client = try await EngineClient.connect(configuration.engine, name: configuration.node)
     let stream = try await EngineStream.open(
       client, partitions: configuration.partitionCount, stripes: configuration.stripeCount,

@@ -171,38 +171,38 @@ package struct BinaryFrameReader: Sendable {
     var token: ArraySlice<UInt8> = []
     var payload: ArraySlice<UInt8> = []
     var problem: BinaryFrameError?
-    func note(_ found: BinaryFrameError) { problem = problem ?? found }
+    func report(_ found: BinaryFrameError) { problem = problem ?? found }
     while let number = rest.first {
       guard let length = number16(rest.dropFirst()), rest.count >= 3 + length else {
-        note(.itemCutOff)
+        report(.itemCutOff)
         break
       }
       let data = rest.dropFirst(3).prefix(length)
       rest = rest.dropFirst(3 + length)
       let mark: UInt8 = number < 8 ? 1 << number : 0
-      if seen & mark != 0 { note(.itemTwice) }
+      if seen & mark != 0 { report(.itemTwice) }
       seen |= mark
       switch number {
       case 1: token = data
       case 2: payload = data
-      case 3: if let value = number32(data) { identifier = value } else { note(.itemSize) }
-      case 4: if let value = number32(data) { expiration = value } else { note(.itemSize) }
+      case 3: if let value = number32(data) { identifier = value } else { report(.itemSize) }
+      case 4: if let value = number32(data) { expiration = value } else { report(.itemSize) }
       case 5:
-        if data.count != 1 { note(.itemSize) }
+        if data.count != 1 { report(.itemSize) }
         switch data.first {
         case 10: priority = .immediate
         case 5: priority = .powerAware
         case nil: break
-        case .some: note(.badPriority)
+        case .some: report(.badPriority)
         }
-      default: note(.unknownItem)
+      default: report(.unknownItem)
       }
     }
-    if token.isEmpty { note(.missingToken) }
-    if payload.isEmpty { note(.missingPayload) }
+    if token.isEmpty { report(.missingToken) }
+    if payload.isEmpty { report(.missingPayload) }
     let parsed = token.count == Limits.binaryTokenBytes ? DeviceToken(bytes: token.span) : nil
-    if parsed == nil { note(.tokenSize) }
-    if payload.count > Limits.binaryPayloadBytes { note(.payloadSize) }
+    if parsed == nil { report(.tokenSize) }
+    if payload.count > Limits.binaryPayloadBytes { report(.payloadSize) }
     guard problem == nil, let parsed else {
       throw BinaryRefusal(identifier: identifier, problem: problem ?? .tokenSize)
     }

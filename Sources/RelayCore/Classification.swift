@@ -58,9 +58,9 @@ package struct Classification: Equatable, Sendable {
       }
     warnings = scan.warnings
     if header == nil { warnings.insert(.pushTypeInferred) }
-    if isSilent { noteSilent(scan, priority: priority) }
+    if isSilent { addSilentWarnings(scan, priority: priority) }
     if !isSilent, !pushType.documents(priority) { warnings.insert(.priorityUnusual) }
-    if !Self.isPass(topic) { noteDescription(scan) }
+    if !Self.isPass(topic) { addDescriptionWarnings(scan) }
   }
 
   /// A changed Wallet pass has an empty dictionary (Apple, "Adding a web service to update
@@ -69,7 +69,7 @@ package struct Classification: Equatable, Sendable {
     topic.count > 5 && matches(topic.extracting(0..<5), "pass.")
   }
 
-  private mutating func noteSilent(_ scan: PayloadScan, priority: Priority) {
+  private mutating func addSilentWarnings(_ scan: PayloadScan, priority: Priority) {
     // D1: the strict mode of the provider API answers this one with `BadPriority`.
     if priority == .immediate { warnings.insert(.silentAtPriorityTen) }
     let allowed = CaseSet(ApsKey.contentAvailable)
@@ -81,19 +81,19 @@ package struct Classification: Equatable, Sendable {
 
   /// Adds warnings where the push type contradicts the payload (Apple, "Sending notification
   /// requests to APNs" and "Generating a remote notification").
-  private mutating func noteDescription(_ scan: PayloadScan) {
+  private mutating func addDescriptionWarnings(_ scan: PayloadScan) {
     switch pushType {
     case .background:
-      if scan.hasVisibleKeys { noteMismatch(.visibleKeysInBackground) }
-      if scan.contentAvailable != .one { noteMismatch(.contentAvailableMissing) }
+      if scan.hasVisibleKeys { addMismatch(.visibleKeysInBackground) }
+      if scan.contentAvailable != .one { addMismatch(.contentAvailableMissing) }
       if scan.aps == .absent { warnings.insert(.apsMissing) }
     case .alert:
-      if !scan.hasVisibleKeys { noteMismatch(.nothingToShow) }
+      if !scan.hasVisibleKeys { addMismatch(.nothingToShow) }
       if scan.aps == .absent { warnings.insert(.apsMissing) }
     case .mdm:
-      if !scan.hasMDM { noteMismatch(.mdmKeyMissing) }
+      if !scan.hasMDM { addMismatch(.mdmKeyMissing) }
     case .liveactivity:
-      if !scan.isCompleteLiveActivity { noteMismatch(.liveActivityIncomplete) }
+      if !scan.isCompleteLiveActivity { addMismatch(.liveActivityIncomplete) }
     case .voip, .complication, .fileprovider, .location, .pushtotalk, .widgets, .controls,
       .accessory:
       // Their content is up to the app.
@@ -101,7 +101,7 @@ package struct Classification: Equatable, Sendable {
     }
   }
 
-  private mutating func noteMismatch(_ warning: PayloadWarning) {
+  private mutating func addMismatch(_ warning: PayloadWarning) {
     warnings.insert(.mismatch)
     warnings.insert(warning)
   }

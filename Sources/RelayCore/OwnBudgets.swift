@@ -43,7 +43,7 @@ struct FormerBudgets: Sendable {
   }
 
   /// Removes and returns a device's budgets that match, oldest first.
-  mutating func take(
+  mutating func remove(
     of device: DeviceID, where isIt: (FormerBudget) -> Bool
   ) -> [FormerBudget] {
     guard let all = budgets[device] else { return [] }
@@ -53,8 +53,8 @@ struct FormerBudgets: Sendable {
     return taken
   }
 
-  mutating func take(ofAll isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
-    budgets.keys.sorted { $0.precedes($1) }.flatMap { take(of: $0, where: isIt) }
+  mutating func removeAll(where isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
+    budgets.keys.sorted { $0.precedes($1) }.flatMap { remove(of: $0, where: isIt) }
   }
 
   /// All, by device, oldest first within each.
@@ -114,20 +114,22 @@ extension Shard {
   ) {
     let reading = budgets.appClock.reading(at: now)
     func isFull(_ former: FormerBudget) -> Bool { former.spent.full <= reading }
-    var full = formerBudgets.take(of: key.device, where: isFull)
-    if formerBudgets.count >= Limits.formerBudgets { full += formerBudgets.take(ofAll: isFull) }
-    for former in full { noteFull(former.key, into: &effects) }
+    var full = formerBudgets.remove(of: key.device, where: isFull)
+    if formerBudgets.count >= Limits.formerBudgets {
+      full += formerBudgets.removeAll(where: isFull)
+    }
+    for former in full { recordFull(former.key, into: &effects) }
     let budget = FormerBudget(key: key, spent: spent)
     if !isFull(budget), formerBudgets.count < Limits.formerBudgets {
       formerBudgets.add(budget)
     } else if spent != RateLimit.State() {
-      noteFull(key, into: &effects)
+      recordFull(key, into: &effects)
     }
   }
 
-  mutating func takeFormerBudget(of device: Int32, _ topic: Topic) -> RateLimit.State? {
+  mutating func removeFormerBudget(of device: Int32, _ topic: Topic) -> RateLimit.State? {
     guard formerBudgets.count > 0,
-      let former = formerBudgets.take(
+      let former = formerBudgets.remove(
         of: devices[device].id, where: { $0.key.topic == topic }
       ).first
     else { return nil }
@@ -138,16 +140,16 @@ extension Shard {
   mutating func dropFormerBudgets(
     of device: DeviceID, _ topic: Topic?, into effects: inout [Effect]
   ) {
-    let dropped = formerBudgets.take(of: device) { topic == nil || $0.key.topic == topic }
+    let dropped = formerBudgets.remove(of: device) { topic == nil || $0.key.topic == topic }
     for former in dropped {
-      noteFull(former.key, into: &effects)
+      recordFull(former.key, into: &effects)
     }
   }
 
-  private mutating func noteFull(_ key: BudgetKey, into effects: inout [Effect]) {
+  private mutating func recordFull(_ key: BudgetKey, into effects: inout [Effect]) {
     guard let device = deviceNumber(key.device) else { return }
     let all = spentStates(RateLimit.State(), of: device).device
-    note(
+    record(
       .spent(key.device, key.topic, app: RateLimit.State(), device: all),
       key: key.device.routingKey, into: &effects)
   }

@@ -18,7 +18,7 @@ package func scanPayload(_ bytes: Span<UInt8>) throws(PayloadError) -> PayloadSc
   let names = PayloadNames.shared
   let end = try PayloadScanner.scanRoot(bytes, from: start &+ 1, names, into: &scan)
   try JSONGrammar.expectEnd(bytes, from: end)
-  scan.noteWarnings()
+  scan.addWarnings()
   return scan
 }
 
@@ -74,7 +74,7 @@ enum PayloadScanner {
       if let known = names.apsKeys.find(key.name) {
         if seen.contains(known) { scan.warnings.insert(.duplicateKey) }
         seen.insert(known)
-        scan.note(known, bytes, value: key.end..<end)
+        scan.record(known, bytes, value: key.end..<end)
       } else {
         scan.hasUnknownApsKey = true
       }
@@ -98,7 +98,7 @@ final class PayloadNames: Sendable {
 extension PayloadScan {
   /// Records a documented key of `aps` with its valid value `bytes[value]`.
   @inline(__always)
-  fileprivate mutating func note(_ key: ApsKey, _ bytes: Span<UInt8>, value: Range<Int>) {
+  fileprivate mutating func record(_ key: ApsKey, _ bytes: Span<UInt8>, value: Range<Int>) {
     let kind = JSONGrammar.kind(bytes, at: value.lowerBound)
     keys.set(key, to: kind != .null)
     unexpected.set(key, to: kind != .null && !key.accepts(kind))
@@ -137,7 +137,7 @@ extension PayloadScan {
   }
 
   /// Derives warnings last: a value replaced by a duplicate leaves only `duplicateKey`.
-  fileprivate mutating func noteWarnings() {
+  fileprivate mutating func addWarnings() {
     if aps == .other { warnings.insert(.apsNotObject) }
     if contentAvailable == .unusual { warnings.insert(.contentAvailableUnusual) }
     if !unexpected.isEmpty { warnings.insert(.unexpectedType) }

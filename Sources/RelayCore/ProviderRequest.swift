@@ -88,7 +88,7 @@ package struct ProviderRequestHead: Sendable {
   ///   - recentTopic: the connection's last topic. Providers repeat it; sharing its bytes saves an
   ///     allocation.
   ///   - isReplacement: the value replaces that of an earlier request with the same field names.
-  package mutating func take(
+  package mutating func parse(
     _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?,
     isReplacement: Bool = false
   ) {
@@ -101,7 +101,7 @@ package struct ProviderRequestHead: Sendable {
       let name = PackedName(value, 0..<value.count)
       method = name == Self.post ? .post : name == Self.get ? .get : .other
     case .path: path = Self.parsePath(value)
-    case .apnsID: takeID(value)
+    case .apnsID: parseID(value)
     case .apnsExpiration:
       expiration = wholeNumber(value).map { .given($0) } ?? .bad
     case .apnsPriority: priority = Priority(wireValue: value).map { .given($0) } ?? .bad
@@ -118,7 +118,7 @@ package struct ProviderRequestHead: Sendable {
 
   /// Copies path, id and trace, a request's own values, from a head with otherwise equal fields.
   @inline(__always)
-  package mutating func takeOwn(from head: inout ProviderRequestHead) {
+  package mutating func copyRequestValues(from head: inout ProviderRequestHead) {
     path = head.path
     apnsID = head.apnsID
     apnsIDCapitals = head.apnsIDCapitals
@@ -198,7 +198,7 @@ package struct ProviderRequestHead: Sendable {
       expiration: Expiration(unixSeconds: seconds, at: now), payload: body)
   }
 
-  private mutating func takeID(_ value: Span<UInt8>) {
+  private mutating func parseID(_ value: Span<UInt8>) {
     apnsIDCapitals = 0
     guard let id = UniqueID(parsing: value) else {
       apnsID = .bad

@@ -49,7 +49,7 @@ extension Shard {
       for app in numbers { apps[app].budget = RateLimit.State() }
       dropFormerBudgets(of: id, topic, into: &effects)
       for app in numbers {
-        noteBudget(of: app, into: &effects)
+        recordBudget(of: app, into: &effects)
         releaseHeld(app, .silent, into: &effects)
       }
     case .setPolicy(let policy, let moment):
@@ -69,8 +69,8 @@ extension Shard {
       end(connection, device, into: &effects)
     }
     guard !apps.indices.contains(where: { apps[$0].device == device }) else { return }
-    _ = formerBudgets.take(of: id) { _ in true }
-    note(.forgotten(id), key: id.routingKey, into: &effects)
+    _ = formerBudgets.remove(of: id) { _ in true }
+    record(.forgotten(id), key: id.routingKey, into: &effects)
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
     awaitedOutcomes.removeAll { $0.value.device == device }

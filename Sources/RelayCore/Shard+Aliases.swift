@@ -101,7 +101,7 @@ extension Shard {
       if let moment = since ?? aliases[alias].goneBefore { retire(own.token, since: moment) }
       remove(alias)
       // If this record is lost, the next start finds an unconfirmed alias.
-      note(.released(own), key: own.token.routingKey, into: &effects)
+      record(.released(own), key: own.token.routingKey, into: &effects)
     }
     tell(own.device, .released(own), into: &effects)
   }
@@ -310,7 +310,7 @@ extension Shard {
     case .registration(let own), .removal(let own, _):
       guard case .writing(let request)? = tokenChanges.end(own) else { return }
       let app = deviceNumber(own.device).flatMap { appNumber(of: $0, own.topic) }
-      note(
+      record(
         app.map { .registered(own.device, own.topic, apps[$0].token, isOwn: apps[$0].isOwn) }
           ?? .unregistered(own.device, own.topic, own.token, at: now),
         key: own.device.routingKey, into: &effects)
@@ -334,7 +334,7 @@ extension Shard {
   private mutating func confirmed(_ own: OwnToken, into effects: inout [Effect]) {
     guard let alias = aliasNumber(own.token) else {
       insert(Alias(own: own, grant: 0))
-      return note(.granted(own), key: own.token.routingKey, into: &effects)
+      return record(.granted(own), key: own.token.routingKey, into: &effects)
     }
     if aliases[alias].own == own {
       aliases[alias].isConfirmed = true
@@ -342,20 +342,21 @@ extension Shard {
       tell(own.device, .denied(own), into: &effects)
     } else {
       aliases[alias] = Alias(own: own, grant: 0)
-      note(.granted(own), key: own.token.routingKey, into: &effects)
+      record(.granted(own), key: own.token.routingKey, into: &effects)
     }
   }
 
   private mutating func allConfirmed(into effects: inout [Effect]) {
     for alias in aliases.indices where !aliases[alias].isConfirmed {
-      note(.released(aliases[alias].own), key: aliases[alias].own.token.routingKey, into: &effects)
+      let own = aliases[alias].own
+      record(.released(own), key: own.token.routingKey, into: &effects)
       remove(alias)
     }
   }
 
   private mutating func denied(_ own: OwnToken, into effects: inout [Effect]) {
     guard let app = ownApp(own.token, of: own.device) else { return }
-    note(
+    record(
       .unregistered(own.device, own.topic, own.token, at: now), key: own.device.routingKey,
       into: &effects)
     appIndex.remove(app, KeyedHash.hash(own.token))

@@ -73,7 +73,7 @@ extension Shard {
     _ device: Int32, _ report: ConditionReport, into effects: inout [Effect]
   ) {
     let before = devices[device].condition
-    devices[device].condition.take(report)
+    devices[device].condition.apply(report)
     answered(device)
     let isChange = devices[device].condition != before
     // Held pushes are judged again by the new condition.
@@ -232,7 +232,7 @@ extension Shard {
     } else if !entries[entry].isStorable, let request = unanswered.removeValue(forKey: entry) {
       effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
     }
-    if entries[entry].notification.isNamed { noteTaken(entry, by: device) }
+    if entries[entry].notification.isNamed { rememberTaken(entry, by: device) }
     counters.delivered += 1
     log(.delivered, uniqueID, into: &effects)
     switch outcome {

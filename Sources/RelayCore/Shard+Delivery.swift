@@ -91,7 +91,7 @@ extension Shard {
     let isSilent = entries[entry].notification.notificationClass == .silent
     let opensRide = isSilent ? !entries[entry].isPaid : entries[entry].opensRide
     if isSilent, opensRide {
-      takeBudget(app, into: &effects)
+      consumeBudget(app, into: &effects)
       entries[entry].isPaid = true
     }
     let carrier = entries[entry].carrier
@@ -175,7 +175,7 @@ extension Shard {
       if devices[device].condition.withholdsSilent { continue }
       let isOwn = entries[entry].app == own
       if !entries[entry].isPaid, !isOwn {
-        if !isRide, cause == .device, windowHolds(1, device) { isRide = takeRide(device) }
+        if !isRide, cause == .device, windowHolds(1, device) { isRide = consumeRide(device) }
         if isRide { entries[entry].isPaid = true }
       }
       if entries[entry].isPaid {
@@ -212,9 +212,9 @@ extension Shard {
   }
 
   /// Uses one of the device's own rides, if allowed.
-  private mutating func takeRide(_ device: Int32) -> Bool {
+  private mutating func consumeRide(_ device: Int32) -> Bool {
     guard configuration.rides.allows(devices[device].rides, at: now) else { return false }
-    configuration.rides.take(&devices[device].rides, at: now)
+    configuration.rides.consume(&devices[device].rides, at: now)
     return true
   }
 
@@ -224,7 +224,7 @@ extension Shard {
     guard apps[app].refillTimer < 0 else { return false }
     switch decide(entry) {
     case .allowed:
-      takeBudget(app, into: &effects)
+      consumeBudget(app, into: &effects)
       entries[entry].isPaid = true
       transmit(entry, .refill, into: &effects)
       return true
@@ -350,26 +350,26 @@ extension Shard {
     refuse(.serviceUnavailable, request, into: &effects)
   }
 
-  private mutating func takeBudget(_ app: Int32, into effects: inout [Effect]) {
+  private mutating func consumeBudget(_ app: Int32, into effects: inout [Effect]) {
     let device = apps[app].device
     let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
     let condition = devices[device].condition
     if ownBudgets.isEmpty {
-      budgets.take(
+      budgets.consume(
         app: &apps[app].budget, device: &devices[device].budget, condition: condition, at: now)
     } else {
-      budgets(of: device).take(
+      budgets(of: device).consume(
         app: &apps[app].budget, device: &devices[device].budget, condition: condition, at: now)
     }
     guard apps[app].budget != before || devices[device].budget != deviceBefore else { return }
-    noteBudget(of: app, into: &effects)
+    recordBudget(of: app, into: &effects)
   }
 
   /// Writes the current budgets to the journal.
-  mutating func noteBudget(of app: Int32, into effects: inout [Effect]) {
+  mutating func recordBudget(of app: Int32, into effects: inout [Effect]) {
     let id = devices[apps[app].device].id
     let states = spentStates(of: app)
-    note(
+    record(
       .spent(id, apps[app].topic, app: states.app, device: states.device), key: id.routingKey,
       into: &effects)
   }

@@ -58,7 +58,7 @@ extension Shard {
     for alias in aliases.indices where isIts(aliases[alias].own.token.routingKey) {
       remove(alias)
     }
-    for change in tokenChanges.take({ isIts($0.routingKey) }) {
+    for change in tokenChanges.removeAll(where: { isIts($0.routingKey) }) {
       switch change.step {
       case .claiming(let request), .writing(let request):
         effects.append(.answer(request, .refused(.unavailable)))
@@ -69,7 +69,7 @@ extension Shard {
     awaitedOutcomes.removeAll { numbers.contains($0.value.device) }
     goneTokens.removeAll { isIts($0.key.routingKey) }
     takenPushes.removeAll { isIts($0.key.device.routingKey) }
-    _ = formerBudgets.take(ofAll: { isIts($0.key.device.routingKey) })
+    _ = formerBudgets.removeAll(where: { isIts($0.key.device.routingKey) })
   }
 
   private mutating func evict(entry: Int32, into effects: inout [Effect]) {

@@ -101,7 +101,7 @@ extension Shard {
   }
 
   /// Undoes what the journal could not write.
-  mutating func takeBack(
+  mutating func rollBack(
     _ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]
   ) {
     switch answer {
@@ -172,7 +172,7 @@ extension Shard {
   }
 
   mutating func attach(_ app: consuming App, to device: Int32) {
-    if let spent = takeFormerBudget(of: device, app.topic) { app.budget = spent }
+    if let spent = removeFormerBudget(of: device, app.topic) { app.budget = spent }
     app.next = devices[device].firstApp
     let hash = KeyedHash.hash(app.token)
     let number = apps.insert(app)

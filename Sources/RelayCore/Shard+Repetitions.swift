@@ -81,7 +81,7 @@ extension Shard {
 
   /// Remembers an acknowledged push by its `apns-id` for a while.
   @inline(never)
-  mutating func noteTaken(_ entry: Int32, by device: Int32) {
+  mutating func rememberTaken(_ entry: Int32, by device: Int32) {
     while let oldest = takenPushes.oldest, oldest.value.takenAt + Limits.takenPushAge <= now {
       takenPushes.remove(oldest.key)
     }

@@ -43,7 +43,7 @@ extension Shard {
       guard limit.allows(apps[app].requests, at: now) else {
         return refuse(.tooManyRequests, request, into: &effects)
       }
-      limit.take(&apps[app].requests, at: now)
+      limit.consume(&apps[app].requests, at: now)
     }
     guard hasRoomForPersist else {
       return refuse(.serviceUnavailable, request, into: &effects)
@@ -188,7 +188,7 @@ extension Shard {
         }
       case .device:
         let reply = pendingAnswers.removeFirst()
-        takeBack(reply.answer, failed, into: &effects)
+        rollBack(reply.answer, failed, into: &effects)
         effects.append(.answer(reply.request, .refused(.unavailable)))
       case .alias:
         aliasFailed(into: &effects)
@@ -240,7 +240,7 @@ extension Shard {
 
   /// Writes a record that nobody waits for. Omitted when too much is pending: then a crash loses a
   /// part of a budget, or the time a token was replaced. `key` is of the device or token concerned.
-  mutating func note(
+  mutating func record(
     _ content: JournalRecord.Content, key: UInt64, into effects: inout [Effect]
   ) {
     guard hasRoomForPersist else { return }

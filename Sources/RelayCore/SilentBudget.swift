@@ -113,13 +113,13 @@ package struct SilentBudgets: Hashable, Sendable {
   }
 
   /// Uses both budgets for one silent push, unless the condition lifts them.
-  package func take(
+  package func consume(
     app: inout RateLimit.State, device: inout RateLimit.State, condition: DeviceCondition,
     at now: Instant
   ) {
     guard !condition.liftsBudget else { return }
-    policy.perApp?.byRefillClock.take(&app, at: appClock.reading(at: now))
-    policy.perDevice?.byRefillClock.take(&device, at: deviceClock.reading(at: now))
+    policy.perApp?.byRefillClock.consume(&app, at: appClock.reading(at: now))
+    policy.perDevice?.byRefillClock.consume(&device, at: deviceClock.reading(at: now))
   }
 
   /// Silent pushes allowed at once; nil for no limit.

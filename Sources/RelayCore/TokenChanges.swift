@@ -128,7 +128,7 @@ package struct TokenChanges: Sendable {
   }
 
   /// Removes and returns all changes of these devices, by device, in the order they began.
-  mutating func take(_ isIt: (DeviceID) -> Bool) -> [Change] {
+  mutating func removeAll(where isIt: (DeviceID) -> Bool) -> [Change] {
     let devices = changes.keys.filter(isIt).sorted { $0.precedes($1) }
     let taken = devices.flatMap { changes.removeValue(forKey: $0) ?? [] }
     count -= taken.count

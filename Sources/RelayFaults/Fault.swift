@@ -161,7 +161,7 @@ package struct FaultTally: Sendable {
     let draw = random.next()
     guard seen > when.skip, hit < when.times ?? .max else { return false }
     if let over = when.over, over.allows(rate, at: now) {
-      over.take(&rate, at: now)
+      over.consume(&rate, at: now)
       return false
     }
     guard Double(draw >> 11) < when.probability * Double(UInt64(1) << 53) else { return false }

@@ -131,7 +131,7 @@ struct LastNotification: Sendable {
   /// Milliseconds, of the last one that may be stored.
   private(set) var expiresAt: Int64 = 0
 
-  mutating func take(_ notification: Notification, isSameTopic: Bool) {
+  mutating func remember(_ notification: Notification, isSameTopic: Bool) {
     uniqueID = notification.uniqueID
     if !isSameTopic { topic = notification.topic }
     if case .at(let moment) = notification.expiration { expiresAt = moment.milliseconds }
@@ -202,7 +202,7 @@ extension Notification: BinaryCodable {
       if fingerprint != 0 { output.append(word: fingerprint) }
       more(&output)
     }
-    writer.last.take(self, isSameTopic: !mark.contains(.topic))
+    writer.last.remember(self, isSameTopic: !mark.contains(.topic))
   }
 
   @inline(__always)
@@ -249,7 +249,7 @@ extension Notification: BinaryCodable {
       priority: priority, wakesApp: mark.contains(.wakesApp),
       showsNothing: mark.contains(.showsNothing), collapseID: collapseID, expiration: expiration,
       payload: try reader.payload(), fingerprint: fingerprint)
-    reader.last.take(self, isSameTopic: !mark.contains(.topic))
+    reader.last.remember(self, isSameTopic: !mark.contains(.topic))
   }
 }
 

@@ -101,12 +101,12 @@ package struct PolicyTrial: Sendable {
     return try? Shard(state)
   }
 
-  package mutating func take(_ step: Replay.Step) {
+  package mutating func observe(_ step: Replay.Step) {
     // A clock step is not waiting time.
     if case .clock(.clockStepped(let interval)) = step.event {
       for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
     }
-    guard policy != nil else { return note(step.effects) }
+    guard policy != nil else { return record(step.effects) }
     if isWanted(step.event) {
       catchUp(to: step.at)
       handle(step.event, at: step.at)
@@ -146,7 +146,7 @@ package struct PolicyTrial: Sendable {
       // This run has diverged from the recording; events that do not fit are skipped.
       guard shard?.flaw(in: event, at: moment) == nil else { continue }
       shard?.handle(event, at: moment, into: &effects)
-      note(effects)
+      record(effects)
       for case .send(let connection, let delivery) in effects {
         events.append(.stream(connection, .acked(delivery.notification.uniqueID, nil)))
       }
@@ -158,12 +158,12 @@ package struct PolicyTrial: Sendable {
     }
   }
 
-  private mutating func note(_ effects: [Effect]) {
-    for case .log(let event) in effects { note(event) }
-    for case .send(_, let delivery) in effects { note(delivery) }
+  private mutating func record(_ effects: [Effect]) {
+    for case .log(let event) in effects { record(event) }
+    for case .send(_, let delivery) in effects { record(delivery) }
   }
 
-  private mutating func note(_ delivery: Delivery) {
+  private mutating func record(_ delivery: Delivery) {
     let notification = delivery.notification
     guard let life = lives[notification.uniqueID], !life.wasSent else { return }
     lives[notification.uniqueID]?.wasSent = true
@@ -173,7 +173,7 @@ package struct PolicyTrial: Sendable {
     if delivery.via == .piggyback { rows[notification.topic, default: Row()].piggybacked += 1 }
   }
 
-  private mutating func note(_ event: DeliveryEvent) {
+  private mutating func record(_ event: DeliveryEvent) {
     if case .received(.silent, _, _, let topic) = event.step {
       lives[event.uniqueID] = Life(topic: topic, acceptedAt: event.at)
       rows[topic, default: Row()].received += 1
@@ -213,8 +213,8 @@ package struct PolicyComparison: Sendable {
         trials[beginning.shard] = pair
       },
       observe: { step in
-        trials[step.shard]?[0].take(step)
-        trials[step.shard]?[1].take(step)
+        trials[step.shard]?[0].observe(step)
+        trials[step.shard]?[1].observe(step)
       })
     if let end = replay.summary.last {
       for shard in trials.keys {

@@ -38,7 +38,7 @@ package struct RecordingWriter: Sendable {
   }
 
   /// Records an event and its effects.
-  package mutating func note(_ event: Event, at moment: Instant, _ effects: Span<Effect>) {
+  package mutating func record(_ event: Event, at moment: Instant, _ effects: Span<Effect>) {
     if body.count == 0 { beginChunk(at: moment) }
     if !isInBatch { digest.reset() }
     isInBatch = true
@@ -63,7 +63,7 @@ package struct RecordingWriter: Sendable {
   }
 
   /// The batches since the last call; nil without any, and within a batch.
-  package mutating func takeChunk() -> RecordingFrame? {
+  package mutating func finishChunk() -> RecordingFrame? {
     guard body.count > 0, !isInBatch else { return nil }
     chunkNumber += 1
     return RecordingFrame(chunk: body.takeBytes())

@@ -62,7 +62,7 @@ struct LastHead {
     for field in fields where !field.isRepeated {
       guard let name = FieldName(arena.span.extracting(field.name)) else { continue }
       change(name, arena[field.value])
-      head.take(
+      head.parse(
         name, arena.span.extracting(field.value), recentTopic: &recentTopic,
         isReplacement: isLikeTheLast)
     }

@@ -25,7 +25,7 @@ struct ProviderRequest {
     with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic, at now: Instant
   ) {
     if generation == self.generation {
-      self.head.takeOwn(from: &head)
+      self.head.copyRequestValues(from: &head)
     } else {
       self.head = head
       self.generation = generation

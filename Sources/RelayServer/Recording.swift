@@ -293,7 +293,7 @@ struct ShardRecorder {
   mutating func record(
     _ event: Event, at moment: Instant, _ effects: inout [Effect], from first: Int
   ) {
-    writer.note(event, at: moment, effects.span.extracting(first...))
+    writer.record(event, at: moment, effects.span.extracting(first...))
   }
 
   /// The batch is over; false when the recording has ended.
@@ -305,7 +305,7 @@ struct ShardRecorder {
 
   /// Hands over what there is; false when the recording has ended. Between batches.
   mutating func flush(_ shard: inout Shard) -> Bool {
-    switch recording.append(writer.takeChunk(), to: segment) {
+    switch recording.append(writer.finishChunk(), to: segment) {
     case .taken: return true
     case .over: return false
     case .full:

@@ -33,7 +33,7 @@ extension Relay {
   func lockState() throws(RelayConfiguration.ReadingError) -> FileLock? {
     guard configuration.store == .memory else { return nil }
     do {
-      return try StateLock.take(configuration.state)
+      return try StateLock.acquire(configuration.state)
     } catch {
       guard case .locked = error else { return nil }
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)

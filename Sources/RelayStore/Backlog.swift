@@ -90,7 +90,7 @@ struct Backlog {
   }
 
   /// Removes what is first in its line and need not be written; it counts as persisted.
-  mutating func takeSettled() -> [Journal.Outcome] {
+  mutating func popSettled() -> [Journal.Outcome] {
     var outcomes: [Journal.Outcome] = []
     for shard in lines.indices {
       var count = 0
@@ -105,7 +105,7 @@ struct Backlog {
     return outcomes
   }
 
-  /// When something must be written: 0 for at once, nil for never. Call after `takeSettled`.
+  /// When something must be written: 0 for at once, nil for never. Call after `popSettled`.
   var deadline: UInt64? {
     var deadline = forgets.isEmpty ? UInt64.max : forgetDeadline
     for line in lines where line.count > 0 {
@@ -117,7 +117,7 @@ struct Backlog {
 
   /// Removes forgets and, of every line, all up to the last urgent or due record, but not past the
   /// end of a range of sequences; about `limit` of each. `everything` includes what may linger.
-  mutating func takeBatch(limit: Int, everything: Bool = false, at now: UInt64) -> Batch {
+  mutating func popBatch(limit: Int, everything: Bool = false, at now: UInt64) -> Batch {
     var batch = Batch()
     let limitPerLine = max(1, limit / max(1, lines.count))
     for shard in lines.indices {

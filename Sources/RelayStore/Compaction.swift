@@ -54,7 +54,7 @@ struct Compaction {
   mutating func turnIsComing() { phase = .coming }
   mutating func turnIsOver() { phase = .tidy }
 
-  mutating func note(_ batch: Batch) {
+  mutating func record(_ batch: Batch) {
     if phase == .tidy { phase = .wanted }
     isBusy = true
     commitsSinceLook += 1

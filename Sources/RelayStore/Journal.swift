@@ -126,7 +126,7 @@ package final class Journal: DurableJournal {
     onProblem: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) throws(StoreError) -> Journal {
     let directory = configuration.directory
-    let lock = try StateLock.take(directory)
+    let lock = try StateLock.acquire(directory)
     let path = directory + "/" + Schema.fileName
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
     let file = try JournalFile(existing: path, afterFailure: false)

@@ -40,7 +40,7 @@ package final class StoppedJournal: Sendable {
     // A relay uses no other file name: that one is a backup.
     lock =
       place.lastComponent?.string == Schema.fileName
-      ? try StateLock.take(DatabaseFiles.directory(of: path)) : nil
+      ? try StateLock.acquire(DatabaseFiles.directory(of: path)) : nil
     file = try JournalFile(reading: path)
   }
 

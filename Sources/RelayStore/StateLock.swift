@@ -58,7 +58,7 @@ package enum StateLock {
   static let fileName = "relay.lock"
 
   /// Creates the directory if needed and locks it; throws `locked` with the holder.
-  package static func take(_ directory: String) throws(StoreError) -> FileLock {
+  package static func acquire(_ directory: String) throws(StoreError) -> FileLock {
     let path = directory + "/" + fileName
     do {
       try FileManager.default.createDirectory(

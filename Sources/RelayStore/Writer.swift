@@ -72,7 +72,7 @@ struct Writer: Sendable {
     // Failed records are deleted with the next batch anyway; the shard did not know yet.
     let forgets = doubtful.isEmpty ? forgets : forgets.filter { !isDoubtful($0, shard) }
     backlog.append(shard: shard, records: records, forgets: forgets, at: now)
-    results.outcomes.append(contentsOf: backlog.takeSettled())
+    results.outcomes.append(contentsOf: backlog.popSettled())
   }
 
   private func isDoubtful(_ sequence: UInt64, _ shard: Int) -> Bool {
@@ -121,13 +121,13 @@ struct Writer: Sendable {
   @discardableResult mutating func commit(everything: Bool = false) -> Bool {
     isCommitScheduled = false
     let now = DispatchTime.now().uptimeNanoseconds
-    let batch = backlog.takeBatch(
+    let batch = backlog.popBatch(
       limit: configuration.maximumBatch, everything: everything, at: now)
     var isWritten = true
     if !batch.isEmpty || owes && (everything || owedAt <= now) {
       isWritten = write(batch, at: now)
     }
-    results.outcomes.append(contentsOf: backlog.takeSettled())
+    results.outcomes.append(contentsOf: backlog.popSettled())
     return isWritten
   }
 
@@ -224,7 +224,7 @@ struct Writer: Sendable {
     }
     if isFailing { results.problems.append(.recovered(failedBatches: failures)) }
     (isFailing, failures) = (false, 0)
-    compaction.note(batch)
+    compaction.record(batch)
     if let file, let problem = compaction.trimWhileBusy(file) {
       results.problems.append(.compactionFailed(problem))
     }

@@ -114,7 +114,7 @@ actor CrashPhone {
       // Unknown: the relay had removed it and died before it said so.
       guard case .refused(let refusal) = error, refusal.reason == "UnknownApp" else { throw error }
       // A relay that could not write the removal down says this, too, when it is asked again
-      // (`takeBack` in `Shard+Registration.swift`), and the node that takes over has the app still.
+      // (`rollBack` in `Shard+Registration.swift`), and the node that takes over has the app still.
       guard life.weather == .calm else {
         leaving.remove(topic)
         return

@@ -10,7 +10,7 @@ import Testing
     for used in 0..<3 {
       #expect(limit.allows(state, at: start))
       #expect(limit.remaining(state, at: start) == Int64(3 - used))
-      limit.take(&state, at: start)
+      limit.consume(&state, at: start)
     }
     #expect(limit.remaining(state, at: start) == 0)
     #expect(limit.nextAllowed(state) == start + .minutes(20))
@@ -36,7 +36,7 @@ import Testing
         #expect(
           allowed == (limit.remaining(state, at: now) > 0), "seed \(seed): remaining agrees")
         if allowed {
-          limit.take(&state, at: now)
+          limit.consume(&state, at: now)
           taken.append(now.milliseconds)
         } else {
           #expect(limit.nextAllowed(state) > now, "seed \(seed)")
@@ -68,7 +68,7 @@ import Testing
     state.full = .never
     #expect(!limit.allows(state, at: Instant(milliseconds: 0)))
     #expect(limit.remaining(state, at: Instant(milliseconds: -1)) == 0)
-    limit.take(&state, at: .never)
+    limit.consume(&state, at: .never)
     #expect(state.full == .never)
   }
 
@@ -77,8 +77,8 @@ import Testing
     let limit = RateLimit(interval: .minutes(20), burst: 2)
     let now = Instant(unixSeconds: 1_700_000_000)
     var state = RateLimit.State()
-    limit.take(&state, at: now)
-    limit.take(&state, at: now)
+    limit.consume(&state, at: now)
+    limit.consume(&state, at: now)
     let wait = limit.nextAllowed(state) - now
     state.moveClock(by: .days(3))
     #expect(wait == .minutes(20) && limit.nextAllowed(state) - (now + .days(3)) == wait)
@@ -98,7 +98,7 @@ import Testing
         var taken: [Instant] = []
         for _ in 0..<200 {
           while limit.allows(state, at: now) {
-            limit.take(&state, at: now)
+            limit.consume(&state, at: now)
             taken.append(now)
           }
           let wait = Interval(milliseconds: .random(in: 0...2 * milliseconds, using: &generator))

@@ -198,7 +198,7 @@ enum BinaryFrame {
         var recent: Topic?
         func field(_ name: FieldName, _ value: String) {
           let bytes = Array(value.utf8)
-          head.take(name, bytes.span, recentTopic: &recent)
+          head.parse(name, bytes.span, recentTopic: &recent)
         }
         field(.path, "/3/device/" + Self.parsed.hexadecimal)
         field(.apnsPriority, "\(priority.rawValue)")

@@ -35,7 +35,7 @@ extension Checker {
       rides.questioned.remove(connection)
       guard let device = live[connection] else { return }
       var condition = conditions[device] ?? DeviceCondition()
-      condition.take(report)
+      condition.apply(report)
       if condition != conditions[device] ?? DeviceCondition() { rides.device = device }
     case .stream(let connection, .heard), .stream(let connection, .acked),
       .stream(let connection, .decided):

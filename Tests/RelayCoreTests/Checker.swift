@@ -187,7 +187,7 @@ struct Checker {
     case .stream(let connection, .disconnected): lose(connection)
     case .stream(let connection, .reported(let report)):
       if let device = live[connection] {
-        conditions[device, default: DeviceCondition()].take(report)
+        conditions[device, default: DeviceCondition()].apply(report)
       }
     case .operated(.policyChanged(let policy, _)): change(to: policy)
     case .operated(.administered(let device, .setPolicy(let policy, _))):

@@ -239,7 +239,7 @@ struct ShardFixture {
     var (used, deviceUsed) = (RateLimit.State(), RateLimit.State())
     let budgets = SilentBudgets(policy, at: Self.start)
     for _ in 0..<count {
-      budgets.take(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
+      budgets.consume(app: &used, device: &deviceUsed, condition: DeviceCondition(), at: now)
     }
     return .persist(
       JournalRecord(

@@ -107,7 +107,7 @@ import Testing
     private mutating func handle(_ event: Event, on shard: Int) {
       var effects: [Effect] = []
       shards[shard].handle(event, at: now, into: &effects)
-      writers[shard].note(event, at: now, effects.span)
+      writers[shard].record(event, at: now, effects.span)
       events += 1
       disks[shard].note(effects)
       for effect in effects {
@@ -131,7 +131,7 @@ import Testing
 
     private mutating func flush(_ shard: Int) {
       _ = writers[shard].endBatch()
-      files[files.count - 1] += writers[shard].takeChunk()?.bytes ?? []
+      files[files.count - 1] += writers[shard].finishChunk()?.bytes ?? []
     }
 
     /// Answers what waits, now and then with a failure.

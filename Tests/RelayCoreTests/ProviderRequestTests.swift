@@ -38,7 +38,7 @@ import Testing
       var recentTopic: Topic?
       for (field, value) in fields {
         let bytes = Array(value.utf8)
-        head.take(field, bytes.span, recentTopic: &recentTopic)
+        head.parse(field, bytes.span, recentTopic: &recentTopic)
       }
       return head
     }
@@ -238,7 +238,7 @@ import Testing
     for text in ["com.example.app", "com.example.apq", "bad topic", "com.example.app"] {
       var head = ProviderRequestHead()
       let bytes = Array(text.utf8)
-      head.take(.apnsTopic, bytes.span, recentTopic: &recent)
+      head.parse(.apnsTopic, bytes.span, recentTopic: &recent)
       let topic = try? head.checkFields(defaultTopic: nil)
       #expect(topic?.description == (text.contains(" ") ? nil : text))
     }
@@ -266,8 +266,8 @@ extension String {
   private func head(_ method: String, _ path: String) -> ProviderRequestHead {
     var head = ProviderRequestHead()
     var topic: Topic?
-    head.take(.method, Array(method.utf8).span, recentTopic: &topic)
-    head.take(.path, Array(path.utf8).span, recentTopic: &topic)
+    head.parse(.method, Array(method.utf8).span, recentTopic: &topic)
+    head.parse(.path, Array(path.utf8).span, recentTopic: &topic)
     return head
   }
 

@@ -38,20 +38,20 @@ struct Recorder {
     for (number, (event, moment)) in history.enumerated() {
       let first = effects.count
       shard.handle(event, at: moment, into: &effects)
-      writer.note(event, at: moment, effects.span.extracting(first...))
+      writer.record(event, at: moment, effects.span.extracting(first...))
       events += 1
       guard number % 3 == 2 else { continue }
       _ = writer.endBatch()
       effects.removeAll()
       guard number / 3 % batches == batches - 1 else { continue }
-      bytes += writer.takeChunk()?.bytes ?? []
+      bytes += writer.finishChunk()?.bytes ?? []
       chunks += 1
       guard let chunksBetweenStates, chunks % chunksBetweenStates == 0 else { continue }
       bytes += RecordedState(writer.shard, shard).frame(redactor)
       writer = RecordingWriter(shard: writer.shard, redactor: redactor)
     }
     _ = writer.endBatch()
-    bytes += writer.takeChunk()?.bytes ?? []
+    bytes += writer.finishChunk()?.bytes ?? []
   }
 
   /// All shards of a world, one after a restart of the other.

@@ -26,7 +26,7 @@ import Testing
       for used in 0..<3 {
         #expect(limit(3).allows(state, at: clock.reading(at: now)))
         #expect(limit(3).remaining(state, at: clock.reading(at: now)) == Int64(3 - used))
-        limit(3).take(&state, at: clock.reading(at: now))
+        limit(3).consume(&state, at: clock.reading(at: now))
       }
       let next = now + .milliseconds(milliseconds)
       let full = now + .milliseconds(3 * milliseconds)
@@ -68,7 +68,7 @@ import Testing
   @Test func anotherRateKeepsWhatWasUsed() {
     var clock = clock(Interval.minutes(20).milliseconds)
     var state = RateLimit.State()
-    for _ in 0..<3 { limit(3).take(&state, at: clock.reading(at: start)) }
+    for _ in 0..<3 { limit(3).consume(&state, at: clock.reading(at: start)) }
     // Half an event has come back.
     let change = start + .minutes(10)
     clock = clock.changed(to: RateLimit(1, per: .hours(1), burst: 1), at: change)
@@ -109,7 +109,7 @@ import Testing
             _ = clock.moment(of: limit.nextAllowed(state))
             _ = limit.allows(state, at: clock.reading(at: now))
             _ = limit.remaining(state, at: clock.reading(at: now))
-            limit.take(&state, at: clock.reading(at: now))
+            limit.consume(&state, at: clock.reading(at: now))
             _ = clock.changed(to: RateLimit(3, per: .hours(1), burst: 1), at: now)
           }
         }

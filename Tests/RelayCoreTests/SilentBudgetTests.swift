@@ -29,7 +29,7 @@ import Testing
         switch decision {
         case .allowed:
           allowed[app] += 1
-          budgets.take(app: &apps[app], device: &device, condition: condition, at: now)
+          budgets.consume(app: &apps[app], device: &device, condition: condition, at: now)
         case .held(let until, let limit):
           #expect((until == nil) == (limit == .lowPowerMode), "\(condition)")
           #expect(until.map { $0 > now } ?? true, "\(condition)")
@@ -56,7 +56,7 @@ import Testing
     var app = RateLimit.State()
     var device = RateLimit.State()
     let condition = DeviceCondition()
-    budgets.take(app: &app, device: &device, condition: condition, at: now)
+    budgets.consume(app: &app, device: &device, condition: condition, at: now)
     #expect(
       budgets.decide(app: app, device: device, condition: condition, at: now)
         == .held(until: now + .minutes(30), by: .perDevice))
@@ -75,7 +75,7 @@ import Testing
       var app = RateLimit.State()
       #expect(
         budgets.decide(app: app, device: device, condition: DeviceCondition(), at: now) == .allowed)
-      budgets.take(app: &app, device: &device, condition: DeviceCondition(), at: now)
+      budgets.consume(app: &app, device: &device, condition: DeviceCondition(), at: now)
     }
     #expect(
       budgets.decide(

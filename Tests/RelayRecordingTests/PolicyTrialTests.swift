@@ -63,7 +63,7 @@ import Testing
         effects.removeAll()
         shard.handle(event, at: now, into: &effects)
         let asked = effects
-        writer.note(event, at: now, asked.span)
+        writer.record(event, at: now, asked.span)
         for effect in effects {
           if case .send(let connection, let delivery) = effect {
             events.append(.stream(connection, .acked(delivery.notification.uniqueID, nil)))
@@ -75,7 +75,7 @@ import Testing
           lastPersist = 0
         }
       }
-      if writer.endBatch() { bytes += writer.takeChunk()?.bytes ?? [] }
+      if writer.endBatch() { bytes += writer.finishChunk()?.bytes ?? [] }
     }
 
     mutating func step() {
@@ -109,7 +109,7 @@ import Testing
     }
 
     mutating func end() -> [UInt8] {
-      bytes + (writer.takeChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
+      bytes + (writer.finishChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
     }
   }
 

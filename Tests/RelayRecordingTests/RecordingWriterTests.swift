@@ -26,7 +26,7 @@ import Testing
       let event = Event.submitted(push, from: request)
       let now = Samples.now + .milliseconds(Int64(index * index))
       let effects = [Effect.forget(UInt64(index))]
-      writer.note(event, at: now, effects.span)
+      writer.record(event, at: now, effects.span)
       digest.add(effects.span)
       expected.put(event, now - last, digest.check)
       last = now
@@ -34,7 +34,7 @@ import Testing
     _ = writer.endBatch()
     expected.put(tag: Event.noTag)
     expected.put(word: digest.value)
-    #expect(writer.takeChunk()?.body == expected.bytes)
-    #expect(writer.takeChunk() == nil)
+    #expect(writer.finishChunk()?.body == expected.bytes)
+    #expect(writer.finishChunk() == nil)
   }
 }

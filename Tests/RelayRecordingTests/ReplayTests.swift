@@ -29,11 +29,11 @@ import Testing
       var effects: [Effect] = []
       let moment = start + .minutes(Int64(number))
       shard.handle(event, at: moment, into: &effects)
-      writer.note(event, at: moment, effects.span)
+      writer.record(event, at: moment, effects.span)
       _ = writer.endBatch()
-      if number % 2 == 1 { bytes += writer.takeChunk()?.bytes ?? [] }
+      if number % 2 == 1 { bytes += writer.finishChunk()?.bytes ?? [] }
     }
-    return bytes + (writer.takeChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
+    return bytes + (writer.finishChunk()?.bytes ?? []) + RecordingEnd.stopped.frame
   }
 
   private func replay(_ until: Replay.Until) throws -> Replay {

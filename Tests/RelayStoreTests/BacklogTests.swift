@@ -16,7 +16,7 @@ import Testing
   }
 
   private mutating func take(_ limit: Int = 100, at now: UInt64) -> [UInt64] {
-    backlog.takeBatch(limit: limit, at: now).notifications.map(\.sequence)
+    backlog.popBatch(limit: limit, at: now).notifications.map(\.sequence)
   }
 
   @Test mutating func urgentRecordsAreDueAtOnce() throws {
@@ -42,7 +42,7 @@ import Testing
     try append(3...3)
     try append(4...4, mayLinger: true)
     #expect(backlog.deadline == 0)
-    let batch = backlog.takeBatch(limit: 100, at: 0)
+    let batch = backlog.popBatch(limit: 100, at: 0)
     #expect(batch.notifications.map(\.sequence) == [1, 2, 3])
     #expect(batch.ends.map(\.first) == [1])
     #expect(batch.ends.map(\.last) == [3])
@@ -52,12 +52,12 @@ import Testing
   @Test mutating func whatIsForgottenInTimeIsNotWritten() throws {
     try append(1...3, mayLinger: true)
     try append(4...4, mayLinger: true, forgets: [1, 3, 4])
-    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 1)])
+    #expect(backlog.popSettled() == [.persisted(shard: 0, through: 1)])
     #expect(backlog.skippedCount == 3)
-    let batch = backlog.takeBatch(limit: 100, at: 10)
+    let batch = backlog.popBatch(limit: 100, at: 10)
     #expect(batch.notifications.map(\.sequence) == [2])
     #expect(batch.ends.map(\.last) == [2])
-    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 4)])
+    #expect(backlog.popSettled() == [.persisted(shard: 0, through: 4)])
     #expect(backlog.isEmpty)
   }
 
@@ -74,7 +74,7 @@ import Testing
       try Make.notification(1), to: Make.device(1), at: Make.instant(1))
     let record = JournalRecord(sequence: 1, content: content, mayLinger: true)
     backlog.append(shard: 0, records: [record], forgets: [1], at: 0)
-    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 1)])
+    #expect(backlog.popSettled() == [.persisted(shard: 0, through: 1)])
     #expect(backlog.skippedCount == 1 && backlog.isEmpty)
   }
 
@@ -82,25 +82,25 @@ import Testing
     let record = JournalRecord(
       sequence: 1, content: .enrolled(Make.device(1), Make.secret(1)), mayLinger: true)
     backlog.append(shard: 0, records: [record], forgets: [1], at: 0)
-    #expect(backlog.takeSettled() == [])
-    #expect(backlog.takeBatch(limit: 10, at: 10).others.count == 1)
+    #expect(backlog.popSettled() == [])
+    #expect(backlog.popBatch(limit: 10, at: 10).others.count == 1)
   }
 
   @Test mutating func forgetsOfWrittenRecordsWaitForABatch() throws {
     try append(10...10, forgets: [3, 4], at: 20)
-    let first = backlog.takeBatch(limit: 10, at: 20)
+    let first = backlog.popBatch(limit: 10, at: 20)
     #expect(first.forgets == [3, 4])
     backlog.removeForgets(of: first)
     backlog.append(shard: 0, records: [], forgets: [5], at: 30)
     backlog.append(shard: 0, records: [], forgets: [6], at: 40)
     #expect(backlog.deadline == 130)
     #expect(backlog.hasOnlyForgets)
-    #expect(backlog.takeBatch(limit: 10, at: 130).forgets == [5, 6])
+    #expect(backlog.popBatch(limit: 10, at: 130).forgets == [5, 6])
     backlog.postponeForgets(until: 1000)
     backlog.append(shard: 0, records: [], forgets: [7], at: 150)
     #expect(backlog.deadline == 1000)
     for expected in [[5, 6], [7]] as [[UInt64]] {
-      let batch = backlog.takeBatch(limit: 2, at: 1000)
+      let batch = backlog.popBatch(limit: 2, at: 1000)
       #expect(batch.forgets == expected)
       backlog.removeForgets(of: batch)
     }
@@ -112,10 +112,10 @@ import Testing
     let app = JournalRecord.Content.registered(
       Make.device(1), try Make.topic("app.1"), Make.token(1), isOwn: true)
     backlog.append(shard: 0, records: [], forgets: [3, 4, 5], at: 0)
-    #expect(backlog.takeBatch(limit: 2, at: 200).forgets == [3, 4])
+    #expect(backlog.popBatch(limit: 2, at: 200).forgets == [3, 4])
     backlog.append(
       shard: 1, records: [JournalRecord(sequence: 10, content: app)], forgets: [], at: 0)
-    let batch = backlog.takeBatch(limit: 2, at: 0)
+    let batch = backlog.popBatch(limit: 2, at: 0)
     #expect(batch.others.count == 1 && batch.forgets == [3, 4, 5])
   }
 
@@ -127,7 +127,7 @@ import Testing
     try append(5...5, shard: 1, mayLinger: true)
     try append(12...13, shard: 1, mayLinger: true, forgets: [10, 13])
     #expect(backlog.skippedCount == 1)
-    let batch = backlog.takeBatch(limit: 10, at: 100)
+    let batch = backlog.popBatch(limit: 10, at: 100)
     #expect(batch.notifications.map(\.sequence) == [5])
     #expect(batch.forgets == [10])
     #expect(take(at: 100) == [12])
@@ -153,7 +153,7 @@ import Testing
   @Test mutating func shardsHaveLinesOfTheirOwn() throws {
     try append(1...2, shard: 0, mayLinger: true)
     try append(1001...1002, shard: 2)
-    let batch = backlog.takeBatch(limit: 100, at: 0)
+    let batch = backlog.popBatch(limit: 100, at: 0)
     #expect(batch.notifications.map(\.sequence) == [1001, 1002])
     #expect(batch.ends.map(\.shard) == [2])
     #expect(backlog.deadline == 10)
@@ -174,7 +174,7 @@ import Testing
         JournalRecord(
           sequence: 1, content: .registered(Make.device(2), topic, token, isOwn: true))
       ], forgets: [], at: 2)
-    let others = backlog.takeBatch(limit: 10, at: 2).others
+    let others = backlog.popBatch(limit: 10, at: 2).others
     #expect(others.map(\.arrivedAt) == [1, 2])
   }
 
@@ -184,7 +184,7 @@ import Testing
     try append(1025...1026)
     for expected in [[1, 2, 3], [1025, 1026]] as [[UInt64]] {
       #expect(backlog.deadline == 0)
-      let batch = backlog.takeBatch(limit: 100, at: 0)
+      let batch = backlog.popBatch(limit: 100, at: 0)
       #expect(batch.notifications.map(\.sequence) == expected)
       #expect(batch.ends.map(\.first) == [expected.first])
       #expect(batch.ends.map(\.last) == [expected.last])
@@ -195,18 +195,18 @@ import Testing
   @Test mutating func whatIsForgottenIsFoundBehindAGap() throws {
     try append(1...3, mayLinger: true)
     try append(1025...1027, mayLinger: true, forgets: [1026, 500, 3, 1028])
-    #expect(backlog.takeBatch(limit: 100, at: 10).notifications.map(\.sequence) == [1, 2])
-    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 3)])
-    let batch = backlog.takeBatch(limit: 100, at: 10)
+    #expect(backlog.popBatch(limit: 100, at: 10).notifications.map(\.sequence) == [1, 2])
+    #expect(backlog.popSettled() == [.persisted(shard: 0, through: 3)])
+    let batch = backlog.popBatch(limit: 100, at: 10)
     #expect(batch.notifications.map(\.sequence) == [1025, 1027])
     #expect(batch.forgets == [500, 1028])
     try append(2049...2049, mayLinger: true, forgets: [2049])
-    #expect(backlog.takeSettled() == [.persisted(shard: 0, through: 2049)])
+    #expect(backlog.popSettled() == [.persisted(shard: 0, through: 2049)])
   }
 
   @Test mutating func everythingIsTakenOnRequest() throws {
     try append(1...3, mayLinger: true)
-    let batch = backlog.takeBatch(limit: 10, everything: true, at: 0)
+    let batch = backlog.popBatch(limit: 10, everything: true, at: 0)
     #expect(batch.notifications.count == 3)
   }
 
@@ -221,7 +221,7 @@ import Testing
       var forgotten: Set<UInt64> = []
       var written: Set<UInt64> = []
       func settle() {
-        for case .persisted(let shard, let end) in backlog.takeSettled() {
+        for case .persisted(let shard, let end) in backlog.popSettled() {
           for sequence in reported[shard] + 1...end {
             #expect(forgotten.contains(sequence) && !written.contains(sequence), "seed \(seed)")
           }
@@ -245,7 +245,7 @@ import Testing
         backlog.append(shard: shard, records: records, forgets: forgets, at: now)
         settle()
         guard let deadline = backlog.deadline, deadline <= now else { continue }
-        let batch = backlog.takeBatch(limit: 6, at: now)
+        let batch = backlog.popBatch(limit: 6, at: now)
         #expect(!batch.isEmpty, "seed \(seed)")
         backlog.removeForgets(of: batch)
         for item in batch.notifications {
@@ -258,12 +258,12 @@ import Testing
         settle()
       }
       while !backlog.isEmpty {
-        let batch = backlog.takeBatch(limit: 6, everything: true, at: 60)
+        let batch = backlog.popBatch(limit: 6, everything: true, at: 60)
         for item in batch.notifications {
           #expect(written.insert(item.sequence).inserted, "seed \(seed)")
         }
         backlog.removeForgets(of: batch)
-        _ = backlog.takeSettled()
+        _ = backlog.popSettled()
       }
       let all = Set(1..<last[0] + 1).union(1001..<last[1] + 1)
       #expect(all.subtracting(forgotten).isSubset(of: written), "seed \(seed)")

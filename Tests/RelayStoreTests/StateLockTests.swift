@@ -11,8 +11,8 @@ import Testing
   private var file: URL { URL(fileURLWithPath: directory.path + "/" + StateLock.fileName) }
 
   @Test func theSecondIsToldWhoIsTheFirst() throws {
-    let first = try StateLock.take(directory.path)
-    let error = #expect(throws: StoreError.self) { try StateLock.take(directory.path) }
+    let first = try StateLock.acquire(directory.path)
+    let error = #expect(throws: StoreError.self) { try StateLock.acquire(directory.path) }
     let text = error?.description ?? ""
     #expect(text.contains("process \(ProcessInfo.processInfo.processIdentifier), started 20"))
     #expect(text.contains("pass another --state"))
@@ -22,7 +22,7 @@ import Testing
   @Test func aFileThatNobodyHoldsIsNoObstacle() throws {
     try Data("4711\n2001-01-01T00:00:00Z\n, and a good deal more than we write\n".utf8)
       .write(to: file)
-    let lock = try StateLock.take(directory.path)
+    let lock = try StateLock.acquire(directory.path)
     let lines = try String(decoding: Data(contentsOf: file), as: UTF8.self).split(separator: "\n")
     #expect(lines.count == 2)
     #expect(lines.first == "\(ProcessInfo.processInfo.processIdentifier)")
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func theLockEndsWithItsOwner() throws {
-    for _ in 0..<3 { _ = try StateLock.take(directory.path) }
+    for _ in 0..<3 { _ = try StateLock.acquire(directory.path) }
   }
 
   @Test func aJournalHoldsItUntilItStops() async throws {

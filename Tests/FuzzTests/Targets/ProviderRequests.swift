@@ -43,21 +43,21 @@ enum ProviderRequests {
     // The same fields once more, in the place of their predecessors.
     guard Set(request.fields.map(\.0)).count == request.fields.count else { return }
     for (name, value) in request.fields {
-      head.take(name, value.span, recentTopic: &topic, isReplacement: true)
+      head.parse(name, value.span, recentTopic: &topic, isReplacement: true)
     }
     guard ask(&head, request) == answer else { throw Finding("again it is another answer") }
     var own = ProviderRequestHead()
     for (name, value) in request.fields where name != .path && name != .apnsID {
-      own.take(name, value.span, recentTopic: &topic)
+      own.parse(name, value.span, recentTopic: &topic)
     }
-    own.takeOwn(from: &head)
+    own.copyRequestValues(from: &head)
     guard ask(&own, request) == answer else { throw Finding("taken over it is another answer") }
   }
 
   private static func head(_ request: Request, _ topic: inout Topic?) -> ProviderRequestHead {
     var head = ProviderRequestHead()
     for (name, value) in request.fields {
-      head.take(name, value.span, recentTopic: &topic)
+      head.parse(name, value.span, recentTopic: &topic)
     }
     return head
   }
