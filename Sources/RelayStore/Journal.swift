@@ -136,7 +136,7 @@ package final class Journal: DurableJournal {
     let lastTime: Instant?
     do {
       highest = try file.highestSequence()
-      lastTime = try file.lastTime()
+      lastTime = try file.storedTime()
       partitionCount = try file.partitionCount(new: configuration.partitionCount)
     } catch let error as StoreError {
       throw error
@@ -196,24 +196,17 @@ package final class Journal: DurableJournal {
     }
   }
 
-  /// Unregistered tokens on disk after the cursor, oldest first, at most `limit`, of all topics or
-  /// of these. Empty if `isWanted` is false when its turn comes.
+  /// Unregistered tokens on disk after the cursor, oldest first, at most `limit`. Empty if
+  /// `isWanted` is false when its turn comes.
   package func feedback(
-    since position: Int64, topics: [Topic]? = nil, limit: Int,
-    isWanted: @escaping @Sendable () -> Bool = { true }
+    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool = { true }
   ) async throws(StoreError) -> [FeedbackItem] {
     try await onQueue { journal throws(StoreError) in
       guard isWanted() else { return [] }
       return try journal.read { file in
-        try file.feedback(since: position, topics: topics, limit: max(0, limit))
+        try file.feedback(since: position, limit: max(0, limit))
       }
     }
-  }
-
-  package func feedback(
-    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
-  ) async throws(StoreError) -> [FeedbackItem] {
-    try await feedback(since: position, topics: nil, limit: limit, isWanted: isWanted)
   }
 
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {

@@ -83,8 +83,6 @@ final class JournalFile: Sendable {
     }
   }
 
-  func lastTime() throws -> Instant? { try storedTime() }
-
   func storedTime() throws -> Instant? {
     try connection.integer("SELECT value FROM meta WHERE key = 'time'")
       .map { Instant(milliseconds: $0) }
@@ -218,28 +216,23 @@ final class JournalFile: Sendable {
     if total != nil { progress(done, done) }
   }
 
-  func feedback(since position: Int64, topics: [Topic]?, limit: Int) throws -> [FeedbackItem] {
+  func feedback(since position: Int64, limit: Int) throws -> [FeedbackItem] {
     try connection.read {
       var items: [FeedbackItem] = []
-      for topic in topics.map({ $0.map { .some($0) } }) ?? [Topic?.none] {
-        let filter = topic == nil ? "" : "topic = ? AND"
-        var cache = TopicCache()
-        try connection.query(
-          """
-          SELECT position, token, topic, at FROM unregistered
-          WHERE \(filter) position > ? ORDER BY position LIMIT ?
-          """, (topic.map { [$0.stored] } ?? []) + [position.stored, limit.stored]
-        ) { row in
-          guard let token = token(row, 1), let topic = self.topic(row, 2, &cache),
-            let found = row.integer(0), let at = row.integer(3)
-          else { throw damage("an unregistered token") }
-          items.append(
-            FeedbackItem(
-              position: found, token: token, topic: topic, at: Instant(milliseconds: at)))
-        }
+      var topics = TopicCache()
+      try connection.query(
+        """
+        SELECT position, token, topic, at FROM unregistered
+        WHERE position > ? ORDER BY position LIMIT ?
+        """, [position.stored, limit.stored]
+      ) { row in
+        guard let token = token(row, 1), let topic = topic(row, 2, &topics),
+          let found = row.integer(0), let at = row.integer(3)
+        else { throw damage("an unregistered token") }
+        items.append(
+          FeedbackItem(position: found, token: token, topic: topic, at: Instant(milliseconds: at)))
       }
-      items.sort { $0.position < $1.position }
-      return Array(items.prefix(limit))
+      return items
     }
   }
 

@@ -53,7 +53,7 @@ package final class StoppedJournal: Sendable {
 
   /// Unregistered tokens, oldest first.
   package func listing() throws(StoreError) -> [FeedbackItem] {
-    try read { try file.feedback(since: .min, topics: nil, limit: .max) }
+    try read { try file.feedback(since: .min, limit: .max) }
   }
 
   package func commons() throws(StoreError) -> JournalCommons {

@@ -224,10 +224,7 @@ import Testing
     let all = try await journal.feedback(since: 0, limit: 100)
     #expect(all.map(\.token) == (1...5).map(Make.token))
     #expect(all.map(\.at.milliseconds) == [1, 2, 3, 4, 5])
-    let odd = try await journal.feedback(since: 0, topics: [try Make.topic("app.1")], limit: 2)
-    #expect(odd.map(\.token) == [1, 3].map(Make.token))
-    #expect(try await journal.feedback(since: 0, topics: [], limit: 2) == [])
-    #expect(try await journal.feedback(since: odd[1].position, limit: 1) == [all[3]])
+    #expect(try await journal.feedback(since: all[2].position, limit: 1) == [all[3]])
     // A token that comes back to life leaves the list, and returns at its end.
     await submit([.registered(device, topic, Make.token(2), isOwn: true)])
     #expect(
