@@ -131,17 +131,11 @@ package final class Journal: DurableJournal {
     if try !Schema.check(path: path) { try Schema.create(directory: directory) }
     let file = try JournalFile(existing: path, afterFailure: false)
     if let backup = file.backupPath { onProblem(.migrated(backup: backup)) }
-    let highest: UInt64
-    let partitionCount: Int
-    let lastTime: Instant?
-    do {
-      highest = try file.highestSequence()
-      lastTime = try file.storedTime()
-      partitionCount = try file.partitionCount(new: configuration.partitionCount)
-    } catch let error as StoreError {
-      throw error
-    } catch {
-      throw StoreError(error, path: path)
+    let (highest, lastTime, partitionCount) = try withStoreErrors(at: path) {
+      try (
+        file.highestSequence(), file.storedTime(),
+        file.partitionCount(new: configuration.partitionCount)
+      )
     }
     // Only damage leads here: there are sequences for longer than any relay runs.
     guard highest < UInt64(Int64.max) / 2 else {

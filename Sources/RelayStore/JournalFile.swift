@@ -28,8 +28,6 @@ final class JournalFile: Sendable {
         throw StoreError.unusable(path: path, reason: "no write-ahead log on this file system")
       }
       try Self.empty(connection, afterFailure: afterFailure)
-    } catch let error as StoreError {
-      throw error
     } catch {
       throw StoreError(error, path: path)
     }
@@ -61,8 +59,6 @@ final class JournalFile: Sendable {
       guard version == Schema.steps.count, try storedBudgets() != nil else {
         throw StoreError.neverServed(path: path)
       }
-    } catch let error as StoreError {
-      throw error
     } catch {
       throw StoreError(error, path: path)
     }

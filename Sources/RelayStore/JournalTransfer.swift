@@ -48,31 +48,21 @@ package final class StoppedJournal: Sendable {
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
-    try read { try file.replay(item, progress: progress) }
+    try withStoreErrors(at: file.path) { try file.replay(item, progress: progress) }
   }
 
   /// Unregistered tokens, oldest first.
   package func listing() throws(StoreError) -> [FeedbackItem] {
-    try read { try file.feedback(since: .min, limit: .max) }
+    try withStoreErrors(at: file.path) { try file.feedback(since: .min, limit: .max) }
   }
 
   package func commons() throws(StoreError) -> JournalCommons {
-    try read {
+    try withStoreErrors(at: file.path) {
       var commons = JournalCommons()
       commons.budgets = try file.storedBudgets()
       commons.providerKeys = try file.providerKeys()
       (commons.cursors, commons.lastPosition) = try file.cursors()
       return commons
-    }
-  }
-
-  private func read<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
-    do {
-      return try body()
-    } catch let error as StoreError {
-      throw error
-    } catch {
-      throw StoreError(error, path: file.path)
     }
   }
 }
@@ -94,7 +84,7 @@ package final class NewJournal: Sendable {
 
   /// Writes all records of some devices. Notifications get new sequences, in the given order.
   package func add(_ records: [RestoredRecord], listing: [FeedbackItem]) throws(StoreError) {
-    try write {
+    try withStoreErrors(at: draft.path) {
       try file.connection.write {
         try file.add(records)
         for item in listing { try file.add(item) }
@@ -104,7 +94,7 @@ package final class NewJournal: Sendable {
 
   /// Completes the file and gives it its name; returns its counts.
   package func finish(_ commons: JournalCommons) throws(StoreError) -> JournalCounts {
-    try write {
+    try withStoreErrors(at: draft.path) {
       try file.replaceProviderKeys(commons.providerKeys)
       let counts = try file.connection.write {
         try file.finish(commons)
@@ -116,16 +106,6 @@ package final class NewJournal: Sendable {
       try file.connection.close()
       try draft.finish()
       return counts
-    }
-  }
-
-  private func write<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
-    do {
-      return try body()
-    } catch let error as StoreError {
-      throw error
-    } catch {
-      throw StoreError(error, path: draft.path)
     }
   }
 }

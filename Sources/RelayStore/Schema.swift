@@ -110,15 +110,11 @@ enum Schema {
   static func create(directory: String) throws(StoreError) {
     let path = directory + "/" + fileName
     let draft = path + ".new"
-    do {
+    try withStoreErrors(at: path) {
       try DatabaseFiles.remove(draft)
       try DatabaseFiles.makePrivate(draft)
       try fill(draft)
       try DatabaseFiles.rename(draft, to: path)
-    } catch let error as StoreError {
-      throw error
-    } catch {
-      throw StoreError(error, path: path)
     }
   }
 
@@ -151,7 +147,7 @@ enum Schema {
   static func migrate(
     _ connection: SQLiteConnection, path: String, steps: [String]
   ) throws(StoreError) {
-    do {
+    try withStoreErrors(at: path) {
       let found = try version(of: connection)
       guard found <= steps.count else {
         throw StoreError.newerSchema(path: path, found: found, known: steps.count)
@@ -162,10 +158,6 @@ enum Schema {
           try connection.execute("PRAGMA user_version = \(step + 1)")
         }
       }
-    } catch let error as StoreError {
-      throw error
-    } catch {
-      throw StoreError(error, path: path)
     }
   }
 
@@ -199,6 +191,10 @@ enum Schema {
 
 extension StoreError {
   init(_ error: any Error, path: String) {
+    if let error = error as? StoreError {
+      self = error
+      return
+    }
     guard let error = error as? SQLiteError else {
       self = .unusable(path: path, reason: RelayStore.reason(of: error))
       return
@@ -209,5 +205,16 @@ extension StoreError {
     case .busy, .cannotOpen, .interrupted, .misuse, .other:
       self = .unusable(path: path, reason: error.description)
     }
+  }
+}
+
+/// Turns every error of `body` into a `StoreError`.
+func withStoreErrors<Value>(
+  at path: String, _ body: () throws -> Value
+) throws(StoreError) -> Value {
+  do {
+    return try body()
+  } catch {
+    throw StoreError(error, path: path)
   }
 }

@@ -38,8 +38,6 @@ package enum StoreInspection {
         }
         try examine(connection, &report)
       }
-    } catch let error as StoreError {
-      throw error
     } catch {
       let error = StoreError(error, path: path)
       guard case .damaged(_, let reason) = error else { throw error }
@@ -83,8 +81,6 @@ package enum StoreInspection {
     do {
       try copy(source, draft.path, progress)
       try draft.finish()
-    } catch let error as StoreError {
-      throw error
     } catch {
       throw StoreError(error, path: error is SQLiteError ? source : destination)
     }

@@ -246,7 +246,7 @@ struct Writer: Sendable {
     owe(batch)
     if !isFailing {
       isFailing = true
-      let error = error as? StoreError ?? StoreError(error, path: path)
+      let error = StoreError(error, path: path)
       results.problems.append(.writingFailed(error.description))
     }
   }
