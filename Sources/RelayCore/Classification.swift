@@ -66,7 +66,7 @@ package struct Classification: Equatable, Sendable {
   /// A changed Wallet pass has an empty dictionary (Apple, "Adding a web service to update
   /// passes").
   private static func isPass(_ topic: Span<UInt8>) -> Bool {
-    topic.count > 5 && matches(topic.extracting(0..<5), "pass.")
+    topic.count > 5 && topic.extracting(0..<5).equals("pass.")
   }
 
   private mutating func addSilentWarnings(_ scan: PayloadScan, priority: Priority) {

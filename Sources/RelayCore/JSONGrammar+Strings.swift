@@ -102,7 +102,7 @@ extension JSONGrammar {
   }
 
   /// Reads one escape from its backslash. A surrogate pair is one escape.
-  private static func escape(
+  static func escape(
     _ bytes: Span<UInt8>, from start: Int
   ) throws(PayloadError) -> (end: Int, scalar: UInt32) {
     let scalar: UInt32
@@ -144,13 +144,8 @@ extension JSONGrammar {
   ) throws(PayloadError) -> UInt32 {
     var value: UInt32 = 0
     for position in start..<start + 4 {
-      let next = byte(bytes, at: position)
-      let digit: UInt8
-      switch next {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = next - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = next - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = next - UInt8(ascii: "A") + 10
-      default: throw .notJSON(offset: position)
+      guard let digit = hexadecimalValue(byte(bytes, at: position)) else {
+        throw .notJSON(offset: position)
       }
       value = value << 4 | UInt32(digit)
     }

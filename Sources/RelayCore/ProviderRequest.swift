@@ -109,7 +109,7 @@ package struct ProviderRequestHead: Sendable {
       if recentTopic?.equals(value) != true, let new = Topic(value) { recentTopic = new }
       topic = recentTopic?.equals(value) == true ? .given(recentTopic!) : .bad
     case .apnsCollapseID:
-      collapseID = value.count <= Limits.collapseIDBytes ? .given(Self.copy(value)) : .bad
+      collapseID = value.count <= Limits.collapseIDBytes ? .given(value.array) : .bad
     case .apnsPushType: pushType = PushType(wireName: value).map { .given($0) } ?? .bad
     case .traceParent: traceParent = TraceParent(value)
     case .authorization, .contentType, .contentLength, .host: break
@@ -228,13 +228,6 @@ package struct ProviderRequestHead: Sendable {
   private static let post = PackedName("POST")
   private static let get = PackedName("GET")
   private static let devicePrefix = PackedName("/3/device")
-
-  private static func copy(_ value: Span<UInt8>) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(value.count)
-    for index in 0..<value.count { bytes.append(value[index]) }
-    return bytes
-  }
 }
 
 /// Parses up to 18 digits; nil for anything else.
@@ -247,17 +240,6 @@ func wholeNumber(_ value: Span<UInt8>) -> Int64? {
     number = number * 10 + Int64(digit)
   }
   return number
-}
-
-func matches(_ value: Span<UInt8>, _ text: String) -> Bool {
-  let expected = text.utf8
-  guard value.count == expected.count else { return false }
-  var index = 0
-  for character in expected {
-    guard value[index] == character else { return false }
-    index += 1
-  }
-  return true
 }
 
 /// Queries of a provider. Ours, not Apple's: Apple shows the same in a console (Apple, "Viewing the
@@ -294,5 +276,5 @@ package enum ProviderQuery: Hashable, Sendable {
 
 private func starts(_ path: Span<UInt8>, with text: String) -> Bool {
   let count = text.utf8.count
-  return path.count >= count && matches(path.extracting(0..<count), text)
+  return path.count >= count && path.extracting(0..<count).equals(text)
 }

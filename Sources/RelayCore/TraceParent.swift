@@ -23,9 +23,7 @@ package struct TraceParent: Hashable, Sendable, CustomStringConvertible {
     guard !isZero.trace, !isZero.parent, !isForbidden,
       text.count == Self.byteCount || !isFirstVersion && text[Self.byteCount] == hyphen
     else { return nil }
-    var bytes: [UInt8] = []
-    for index in 0..<Self.byteCount { bytes.append(text[index]) }
-    self.bytes = bytes
+    bytes = text.extracting(0..<Self.byteCount).array
   }
 
   private static let byteCount = 55
