@@ -73,8 +73,20 @@ extension Shard {
   }
 
   private func checkCounters() throws(StateFlaw) {
-    let counted = Gauges(counting: self)
-    try require(counted == Gauges(counters), "there are others than it counts")
+    var counted = counters
+    counted.devices = devices.count
+    counted.apps = apps.indices.count { apps[$0].isRegistered }
+    counted.aliases = aliases.count
+    counted.connections = connections.count
+    (counted.waiting, counted.inSlots, counted.inFlight) = (0, 0, 0)
+    for number in entries.indices {
+      switch entries[number].phase {
+      case .waiting: counted.waiting += 1
+      case .stored: counted.inSlots += 1
+      case .inFlight: counted.inFlight += 1
+      }
+    }
+    try require(counted == counters, "there are others than it counts")
     let sums =
       ShardCounters.numbers.map { counters[keyPath: $0] }
       + ShardCounters.lists.flatMap { counters[keyPath: $0] }
@@ -110,35 +122,5 @@ extension Shard {
     guard checkpoints[number] == nil else { return true }
     return checkpoints.count <= Limits.checkpoints
       && checkpoints.values.reduce(placeBytes) { $0 + $1.placeBytes } <= 2 * Limits.checkpointBytes
-  }
-}
-
-/// The counters of what exists now.
-private struct Gauges: Equatable {
-  var devices, apps, aliases, connections, waiting, inSlots, inFlight: Int
-
-  init(_ counters: ShardCounters) {
-    devices = counters.devices
-    apps = counters.apps
-    aliases = counters.aliases
-    connections = counters.connections
-    waiting = counters.waiting
-    inSlots = counters.inSlots
-    inFlight = counters.inFlight
-  }
-
-  init(counting shard: Shard) {
-    devices = shard.devices.count
-    apps = shard.apps.indices.count { shard.apps[$0].isRegistered }
-    aliases = shard.aliases.count
-    connections = shard.connections.count
-    (waiting, inSlots, inFlight) = (0, 0, 0)
-    for number in shard.entries.indices {
-      switch shard.entries[number].phase {
-      case .waiting: waiting += 1
-      case .stored: inSlots += 1
-      case .inFlight: inFlight += 1
-      }
-    }
   }
 }
