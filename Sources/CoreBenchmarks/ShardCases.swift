@@ -55,8 +55,6 @@ struct Relay {
       device: DeviceID(UniqueID(high: word, low: word)), secret: SecretHash(words: (1, 2, 3, word)))
   }
 
-  mutating func connectAll() { connect(deviceCount) }
-
   mutating func connect(_ count: Int) {
     for number in 0..<count {
       let connection = ConnectionID(loop: 0, connection: 2, stream: Int32(number * 2 + 1))
@@ -183,26 +181,14 @@ struct Pushes {
   }
 }
 
-func measureSubmit(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
-  try measurePushes(payload, count, isConnected: false)
-}
-
-func measureRecord(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
-  try measurePushes(payload, count, isConnected: false, records: true)
-}
-
-func measureDeliver(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
-  try measurePushes(payload, count, isConnected: true)
-}
-
-private func measurePushes(
-  _ payload: [UInt8], _ count: Int, isConnected: Bool, records: Bool = false
+func measurePushes(
+  _ payload: [UInt8], _ count: Int, isConnected: Bool = false, records: Bool = false
 ) throws(CommandError) -> Measurement {
   var relay = try Relay()
   if records {
     relay.recorder = RecordingWriter(shard: 0, redactor: Redactor(key: (1, 2), payloads: .aps))
   }
-  if isConnected { relay.connectAll() }
+  if isConnected { relay.connect(deviceCount) }
   let pushes = try Pushes(payload)
   var measured = try measure(count) { index throws(CommandError) in
     relay.handle(.submitted(pushes.push(index, at: relay.now), from: Pushes.request(index)))
@@ -239,7 +225,7 @@ func measureSubmitOnly(_ payload: [UInt8], _ count: Int) throws(CommandError) ->
 /// by their timer.
 func measureSilent(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   var relay = try Relay()
-  relay.connectAll()
+  relay.connect(deviceCount)
   let pushes = try Pushes(payload, .silent)
   var measured = try measure(count) { index throws(CommandError) in
     relay.now.milliseconds += 600_000 / Int64(deviceCount)
