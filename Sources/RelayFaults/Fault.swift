@@ -1,21 +1,18 @@
 package import Primitives
 package import RelayCore
 
-/// Something that goes wrong on purpose, as often as it is told to, so that a client can be tested
-/// against it.
+/// A failure on purpose, to test clients against.
 package struct Fault: Hashable, Sendable {
-  /// Where it acts.
+  /// Where a fault acts.
   package enum Place: String, CaseIterable, Sendable {
-    /// On a provider's request that is in order, instead of the relay.
+    /// Instead of answering a provider's valid request.
     case provider
-    /// On a provider's connection, when such a request has come on it.
+    /// On a provider's connection, when a valid request has come on it.
     case connection
     /// On a frame that is about to be sent to a device.
     case delivery
-    /// On a write of the journal.
     case journal
 
-    /// What can be done there.
     package var actions: [Action.Kind] {
       switch self {
       case .provider: [.answer, .delay, .drop, .reset]
@@ -26,36 +23,31 @@ package struct Fault: Hashable, Sendable {
     }
   }
 
-  /// What goes wrong.
   package enum Action: Hashable, Sendable {
-    /// The request is refused with this reason.
     case answer(Rejection)
-    /// It happens so much later, by the relay's time.
+    /// Delays it, in the relay's time.
     case delay(Interval)
-    /// It never happens: no answer, or a frame that is lost.
+    /// No answer, or a lost frame.
     case drop
-    /// The stream, or the whole TCP connection, is reset.
+    /// Resets the stream, or the whole TCP connection.
     case reset
-    /// The frame is sent twice.
     case duplicate
     case goAway(GoAway)
-    /// The relay closes its direction of the TCP connection, without a word over TLS.
+    /// Closes the relay's direction of the TCP connection, without closing TLS.
     case halfClose
-    /// The connection stays open, and nothing passes any more in either direction.
+    /// Keeps the connection open, but nothing passes any more in either direction.
     case blackhole
-    /// Nothing passes for so long, by the relay's time; then all of it does.
+    /// Nothing passes for this long, in the relay's time; then all of it does.
     case stall(Interval)
-    /// The journal cannot write; whoever waits for it is answered 503.
+    /// The journal cannot write; those who wait for it are answered 503.
     case failWrite
 
-    /// The words for them.
     package enum Kind: String, CaseIterable, Sendable {
       case answer, delay, drop, reset, duplicate
       case goAway = "goaway"
       case halfClose, blackhole, stall, failWrite
     }
 
-    /// The word for it.
     package var name: String { kind.rawValue }
 
     private var kind: Kind {
@@ -74,19 +66,19 @@ package struct Fault: Hashable, Sendable {
     }
   }
 
-  /// How the relay says that a connection takes no more requests (RFC 9113 section 6.8).
+  /// How the relay announces that a connection takes no more requests (RFC 9113 section 6.8).
   package enum GoAway: String, CaseIterable, Sendable {
     case once
-    /// Two frames, as servers do that end gracefully.
+    /// Two frames, as servers send that end gracefully.
     case twice
     /// Without the debug data in which APNs gives its reason.
     case bare
   }
 
-  /// Which notifications it is about; nil is any. The journal does not ask.
+  /// The notifications to act on; nil is any. Ignored at the journal.
   package struct Match: Hashable, Sendable {
     package var topic: String?
-    /// A device, by the tokens that the relay has made for it.
+    /// A device, by the tokens that the relay made for it.
     package var device: DeviceID?
     package var token: DeviceToken?
     package var kind: NotificationClass?
@@ -101,15 +93,14 @@ package struct Fault: Hashable, Sendable {
     }
   }
 
-  /// How often it acts.
   package struct When: Hashable, Sendable {
-    /// So many pass first.
+    /// How many pass first.
     package var skip = 0
-    /// It acts at most so often; nil for always.
+    /// The most it acts; nil is no limit.
     package var times: Int?
-    /// The chance of each, from 0 to 1.
+    /// From 0 to 1, for each.
     package var probability = 1.0
-    /// Only what goes beyond this is hit.
+    /// Hits only what exceeds this rate.
     package var over: RateLimit?
 
     package init() {}
@@ -119,9 +110,9 @@ package struct Fault: Hashable, Sendable {
   package var action: Action
   package var match = Match()
   package var when = When()
-  /// What `probability` is drawn from.
+  /// For draws by `probability`.
   package var seed: UInt64 = 0
-  /// How long it is there, by the relay's time; nil until it is removed.
+  /// In the relay's time; nil until it is removed.
   package var duration: Interval?
 
   package init(_ place: Place, _ action: Action) {
@@ -130,16 +121,14 @@ package struct Fault: Hashable, Sendable {
   }
 }
 
-/// What has come of a fault so far.
+/// The counts of one fault.
 package struct FaultTally: Sendable {
-  /// Requests, frames or writes that it might have hit.
+  /// Requests, frames or writes that it could have hit.
   package private(set) var seen = 0
-  /// Those that it has hit.
   package private(set) var hit = 0
   private var random: SeededRandom
   private var rate = RateLimit.State()
 
-  /// It is in force until then.
   fileprivate(set) var until: Instant?
 
   init(seed: UInt64, until: Instant? = nil) {
@@ -147,17 +136,17 @@ package struct FaultTally: Sendable {
     self.until = until
   }
 
-  /// The relay's clock was set; it lasts as long as it would have.
+  /// The relay's clock was set: the fault lasts as long as before.
   mutating func stepClock(by interval: Interval) {
     rate.moveClock(by: interval)
     until = until.map { $0 + interval }
   }
 
-  /// Decides about one more.
+  /// Counts one more and decides whether to hit it.
   mutating func decide(_ when: Fault.When, at now: Instant) -> Bool {
     if let until, now >= until { return false }
     seen += 1
-    // One draw each, so that what is skipped does not shift the rest.
+    // Always one draw, so that skipped ones do not shift the rest.
     let draw = random.next()
     guard seen > when.skip, hit < when.times ?? .max else { return false }
     if let over = when.over, over.allows(rate, at: now) {

@@ -2,12 +2,11 @@ package import Primitives
 package import RelayCore
 import Synchronization
 
-/// A fault that is in force.
+/// A fault in force.
 package final class FaultRule: Sendable {
   package let name: String
   package let fault: Fault
-  /// All loops count together, or `times` would mean so often on each. Nobody waits here for
-  /// longer than a decision takes, and only where faults were asked for.
+  /// Shared by all loops, or `times` would apply to each of them.
   private let state: Mutex<FaultTally>
 
   package init(_ name: String, _ fault: Fault, at now: Instant) {
@@ -16,7 +15,7 @@ package final class FaultRule: Sendable {
     state = Mutex(FaultTally(seed: fault.seed, until: fault.duration.map { now + $0 }))
   }
 
-  /// By the relay's time.
+  /// In the relay's time; nil until it is removed.
   package var until: Instant? { tally.until }
 
   package var tally: FaultTally { state.withLock { $0 } }
@@ -28,13 +27,13 @@ package final class FaultRule: Sendable {
   package func stepClock(by interval: Interval) { state.withLock { $0.stepClock(by: interval) } }
 }
 
-/// All faults in force, as every loop has them; of several that match, the first by name counts.
+/// All faults in force. Of several that match, the first by name acts.
 package struct FaultSet: Sendable {
   package let rules: [FaultRule]
 
   package init(rules: [FaultRule]) { self.rules = rules }
 
-  /// The rule that hits a notification there, if one does.
+  /// The rule that hits a notification at this place, if any.
   package func hit(_ place: Fault.Place, _ notification: Notification, at now: Instant)
     -> FaultRule?
   {
@@ -43,8 +42,7 @@ package struct FaultSet: Sendable {
     }
   }
 
-  /// The rule that hits a write of the journal, if one does; those that delay its answers or those
-  /// that make it fail.
+  /// The rule that hits a write of the journal, if any; it makes it fail or delays it.
   package func journalHit(failing: Bool, at now: Instant) -> FaultRule? {
     rules.first { rule in
       rule.fault.place == .journal && (rule.fault.action == .failWrite) == failing
@@ -57,7 +55,6 @@ package struct FaultSet: Sendable {
 package final class FaultBoard: Sendable {
   private struct Board {
     var rules: [String: FaultRule] = [:]
-    /// Hits of faults that were removed.
     var earlierHits = 0
   }
 
@@ -69,14 +66,14 @@ package final class FaultBoard: Sendable {
     board.withLock { board in board.rules.values.sorted { $0.name < $1.name } }
   }
 
-  /// How often any fault has acted.
+  /// How often faults have acted, removed ones included.
   package var hitCount: Int {
     board.withLock { board in
       board.rules.values.reduce(board.earlierHits) { $0 + $1.tally.hit }
     }
   }
 
-  /// Puts a fault in force, in place of the one with that name.
+  /// Puts a fault in force, replacing one of the same name; false when there are too many.
   package func put(_ rule: FaultRule) -> Bool {
     board.withLock { board in
       guard board.rules.count < Limits.faults || board.rules[rule.name] != nil else { return false }
@@ -100,13 +97,13 @@ package final class FaultBoard: Sendable {
   }
 }
 
-/// A fault has acted.
+/// An action of a fault.
 package struct FaultHit: Sendable {
   package let at: Instant
   package let name: String
   package let place: Fault.Place
   package let action: String
-  /// Of the notification, but for the journal.
+  /// Of the notification; nil for the journal.
   package var uniqueID: UniqueID?
   package var topic: Topic?
 
@@ -119,11 +116,11 @@ package struct FaultHit: Sendable {
   }
 }
 
-/// Device tokens that the provider API answers with a reason of its own, without any set-up: one
-/// for each row of the table of refusals.
+/// Device tokens that the provider API always answers with a reason of their own: one for each row
+/// of the table of refusals.
 ///
-/// In hexadecimal such a token spells "reserved" in ASCII, then zeros, then the status and the
-/// number of the row among those with it: `7265736572766564…00041001` is the first of the 410s.
+/// In hexadecimal, such a token is "reserved" in ASCII, then zeros, then the status and the row's
+/// number within it: `7265736572766564…00041001` is the first of the 410s.
 package enum ReservedToken {
   private static let mark: UInt64 = 0x7265_7365_7276_6564
 
@@ -138,7 +135,7 @@ package enum ReservedToken {
     return rows
   }()
 
-  /// What a token answers; nil for one that is not reserved.
+  /// The answer to a token; nil when it is not reserved.
   @inline(__always)
   package static func rejection(_ token: DeviceToken) -> Rejection? {
     guard token.words.0 == mark else { return nil }
@@ -150,7 +147,6 @@ package enum ReservedToken {
     return rows[token.words.3]
   }
 
-  /// The token that answers a refusal.
   package static func token(answering rejection: Rejection) -> String {
     let number = rows.first { $0.value == rejection }?.key ?? 0
     let digits = String(number, radix: 16)
