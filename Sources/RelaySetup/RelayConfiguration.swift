@@ -8,10 +8,10 @@ import RelayCluster
 package import RelayCore
 package import RelayRecording
 
-/// How a relay is set up: read once, at start, from flags, environment (`PUSHRELAY_…`) and a JSON
+/// The setup of a relay: read once at the start from flags, environment (`PUSHRELAY_…`) and a JSON
 /// file, in this order of precedence.
 package struct RelayConfiguration: Equatable, Sendable {
-  /// A host and a port; port 0 picks a free one.
+  /// Port 0 picks a free one.
   package struct Endpoint: Equatable, Sendable, CustomStringConvertible {
     package var host: String
     package var port: Int
@@ -36,7 +36,7 @@ package struct RelayConfiguration: Equatable, Sendable {
       host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// Whether only this machine can connect. Of names only `localhost` is known to mean that.
+    /// Whether only this machine can connect. `localhost` is the only name known to mean that.
     package var isLoopback: Bool {
       let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
       let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
@@ -45,14 +45,14 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   package enum Profile: String, CaseIterable, Sendable {
-    /// Certificates are made, devices enrol freely.
+    /// Makes missing certificates; devices enrol freely.
     case dev
-    /// Certificates must be there, devices enrol with a key.
+    /// Certificates must exist; devices enrol with a key.
     case production
   }
 
   package enum Store: String, CaseIterable, Sendable {
-    /// A journal on disk: what was answered 200 survives the process and a power cut.
+    /// A journal on disk: whatever was answered 200 survives the process and a power cut.
     case sqlite
     /// Nothing survives the process.
     case memory
@@ -66,19 +66,17 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   package enum Clock: String, CaseIterable, Sendable {
-    /// The machine's time.
     case system
     /// Moves only when told (`pushrelay clock`).
     case virtual
   }
 
-  /// Who may make devices.
+  /// Who may create devices.
   package enum Enrolment: Equatable, Sendable {
-    /// Anybody who reaches the device listener (the dev profile).
+    /// Anyone who reaches the device listener (the dev profile).
     case open
-    /// Whoever sends this key.
+    /// Anyone who sends this key.
     case key([UInt8])
-    /// Nobody.
     case closed
   }
 
@@ -105,8 +103,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var lowPriorityHold = Interval.minutes(15)
   package var requestsPerToken: RateLimit?
   package var enrolmentKey = ""
-  /// Whether devices may bring tokens of their own along: any enrolled device may claim any token
-  /// that is free, and gets what is pushed to it.
+  /// Whether devices may bring their own tokens: an enrolled device may then claim any free token,
+  /// and gets the pushes sent to it.
   package var ownTokens = true
   package var clientCA = ""
   package var names: [String] = []
@@ -114,47 +112,46 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var idleTimeout = Interval.hours(1)
   package var shutdownTimeout = Interval.seconds(10)
   package var logLevel = "info"
-  /// Where the admin API listens beside its Unix socket; nil for nowhere.
+  /// The admin API's TCP listener, besides its Unix socket; nil for none.
   package var admin: Endpoint?
-  /// Where providers connect that speak the binary API, and to its feedback service; nil for
-  /// nowhere.
+  /// Listeners of the binary provider API and its feedback service; nil for none.
   package var legacy: Endpoint?
   package var feedback: Endpoint?
-  /// More names by which that listener may be called.
+  /// More host names for the admin listener.
   package var adminHosts: [String] = []
-  /// Whether metrics tell topics apart.
+  /// Whether metrics are counted per topic.
   package var metricsTopics = false
   package var clock = Clock.system
-  /// When a virtual clock begins; nil for now.
+  /// The start of a virtual clock; nil for now.
   package var at: Instant?
-  /// What the age of provider tokens is judged by.
+  /// The clock that the age of provider tokens is judged by.
   package var tokenClock = Clock.system
   package var seed: UInt64?
-  /// The servers of JetStream, as URLs, and what this relay is called there.
+  /// JetStream server URLs, and this relay's name there.
   package var nats: [String] = []
   package var node = ""
-  /// PEM files: whom to trust there, and the own certificate with its key.
+  /// PEM files: trusted authorities, this relay's certificate and its key.
   package var natsCA = ""
   package var natsCertificate = ""
   package var natsKey = ""
-  /// A user's JWT and seed.
+  /// File with a user's JWT and seed.
   package var natsCredentials = ""
-  /// Where one of them tells how it is set up; empty for nowhere.
+  /// URL of a server's monitoring; empty for none.
   package var natsMonitor = ""
-  /// How many of them have the journal.
+  /// How many servers hold the journal.
   package var natsReplicas = 1
-  /// How long a node that is gone keeps its journal.
+  /// How long a node that is gone keeps its stripes.
   package var lease = Interval.seconds(3)
 
   package init() {}
 
-  /// Who may make devices.
+  /// Who may create devices, by `enrolmentKey` and `profile`.
   package var enrolment: Enrolment {
     if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
     return profile == .dev ? .open : .closed
   }
 
-  /// How the engine is reached.
+  /// How to reach the JetStream servers.
   package var engine: NATSAccess {
     var access = NATSAccess(servers: nats)
     (access.authorities, access.certificate, access.key) = (natsCA, natsCertificate, natsKey)
@@ -162,10 +159,10 @@ package struct RelayConfiguration: Equatable, Sendable {
     return access
   }
 
-  /// All that listen but the admin API.
+  /// All listeners except the admin API.
   package var endpoints: [Endpoint] { [provider, device] + [legacy, feedback].compactMap(\.self) }
 
-  /// What an operator should know at the start: each is as it was set, and may not be meant.
+  /// Warnings for the log at the start: settings that may not be intended.
   package var notices: [(level: Logger.Level, text: String)] {
     var notices: [(level: Logger.Level, text: String)] = []
     if store == .memory {
@@ -197,7 +194,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     return notices
   }
 
-  /// A setting that cannot be used; the text says which and what would do.
+  /// An unusable setting. The text names it and says what is allowed.
   package struct ReadingError: Error, Equatable, CustomStringConvertible {
     package var key: String
     package var description: String
@@ -208,59 +205,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
   }
 
-  /// Reads all keys.
-  ///
-  /// | key | meaning | default |
-  /// |---|---|---|
-  /// | `state` | directory for certificates, keys and data | `.pushrelay` |
-  /// | `profile` | `dev`: makes certificates, devices enrol; `production`: neither | `dev` |
-  /// | `provider` | `HOST:PORT` for providers | `127.0.0.1:2197` |
-  /// | `device` | `HOST:PORT` for devices | `127.0.0.1:5223` |
-  /// | `legacy` | `HOST:PORT` for providers that speak the binary API; empty for none | none |
-  /// | `feedback` | `HOST:PORT` for the feedback service of that; empty for none | none |
-  /// | `admin` | `HOST:PORT` for the admin API and the page; empty for none | none |
-  /// | `adminHosts` | more names by which that may be called, with commas | none |
-  /// | `metricsTopics` | `/metrics` tells the first 50 topics of each event loop apart | `false` |
-  /// | `plaintext` | HTTP/2 without TLS, by prior knowledge | `false` |
-  /// | `store` | `sqlite`: what was answered 200 is on disk; `memory`: nothing is | `sqlite` |
-  /// | `linger` | seconds a delivered push may wait for its ack before it is written | 0.002 |
-  /// | `logNotifications` | of how many of the last notifications the lives are shown | 100000 |
-  /// | `threads` | event loops; each owns a share of the devices | number of cores |
-  /// | `record` | file to which everything that is decided about is recorded | none |
-  /// | `recordPayloads` | payloads in it: `none`, the member `aps` of them, or `all` | `none` |
-  /// | `recordLimit` | megabytes at which the recording ends | 256 |
-  /// | `auth` | `token`: provider tokens and certificates; `none`: everybody | `token` |
-  /// | `environment` | `sandbox`, `production`, or `any` key and certificate | `any` |
-  /// | `strict` | refuse silent pushes of priority 10 and missing push types | `false` |
-  /// | `policy` | `documented`, `strict`, `unlimited` or `custom` | `documented` |
-  /// | `appSilentsPerHour`, `appSilentBurst` | custom policy, per app on a device | 3, 3 |
-  /// | `deviceSilentsPerHour`, `deviceSilentBurst` | custom policy, per device | 12, 12 |
-  /// | `keepAlive` | seconds between keep-alive lines | 900 |
-  /// | `keepAliveTimeout` | seconds a device has to answer one | 30 |
-  /// | `ackTimeout` | seconds a device has to acknowledge a push before it is sent again | 60 |
-  /// | `ridesPerMinute`, `rideBurst` | how often a device may open a ride by itself | 1, 3 |
-  /// | `lowPriorityHold` | seconds a visible push of low priority may wait | 900 |
-  /// | `tokenRequestsPerMinute`, `tokenRequestBurst` | `TooManyRequests`; 0 is off | 0, 400 |
-  /// | `enrolmentKey` | what devices must show to enrol in production | none: nobody may |
-  /// | `ownTokens` | devices may bring tokens of their own | `true` in `dev`, else `false` |
-  /// | `clientCA` | PEM file of authorities for provider certificates | `STATE/ca.pem` |
-  /// | `names` | more names for the development server certificate, with commas | none |
-  /// | `requestTimeout` | seconds a request has to be complete (`IdleTimeout`) | 30 |
-  /// | `idleTimeout` | seconds a provider's connection may be idle (`IdleTimeout`) | 3600 |
-  /// | `shutdownTimeout` | seconds streams have to finish after SIGTERM | 10 |
-  /// | `clock` | `system`; `virtual`: time moves when `pushrelay clock` tells it to | `system` |
-  /// | `at` | when a virtual clock begins, such as `2026-09-01T08:00:00Z` | now |
-  /// | `tokenClock` | which of them the age of provider tokens is judged by | `system` |
-  /// | `seed` | makes ids, secrets and tokens the same in every run: for tests only | none |
-  /// | `nats` | URLs of NATS servers with JetStream, with commas; for `store` `jetstream` | none |
-  /// | `natsCA` | PEM file of authorities for those servers' certificates | the system's |
-  /// | `natsCertificate`, `natsKey` | PEM files: the certificate that servers demand | none |
-  /// | `natsCredentials` | file with the JWT and seed of a NATS user | none |
-  /// | `node` | what this relay is called there: letters, digits, `-`, `_`; 64 at most | none |
-  /// | `natsMonitor` | URL of a server's monitoring, to learn what a 200 means | none |
-  /// | `natsReplicas` | how many servers have the journal, when this relay makes it | 1 |
-  /// | `lease` | seconds after which another node takes over from one that is gone | 3 |
-  /// | `logLevel` | `trace`, `debug`, `info`, `notice`, `warning`, `error` | `info` |
+  /// Reads all keys; docs/OPERATIONS.md, "Configuration", has their meanings and defaults.
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
     state = try reader.text("state", state)
@@ -364,7 +309,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
   }
 
-  /// Every key that may stand in a file, for the check that a misspelled one is noticed.
+  /// All keys allowed in a file; others are refused as misspelled.
   package static let keys = [
     "state", "profile", "provider", "device", "legacy", "feedback", "admin", "adminHosts",
     "metricsTopics", "plaintext",
@@ -382,13 +327,13 @@ package struct RelayConfiguration: Equatable, Sendable {
   ]
 }
 
-/// Where settings come from is checked before they are read: what nobody reads, because it is
-/// misspelled or no JSON, would otherwise silently leave the default in force.
+/// Checks on the sources of settings, before they are read: a key that nobody reads, because it is
+/// misspelled, would silently leave the default in force.
 extension RelayConfiguration {
-  /// How the names of settings in the environment begin.
+  /// The prefix of settings in the environment.
   package static let variablePrefix = "PUSHRELAY_"
 
-  /// The name of a setting in the environment: `keepAlive` is `PUSHRELAY_KEEP_ALIVE`.
+  /// The environment name of a setting: `PUSHRELAY_KEEP_ALIVE` for `keepAlive`.
   package static func variable(forKey key: String) -> String {
     var name = variablePrefix
     var wasLower = false
@@ -400,7 +345,7 @@ extension RelayConfiguration {
     return name
   }
 
-  /// Refuses a variable that begins as settings do and is none.
+  /// Refuses unknown variables with the prefix of settings.
   ///
   /// - Parameter variables: the names of all variables in the environment.
   package static func check(variables: some Sequence<String>) throws(ReadingError) {
@@ -414,7 +359,7 @@ extension RelayConfiguration {
     }
   }
 
-  /// Whether Kubernetes may have set it: pods are told of a service with the name `pushrelay` by
+  /// Whether Kubernetes may have set it: for a service named `pushrelay`, pods get
   /// `PUSHRELAY_SERVICE_HOST`, `PUSHRELAY_SERVICE_PORT…`, `PUSHRELAY_PORT` and
   /// `PUSHRELAY_PORT_2197_TCP…` (Kubernetes documentation, "Service", "Environment variables").
   private static func isOfKubernetes(_ name: String) -> Bool {
@@ -423,10 +368,10 @@ extension RelayConfiguration {
       || rest.hasPrefix("SERVICE_PORT_") || rest.hasPrefix("PORT_")
   }
 
-  /// The settings of a file, which is one JSON object (RFC 8259) of known keys, each once, with
-  /// plain values.
+  /// The settings in a file: one JSON object (RFC 8259) of known keys, each once, with plain
+  /// values.
   ///
-  /// - Parameter name: how the problem calls the file.
+  /// - Parameter name: the file's name in errors.
   package static func values(
     file bytes: [UInt8], name: String
   ) throws(ReadingError) -> [AbsoluteConfigKey: ConfigValue] {
@@ -462,7 +407,7 @@ extension RelayConfiguration {
     return values
   }
 
-  /// A text, a number, true or false; nil for any other JSON.
+  /// A text, a number, true or false; nil for other JSON.
   private static func plainValue(_ json: ArraySlice<UInt8>) -> ConfigContent? {
     let text = String(decoding: json, as: UTF8.self)
     switch text {
@@ -476,7 +421,7 @@ extension RelayConfiguration {
   }
 
   private static func members(of bytes: [UInt8]) throws(PayloadError) -> [ObjectCursor.Member] {
-    // Strict to the last byte; the cursor alone skips over values.
+    // Validates all of it; the cursor alone skips over values.
     _ = try scanPayload(bytes.span)
     var members: [ObjectCursor.Member] = []
     var cursor = try ObjectCursor(bytes.span)

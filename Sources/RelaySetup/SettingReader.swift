@@ -3,7 +3,7 @@ import FoundationEssentials
 import Primitives
 import RelayCore
 
-/// Typed reading with errors: a value that is there but unusable must not turn into the default.
+/// Reads typed values. An unusable value is an error and never turns into the default.
 struct SettingReader {
   private let config: ConfigReader
 
@@ -33,7 +33,7 @@ struct SettingReader {
     isPresent(key) ? try number(key, range.lowerBound, range) : nil
   }
 
-  /// A moment in UTC, whole seconds; nil when there is none.
+  /// A moment in UTC, whole seconds; nil when it is absent.
   func moment(_ key: String) throws(RelayConfiguration.ReadingError) -> Instant? {
     let text = try text(key, "")
     guard !text.isEmpty else { return nil }
@@ -85,7 +85,7 @@ struct SettingReader {
     return endpoint
   }
 
-  /// nil when there is none, or an empty text.
+  /// nil when it is absent or empty.
   func optionalEndpoint(
     _ key: String
   ) throws(RelayConfiguration.ReadingError) -> RelayConfiguration.Endpoint? {
@@ -112,7 +112,7 @@ struct SettingReader {
       perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
   }
 
-  /// Whether some source has a value for the key, of whatever type.
+  /// Whether any source has a value of any type for the key.
   private func isPresent(_ key: String) -> Bool {
     let key = ConfigKey(key)
     return config.string(forKey: key) != nil || config.double(forKey: key) != nil
